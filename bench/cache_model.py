@@ -43,7 +43,7 @@ CHOSEN: Mapping[str, CacheChoices] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Shares:
     """What part of a session's input was read from the cache, in per cent."""
 
@@ -75,7 +75,7 @@ class Speed:
     """With the prompt of the call before at hand."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     sessions: tuple[Shares, ...]
     closeness: Mapping[str, Closeness]
@@ -128,12 +128,12 @@ def measure(session: str, calls: Sequence[Call]) -> Shares:
 
     is_unbroken = all(call.cause in ("", BY_PAUSE) and (call.cause or not call.is_break) for call in calls)
     return Shares(
-        session,
-        len(calls),
-        share(lambda call: call.logged),
-        share(lambda call: call.ours),
-        share(lambda call: call.rule),
-        is_unbroken,
+        session=session,
+        calls=len(calls),
+        logged=share(lambda call: call.logged),
+        ours=share(lambda call: call.ours),
+        rule=share(lambda call: call.rule),
+        is_unbroken=is_unbroken,
     )
 
 

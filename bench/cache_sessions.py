@@ -32,7 +32,7 @@ class Turn:
     blocks: tuple[JsonObject, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """One call of a session, logged or not."""
 
@@ -53,7 +53,7 @@ class Request:
         return not any(block.get("type") == "tool_result" for block in last)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
     turn: Turn
     at: datetime | None
@@ -96,12 +96,12 @@ def _read_lines(file: Path) -> Iterator[Line]:
             boundary, summary_at, at = meta.get("boundary"), meta.get("merged_at"), meta.get("ts")
             model = meta.get("model")
             yield Line(
-                Turn(str(line.get("role")), _blocks(line.get("content"))),
-                datetime.fromisoformat(at) if isinstance(at, str) else None,
-                model if isinstance(model, str) else "",
-                _bill(meta.get("usage")),
-                boundary if isinstance(boundary, JsonObject) else None,
-                summary_at if isinstance(summary_at, int) else 0,
+                turn=Turn(str(line.get("role")), _blocks(line.get("content"))),
+                at=datetime.fromisoformat(at) if isinstance(at, str) else None,
+                model=model if isinstance(model, str) else "",
+                usage=_bill(meta.get("usage")),
+                boundary=boundary if isinstance(boundary, JsonObject) else None,
+                summary_at=summary_at if isinstance(summary_at, int) else 0,
             )
 
 
@@ -143,7 +143,12 @@ class _Rebuilt:
                 self._clear(line.boundary.get("cleared_tool_ids"))
             if line.usage is not None and line.at is not None:
                 self.last = Request(
-                    line.at, line.model, tuple(self.view), line.usage, len(self.view), frozenset(self.cuts)
+                    started=line.at,
+                    model=line.model,
+                    view=tuple(self.view),
+                    usage=line.usage,
+                    shared=len(self.view),
+                    cuts=frozenset(self.cuts),
                 )
                 self.cuts.clear()
                 yield self.last
@@ -163,7 +168,13 @@ class _Rebuilt:
         if self.last is None or at is None or not self.with_unlogged:
             return
         asked = (*self.view, Turn("user", (INSTRUCTION,)))
-        yield Request(max(at, self.last.started) + after, self.last.model, asked, None, len(self.view))
+        yield Request(
+            started=max(at, self.last.started) + after,
+            model=self.last.model,
+            view=asked,
+            usage=None,
+            shared=len(self.view),
+        )
 
     def _clear(self, ids: Json) -> None:
         gone = set(ids) if isinstance(ids, tuple) else set[Json]()

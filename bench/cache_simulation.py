@@ -41,7 +41,7 @@ KEPT_RESULTS = 3
 """The newest tool results, which nobody clears."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """One logged call: as billed, as foretold, and by the rule."""
 
@@ -66,7 +66,7 @@ class Call:
         return min(self.previous, self.total) - read >= BREAK_TOKENS
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
     """A request as it went out, and its bill."""
 
@@ -116,7 +116,7 @@ class Simulation:
         parts = self._parts(prompt, request)
         bill = self._cache.look_up(SCOPE, CATALOG.find(request.model), parts, request.started)
         self._cache.begin_response(bill, request.started)
-        return Sent(request, prompt, bill, self._ttl, was_cleared)
+        return Sent(request=request, prompt=prompt, bill=bill, ttl=self._ttl, was_cleared=was_cleared)
 
     def _render(self, request: Request) -> RenderedPrompt:
         view = [replace(turn, blocks=tuple(map(self._shown, turn.blocks))) for turn in request.view]
@@ -198,9 +198,9 @@ def _call(session: str, number: int, before: Sent, sent: Sent) -> Call:
     pause = sent.request.started - before.request.started
     is_late = pause > before.ttl
     call = Call(
-        session,
-        number,
-        pause,
+        session=session,
+        number=number,
+        pause=pause,
         total=usage.prompt,
         previous=previous.prompt,
         logged=usage.read,

@@ -36,7 +36,7 @@ from sevenfold.store.foreign.detect import detect_agent
 NAMES = ("balanced", "thrift", "ski", "fixed")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """One session under one policy at one rate. Costs are over the optimum's."""
 
@@ -73,17 +73,17 @@ def measure(path: Path) -> list[Row]:
             played = play_recording(recording, CLEARING_POLICIES[policy], rate.rates)
             rows.append(
                 Row(
-                    path.stem,
-                    rate.ttl,
-                    rate.read,
-                    policy,
-                    done.cost / best,
-                    played.cost / best,
-                    done.cost / keep.cost,
-                    played.cost / kept.cost,
-                    done.reread_cost / done.cost,
-                    done.unannounced + keep.unannounced,
-                    done.requests,
+                    session=path.stem,
+                    ttl=rate.ttl,
+                    read=rate.read,
+                    policy=policy,
+                    driven=done.cost / best,
+                    fast=played.cost / best,
+                    against_keep=done.cost / keep.cost,
+                    fast_against_keep=played.cost / kept.cost,
+                    tax=done.reread_cost / done.cost,
+                    unannounced=done.unannounced + keep.unannounced,
+                    requests=done.requests,
                 )
             )
     return rows

@@ -76,7 +76,7 @@ class Played:
         return self.outcomes[policy].cost / self.outcomes["keep"].cost
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """One policy at one rate, over all sessions."""
 
@@ -95,7 +95,7 @@ class Row:
     reread_share: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
     policy: str
     ttl: str
@@ -182,17 +182,17 @@ def summarise(policy: str, rate: Rate, played: Sequence[Played]) -> Row:
     wanted = sum(each.wanted for each in outcomes) or 1
     in_view = sum(each.in_view for each in outcomes)
     return Row(
-        policy,
-        rate.ttl,
-        rate.read,
-        statistics.median(ratios),
-        percentile_95(ratios),
-        max(dearer),
-        sum(each > 1.01 for each in dearer),
-        in_view / wanted,
-        (in_view + sum(each.one_pointer_away for each in outcomes)) / wanted,
-        sum(each.cuts for each in outcomes),
-        sum(each.reread_cost for each in outcomes) / sum(each.cost for each in outcomes),
+        policy=policy,
+        ttl=rate.ttl,
+        read=rate.read,
+        median=statistics.median(ratios),
+        p95=percentile_95(ratios),
+        against_keep=max(dearer),
+        dearer=sum(each > 1.01 for each in dearer),
+        in_view=in_view / wanted,
+        reachable=(in_view + sum(each.one_pointer_away for each in outcomes)) / wanted,
+        cuts=sum(each.cuts for each in outcomes),
+        reread_share=sum(each.reread_cost for each in outcomes) / sum(each.cost for each in outcomes),
     )
 
 
@@ -204,25 +204,29 @@ def bars(rows: Sequence[Row]) -> list[Bar]:
     """What is claimed, row by row."""
     found: list[Bar] = []
     for row in rows:
-        at = (row.policy, row.ttl, row.read)
         if row.policy == "thrift":
             found += _thrift_bars(row)
         if row.policy == "balanced":
-            found.append(Bar(*at, "median", row.median, 1.06))
-            found.append(Bar(*at, "in view", row.in_view, 0.90, is_floor=True))
+            found.append(_bar(row, "median", row.median, 1.06))
+            found.append(_bar(row, "in view", row.in_view, 0.90, is_floor=True))
         if row.policy in {"thrift", "balanced"}:
-            found.append(Bar(*at, "vs keep", row.against_keep, 1.01))
+            found.append(_bar(row, "vs keep", row.against_keep, 1.01))
     return found
 
 
+def _bar(row: Row, name: str, value: float, limit: float, *, is_floor: bool = False) -> Bar:
+    return Bar(
+        policy=row.policy, ttl=row.ttl, read=row.read, name=name, value=value, limit=limit, is_floor=is_floor
+    )
+
+
 def _thrift_bars(row: Row) -> list[Bar]:
-    at = (row.policy, row.ttl, row.read)
     if row.ttl == "5m":
-        return [Bar(*at, "median", row.median, 1.02), Bar(*at, "p95", row.p95, 1.08)]
+        return [_bar(row, "median", row.median, 1.02), _bar(row, "p95", row.p95, 1.08)]
     if row.read == min(READS):
         # Keeping everything is near the optimum here, so that the median says nothing.
-        return [Bar(*at, "p95", row.p95, 1.12)]
-    return [Bar(*at, "median", row.median, 1.03), Bar(*at, "p95", row.p95, 1.10)]
+        return [_bar(row, "p95", row.p95, 1.12)]
+    return [_bar(row, "median", row.median, 1.03), _bar(row, "p95", row.p95, 1.10)]
 
 
 def print_table(rows: Sequence[Row], sessions: int, seconds: float) -> None:

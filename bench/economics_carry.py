@@ -35,7 +35,7 @@ HALVES = 40
 DEARER = 1.01
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
     """One session under one policy at one rate."""
 
@@ -94,8 +94,16 @@ def score_at(recording: Recording, rate: Rate) -> list[Score]:
         ours = run(recording, CLEARING_POLICIES[policy], rate)
         dearer = sum(ours.costs[place] > DEARER * keep.costs[place] for place in counted)
         outcome, stopped = ours.outcome, dearer / len(counted) if counted else None
-        ratios = outcome.cost / best, outcome.cost / keep.outcome.cost
-        scores.append(Score(policy, rate, *ratios, outcome.in_view, outcome.wanted, stopped))
+        score = Score(
+            policy=policy,
+            rate=rate,
+            ratio=outcome.cost / best,
+            against_keep=outcome.cost / keep.outcome.cost,
+            in_view=outcome.in_view,
+            wanted=outcome.wanted,
+            stopped=stopped,
+        )
+        scores.append(score)
     return scores
 
 

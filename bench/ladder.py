@@ -77,11 +77,14 @@ class Failure:
 
 FAILURES = (
     Failure("none"),
-    Failure("too long, with figures", StatusFault(400, "prompt is too long: 212000 tokens > 200000 maximum")),
-    Failure("too long, without", StatusFault(400, "prompt is too long")),
-    Failure("429", StatusFault(429)),
-    Failure("529", StatusFault(529)),
-    Failure("500", StatusFault(500)),
+    Failure(
+        "too long, with figures",
+        StatusFault(status=400, message="prompt is too long: 212000 tokens > 200000 maximum"),
+    ),
+    Failure("too long, without", StatusFault(status=400, message="prompt is too long")),
+    Failure("429", StatusFault(status=429)),
+    Failure("529", StatusFault(status=529)),
+    Failure("500", StatusFault(status=500)),
     Failure("dropped stream", DropFault(4), settings=STREAMED),
     Failure("error in mid-stream", StreamFault(), settings=STREAMED),
     Failure("empty", said=Said()),
@@ -93,7 +96,7 @@ FAILURES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
     """A session whose first rung is this one."""
 
@@ -108,16 +111,16 @@ class Start:
 
 
 STARTS = (
-    Start("notes", "claude-sonnet-4-5", 15, notes=True),
-    Start("block", "claude-opus-5-5", 2.75),
-    Start("summary", "claude-sonnet-4-5", 15),
-    Start("trimmed", "claude-sonnet-4-5", 15, is_reactive=True),
-    Start("structural", "claude-sonnet-4-5", 15, has_provider=False),
-    Start("clip", "claude-sonnet-4-5", 15, has_structural=False),
+    Start(rung="notes", model="claude-sonnet-4-5", pct=15, notes=True),
+    Start(rung="block", model="claude-opus-5-5", pct=2.75),
+    Start(rung="summary", model="claude-sonnet-4-5", pct=15),
+    Start(rung="trimmed", model="claude-sonnet-4-5", pct=15, is_reactive=True),
+    Start(rung="structural", model="claude-sonnet-4-5", pct=15, has_provider=False),
+    Start(rung="clip", model="claude-sonnet-4-5", pct=15, has_structural=False),
 )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Run:
     """What became of a session."""
 
@@ -167,7 +170,7 @@ class Saboteur:
         await self._inner.close()
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Drive:
     """One session from its first step to its last."""
 
@@ -204,7 +207,7 @@ class Drive:
 
     async def _live(self, provider: Saboteur, session: str | None) -> str:
         """Open the session, new or again, and work until it is closed."""
-        frame = RequestParams(self.start.model, 4_000, SYSTEM, (TOOL,))
+        frame = RequestParams(model=self.start.model, max_tokens=4_000, system=SYSTEM, tools=(TOOL,))
         opened = await Session.open(
             frame,
             project=self.home / "project",
@@ -265,7 +268,7 @@ async def _fill_row(failure: Failure, starts: Sequence[Start]) -> dict[str, Run]
         for start in starts:
             with tempfile.TemporaryDirectory() as folder:
                 (Path(folder) / "project").mkdir()
-                drive = Drive(simulator, failure, start, Path(folder))
+                drive = Drive(simulator=simulator, failure=failure, start=start, home=Path(folder))
                 with nullcontext() if start.has_structural else without_structural():
                     row[start.rung] = await drive.go()
         simulator.reset()

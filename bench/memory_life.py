@@ -53,7 +53,7 @@ GRAM, NEAR = 5, 0.8
 """Two texts are near duplicates if they share four fifths of their runs of five letters, and all numbers."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Lived:
     sessions: int = 0
     memories: int = 0
@@ -144,7 +144,7 @@ class Life:
     async def _session(self, provider: AnthropicProvider) -> None:
         agent = await open_agent(
             AgentOptions(
-                self.project,
+                project=self.project,
                 model=MODEL,
                 provider=provider,
                 settings=self._settings,

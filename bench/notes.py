@@ -41,7 +41,7 @@ LEFT = 6
 SETTINGS = NotesSettings()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """What became of the things used after one cut."""
 
@@ -58,7 +58,7 @@ class Verdict:
     lost: tuple[Use, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Speed:
     first_us: float
     last_us: float
@@ -108,16 +108,16 @@ def judge(session: Session, place: int, sizes: Sequence[int], notes: str) -> Ver
                         lost.append(use)
         fresh += told((message,))
     return Verdict(
-        session.name,
-        place,
-        round(estimate_text_tokens(notes)),
-        sum(sizes[start : place + 1]),
-        len(requests),
-        sum(request in view for request in requests),
-        sum(request in notes for request in requests),
-        len(find_over_limit(notes, SETTINGS, estimate_text_tokens)),
-        shares,
-        tuple(lost),
+        session=session.name,
+        at=place,
+        notes_tokens=round(estimate_text_tokens(notes)),
+        kept_tokens=sum(sizes[start : place + 1]),
+        requests=len(requests),
+        verbatim=sum(request in view for request in requests),
+        in_notes=sum(request in notes for request in requests),
+        over_limit=len(find_over_limit(notes, SETTINGS, estimate_text_tokens)),
+        shares=shares,
+        lost=tuple(lost),
     )
 
 
@@ -177,7 +177,13 @@ def time_notes(sessions: Sequence[Session]) -> Speed:
     notes.render(SETTINGS)
     rendered = (thread_time() - began) * 1e3
     part = max(1, len(costs) // 3)
-    return Speed(sum(costs[:part]) / part, sum(costs[-part:]) / part, median(costs), rendered, len(messages))
+    return Speed(
+        first_us=sum(costs[:part]) / part,
+        last_us=sum(costs[-part:]) / part,
+        median_us=median(costs),
+        render_ms=rendered,
+        messages=len(messages),
+    )
 
 
 def main() -> None:

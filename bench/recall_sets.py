@@ -34,7 +34,7 @@ class Question:
     gold: frozenset[str]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class QuestionSet:
     """Documents by space, and what is asked of them."""
 
@@ -59,7 +59,7 @@ def _read_set(folder: Path) -> QuestionSet:
         Question(str(line["space"]), str(line["query"]), frozenset(cast("list[str]", line["gold"])))
         for line in _lines(folder / "queries.jsonl")
     ]
-    return QuestionSet(folder.name, spaces, [one for one in questions if one.gold])
+    return QuestionSet(name=folder.name, spaces=spaces, questions=[one for one in questions if one.gold])
 
 
 def _lines(path: Path) -> list[dict[str, object]]:

@@ -93,9 +93,15 @@ def _questions(data: Path) -> list[str]:
 
 
 def _stored(at: int, text: str) -> StoredMemory:
-    origin = Origin("user", "for a benchmark")
+    origin = Origin(who="user", why="for a benchmark")
     sha256 = hashlib.sha256(text.encode()).hexdigest()
-    return StoredMemory(read_memory(f"{at}.md", text), sha256, NOW, origin, TransactionId("t"))
+    return StoredMemory(
+        memory=read_memory(f"{at}.md", text),
+        sha256=sha256,
+        modified=NOW,
+        origin=origin,
+        transaction=TransactionId("t"),
+    )
 
 
 @dataclass(frozen=True, slots=True)

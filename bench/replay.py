@@ -22,7 +22,7 @@ MOST_MEMORY_MB = 300.0
 WATCH_S = 0.1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
     """A run of the command, as seen from outside."""
 
@@ -40,7 +40,7 @@ class Decoder:
     megabytes_per_second: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     files: int
     megabytes: float
@@ -96,7 +96,13 @@ def watch(command: list[str]) -> Watched:
     if process.returncode != 0:
         raise SystemExit(f"error: {' '.join(command)} ended with {process.returncode}")
     cpu = after.children_user + after.children_system - before.children_user - before.children_system
-    return Watched(seconds, cpu, sum(peaks.values()) / 1024, len(peaks), output)
+    return Watched(
+        seconds=seconds,
+        cpu_seconds=cpu,
+        memory_mb=sum(peaks.values()) / 1024,
+        processes=len(peaks),
+        output=output,
+    )
 
 
 def _tree(pid: int) -> Iterator[int]:
@@ -189,19 +195,19 @@ def measure(data: Path, megabytes: float, jobs: int | None) -> Result:
     calls: int = json.loads(seen.output)["total"]["calls"]
     is_met = seen.seconds < MOST_SECONDS_PER_500_MB * size / 500 and seen.memory_mb < MOST_MEMORY_MB
     return Result(
-        count,
-        size,
-        calls,
-        seen.seconds,
-        size / seen.seconds,
-        seen.cpu_seconds,
-        seen.cpu_seconds / seen.seconds,
-        seen.memory_mb,
-        seen.processes,
-        json_seconds,
-        seen.seconds / json_seconds,
-        decoders,
-        is_met,
+        files=count,
+        megabytes=size,
+        calls=calls,
+        seconds=seen.seconds,
+        megabytes_per_second=size / seen.seconds,
+        cpu_seconds=seen.cpu_seconds,
+        cores_used=seen.cpu_seconds / seen.seconds,
+        memory_mb=seen.memory_mb,
+        processes=seen.processes,
+        json_seconds=json_seconds,
+        times_json=seen.seconds / json_seconds,
+        decoders=decoders,
+        is_met=is_met,
     )
 
 

@@ -46,7 +46,7 @@ class Metric(TypedDict):
     value: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
     sessions: int
     megabytes: float
@@ -68,7 +68,9 @@ def make_report(count: int) -> ReplayReport:
     path = Path(str(files("sevenfold.replay") / "sample" / "session.jsonl"))
     sample = read_account(path, "claude-code", ReplayTerms())
     sessions = tuple(_stretched(sample.sessions[0], place) for place in range(count))
-    return build_replay_report([FileReport(path, "claude-code", sample.lines, sessions)])
+    return build_replay_report(
+        [FileReport(path=path, agent="claude-code", lines=sample.lines, sessions=sessions)]
+    )
 
 
 def measure_page(count: int) -> Figures:
@@ -82,7 +84,15 @@ def measure_page(count: int) -> Figures:
     megabytes = len(page.encode()) / 1e6
     chromium = shutil.which("chromium")
     if chromium is None:
-        return Figures(count, megabytes, median(times), None, None, None, None)
+        return Figures(
+            sessions=count,
+            megabytes=megabytes,
+            make_s=median(times),
+            draw_s=None,
+            busy_s=None,
+            empty_s=None,
+            elements=None,
+        )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "page.html")
         path.write_text(page, encoding="utf-8")
@@ -93,13 +103,13 @@ def measure_page(count: int) -> Figures:
             drawn.append(_draw(chromium, path))
             idle.append(_draw(chromium, empty))
     return Figures(
-        count,
-        megabytes,
-        median(times),
-        median(item.seconds for item in drawn),
-        median(item.busy_s for item in drawn),
-        median(item.seconds for item in idle),
-        drawn[0].elements,
+        sessions=count,
+        megabytes=megabytes,
+        make_s=median(times),
+        draw_s=median(item.seconds for item in drawn),
+        busy_s=median(item.busy_s for item in drawn),
+        empty_s=median(item.seconds for item in idle),
+        elements=drawn[0].elements,
     )
 
 
@@ -137,20 +147,25 @@ def _draw(chromium: str, path: Path) -> _Drawn:
 
 def _stretched(session: SessionReport, place: int) -> SessionReport:
     points = tuple(
-        SeriesPoint(call, START + timedelta(seconds=47 * call), 21_337 + 431 * call, 20_011 + 429 * call)
+        SeriesPoint(
+            call=call,
+            at=START + timedelta(seconds=47 * call),
+            prompt_tokens=21_337 + 431 * call,
+            read_tokens=20_011 + 429 * call,
+        )
         for call in range(MAX_SERIES_POINTS)
     )
     breaks = tuple(
         CacheBreak(
-            START + timedelta(seconds=47 * 16 * number),
-            BREAK_CAUSES[number % len(BREAK_CAUSES)],
-            12_345 + 977 * number,
-            Decimal("0.123456"),
-            timedelta(seconds=421),
-            timedelta(minutes=5),
-            "claude-opus-5-5",
-            123_456,
-            12_345,
+            at=START + timedelta(seconds=47 * 16 * number),
+            cause=BREAK_CAUSES[number % len(BREAK_CAUSES)],
+            lost_tokens=12_345 + 977 * number,
+            lost_usd=Decimal("0.123456"),
+            gap=timedelta(seconds=421),
+            life=timedelta(minutes=5),
+            model="claude-opus-5-5",
+            prompt_tokens=123_456,
+            read_tokens=12_345,
         )
         for number in range(BREAKS)
     )

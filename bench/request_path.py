@@ -62,7 +62,7 @@ TOOLS = tuple(
     for name in ("Query", "Fetch")
 )
 """Tools whose results layer 2 does not clear, for the same reason."""
-FRAME = RequestParams(MODEL, 8_000, "You work on a repository. " * 100, TOOLS)
+FRAME = RequestParams(model=MODEL, max_tokens=8_000, system="You work on a repository. " * 100, tools=TOOLS)
 ADVICE = "pip install langchain into an environment of its own, and name its interpreter with --peer"
 BARS = {"flat": 1.2, "memory_ms": 1.0, "attach_ms": 3.0, "peer": 10.0}
 
@@ -103,10 +103,17 @@ def reply_to(message: Message, number: int, prompt: int, before: int) -> ModelRe
     }
     wire = freeze(usage)
     assert isinstance(wire, JsonObject)
-    return ModelResponse(message, read_usage(usage), wire, "tool_use", f"msg_{number}", MODEL)
+    return ModelResponse(
+        message=message,
+        usage=read_usage(usage),
+        usage_wire=wire,
+        stop_reason="tool_use",
+        id=f"msg_{number}",
+        model=MODEL,
+    )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Own:
     """A conversation in our own append-only history, a round at a time."""
 
@@ -121,7 +128,7 @@ class Own:
         environ = {"HOME": str(home or "/nonexistent")}
         session = await Session.open(FRAME, project=home, settings=SETTINGS, environ=environ)
         session.history.append(Message("user", "Please mend the parser."))
-        return cls(session, timer)
+        return cls(session=session, timer=timer)
 
     async def grow(self, rounds: Iterator[Round], limit: int) -> None:
         while self.tokens < limit:
@@ -181,7 +188,7 @@ async def measure_memory(work: Work) -> Grown:
     return Grown(old.series, ratio)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Attached:
     """What `attach` does to each request, without HTTP."""
 

@@ -129,7 +129,7 @@ class World:
 
     async def _play(self, chat: Chat) -> None:
         settings = ExtractionSettings(writer="rules" if self._writer == "rules" else "model")
-        places = ExtractionPlaces(chat.id, self.memory, str(self.memory.path))
+        places = ExtractionPlaces(session=chat.id, memory=self.memory, folder=str(self.memory.path))
         tools = None if self._writer == "rules" else ForkTools(("memory",), scripted(chat), nothing)
         extraction = ExtractionWriter(places, settings, tools)
         history = [RecordedMessage(f"{chat.id}.{at}", message) for at, message in enumerate(chat.messages)]
@@ -179,7 +179,7 @@ def scripted(chat: Chat) -> RunFork:
             "content": content,
         }
         provider = ScriptedProvider([make_response(calls={"memory": written}), make_response("Done.")])
-        parent = ModelRequest(RequestParams("claude-opus-5-5", 1_000), chat.messages)
+        parent = ModelRequest(RequestParams(model="claude-opus-5-5", max_tokens=1_000), chat.messages)
         return await run_fork(parent, brief, provider, run_tool=run_tool)
 
     return run

@@ -38,7 +38,7 @@ class Share:
         return self.part / self.of if self.of else 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """One scanner on the same notes."""
 
@@ -51,7 +51,7 @@ class Row:
     cpu_seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     families: list[Share]
     transforms: list[Share]
@@ -178,7 +178,14 @@ def _row(name: str, blocked: frozenset[str], notes: Mapping[str, str], seconds: 
         return len(of_kind & blocked) / len(of_kind)
 
     false = sum(note.startswith("nothing") for note in blocked)
-    return Row(name, share("plain"), share("disguised"), share("words"), false, seconds)
+    return Row(
+        name=name,
+        plain=share("plain"),
+        disguised=share("disguised"),
+        words=share("words"),
+        false_blocks=false,
+        cpu_seconds=seconds,
+    )
 
 
 def say(text: str) -> None:

@@ -20,7 +20,7 @@ from tests.server.processes import Served
 LAPTOPS = 16
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Killed:
     victim: str
     database: str
@@ -69,7 +69,14 @@ def _run(kind: str, victim: str, url: str, folder: Path, kills: int, cluster: Lo
         lost = asyncio.run(_count_lost(server.port, tenant, record))
     finally:
         server.end()
-    found = Killed(victim, kind, kills, record.acknowledged, lost, round(slowest, 2))
+    found = Killed(
+        victim=victim,
+        database=kind,
+        kills=kills,
+        acknowledged=record.acknowledged,
+        lost=lost,
+        slowest_seconds=round(slowest, 2),
+    )
     print(found, file=sys.stderr, flush=True)  # the next may take minutes
     return found
 
@@ -78,7 +85,7 @@ async def _load(port: int, tenant: Tenant, record: _Record, restart: Callable[[]
     ending = asyncio.Event()
 
     async def push_on(number: int) -> None:
-        laptop, turn = Laptop(port, tenant.tokens[number]), 0
+        laptop, turn = Laptop(port=port, token=tenant.tokens[number]), 0
         while not ending.is_set():
             turn += 1
             key, text = f"l{number}-{turn % 8}.md", f"laptop {number} turn {turn}"
@@ -109,7 +116,7 @@ async def _load(port: int, tenant: Tenant, record: _Record, restart: Callable[[]
 
 async def _count_lost(port: int, tenant: Tenant, record: _Record) -> int:
     """A key that has not what was acknowledged last, or something that was sent after it."""
-    laptop = Laptop(port, tenant.tokens[0])
+    laptop = Laptop(port=port, token=tenant.tokens[0])
     reply = await laptop.ask("GET", f"{MEMORY}?repo={tenant.repos[0]}")
     laptop.close()
     entries = cast("dict[str, dict[str, object]]", reply.json()["entries"])

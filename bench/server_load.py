@@ -32,7 +32,7 @@ KINDS = ("sqlite", "postgresql")
 LOOSE = ("--rate", "1000000")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
     poll_seconds: float
     laptops: int
@@ -41,12 +41,12 @@ class Size:
     kills: int
 
 
-SHORT = Size(3, 100, 2, 4, 2)
-LONG = Size(15, 1_000, 3, 12, 50)
+SHORT = Size(poll_seconds=3, laptops=100, pushes=2, noise_rounds=4, kills=2)
+LONG = Size(poll_seconds=15, laptops=1_000, pushes=3, noise_rounds=12, kills=50)
 NOISE_SECONDS = 3
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """One scenario on one database."""
 
@@ -131,16 +131,16 @@ class Meter:
         elapsed, cpu = time.perf_counter() - self._began, self._seconds() - self._cpu
         count = max(1, tally.done)
         row = Row(
-            scenario,
-            kind,
-            tally.done,
-            round(tally.done / elapsed, 1),
-            round(tally.percentile(0.5), 2),
-            round(tally.percentile(0.99), 2),
-            tally.gave_up,
-            tally.conflicts,
-            tally.refused,
-            round(cpu / count * 1000, 3),
+            scenario=scenario,
+            database=kind,
+            requests=tally.done,
+            per_second=round(tally.done / elapsed, 1),
+            p50_ms=round(tally.percentile(0.5), 2),
+            p99_ms=round(tally.percentile(0.99), 2),
+            gave_up=tally.gave_up,
+            conflicts=tally.conflicts,
+            waited=tally.refused,
+            cpu_ms=round(cpu / count * 1000, 3),
         )
         print(row, file=sys.stderr, flush=True)  # the next may take minutes
         return row
@@ -156,7 +156,7 @@ def run_polls(kind: str, ground: Ground, size: Size) -> Row:
         tally = Tally()
 
         async def poll(number: int, until: float) -> None:
-            laptop = Laptop(served.port, tenant.tokens[number])
+            laptop = Laptop(port=served.port, token=tenant.tokens[number])
             path = f"{MEMORY}?repo={tenant.repos[number]}&view=hashes"
             while time.perf_counter() < until:
                 began = time.perf_counter()
@@ -197,7 +197,7 @@ def run_pushes(kind: str, ground: Ground, size: Size) -> list[Row]:
 
 async def _push_all(port: int, tenant: Tenant, pushes: int, tally: Tally) -> None:
     async def push_on(number: int) -> None:
-        laptop = Laptop(port, tenant.tokens[number])
+        laptop = Laptop(port=port, token=tenant.tokens[number])
         repo = tenant.repos[number % len(tenant.repos)]
         for turn in range(pushes):
             # Fewer names than laptops, so that some meet on the same one.

@@ -31,7 +31,7 @@ LARGE = "what the team has learnt about the deploy of the service " * 1_500
 MOST_RATIO = 2.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
     database: str
     processes: int
@@ -74,15 +74,15 @@ def run_noise(
             loud.clear()
             time.sleep(SETTLE_SECONDS)
     found = Noise(
-        kind,
-        processes,
-        noise,
-        min(alone.done, beside.done),
-        round(alone.percentile(0.5), 1),
-        round(alone.percentile(0.99), 1),
-        round(beside.percentile(0.5), 1),
-        round(beside.percentile(0.99), 1),
-        round(beside.percentile(0.99) / alone.percentile(0.99), 2),
+        database=kind,
+        processes=processes,
+        noise=noise,
+        pushes=min(alone.done, beside.done),
+        alone_p50_ms=round(alone.percentile(0.5), 1),
+        alone_p99_ms=round(alone.percentile(0.99), 1),
+        beside_p50_ms=round(beside.percentile(0.5), 1),
+        beside_p99_ms=round(beside.percentile(0.99), 1),
+        ratio=round(beside.percentile(0.99) / alone.percentile(0.99), 2),
     )
     print(found, file=sys.stderr, flush=True)  # the next may take minutes
     return found
@@ -93,7 +93,7 @@ def make_noise(ports: Sequence[int], tenant: Tenant, noise: Kind, loud: Event) -
     text = LARGE if noise == "large texts" else ""
 
     async def push_on(number: int) -> None:
-        laptop, turn = Laptop(ports[number % len(ports)], tenant.tokens[number]), 0
+        laptop, turn = Laptop(port=ports[number % len(ports)], token=tenant.tokens[number]), 0
         while True:
             if not loud.is_set():
                 await asyncio.sleep(PAUSE_SECONDS)
@@ -114,7 +114,7 @@ async def _push_on(ports: Sequence[int], tenants: Sequence[Tenant], seconds: flo
 
     async def push_on(number: int) -> None:
         tenant = tenants[number]
-        laptop, turn = Laptop(ports[number % len(ports)], tenant.tokens[0]), 0
+        laptop, turn = Laptop(port=ports[number % len(ports)], token=tenant.tokens[0]), 0
         while time.perf_counter() < until:
             turn += 1
             began = time.perf_counter()

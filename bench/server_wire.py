@@ -61,7 +61,7 @@ class Reply:
         return cast("Json", json.loads(self.body))
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Laptop:
     """One connection that is kept, with its token."""
 
@@ -104,7 +104,7 @@ async def _read_reply(reader: asyncio.StreamReader) -> Reply:
     return Reply(status, headers, await reader.readexactly(size) if size else b"")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Tally:
     """What became of the requests of a scenario."""
 

@@ -34,7 +34,7 @@ BAR_MS = 100.0
 """For a request that repeats a million tokens: a session that grows to it takes a minute or two."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     tokens: int
     body_bytes: int
@@ -83,7 +83,7 @@ class Session:
 def measure(tokens: int, requests: int) -> Row:
     """One length of history."""
     rounds = max(0, (tokens - 1_500) // ROUND_TOKENS - requests)
-    world = SimulatorState(FunctionBrain(lambda _: "Yes."))
+    world = SimulatorState(brain=FunctionBrain(lambda _: "Yes."))
     session = Session(rounds)
     bodies = [session.body()]
     for _ in range(requests):
@@ -95,7 +95,9 @@ def measure(tokens: int, requests: int) -> Row:
 
     first, *rest = _times(serve, bodies, time.process_time)
     usage = world.ledger.entries[-1].usage
-    row = Row(usage.prompt, len(bodies[-1]), first, median(rest), 0.0)
+    row = Row(
+        tokens=usage.prompt, body_bytes=len(bodies[-1]), first_ms=first, next_ms=median(rest), http_ms=0.0
+    )
     with Simulator(lambda _: "Yes.") as sim, httpx2.Client(trust_env=False, timeout=600) as client:
         url = f"{sim.url}/v1/messages"
 

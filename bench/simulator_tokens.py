@@ -42,7 +42,7 @@ class Call:
     billed: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
     """Errors as shares of what was billed."""
 
@@ -143,12 +143,12 @@ def measure(calls: Sequence[Call]) -> Figures:
     whole = [abs(call.counted - call.billed) / call.billed for call in calls]
     billed = sum(call.billed_new for call in calls)
     return Figures(
-        len(calls),
-        median(new),
-        quantiles(new, n=20)[-1],
-        sum(call.counted_new for call in calls) / billed - 1,
-        median(whole),
-        quantiles(whole, n=20)[-1],
+        calls=len(calls),
+        new_median=median(new),
+        new_p95=quantiles(new, n=20)[-1],
+        new_bias=sum(call.counted_new for call in calls) / billed - 1,
+        whole_median=median(whole),
+        whole_p95=quantiles(whole, n=20)[-1],
     )
 
 

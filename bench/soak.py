@@ -85,14 +85,14 @@ class Look:
     spec: ToolSpec = SPEC
 
     def need(self, given: JsonObject, _place: ToolContext, /) -> AccessRequest:
-        return AccessRequest("nothing", said=f"look at {given.get('file')}")
+        return AccessRequest(kind="nothing", said=f"look at {given.get('file')}")
 
     async def run(self, given: JsonObject, _place: ToolContext, _on_progress: OnProgress, /) -> ToolOutput:
         name = str(given.get("file"))
         return ToolOutput("\n".join(f"{name}:{line} nothing wrong here" for line in range(RESULT_LINES)))
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Soaked:
     """What came of it."""
 
@@ -172,7 +172,7 @@ class Soak:
         project.mkdir()
         return await open_agent(
             AgentOptions(
-                project,
+                project=project,
                 model=MODEL,
                 provider=provider,
                 tools=[Look()],
@@ -196,7 +196,9 @@ class Soak:
     async def _fork(self, agent: Agent, count: int) -> None:
         """Forks at the same time; of each, the share of the parent's cached tokens that it read."""
         count = min(count, self._forks - self.found.forks)
-        briefs = [ForkBrief("check", f"Is part {at} in order? One line.") for at in range(count)]
+        briefs = [
+            ForkBrief(kind="check", directive=f"Is part {at} in order? One line.") for at in range(count)
+        ]
         results = await asyncio.gather(*(agent.session.run_fork(brief) for brief in briefs))
         cached = self._last.read + self._last.written
         shares = [result.replies[0].usage.read / cached for result in results if cached]

@@ -33,7 +33,7 @@ class Session:
     lines: tuple[Line, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """One API call as estimated just before it and billed with it."""
 
@@ -50,7 +50,7 @@ class Call:
         return (self.estimate - self.billed) / self.billed
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
     """What a set of calls shows; errors are shares of what was billed."""
 
@@ -178,7 +178,14 @@ def replay(session: Session, estimator: TokenEstimator, drill: float = 1.0) -> I
         usage = Usage(fresh=round(line.usage.prompt * drill))
         if billed_before is not None:
             estimate = tally.count().tokens - billed_before
-            yield Call(session.name, number, model, estimate, usage.prompt - billed_before, usage.prompt)
+            yield Call(
+                session=session.name,
+                number=number,
+                model=model,
+                estimate=estimate,
+                billed=usage.prompt - billed_before,
+                prompt=usage.prompt,
+            )
         tally.bill(usage, line.message, is_output_known=False)
         billed_before = usage.prompt
         number += 1

@@ -68,7 +68,7 @@ def fit(sessions: Sequence[Session]) -> ShapeWeights:
     for _ in range(ROUNDS):
         weights = least_squares(rows, trust)
         trust = [1 / max(row.error(weights), SMALLEST_ERROR) for row in rows]
-    return ShapeWeights(*weights)
+    return ShapeWeights(**dict(zip((field.name for field in fields(ShapeWeights)), weights, strict=True)))
 
 
 def least_squares(rows: Sequence[Equation], trust: Sequence[float]) -> list[float]:

@@ -52,7 +52,7 @@ class Bar:
         return abs(self.value) <= self.limit
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     sessions: int
     left_out: Exclusions

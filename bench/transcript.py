@@ -110,7 +110,10 @@ def write_long(folder: Path, size_mb: int) -> None:
     with Folder.open(folder) as opened, Transcript.open(opened, "long") as transcript:
         for _ in range(max(1, size_mb * MB // (LINE_CHARS * 100))):
             transcript.append_all(list(messages(100)), durable=False)
-        transcript.append(Record(BoundaryRecord("auto", 160_000, RecordId("last")), AT), durable=False)
+        transcript.append(
+            Record(BoundaryRecord(trigger="auto", tokens_before=160_000, last_message=RecordId("last")), AT),
+            durable=False,
+        )
         transcript.append_all(list(messages(AFTER_BOUNDARY)))
 
 

@@ -45,7 +45,7 @@ RECENT = 4
 Send: TypeAlias = Callable[..., Awaitable[ModelResponse]]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Noted:
     """One request of a test."""
 
@@ -129,7 +129,7 @@ class PrefixGuard:
     ) -> Noted:
         # Kept, so that no later object gets the same id.
         self._kept.append(owner)
-        noted = Noted(id(owner), request, tuple(cuts), is_view)
+        noted = Noted(owner=id(owner), request=request, cuts=tuple(cuts), is_view=is_view)
         self.noted.append(noted)
         return noted
 

@@ -189,7 +189,9 @@ class Simulator:
             self.check()
 
     def _make_world(self, brain: Brain, choices: Choices, clock: VirtualClock) -> SimulatorState:
-        return SimulatorState(brain, choices, clock, self._tokenizer, self._catalog)
+        return SimulatorState(
+            brain=brain, choices=choices, clock=clock, tokenizer=self._tokenizer, catalog=self._catalog
+        )
 
 
 def _as_brain(brain: Brain | BrainFunction | None) -> Brain:

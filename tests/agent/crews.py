@@ -40,7 +40,7 @@ class Listener(Noted):
             self.hears(event)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Crew:
     """A project, a lead in it, and its team."""
 
@@ -68,7 +68,7 @@ class Crew:
     @asynccontextmanager
     async def lead(self, session: str | None = None) -> AsyncGenerator[Lead]:
         async with AsyncExitStack() as exits:
-            wish = SessionSelector(self.project, None, False, None)
+            wish = SessionSelector(project=self.project, session=None, is_fork=False, settings=None)
             ground = ProjectContext.open(wish, self.environ, self.clock, self.noted)
             exits.callback(ground.close)
             team = AgentTeam(ground, self.open_child, self.noted, self.tasks)
@@ -100,9 +100,9 @@ class Crew:
 
     def _setup(self, tools: Sequence[Tool]) -> AgentOptions:
         return AgentOptions(
-            self.project,
-            MODEL,
-            self.mode,
+            project=self.project,
+            model=MODEL,
+            mode=self.mode,
             provider=self.provider,
             tools=tools,
             ask=self.ask,

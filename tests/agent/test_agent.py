@@ -32,7 +32,7 @@ def test_a_call_that_may_be_cut_short_is_not_run(tmp_path: Path) -> None:
         cut = make_response(calls={"look": {"n": 1}}, stop_reason="max_tokens")
         refused = make_response("I cannot.", calls={"look": {"n": 2}}, stop_reason="refusal")
         with ScriptedProvider([cut, make_response("Shorter."), refused, make_response("Well.")]) as models:
-            agent = await Shop(tmp_path, models).open()
+            agent = await Shop(home=tmp_path, provider=models).open()
             ran: list[TurnEvent] = []
             assert (await agent.run_turn("Write it all.", ran.append)).reason == "answered"
             assert (await agent.run_turn("Now this.", ran.append)).reason == "refused"
@@ -49,7 +49,7 @@ def test_a_turn_goes_from_a_prompt_over_tools_to_an_answer(tmp_path: Path) -> No
     async def tell() -> None:
         steps = [make_response("I look.", calls={"look": {"n": 1}}), make_response("Done.")]
         with ScriptedProvider(steps) as models:
-            agent = await Shop(tmp_path, models).open()
+            agent = await Shop(home=tmp_path, provider=models).open()
             seen: list[TurnEvent] = []
             end = await agent.run_turn("Please look.", seen.append)
             await agent.close()
@@ -68,7 +68,7 @@ def test_a_prompt_that_is_too_long_is_compacted_and_sent_once_more(tmp_path: Pat
         with ScriptedProvider(
             steps, lanes={"summary": lambda _: make_response("<summary>all</summary>")}
         ) as models:
-            agent = await Shop(tmp_path, models).open()
+            agent = await Shop(home=tmp_path, provider=models).open()
             await agent.run_turn("word " * 3_000)
             end = await agent.run_turn("More.")
             await agent.close()
@@ -80,7 +80,7 @@ def test_a_prompt_that_is_too_long_is_compacted_and_sent_once_more(tmp_path: Pat
 def test_a_provider_that_fails_ends_the_turn_and_the_next_one_goes_on(tmp_path: Path) -> None:
     async def tell() -> None:
         with ScriptedProvider([Overloaded("busy"), make_response("Now.")]) as models:
-            agent = await Shop(tmp_path, models).open()
+            agent = await Shop(home=tmp_path, provider=models).open()
             first = await agent.run_turn("Hello.")
             second = await agent.run_turn("Again.")
             await agent.close()
@@ -94,7 +94,7 @@ def test_a_provider_that_fails_ends_the_turn_and_the_next_one_goes_on(tmp_path: 
 def test_what_is_posted_in_a_turn_is_heard_when_its_next_round_begins(tmp_path: Path) -> None:
     async def tell() -> None:
         with ScriptedProvider([make_response(calls={"look": {"n": 1}}), make_response("Heard.")]) as models:
-            agent = await Shop(tmp_path, models).open()
+            agent = await Shop(home=tmp_path, provider=models).open()
 
             def watch(seen: TurnEvent) -> None:
                 if isinstance(seen, ToolStarted):
@@ -111,7 +111,7 @@ def test_what_is_posted_in_a_turn_is_heard_when_its_next_round_begins(tmp_path: 
 def test_what_is_posted_between_turns_can_start_one(tmp_path: Path) -> None:
     async def tell() -> None:
         with ScriptedProvider([make_response("Read.")]) as models:
-            agent = await Shop(tmp_path, models).open()
+            agent = await Shop(home=tmp_path, provider=models).open()
             waiting = asyncio.create_task(agent.inbox.wait())
             agent.post("mail")
             await waiting
@@ -128,7 +128,7 @@ def test_a_turn_ends_when_its_rounds_are_used_up(tmp_path: Path) -> None:
         with ScriptedProvider(
             [make_response(calls={"look": {}}), make_response(calls={"look": {}})]
         ) as models:
-            agent = await Shop(tmp_path, models).open(max_rounds=2)
+            agent = await Shop(home=tmp_path, provider=models).open(max_rounds=2)
             end = await agent.run_turn("Go.")
             await agent.close()
         assert (end.reason, end.rounds) == ("out of rounds", 2)
@@ -140,7 +140,11 @@ def test_an_interrupt_answers_open_calls_and_keeps_what_was_done(tmp_path: Path)
     async def tell() -> None:
         calls = make_response(calls={"look": {"n": 1}, "dig": {"n": 2}})
         with ScriptedProvider([calls, make_response("On.")]) as models:
-            shop = Shop(tmp_path, models, [Plain(), Plain("dig", is_parallel=False, waits=10_000)])
+            shop = Shop(
+                home=tmp_path,
+                provider=models,
+                tools=[Plain(), Plain(name="dig", is_parallel=False, waits=10_000)],
+            )
             agent = await shop.open()
 
             def watch(seen: TurnEvent) -> None:
@@ -165,7 +169,7 @@ def test_an_answer_that_was_cut_short_goes_on_but_not_for_ever(tmp_path: Path) -
         with ScriptedProvider(
             [make_response("Half", stop_reason="max_tokens"), make_response("and half.")]
         ) as models:
-            shop = Shop(tmp_path, models)
+            shop = Shop(home=tmp_path, provider=models)
             agent = await shop.open()
             end = await agent.run_turn("Write.")
             await agent.close()
@@ -173,7 +177,7 @@ def test_an_answer_that_was_cut_short_goes_on_but_not_for_ever(tmp_path: Path) -
         assert "Go on from where it broke off" in said(models.requests[-1].messages)[-1]
         assert not shop.noted.of("HistoryRepaired")
         with ScriptedProvider([make_response("More", stop_reason="max_tokens")] * 4) as models:
-            agent = await Shop(tmp_path / "again", models).open()
+            agent = await Shop(home=tmp_path / "again", provider=models).open()
             assert (await agent.run_turn("Write.")).rounds == 4
             await agent.close()
 
@@ -183,7 +187,7 @@ def test_an_answer_that_was_cut_short_goes_on_but_not_for_ever(tmp_path: Path) -
 def test_a_model_that_refuses_ends_the_turn(tmp_path: Path) -> None:
     async def tell() -> None:
         with ScriptedProvider([make_response("I cannot.", stop_reason="refusal")]) as models:
-            agent = await Shop(tmp_path, models).open()
+            agent = await Shop(home=tmp_path, provider=models).open()
             assert (await agent.run_turn("Do it.")).reason == "refused"
             await agent.close()
 
@@ -195,7 +199,7 @@ def test_a_provider_that_wants_to_be_asked_again_is(tmp_path: Path) -> None:
         with ScriptedProvider(
             [make_response("Wait.", stop_reason="pause_turn"), make_response("Now.")]
         ) as models:
-            agent = await Shop(tmp_path, models).open()
+            agent = await Shop(home=tmp_path, provider=models).open()
             assert (await agent.run_turn("Go.")).text == "Now."
             await agent.close()
 
@@ -205,7 +209,7 @@ def test_a_provider_that_wants_to_be_asked_again_is(tmp_path: Path) -> None:
 def test_an_answer_that_breaks_off_keeps_what_had_come_of_it(tmp_path: Path) -> None:
     async def tell() -> None:
         with ScriptedProvider([make_response("Whole.")]) as models:
-            agent = await Shop(tmp_path, models).open()
+            agent = await Shop(home=tmp_path, provider=models).open()
 
             class Breaking(ScriptedProvider):
                 async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:

@@ -40,7 +40,7 @@ def test_a_prompt_that_a_hook_blocks_never_reaches_the_model(tmp_path: Path) -> 
 
     async def tell() -> TurnEnd:
         with ScriptedProvider([]) as models:
-            agent = await Shop(tmp_path, models).open()
+            agent = await Shop(home=tmp_path, provider=models).open()
             end = await agent.run_turn("My password is 123.")
             assert len(agent.session.history) == 0
             await agent.close()
@@ -54,7 +54,7 @@ def test_a_prompt_that_no_hook_has_passed_is_not_taken_in_and_that_is_said(tmp_p
 
     async def tell() -> list[str]:
         with ScriptedProvider([]) as models:
-            shop = Shop(tmp_path, models)
+            shop = Shop(home=tmp_path, provider=models)
             os.mkfifo(shop.project / "began")
             agent = await shop.open()
             shown: list[TurnEvent] = []
@@ -72,7 +72,7 @@ def test_a_prompt_that_no_hook_has_passed_is_not_taken_in_and_that_is_said(tmp_p
 def test_a_face_hears_what_happened_before_it_watched(tmp_path: Path) -> None:
     async def tell() -> list[str]:
         with ScriptedProvider([make_response("Yes.")]) as models:
-            agent = await Shop(tmp_path, models).open(model="a-model-of-my-own")
+            agent = await Shop(home=tmp_path, provider=models).open(model="a-model-of-my-own")
             shown: list[TurnEvent] = []
             await agent.run_turn("Ready?", shown.append)
             await agent.close()
@@ -86,7 +86,7 @@ def test_what_hooks_add_is_said_by_the_program_after_the_prompt(tmp_path: Path) 
 
     async def tell() -> list[str]:
         with ScriptedProvider([make_response("Yes.")]) as models:
-            agent = await Shop(tmp_path, models).open()
+            agent = await Shop(home=tmp_path, provider=models).open()
             await agent.run_turn("Ready?")
             await agent.close()
         return said(models.requests[0].messages)
@@ -105,7 +105,7 @@ def test_a_stop_hook_has_a_turn_go_on_but_not_for_ever(tmp_path: Path) -> None:
         with ScriptedProvider(
             [make_response(f"Done {number}.") for number in range(MAX_STOP_BLOCKS + 1)]
         ) as models:
-            agent = await Shop(tmp_path, models).open()
+            agent = await Shop(home=tmp_path, provider=models).open()
             end = await agent.run_turn("Go.")
             await agent.close()
         assert "run the tests" in said(models.requests[-1].messages)[-1]
@@ -125,7 +125,7 @@ def test_hooks_speak_to_the_person_and_may_halt_the_turn(tmp_path: Path) -> None
 
     async def tell() -> TurnEnd:
         with ScriptedProvider([make_response("I look.", calls={"look": {"n": 1}})]) as models:
-            agent = await Shop(tmp_path, models).open()
+            agent = await Shop(home=tmp_path, provider=models).open()
             end = await agent.run_turn("Go.", seen.append)
             await agent.close()
         return end
@@ -158,7 +158,7 @@ def test_after_a_compaction_tools_hooks_and_surroundings_say_again_what_they_hol
     async def tell() -> list[str]:
         steps = [make_response("ok") for _ in range(4)]
         with ScriptedProvider(steps, lanes={"summary": summarise}) as models:
-            agent = await Shop(tmp_path, models, [Listed()]).open(model="claude-opus-5")
+            agent = await Shop(home=tmp_path, provider=models, tools=[Listed()]).open(model="claude-opus-5")
             await compacted(agent)
             await agent.close("done")
         asked = next(request for request in models.requests if request.who == "summary")
@@ -180,7 +180,7 @@ def test_a_hook_may_speak_first_in_the_name_of_the_user(tmp_path: Path) -> None:
 
     async def tell() -> list[str]:
         with ScriptedProvider([make_response("Three.")]) as models:
-            agent = await Shop(tmp_path, models).open()
+            agent = await Shop(home=tmp_path, provider=models).open()
             await agent.inbox.wait()
             assert (await agent.run_turn()).text == "Three."
             await agent.close()
@@ -194,7 +194,7 @@ def test_a_hook_may_refuse_a_compaction_by_hand(tmp_path: Path) -> None:
 
     async def tell() -> None:
         with ScriptedProvider([make_response("ok")]) as models:
-            agent = await Shop(tmp_path, models).open()
+            agent = await Shop(home=tmp_path, provider=models).open()
             await agent.run_turn("Go.")
             with pytest.raises(CompactionStopped, match="not now"):
                 await agent.compact()
@@ -214,7 +214,7 @@ def test_a_writer_that_fails_costs_nothing_but_its_work(tmp_path: Path) -> None:
 
     async def tell() -> Shop:
         with ScriptedProvider([make_response("One."), make_response("Two.")]) as models:
-            shop = Shop(tmp_path, models)
+            shop = Shop(home=tmp_path, provider=models)
             agent = await shop.open()
             agent.add_writer("broken", broken)
             agent.add_writer("working", working)

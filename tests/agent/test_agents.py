@@ -41,7 +41,7 @@ def test_a_fresh_agent_begins_with_its_prompt_alone_and_its_answer_comes_back(tm
         [make_response(calls=call(prompt="Count the files.")), make_response("Seven, it says.")],
         lanes={"agent": [make_response("7")]},
     ) as models:
-        crew = Crew(tmp_path, models)
+        crew = Crew(home=tmp_path, provider=models)
 
         async def tell(lead: Lead) -> None:
             end = await lead.agent.run_turn("How many files? A secret: 1234.")
@@ -69,7 +69,7 @@ def test_what_commands_may_not_make_is_taken_back_before_an_agent_would_obey_it(
     with ScriptedProvider(
         [make_response(calls=call(name="ada")), make_response("Done.")], lanes={"agent": [make_response("7")]}
     ) as models:
-        crew = Crew(tmp_path, models, tasks=Swept())
+        crew = Crew(home=tmp_path, provider=models, tasks=Swept())
         work(crew, _turn)
     assert (opened_before, len(crew.children)) == ([0], 1)
 
@@ -78,7 +78,7 @@ def test_what_an_agent_uses_is_booked_to_it_and_told_at_its_end(tmp_path: Path) 
     with ScriptedProvider(
         [make_response(calls=call(name="ada")), make_response("Done.")], lanes={"agent": [make_response("7")]}
     ) as models:
-        crew = Crew(tmp_path, models)
+        crew = Crew(home=tmp_path, provider=models)
         work(crew, _turn)
     assert [request.who for request in models.requests] == ["main", "agent", "main"]
     started, ended = crew.noted.of("AgentStarted"), crew.noted.of("AgentEnded")
@@ -100,7 +100,7 @@ def test_what_agents_cost_is_part_of_what_the_session_cost(tmp_path: Path) -> No
             assert lead.agent.spent_usd is not None
             assert lead.agent.spent_usd > own > 0
 
-        work(Crew(tmp_path, models), tell)
+        work(Crew(home=tmp_path, provider=models), tell)
 
 
 async def _turn(lead: Lead) -> None:
@@ -116,12 +116,12 @@ def test_an_agent_of_a_type_has_its_prompt_its_tools_its_model_and_no_more_right
     definition.write_text(
         "---\ndescription: Looks.\ntools: look\nmodel: haiku\nmode: bypass\n---\nYou look at things."
     )
-    tools = (Plain("look"), Plain("touch"))
+    tools = (Plain(name="look"), Plain(name="touch"))
     with ScriptedProvider(
         [make_response(calls=call(type="looker")), make_response("Done.")],
         lanes={"agent": [make_response("seen")]},
     ) as models:
-        crew = Crew(tmp_path, models, mode="accept-edits", tools=tools)
+        crew = Crew(home=tmp_path, provider=models, mode="accept-edits", tools=tools)
         work(crew, _turn)
     its = models.requests[1]
     assert its.frame.system == "You look at things."
@@ -132,7 +132,7 @@ def test_an_agent_of_a_type_has_its_prompt_its_tools_its_model_and_no_more_right
 
 def test_an_unknown_type_is_answered_with_those_there_are(tmp_path: Path) -> None:
     with ScriptedProvider([make_response(calls=call(type="nobody")), make_response("Oh.")]) as models:
-        work(Crew(tmp_path, models), _turn)
+        work(Crew(home=tmp_path, provider=models), _turn)
     assert "there are: explore, general" in said(models.requests[1].messages)
 
 
@@ -143,7 +143,7 @@ def test_an_agent_in_the_background_is_heard_of_when_it_has_ended(tmp_path: Path
         make_response("It found 7."),
     ]
     with ScriptedProvider(steps, lanes={"background agent": [make_response("7")]}) as models:
-        crew = Crew(tmp_path, models)
+        crew = Crew(home=tmp_path, provider=models)
 
         async def tell(lead: Lead) -> None:
             assert (await lead.agent.run_turn("Go.")).text in ("It works on it.", "It found 7.")
@@ -187,7 +187,7 @@ def test_an_agent_in_the_background_asks_whoever_its_lead_asks(tmp_path: Path, k
             if lead.agent.inbox:
                 await lead.agent.run_turn(None)
 
-        work(Crew(tmp_path, models, "ask", (WriteTool(),)), tell)
+        work(Crew(home=tmp_path, provider=models, mode="ask", tools=(WriteTool(),)), tell)
     assert path.read_text() == "seven"
     [reason] = asked
     assert reason.startswith("agent 'ada': ")
@@ -199,7 +199,7 @@ def test_what_an_agent_may_not_do_is_told_in_its_name(tmp_path: Path) -> None:
     with ScriptedProvider(
         [make_response(calls=call(name="ada")), make_response("Done.")], lanes={"agent": own}
     ) as models:
-        crew = Crew(tmp_path, models, "ask", (WriteTool(),))
+        crew = Crew(home=tmp_path, provider=models, mode="ask", tools=(WriteTool(),))
         work(crew, _turn)
     denials = [event for event in crew.noted.events if isinstance(event, ToolDenied)]
     assert [(event.who, event.tool) for event in denials] == [("ada", "write")]
@@ -211,7 +211,7 @@ def test_a_fork_goes_on_from_the_same_bytes_and_may_start_no_agent(tmp_path: Pat
         [make_response(calls=call(kind="fork", prompt="Look aside.")), make_response("Done.")],
         lanes={"fork": fork},
     ) as models:
-        crew = Crew(tmp_path, models)
+        crew = Crew(home=tmp_path, provider=models)
         work(crew, _turn)
     main, first, *_, last = models.requests
     assert first.frame == main.frame
@@ -231,12 +231,15 @@ def test_forks_of_one_answer_differ_in_their_last_block_alone(tmp_path: Path) ->
         for block in make_response(calls=call(kind="fork", prompt=f"Task {n}.")).message.blocks
     ]
     together = ModelResponse(
-        Message("assistant", tuple(uses)), make_response("").usage, make_response("").usage_wire, "tool_use"
+        message=Message("assistant", tuple(uses)),
+        usage=make_response("").usage,
+        usage_wire=make_response("").usage_wire,
+        stop_reason="tool_use",
     )
     with ScriptedProvider(
         [together, make_response("Done.")], lanes={"fork": lambda _: make_response("ok")}
     ) as models:
-        work(Crew(tmp_path, models), _turn)
+        work(Crew(home=tmp_path, provider=models), _turn)
     forks = [request for request in models.requests if request.who == "fork"]
     assert len(forks) == 3
     assert len({tuple(request.messages[:-1]) for request in forks}) == 1
@@ -260,10 +263,13 @@ def test_no_more_agents_run_at_once_than_settings_say(tmp_path: Path) -> None:
 
     uses = [block for _ in range(12) for block in make_response(calls=call()).message.blocks]
     together = ModelResponse(
-        Message("assistant", tuple(uses)), make_response("").usage, make_response("").usage_wire, "tool_use"
+        message=Message("assistant", tuple(uses)),
+        usage=make_response("").usage,
+        usage_wire=make_response("").usage_wire,
+        stop_reason="tool_use",
     )
     with ScriptedProvider([together, make_response("Done.")], lanes={"agent": answer}) as models:
-        work(Crew(tmp_path, models), _turn)
+        work(Crew(home=tmp_path, provider=models), _turn)
     assert most == 8
 
 
@@ -276,7 +282,7 @@ def test_a_turn_that_is_interrupted_ends_the_agents_it_waits_for(tmp_path: Path)
         raise AssertionError
 
     with ScriptedProvider([make_response(calls=call(name="ada"))], lanes={"agent": never}) as models:
-        crew = Crew(tmp_path, models)
+        crew = Crew(home=tmp_path, provider=models)
 
         async def tell(lead: Lead) -> None:
             turn = asyncio.create_task(lead.agent.run_turn("Go."))
@@ -311,7 +317,7 @@ def test_an_agent_that_a_person_stops_is_an_answer_and_the_turn_goes_on(tmp_path
             assert (await turn).text == "Stopped, then."
             assert [(row.name, row.state) for row in lead.tool.running()] == [("ada", "cancelled")]
 
-        work(Crew(tmp_path, models), tell)
+        work(Crew(home=tmp_path, provider=models), tell)
     assert "ended early: cancelled" in said(models.requests[-1].messages)
 
 
@@ -327,7 +333,7 @@ def test_closing_the_lead_ends_the_agents_in_the_background(tmp_path: Path) -> N
         [make_response(calls=call(background=True)), make_response("Started.")],
         lanes={"background agent": never},
     ) as models:
-        crew = Crew(tmp_path, models)
+        crew = Crew(home=tmp_path, provider=models)
 
         async def tell(lead: Lead) -> None:
             await lead.agent.run_turn("Go.")
@@ -341,7 +347,7 @@ def test_an_agent_that_fails_is_an_answer_and_not_the_end_of_the_turn(tmp_path: 
     with ScriptedProvider(
         [make_response(calls=call()), make_response("It failed.")], lanes={"agent": [Overloaded("busy")]}
     ) as models:
-        work(Crew(tmp_path, models), _turn)
+        work(Crew(home=tmp_path, provider=models), _turn)
     assert "ended early: failed" in said(models.requests[-1].messages)
     assert "busy" in said(models.requests[-1].messages)
 
@@ -355,7 +361,7 @@ def test_an_isolated_agent_works_in_a_checkout_that_goes_when_nothing_was_change
         [make_response(calls=call(name="ada", worktree=True)), make_response("Done.")],
         lanes={"agent": [make_response("looked")]},
     ) as models:
-        crew = Crew(tmp_path, models)
+        crew = Crew(home=tmp_path, provider=models)
         work(crew, _turn)
     assert crew.children[0].cwd.name == "ada"
     assert crew.children[0].cwd != tmp_path / "project"
@@ -376,7 +382,7 @@ def test_an_agent_with_a_memory_is_shown_its_index_and_may_write_there(tmp_path:
         [make_response(calls=call(type="keeper")), make_response("Done.")],
         lanes={"agent": [make_response("kept")]},
     ) as models:
-        work(Crew(tmp_path, models), _turn)
+        work(Crew(home=tmp_path, provider=models), _turn)
     system = str(models.requests[1].frame.system)
     assert system.startswith("You keep things.")
     assert "[Builds](builds.md)" in system
@@ -396,7 +402,7 @@ def test_a_call_that_makes_no_sense_is_answered_with_what_would(
     tmp_path: Path, given: dict[str, object], expected: str
 ) -> None:
     with ScriptedProvider([make_response(calls=call(**given)), make_response("Oh.")]) as models:
-        work(Crew(tmp_path, models), _turn)
+        work(Crew(home=tmp_path, provider=models), _turn)
     assert expected in said(models.requests[1].messages)
 
 
@@ -410,7 +416,7 @@ def test_a_type_that_is_written_in_a_session_can_be_used_and_is_told_beside_the_
         make_response("Two."),
     ]
     with ScriptedProvider(steps, lanes={"agent": lambda _: make_response("ok")}) as models:
-        crew = Crew(tmp_path, models)
+        crew = Crew(home=tmp_path, provider=models)
 
         async def tell(lead: Lead) -> None:
             await lead.agent.run_turn("Go.")

@@ -37,15 +37,15 @@ def test_a_file_of_ours_says_all_there_is_to_say() -> None:
         "mode: read-only\nmemory: project\n---\n\nYou review.\n"
     )
     assert parse_definition(text, "user", HERE) == AgentDefinition(
-        "reviewer",
-        "Reviews a change.",
-        "You review.",
-        ("read", "grep"),
-        "claude-haiku-5-5",
-        "read-only",
-        "project",
-        "user",
-        "reviewer.md",
+        name="reviewer",
+        description="Reviews a change.",
+        prompt="You review.",
+        tools=("read", "grep"),
+        model="claude-haiku-5-5",
+        mode="read-only",
+        memory="project",
+        origin="user",
+        path="reviewer.md",
     )
 
 
@@ -114,7 +114,10 @@ def test_a_link_out_of_the_folder_defines_nothing(tmp_path: Path) -> None:
 
 def test_the_listing_names_a_repositorys_own_agents_and_stays_short() -> None:
     listed = render_definitions(
-        [AgentDefinition("a", "Does. " * 200, "x", origin="project"), *BUILT_IN_AGENTS]
+        [
+            AgentDefinition(name="a", description="Does. " * 200, prompt="x", origin="project"),
+            *BUILT_IN_AGENTS,
+        ]
     )
     assert "(defined by this repository)" in listed.splitlines()[0]
     assert max(map(len, listed.splitlines())) < MAX_DEFINITION_CHARS + 50

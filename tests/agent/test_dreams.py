@@ -39,7 +39,7 @@ class Home:
         with self.memory() as memory:
             for name in names:
                 text = write_memory(name, f"on {name}", "project", CHECK)
-                memory.commit([Write(f"{name}.md", text, None)], Origin("user", "test"))
+                memory.commit([Write(f"{name}.md", text, None)], Origin(who="user", why="test"))
 
     def memory(self) -> MemoryDir:
         return MemoryDir.for_project(self.root, environ=self.environ)
@@ -50,7 +50,7 @@ class Home:
 
     def setup(self, models: ScriptedProvider) -> AgentOptions:
         return AgentOptions(
-            self.root,
+            project=self.root,
             provider=models,
             settings=self.settings,
             emit=self.heard.append,

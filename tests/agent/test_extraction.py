@@ -46,14 +46,16 @@ def test_a_turn_that_teaches_something_is_followed_by_a_fork_that_writes_it(tmp_
             ]
         }
         with ScriptedProvider([make_response("I will.")], lanes=lanes) as models:
-            shop = Shop(tmp_path, models, (ReadTool(), WriteTool()))
+            shop = Shop(home=tmp_path, provider=models, tools=(ReadTool(), WriteTool()))
             agent = await shop.open()
             await agent.run_turn(TABS)
             await agent.settle()
             await agent.close()
         assert is_same_prefix(models.requests)
         assert "nothing yet" in str(models.requests[1].messages[-1])
-        assert shop.noted.of("ExtractionEnded") == [ExtractionEnded(agent.session.id, "model", 0, 0, 0)]
+        assert shop.noted.of("ExtractionEnded") == [
+            ExtractionEnded(session=agent.session.id, writer="model", written=0, waiting=0, refused=0)
+        ]
 
     asyncio.run(tell())
 
@@ -63,7 +65,7 @@ def test_what_is_written_is_there_for_the_next_session_and_knows_its_messages(tm
         text = written("tabs", "Indent with tabs, never with spaces.")
         steps = [make_response("I will."), make_response(calls={"memory": text}), make_response("Done.")]
         with ScriptedProvider(steps[:1], lanes={EXTRACTION_KIND: steps[1:]}) as models:
-            agent = await Shop(tmp_path, models).open(tools=None)
+            agent = await Shop(home=tmp_path, provider=models).open(tools=None)
             await agent.run_turn(TABS)
             await agent.settle()
             entries = [entry.id for entry in agent.session.entries]
@@ -81,7 +83,7 @@ def test_a_turn_that_was_cut_short_is_looked_at_with_the_next(tmp_path: Path) ->
     async def tell() -> None:
         settings = {"extraction": {"writer": "rules"}}
         with ScriptedProvider([make_response(calls={"look": {}}), make_response("Done.")]) as models:
-            agent = await Shop(tmp_path, models).open(settings=settings, max_rounds=1)
+            agent = await Shop(home=tmp_path, provider=models).open(settings=settings, max_rounds=1)
             assert (await agent.run_turn(TABS)).reason == "out of rounds"
             await agent.settle()
             assert await run_blocking(lambda: kept(tmp_path)) == []
@@ -99,7 +101,7 @@ def test_where_no_memory_is_wanted_nothing_is_asked_nor_written_after_a_turn(
 ) -> None:
     async def tell() -> None:
         with ScriptedProvider([make_response("I will.")]) as models:
-            agent = await Shop(tmp_path, models).open(
+            agent = await Shop(home=tmp_path, provider=models).open(
                 tools=None, settings={"memory": {"enabled": False}, **more}
             )
             await agent.run_turn(TABS)
@@ -123,7 +125,7 @@ def test_what_was_recalled_does_not_come_back_as_the_users_own(tmp_path: Path) -
             make_response("Done."),
         ]
         with ScriptedProvider([make_response("Seven.")], lanes={EXTRACTION_KIND: lane}) as models:
-            shop = Shop(tmp_path, models)
+            shop = Shop(home=tmp_path, provider=models)
             # However slow the machine is: what is found later would come with the next request.
             agent = await shop.open(tools=None, settings={"recall": {"budget_ms": 60_000}})
             await agent.run_turn(
@@ -135,7 +137,7 @@ def test_what_was_recalled_does_not_come_back_as_the_users_own(tmp_path: Path) -
         return [str(event) for event in shop.noted.of("DraftRefused")]
 
     with memories(tmp_path) as memory:
-        by_team = Origin("sync", "from the team", taint=frozenset(["team"]))
+        by_team = Origin(who="sync", why="from the team", taint=frozenset(["team"]))
         text = write_memory("retries", "how often the retrier tries", "project", rule)
         memory.commit([Change("team/retries.md", text, None)], by_team)
     refused = asyncio.run(tell())

@@ -32,7 +32,7 @@ def test_the_first_request_of_each_parallel_fork_reads_nearly_all_that_its_paren
         async def run() -> None:
             async with (
                 sim.async_client() as client,
-                Crew(tmp_path, AnthropicProvider(client)).lead() as lead,
+                Crew(home=tmp_path, provider=AnthropicProvider(client)).lead() as lead,
             ):
                 await lead.agent.run_turn(LONG)
                 end = await lead.agent.run_turn("Fork thrice.")

@@ -10,7 +10,7 @@ from sevenfold.core.messages import Message
 from sevenfold.core.requests import Breakpoint, ModelRequest, RequestParams
 from sevenfold.providers.provider import TextDelta
 
-FRAME = RequestParams("claude-opus-5-5", 1_000)
+FRAME = RequestParams(model="claude-opus-5-5", max_tokens=1_000)
 HELLO = (Message("user", "Hello."),)
 
 

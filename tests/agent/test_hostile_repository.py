@@ -169,7 +169,7 @@ def test_an_agent_in_a_worktree_runs_no_driver_in_any_mode(
             monkeypatch.setenv(name, value)
     answers = [make_response(calls=call(name="ada", worktree=True)), make_response("Done.")]
     with ScriptedProvider(answers, lanes={"agent": lambda _: make_response("looked")}) as models:
-        crew = Crew(tmp_path, models, mode=mode)
+        crew = Crew(home=tmp_path, provider=models, mode=mode)
 
         async def tell() -> None:
             async with crew.lead() as lead:

@@ -69,7 +69,11 @@ class Cut(Agent):
 async def tell(home: Path, simulator: Simulator, at: int, *, leaves: bool) -> str:
     """How the turn ended that was cut short there; the next one must go on."""
     async with simulator.async_client(max_retries=0) as client:
-        shop = Shop(home, AnthropicProvider(client), [Plain(), Plain("dig", is_parallel=False)])
+        shop = Shop(
+            home=home,
+            provider=AnthropicProvider(client),
+            tools=[Plain(), Plain(name="dig", is_parallel=False)],
+        )
         agent = await shop.open()
         agent.__class__ = Cut
         assert isinstance(agent, Cut)

@@ -81,18 +81,18 @@ async def ask(answers: list[PermissionResponse], question: PermissionRequest) ->
     ],
 )
 def test_whoever_asked_gets_the_answer_to_that_question(answer: PermissionResponse) -> None:
-    assert asyncio.run(ask([answer], PermissionRequest(USE, AccessRequest("run"), "why"))) == answer
+    assert asyncio.run(ask([answer], PermissionRequest(USE, AccessRequest(kind="run"), "why"))) == answer
 
 
 def test_a_lead_that_is_gone_allows_nothing() -> None:
-    answer = asyncio.run(ask([], PermissionRequest(USE, AccessRequest("run"), "why")))
+    answer = asyncio.run(ask([], PermissionRequest(USE, AccessRequest(kind="run"), "why")))
     assert not answer.is_allowed
     assert "gone" in answer.words
 
 
 def test_what_is_too_long_to_be_shown_is_not_allowed() -> None:
     answer = asyncio.run(
-        ask([], PermissionRequest(USE, AccessRequest("run", command="x" * MAX_PIPE_LINE_BYTES), "why"))
+        ask([], PermissionRequest(USE, AccessRequest(kind="run", command="x" * MAX_PIPE_LINE_BYTES), "why"))
     )
     assert not answer.is_allowed
     assert "too long" in answer.words

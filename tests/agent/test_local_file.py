@@ -77,8 +77,8 @@ class Bench:
 
 
 def make_bench(home: Path, models: ScriptedProvider) -> Bench:
-    build = Plain("build", kind="run")
-    shop = Shop(home, models, tools=[build])
+    build = Plain(name="build", kind="run")
+    shop = Shop(home=home, provider=models, tools=[build])
     (shop.project / "a").write_text("tracked")
     git(shop.project, "init", "--quiet")
     git(shop.project, "add", "a")
@@ -110,8 +110,8 @@ def test_an_unpacked_archive_runs_nothing_and_allows_nothing(
     with tarfile.open(tmp_path / "theirs.tar", "w") as archive:
         archive.add(theirs, ".")
     with builds(1) as models:
-        build = Plain("build", kind="run")
-        bench = Bench(Shop(tmp_path / "home", models, tools=[build]), build)
+        build = Plain(name="build", kind="run")
+        bench = Bench(Shop(home=tmp_path / "home", provider=models, tools=[build]), build)
         with tarfile.open(tmp_path / "theirs.tar") as archive:
             archive.extractall(bench.shop.project, filter="data")
 

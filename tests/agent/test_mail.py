@@ -31,7 +31,11 @@ SESSION = "one"
 
 def letter(name: str) -> Mail:
     return Mail(
-        "bob", f"about {name}", write_mail_message(NoteMessage(f"The text of {name}.")), AT, MailId(name)
+        sender="bob",
+        summary=f"about {name}",
+        body=write_mail_message(NoteMessage(f"The text of {name}.")),
+        sent=AT,
+        id=MailId(name),
     )
 
 
@@ -192,4 +196,6 @@ def test_a_feed_hands_out_what_comes_and_goes_on_after_a_disk_that_failed_once(
 
 def test_a_message_of_a_type_nobody_knows_is_shown_as_it_is() -> None:
     body = JsonObject({"type": "poll", "question": "Lunch?"})
-    assert parse_mail(Mail("bob", "a poll", body, AT)) == NoteMessage('{"type":"poll","question":"Lunch?"}')
+    assert parse_mail(Mail(sender="bob", summary="a poll", body=body, sent=AT)) == NoteMessage(
+        '{"type":"poll","question":"Lunch?"}'
+    )

@@ -57,7 +57,7 @@ def test_tools_of_a_server_are_in_the_list_and_are_called(tmp_path: Path) -> Non
     async def tell() -> None:
         steps = [make_response(calls={"mcp__own__add": {"a": 2, "b": 3}}), make_response("Five.")]
         with ScriptedProvider(steps) as models:
-            shop = Shop(tmp_path, models)
+            shop = Shop(home=tmp_path, provider=models)
             agent = await open_agent(shop, SETTINGS)
             end = await agent.run_turn("Add two and three.")
             await agent.close()
@@ -83,7 +83,7 @@ def test_nothing_of_a_server_moves_the_prefix_over_turns_a_compaction_and_a_resu
             make_response("Again."),
         ]
         with ScriptedProvider(steps, lanes={"summary": lambda _: make_response(GOOD)}) as models:
-            shop = Shop(tmp_path, models)
+            shop = Shop(home=tmp_path, provider=models)
             agent = await open_agent(shop, DEFERRED, model="claude-opus-5")
             await agent.run_turn("Say hello to Ann.")
             for number in range(3):
@@ -117,7 +117,7 @@ def test_a_call_by_name_is_asked_for_under_the_name_that_is_meant(tmp_path: Path
 
         steps = [call("greet", name="Ann"), call("die"), make_response("Done.")]
         with ScriptedProvider(steps) as models:
-            shop = Shop(tmp_path, models)
+            shop = Shop(home=tmp_path, provider=models)
             settings = {**DEFERRED, "permissions": {"deny": ["mcp__own__die"]}}
             agent = await open_agent(shop, settings, mode="ask", ask=ask)
             await agent.run_turn("Go.")
@@ -140,7 +140,7 @@ def test_agents_use_the_connections_of_the_one_that_started_them(tmp_path: Path)
         ]
         adding = [make_response(calls={"mcp__own__add": SUM}), make_response("Five.")]
         with ScriptedProvider(steps, lanes={"agent": adding}) as models:
-            shop = Shop(tmp_path, models)
+            shop = Shop(home=tmp_path, provider=models)
             agent = await open_agent(shop, SETTINGS)
             await agent.run_turn("Have it added.")
             await agent.run_turn("Add it yourself.")

@@ -33,13 +33,49 @@ OPUS, HAIKU = CATALOG.find("claude-opus-5-5"), CATALOG.find("claude-haiku-5-5")
     ],
 )
 def test_prices_decide_who_is_asked(prefix: int, tail: int, way: SideModelChoice) -> None:
-    assert choose_side_model(SideCallFacts(prefix, tail, OPUS, HAIKU, DAY, PROGRESS_OUTPUT_TOKENS)) == way
+    assert (
+        choose_side_model(
+            SideCallFacts(
+                prefix_tokens=prefix,
+                tail_tokens=tail,
+                own=OPUS,
+                cheap=HAIKU,
+                day=DAY,
+                output_tokens=PROGRESS_OUTPUT_TOKENS,
+            )
+        )
+        == way
+    )
 
 
 def test_without_a_known_price_the_agents_own_model_is_asked() -> None:
     unknown = CATALOG.find("my-own-model")
-    assert choose_side_model(SideCallFacts(10**6, 1, unknown, HAIKU, DAY, PROGRESS_OUTPUT_TOKENS)) == "fork"
-    assert choose_side_model(SideCallFacts(10**6, 1, OPUS, None, DAY, PROGRESS_OUTPUT_TOKENS)) == "fork"
+    assert (
+        choose_side_model(
+            SideCallFacts(
+                prefix_tokens=10**6,
+                tail_tokens=1,
+                own=unknown,
+                cheap=HAIKU,
+                day=DAY,
+                output_tokens=PROGRESS_OUTPUT_TOKENS,
+            )
+        )
+        == "fork"
+    )
+    assert (
+        choose_side_model(
+            SideCallFacts(
+                prefix_tokens=10**6,
+                tail_tokens=1,
+                own=OPUS,
+                cheap=None,
+                day=DAY,
+                output_tokens=PROGRESS_OUTPUT_TOKENS,
+            )
+        )
+        == "fork"
+    )
     assert find_cheapest_model(unknown, CATALOG, DAY) is None
 
 
@@ -67,7 +103,7 @@ def test_an_agent_is_asked_once_for_what_it_does_and_not_again_until_it_has_done
         [make_response(calls={"look": {"n": 1}}), make_response("One."), make_response("Two.")],
         lanes={"progress": [make_response("Looking at one"), Overloaded("busy")]},
     ) as models:
-        crew = Crew(tmp_path, models)
+        crew = Crew(home=tmp_path, provider=models)
         lines = ProgressReporter(CATALOG, crew.noted)
 
         async def tell(lead: Lead) -> None:

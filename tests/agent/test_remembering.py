@@ -24,7 +24,7 @@ async def save(home: Path, said: str, given: dict[str, object], tool: str = "mem
     """A page was read, the user says something, and the agent saves."""
     settings = {"extraction": {"enabled": False}}
     with ScriptedProvider([make_response(calls={tool: given}), make_response("Done.")]) as models:
-        agent = await Shop(home, models).open(tools=None, settings=settings, mode="bypass")
+        agent = await Shop(home=home, provider=models).open(tools=None, settings=settings, mode="bypass")
         use = ToolUse(ToolUseId("u1"), "web_fetch", JsonObject({"url": "https://x.example"}))
         history = agent.session.history
         history.append(Message("user", "Look at that page."))
@@ -108,7 +108,7 @@ def test_what_is_no_memory_is_written_and_left_alone(tmp_path: Path) -> None:
 def forget(home: Path, said: str) -> tuple[int, int]:
     """How many memories are there and how many changes wait, after the agent was to forget the only one."""
     with memories(home) as memory:
-        told = Origin("user", "told so", said_by="user")
+        told = Origin(who="user", why="told so", said_by="user")
         memory.commit([Write("release-steps.md", "Tag before you push.\n", None)], told)
     asyncio.run(save(home, said, {"action": "delete", "name": "release-steps"}))
     with memories(home) as memory:
@@ -136,7 +136,7 @@ def test_a_head_that_stood_there_before_stays(tmp_path: Path) -> None:
         "Deploys happen on Tuesdays only.", "when anything is shipped"
     )
     with memories(tmp_path) as memory:
-        memory.commit([Write("deploys.md", text, None)], Origin("user", "told so", said_by="user"))
+        memory.commit([Write("deploys.md", text, None)], Origin(who="user", why="told so", said_by="user"))
     new = "Push by hand. Deploys happen on Tuesdays only."
     said = "Remember that deploys happen on Tuesdays only."
     asyncio.run(save(tmp_path, said, saved("when anything is shipped", new)))
@@ -148,7 +148,7 @@ def test_a_head_that_stood_there_before_stays(tmp_path: Path) -> None:
 def edited(home: Path, said: str, text: str) -> tuple[str, int]:
     """What is remembered and how much waits, after the agent has written over a memory of two rules."""
     with memories(home) as memory:
-        told = Origin("user", "told so", said_by="user")
+        told = Origin(who="user", why="told so", said_by="user")
         memory.commit(
             [Write("deploys.md", PLAIN.format("Never skip the review.\n\nPush by hand."), None)], told
         )

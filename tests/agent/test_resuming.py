@@ -44,7 +44,7 @@ def simulated(home: Path, tell: Callable[[Shop], Awaitable[None]]) -> Simulator:
 
     async def run(simulator: Simulator) -> None:
         async with simulator.async_client() as client:
-            await tell(Shop(home, AnthropicProvider(client)))
+            await tell(Shop(home=home, provider=AnthropicProvider(client)))
 
     with Simulator(brain) as simulator:
         asyncio.run(run(simulator))
@@ -78,7 +78,7 @@ def test_a_branch_leaves_its_parent_as_it_was_and_names_it(tmp_path: Path) -> No
         with ScriptedProvider(
             [make_response("One."), make_response("Two."), make_response("Three.")]
         ) as models:
-            shop = Shop(tmp_path, models)
+            shop = Shop(home=tmp_path, provider=models)
             parent = await shop.open()
             await parent.run_turn("First.")
             await parent.close()
@@ -111,14 +111,14 @@ def test_what_a_session_is_sent_with_is_kept_whatever_becomes_of_it_elsewhere(tm
         with ScriptedProvider(
             [make_response("One."), make_response("Two."), make_response("Three.")]
         ) as models:
-            shop = Shop(tmp_path, models)
+            shop = Shop(home=tmp_path, provider=models)
             agent = await shop.open()
             await agent.run_turn("First.")
             await agent.close()
             templates = tmp_path / ".sevenfold" / "templates"
             templates.mkdir()
             (templates / "system.md").write_text("You are somebody else now.")
-            shop.tools = [Plain(), Plain("dig")]
+            shop.tools = [Plain(), Plain(name="dig")]
             again = await shop.open(agent.session.id)
             await again.run_turn("Second.")
             await again.close()
@@ -141,7 +141,7 @@ def test_where_the_agent_works_is_said_once_and_again_when_it_has_changed(tmp_pa
         with ScriptedProvider(
             [make_response("One."), make_response("Two."), make_response("Three.")]
         ) as models:
-            shop = Shop(tmp_path, models)
+            shop = Shop(home=tmp_path, provider=models)
             git = shop.project / ".git"
             git.mkdir()
             (git / "HEAD").write_text("ref: refs/heads/main\n")
@@ -164,7 +164,7 @@ def test_a_new_day_is_said_and_moves_nothing(tmp_path: Path) -> None:
     async def tell() -> None:
         clock = ManualClock()
         with ScriptedProvider([make_response("One."), make_response("Two.")]) as models:
-            agent = await Shop(tmp_path, models).open(clock=clock)
+            agent = await Shop(home=tmp_path, provider=models).open(clock=clock)
             await agent.run_turn("First.")
             clock.pass_time(timedelta(days=1))
             await agent.run_turn("Second.")
@@ -182,7 +182,7 @@ def test_another_model_takes_over_in_mid_session_and_is_kept(tmp_path: Path) -> 
         with ScriptedProvider(
             [make_response("One."), make_response("Two."), make_response("Three.")]
         ) as models:
-            shop = Shop(tmp_path, models)
+            shop = Shop(home=tmp_path, provider=models)
             shop.change = lambda setup: setup
             agent = await shop.open()
             await agent.run_turn("First.")
@@ -213,7 +213,7 @@ def test_a_model_that_nobody_knows_is_not_taken_up_again(tmp_path: Path, is_new:
             else [make_response("One."), unknown, make_response("Back.")]
         )
         with ScriptedProvider(script) as models:
-            shop = Shop(tmp_path, models)
+            shop = Shop(home=tmp_path, provider=models)
             agent = await shop.open(model="nonsense" if is_new else "claude-sonnet-5-5")
             if not is_new:
                 await agent.run_turn("First.")
@@ -231,7 +231,7 @@ def test_a_model_that_nobody_knows_is_not_taken_up_again(tmp_path: Path, is_new:
 def test_a_disk_that_is_full_costs_no_answer(tmp_path: Path) -> None:
     async def tell() -> None:
         with ScriptedProvider([make_response("One."), make_response("Two.")]) as models:
-            shop = Shop(tmp_path, models)
+            shop = Shop(home=tmp_path, provider=models)
             agent = await shop.open()
             folder = agent.place.session_folder
             assert folder is not None
@@ -251,7 +251,7 @@ def test_a_disk_that_is_full_costs_no_answer(tmp_path: Path) -> None:
 def test_a_damaged_frame_is_told_and_the_session_goes_on(tmp_path: Path) -> None:
     async def tell() -> None:
         with ScriptedProvider([make_response("One."), make_response("Two.")]) as models:
-            shop = Shop(tmp_path, models)
+            shop = Shop(home=tmp_path, provider=models)
             agent = await shop.open()
             await agent.run_turn("First.")
             folder = agent.place.session_folder
@@ -276,7 +276,7 @@ def live_and_die(home: Path) -> None:
         models = ScriptedProvider(
             [make_response(calls={"todo": {"items": items}}), make_response("Listed."), summarise]
         )
-        agent = await Shop(home, models, [TodoTool()]).open()
+        agent = await Shop(home=home, provider=models, tools=[TodoTool()]).open()
         await agent.run_turn("First. " + LONG)
         await agent.compact()
         os.kill(os.getpid(), signal.SIGKILL)
@@ -294,7 +294,9 @@ def test_the_todo_list_outlives_compactions_and_a_killed_process(tmp_path: Path,
 
     async def tell() -> list[bool]:
         with ScriptedProvider([make_response("Two."), make_response("Three.")]) as models:  # the notes serve
-            agent = await Shop(tmp_path, models, [todo := TodoTool()]).open("latest", is_fork=is_fork)
+            agent = await Shop(home=tmp_path, provider=models, tools=[todo := TodoTool()]).open(
+                "latest", is_fork=is_fork
+            )
             assert todo.todos.render() == "[>] mend the parser"
             await agent.run_turn("Second. " + LONG)
             await agent.compact()
@@ -320,7 +322,7 @@ def hold_and_die(home: Path) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
             raise AssertionError
 
-        shop = Shop(home, ScriptedProvider([*script, die]))
+        shop = Shop(home=home, provider=ScriptedProvider([*script, die]))
         agent = await shop.open(tools=None, mode="accept-edits")
         await agent.run_turn("Build it.")
 
@@ -338,7 +340,7 @@ def test_what_a_held_command_left_when_its_agent_was_killed_is_moved_aside_by_th
     assert husky.exists()
 
     async def tell() -> None:
-        shop = Shop(tmp_path, ScriptedProvider())
+        shop = Shop(home=tmp_path, provider=ScriptedProvider())
         agent = await shop.open()
         await agent.close()
         assert shop.noted.of("GuardedMoved") == [GuardedMoved(str(husky), f"{husky}.held-back-1")]
@@ -347,7 +349,7 @@ def test_what_a_held_command_left_when_its_agent_was_killed_is_moved_aside_by_th
 
 
 def test_a_session_that_is_not_there_is_named(tmp_path: Path) -> None:
-    shop = Shop(tmp_path, ScriptedProvider())
+    shop = Shop(home=tmp_path, provider=ScriptedProvider())
     with pytest.raises(FileMissing, match="nobody"):
         asyncio.run(shop.open("nobody"))
     with pytest.raises(FileMissing):

@@ -14,7 +14,15 @@ from sevenfold.agent.roster import Roster, RosterEntry
 from sevenfold.core.errors import KeyRefused, LockBusy
 from sevenfold.store.folder import Folder
 
-ADA = RosterEntry("ada", "fresh", "agent-1", "general", "a task", "/p", "claude-opus-5-5")
+ADA = RosterEntry(
+    name="ada",
+    kind="fresh",
+    session="agent-1",
+    definition="general",
+    description="a task",
+    cwd="/p",
+    model="claude-opus-5-5",
+)
 
 
 def test_a_name_is_held_by_one_and_known_after_it(tmp_path: Path) -> None:

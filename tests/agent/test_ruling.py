@@ -23,7 +23,7 @@ from tests.agent.workshop import Plain, Shop
 
 BODY = "Tag the release before you push."
 PUSH = {"run": {"command": "git push origin main"}}
-BY_HAND = Origin("user", "told so", said_by="user")
+BY_HAND = Origin(who="user", why="told so", said_by="user")
 
 
 @contextmanager
@@ -46,7 +46,7 @@ def counts(shop: Shop) -> dict[str, int]:
 
 
 def open_shop(home: Path, models: ScriptedProvider) -> Shop:
-    return Shop(home, models, [Plain(), Plain("run", is_parallel=False, kind="run")])
+    return Shop(home=home, provider=models, tools=[Plain(), Plain(name="run", is_parallel=False, kind="run")])
 
 
 def results(messages: Sequence[Message]) -> list[str]:
@@ -160,7 +160,9 @@ def test_what_nobody_has_accepted_never_fires(tmp_path: Path) -> None:
     async def tell() -> None:
         with ScriptedProvider([make_response(calls=PUSH), make_response("Done.")]) as models:
             shop = open_shop(tmp_path, models)
-            remember(shop, "command:git push", origin=Origin("sync", "pulled", taint=frozenset(["team"])))
+            remember(
+                shop, "command:git push", origin=Origin(who="sync", why="pulled", taint=frozenset(["team"]))
+            )
             agent = await shop.open(mode="bypass")
             await agent.run_turn("Push it.")
             await agent.close()

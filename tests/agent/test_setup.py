@@ -70,7 +70,7 @@ def test_the_environment_that_was_handed_in_counts_and_not_that_of_the_process(
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")
 
     async def tell(environ: dict[str, str]) -> str:
-        agent = await open_agent(AgentOptions(tmp_path, tools=[], environ=environ))
+        agent = await open_agent(AgentOptions(project=tmp_path, tools=[], environ=environ))
         end = await agent.run_turn("Hello?")
         await agent.close()
         return end.text
@@ -88,7 +88,7 @@ def test_without_any_the_error_says_what_was_looked_for_and_how_to_get_going() -
 
 
 def test_a_frame_asks_for_what_its_model_takes() -> None:
-    provider, frame = ScriptedProvider(), RequestParams("claude-opus-5-5", 0, "s")
+    provider, frame = ScriptedProvider(), RequestParams(model="claude-opus-5-5", max_tokens=0, system="s")
     fitted = fit_request_params(frame, OPUS, provider, thinks=True)
     assert fitted.max_tokens == MAX_REPLY_TOKENS
     assert "thinking" in fitted.params
@@ -100,7 +100,12 @@ def test_a_frame_asks_for_what_its_model_takes() -> None:
 def test_a_frame_is_kept_to_the_byte_and_a_damaged_one_is_made_anew(tmp_path: Path) -> None:
     tool = freeze_object({"name": "look", "description": "Ä", "input_schema": {"type": "object"}})
     frame = RequestParams(
-        "m", 5, "You are\nhelpful.", (tool,), freeze_object({"thinking": {"type": "adaptive"}}), ("b",)
+        model="m",
+        max_tokens=5,
+        system="You are\nhelpful.",
+        tools=(tool,),
+        params=freeze_object({"thinking": {"type": "adaptive"}}),
+        betas=("b",),
     )
     with Folder.open(tmp_path) as folder:
         assert read_stored_params(folder) is None
@@ -133,7 +138,7 @@ async def opened(home: Path, models: ScriptedProvider, **changes: object) -> Age
     project = home / "project"
     project.mkdir(exist_ok=True)
     environ = {"HOME": str(home), "PATH": "/usr/bin:/bin"}
-    setup = AgentOptions(project, model="claude-opus-5-5", provider=models, environ=environ)
+    setup = AgentOptions(project=project, model="claude-opus-5-5", provider=models, environ=environ)
     return await open_agent(replace(setup, **changes))
 
 
@@ -189,7 +194,7 @@ def test_an_agent_that_is_closed_or_busy_says_so(tmp_path: Path) -> None:
         with ScriptedProvider(
             [make_response(calls={"look": {"waits": 50}}), make_response("Done.")]
         ) as models:
-            agent = await Shop(tmp_path, models).open()
+            agent = await Shop(home=tmp_path, provider=models).open()
             first = asyncio.create_task(agent.run_turn("Go."))
             await asyncio.sleep(0)
             with pytest.raises(InputError, match="under way"):
@@ -208,7 +213,7 @@ def test_closing_in_mid_turn_leaves_a_session_that_goes_on(tmp_path: Path) -> No
         with ScriptedProvider(
             [make_response(calls={"look": {"waits": 100_000}}), make_response("On.")]
         ) as models:
-            shop = Shop(tmp_path, models)
+            shop = Shop(home=tmp_path, provider=models)
             agent = await shop.open()
             turn = asyncio.create_task(agent.run_turn("Go."))
             while not models.requests:  # noqa: ASYNC110 - nothing tells when a script is asked

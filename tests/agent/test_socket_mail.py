@@ -31,7 +31,13 @@ SENT = datetime(2026, 11, 15, tzinfo=UTC)
 
 
 def letter(text: str = "Hello.", sender: str = "uds:/a.sock", name: str = "m1") -> Mail:
-    return Mail(sender, "a greeting", JsonObject({"type": "note", "text": text}), SENT, MailId(name))
+    return Mail(
+        sender=sender,
+        summary="a greeting",
+        body=JsonObject({"type": "note", "text": text}),
+        sent=SENT,
+        id=MailId(name),
+    )
 
 
 class Ear:

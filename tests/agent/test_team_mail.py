@@ -44,7 +44,7 @@ def test_an_agent_writes_to_its_lead_while_it_works(tmp_path: Path) -> None:
     with ScriptedProvider(
         [make_response(calls=call(name="ada")), make_response("I see.")], lanes={"agent": its}
     ) as models:
-        work(Crew(tmp_path, models), _turn)
+        work(Crew(home=tmp_path, provider=models), _turn)
     last = models.requests[-1]
     assert "A message from 'ada', another agent and not the user" in said(last.messages)
     assert "Half of it is done." in said(last.messages)
@@ -61,7 +61,7 @@ def test_a_running_agent_hears_a_message_when_its_next_round_begins(tmp_path: Pa
 
     steps = [make_response(calls=call(name="ada", background=True)), make_response("Started.")]
     with ScriptedProvider(steps, lanes={"background agent": [first, make_response("Heard.")]}) as models:
-        crew = Crew(tmp_path, models)
+        crew = Crew(home=tmp_path, provider=models)
 
         async def tell(lead: Lead) -> None:
             await lead.agent.run_turn("Go.")
@@ -88,7 +88,7 @@ def test_a_message_takes_up_an_agent_that_has_ended_from_where_it_was(tmp_path: 
         "background agent": [make_response("The tests are fine, too.")],
     }
     with ScriptedProvider(steps, lanes=lanes) as models:
-        crew = Crew(tmp_path, models)
+        crew = Crew(home=tmp_path, provider=models)
 
         async def tell(lead: Lead) -> None:
             await lead.agent.run_turn("Go.")
@@ -108,7 +108,7 @@ def test_what_is_said_to_an_agent_while_it_ends_is_not_lost(tmp_path: Path) -> N
     steps = [make_response(calls=call(name="ada")), make_response("Ok.")]
     lanes = {"agent": [make_response("Done.")], "background agent": [make_response("Heard, too.")]}
     with ScriptedProvider(steps, lanes=lanes) as models:
-        crew = Crew(tmp_path, models)
+        crew = Crew(home=tmp_path, provider=models)
 
         async def tell(lead: Lead) -> None:
             def tell_at_the_end(event: Event) -> None:
@@ -130,9 +130,9 @@ def test_an_agent_of_an_earlier_run_can_be_taken_up_by_name(tmp_path: Path) -> N
     with ScriptedProvider(
         [make_response(calls=call(name="ada")), make_response("Ok.")], lanes={"agent": [make_response("7")]}
     ) as models:
-        work(Crew(tmp_path, models), _turn)
+        work(Crew(home=tmp_path, provider=models), _turn)
     with ScriptedProvider(lanes={"background agent": [make_response("Still 7.")]}) as models:
-        crew = Crew(tmp_path, models)
+        crew = Crew(home=tmp_path, provider=models)
 
         async def tell(lead: Lead) -> None:
             assert "goes on from where it was" in await lead.team.send(
@@ -154,7 +154,7 @@ def test_everyone_who_runs_hears_a_message_to_everyone_and_the_sender_does_not(t
 
     steps = [
         ModelResponse(
-            Message(
+            message=Message(
                 "assistant",
                 tuple(
                     block
@@ -162,15 +162,15 @@ def test_everyone_who_runs_hears_a_message_to_everyone_and_the_sender_does_not(t
                     for block in make_response(calls=call(name=name, background=True)).message.blocks
                 ),
             ),
-            make_response("").usage,
-            make_response("").usage_wire,
-            "tool_use",
+            usage=make_response("").usage,
+            usage_wire=make_response("").usage_wire,
+            stop_reason="tool_use",
         ),
         make_response("Started."),
     ]
     lanes = {"background agent": [wait, wait, make_response("One."), make_response("Two.")]}
     with ScriptedProvider(steps, lanes=lanes) as models:
-        crew = Crew(tmp_path, models)
+        crew = Crew(home=tmp_path, provider=models)
 
         async def tell(lead: Lead) -> None:
             await lead.agent.run_turn("Go.")
@@ -199,7 +199,7 @@ def test_everyone_who_runs_hears_a_message_to_everyone_and_the_sender_does_not(t
 )
 def test_a_message_to_nobody_says_why(tmp_path: Path, to: str, expected: str) -> None:
     with ScriptedProvider([make_response(calls=message(to, "Hello?")), make_response("Oh.")]) as models:
-        work(Crew(tmp_path, models), _turn)
+        work(Crew(home=tmp_path, provider=models), _turn)
     assert expected in said(models.requests[-1].messages)
 
 
@@ -217,7 +217,7 @@ def test_an_approved_plan_lets_an_agent_go_on_in_its_leads_mode(tmp_path: Path) 
     ]
     lanes = {"agent": its[:2], "background agent": its[2:]}
     with ScriptedProvider(steps, lanes=lanes) as models:
-        crew = Crew(tmp_path, models, mode="accept-edits")
+        crew = Crew(home=tmp_path, provider=models, mode="accept-edits")
 
         async def tell(lead: Lead) -> None:
             await lead.agent.run_turn("Go.")
@@ -246,7 +246,7 @@ def test_an_answer_that_nobody_asked_for_is_refused(tmp_path: Path) -> None:
         make_response("Oh."),
     ]
     with ScriptedProvider(steps, lanes={"background agent": [wait]}) as models:
-        crew = Crew(tmp_path, models)
+        crew = Crew(home=tmp_path, provider=models)
 
         async def tell(lead: Lead) -> None:
             await lead.agent.run_turn("Go.")
@@ -261,7 +261,7 @@ def test_an_answer_that_nobody_asked_for_is_refused(tmp_path: Path) -> None:
 
 def test_two_sessions_of_a_project_write_to_each_other_and_each_message_is_told_once(tmp_path: Path) -> None:
     with ScriptedProvider(lambda _: make_response("Heard.")) as models:
-        crew = Crew(tmp_path, models)
+        crew = Crew(home=tmp_path, provider=models)
 
         async def run() -> None:
             async with AsyncExitStack() as exits:

@@ -51,7 +51,7 @@ def mate(prompt: Prompt) -> Reply:
 
 def crew_on(sim: Simulator, home: Path, models: ScriptedProvider) -> Crew:
     environ = {"ANTHROPIC_BASE_URL": sim.url, "ANTHROPIC_API_KEY": "simulated", "NO_PROXY": "*"}
-    return Crew(home, models, more_environ=environ)
+    return Crew(home=home, provider=models, more_environ=environ)
 
 
 def work(crew: Crew, tell: Tell) -> None:
@@ -214,7 +214,7 @@ def test_a_teammate_that_cannot_work_is_told_with_the_reason(tmp_path: Path) -> 
     with ScriptedProvider(
         [make_response(calls=call()), make_response("Started."), make_response("Oh.")]
     ) as models:
-        crew = Crew(tmp_path, models)
+        crew = Crew(home=tmp_path, provider=models)
 
         async def tell(lead: Lead) -> None:
             await lead.agent.run_turn("Go.")
@@ -276,7 +276,16 @@ async def _readable(fd: int) -> None:
 
 def test_a_charge_reads_back_and_nonsense_is_refused() -> None:
     charge = TeammateConfig(
-        "ada", "main-1", "/p", "agent-1", "m", "ask", "plan", "You.", "Do.", tools=("read",)
+        name="ada",
+        lead="main-1",
+        cwd="/p",
+        session="agent-1",
+        model="m",
+        mode="ask",
+        lead_mode="plan",
+        system="You.",
+        prompt="Do.",
+        tools=("read",),
     )
     assert parse_teammate_config(charge.write()) == charge
     with pytest.raises(WireError, match="mode is 'root'"):

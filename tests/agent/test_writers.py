@@ -22,7 +22,7 @@ from sevenfold.run.tools.read import ReadTool
 from sevenfold.run.tools.write import WriteTool
 from tests.agent.workshop import Plain, Shop
 
-TOOLS = (ReadTool(), WriteTool(), EditTool(), Plain("shell", kind="run"))
+TOOLS = (ReadTool(), WriteTool(), EditTool(), Plain(name="shell", kind="run"))
 CHEAPEST = "claude-haiku-5-5"
 """Of the models of that maker: it is asked for itself, since nobody else costs less."""
 DOC = "# MAGIC DOC: Parser\n\nIt reads the old format.\n"
@@ -77,7 +77,7 @@ def test_the_notes_are_written_by_a_fork_that_may_edit_them_and_nothing_else(tmp
             )
 
         with ScriptedProvider([make_response("Fine.")], lanes={"notes": write_notes}) as models:
-            shop = Shop(tmp_path, models, TOOLS, change=with_model_notes)
+            shop = Shop(home=tmp_path, provider=models, tools=TOOLS, change=with_model_notes)
             other.parent.mkdir()
             other.write_text("a", encoding="utf-8")
             agent = await shop.open()
@@ -120,7 +120,7 @@ def test_a_living_document_is_edited_by_a_fork_that_may_do_nothing_else(
             make_response("Done."),
         ]
         with ScriptedProvider(doc_turn(doc), lanes={"living doc": lane}) as models:
-            shop = Shop(tmp_path, models, TOOLS)
+            shop = Shop(home=tmp_path, provider=models, tools=TOOLS)
             doc.parent.mkdir()
             doc.write_text(DOC, encoding="utf-8")
             other.write_text("a", encoding="utf-8")
@@ -148,7 +148,7 @@ def test_a_cheap_model_edits_a_document_where_that_costs_less_and_may_do_as_litt
             make_response("Done."),
         ]
         with ScriptedProvider(doc_turn(doc), lanes={"living doc": lane}) as models:
-            shop = Shop(tmp_path, models, TOOLS)
+            shop = Shop(home=tmp_path, provider=models, tools=TOOLS)
             doc.parent.mkdir()
             doc.write_text(DOC, encoding="utf-8")
             other.write_text("a", encoding="utf-8")
@@ -172,7 +172,7 @@ def test_no_document_is_touched_in_a_mode_that_changes_nothing(tmp_path: Path, m
     async def tell() -> None:
         doc = tmp_path / "project" / "parser.md"
         with ScriptedProvider(doc_turn(doc)) as models:
-            shop = Shop(tmp_path, models, TOOLS)
+            shop = Shop(home=tmp_path, provider=models, tools=TOOLS)
             doc.parent.mkdir()
             doc.write_text(DOC, encoding="utf-8")
             agent = await shop.open(mode=mode)
@@ -188,7 +188,7 @@ def test_no_document_is_touched_in_a_mode_that_changes_nothing(tmp_path: Path, m
 def test_an_agent_without_an_edit_tool_keeps_no_documents(tmp_path: Path) -> None:
     async def tell() -> None:
         with ScriptedProvider() as models:
-            agent = await Shop(tmp_path, models, (ReadTool(),)).open()
+            agent = await Shop(home=tmp_path, provider=models, tools=(ReadTool(),)).open()
             assert add_doc_writer(agent, DocSettings()) is None
             await agent.close()
 

@@ -32,7 +32,7 @@ class Noted:
         return [event for event in self.events if type(event).__name__ == name]
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Plain:
     """A tool that answers with what it was given, after as many turns of the loop as it was told."""
 
@@ -54,9 +54,9 @@ class Plain:
             raise InputError("is_bad is true; expected nothing of the kind")
         if self.kind == "run":
             return AccessRequest(
-                "run", command=str(given.get("command", "")), said=f"{self.name} {dict(given)}"
+                kind="run", command=str(given.get("command", "")), said=f"{self.name} {dict(given)}"
             )
-        return AccessRequest("nothing", said=f"{self.name} {dict(given)}")
+        return AccessRequest(kind="nothing", said=f"{self.name} {dict(given)}")
 
     async def run(self, given: JsonObject, place: ToolContext, on_progress: OnProgress) -> ToolOutput:
         self._running += 1
@@ -79,7 +79,7 @@ NO_ASIDES = {"SEVENFOLD_RECALL_SIDE_QUERY": "off"}
 """A script has an answer for each call that it knows of: what is asked beside them is tested on its own."""
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Shop:
     """A project in a home of its own, and agents in it."""
 
@@ -97,7 +97,7 @@ class Shop:
 
     async def open(self, session: str | None = None, **changes: object) -> Agent:
         setup = AgentOptions(
-            self.project,
+            project=self.project,
             model="claude-opus-5-5",
             session=session,
             provider=self.provider,

@@ -69,11 +69,11 @@ class Bedroom:
         """One memory, a minute after whatever was there before."""
         self.clock.pass_time(timedelta(minutes=1))
         change = Write(f"{name}.md", text_of(name.rpartition("/")[2], body, kind), ANYTHING)
-        self.memory.commit([change], origin or Origin("user", "test", said_by="user"))
+        self.memory.commit([change], origin or Origin(who="user", why="test", said_by="user"))
 
     def drop(self, name: str) -> None:
         key = f"{name}.md"
-        self.memory.commit([Remove(key, self.memory.read(key).sha256)], Origin("user", "test"))
+        self.memory.commit([Remove(key, self.memory.read(key).sha256)], Origin(who="user", why="test"))
 
     def texts(self) -> dict[str, str]:
         return {key: self.memory.read(key).memory.text for key in self.memory.keys()}  # noqa: SIM118 - no dict
@@ -101,11 +101,11 @@ class Sleeper:
 
     def __init__(self, room: Bedroom, steps: Sequence[ScriptedStep]) -> None:
         self.models = ScriptedProvider(steps)
-        place = ToolContext(room.root, room.root, emit=room.heard.append, clock=room.clock)
+        place = ToolContext(root=room.root, cwd=room.root, emit=room.heard.append, clock=room.clock)
         tools = (ReadTool(), GrepTool(), GlobTool(), WriteFile())
-        self.box = ToolExecutor(tools, place, Guard("bypass", PermissionRules(), room.root))
+        self.box = ToolExecutor(tools, place, Guard(mode="bypass", rules=PermissionRules(), root=room.root))
         declared = (*self.box.declared(), MEMORY_TOOL_SPEC.declared())
-        frame = RequestParams("claude-opus-5-5", 1_000, "", declared)
+        frame = RequestParams(model="claude-opus-5-5", max_tokens=1_000, system="", tools=declared)
         self.parent = ModelRequest(frame, (Message("user", "hello"), Message("assistant", "hi")))
         self._emit = room.heard.append
 

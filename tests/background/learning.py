@@ -68,7 +68,7 @@ class Lesson:
         self.reads: dict[str, str] = {}
         kept = Folder.open(school.root / name, create=True) if is_kept else None
         self.folder = str(school.memory.path)
-        places = ExtractionPlaces(name, school.memory, self.folder, kept)
+        places = ExtractionPlaces(session=name, memory=school.memory, folder=self.folder, kept=kept)
         has_model = school.settings.writer != "rules"
         tools = ForkTools(("read", "grep", "memory", "write", "edit"), self._fork, self._read)
         self.writer = ExtractionWriter(
@@ -98,7 +98,7 @@ class Lesson:
         return self
 
     async def _fork(self, brief: ForkBrief, run_tool: ToolRunner) -> ForkResult:
-        frame = RequestParams("claude-opus-5-5", 1_000)
+        frame = RequestParams(model="claude-opus-5-5", max_tokens=1_000)
         parent = ModelRequest(frame, tuple(self.said))
         return await run_fork(parent, brief, self.models, run_tool=run_tool, emit=self.school.heard.append)
 

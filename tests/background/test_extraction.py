@@ -98,7 +98,7 @@ def test_a_contradiction_leaves_what_else_the_memory_says_also_where_a_tool_was_
 ) -> None:
     old = "Always squash the commits of a branch before a merge.\n\nSign every tag with the key of the team."
     text = write_memory("squash", "how a branch is merged", "feedback", old)
-    school.memory.commit([Write("squash.md", text, None)], Origin("user", "by hand", said_by="user"))
+    school.memory.commit([Write("squash.md", text, None)], Origin(who="user", why="by hand", said_by="user"))
     lesson = school.session("s1").call("read", "A guide about nothing.", file_path="x")
     lesson.say("Never squash the commits of a branch before a merge.").end()
     assert school.memory.waiting() == ()
@@ -124,7 +124,7 @@ def test_a_strangers_rule_waits_and_is_not_shown(model_school: School) -> None:
     assert waiting.origin.said_by == "tool output"
     assert school.told(MemoryQuarantined)
     told = school.told(ExtractionEnded)
-    assert told == [ExtractionEnded("s1", "model", 0, 1, 0)]
+    assert told == [ExtractionEnded(session="s1", writer="model", written=0, waiting=1, refused=0)]
 
 
 def test_the_same_does_not_wait_twice(model_school: School) -> None:

@@ -41,10 +41,12 @@ class Stage:
         self.heard: list[Event] = []
         self.models = ScriptedProvider(steps)
         self.root = root.resolve()
-        self.place = ToolContext(self.root, self.root, emit=self.heard.append)
-        self.box = ToolExecutor(TOOLS, self.place, Guard("bypass", PermissionRules(), self.root))
+        self.place = ToolContext(root=self.root, cwd=self.root, emit=self.heard.append)
+        self.box = ToolExecutor(
+            TOOLS, self.place, Guard(mode="bypass", rules=PermissionRules(), root=self.root)
+        )
         self.objection: str | None = None
-        frame = RequestParams("claude-opus-5-5", 1_000, "", self.box.declared())
+        frame = RequestParams(model="claude-opus-5-5", max_tokens=1_000, system="", tools=self.box.declared())
         self.parent = ModelRequest(frame, (Message("user", "hello"), Message("assistant", "hi")))
         tools = DocTools("edit", self.box.runner, self.fork, lambda _path: self.objection)
         self.writer = DocWriter(self.place, tools, settings or DocSettings())

@@ -269,7 +269,9 @@ async def update_twice(place: Path, disk: FaultyDisk, heard: list[Event]) -> Non
 
 
 def parent() -> ModelRequest:
-    return ModelRequest(RequestParams("claude-opus-4-5", 1_000, tools=(EDIT,)), (Message("user", "Mend it"),))
+    return ModelRequest(
+        RequestParams(model="claude-opus-4-5", max_tokens=1_000, tools=(EDIT,)), (Message("user", "Mend it"),)
+    )
 
 
 def edit_of(path: str, old: str, new: str) -> dict[str, object]:

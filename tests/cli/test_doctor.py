@@ -258,9 +258,9 @@ def test_sockets_of_dead_sessions_are_listed_and_living_ones_are_not_called(
 
 def test_memories_and_what_waits_for_review_are_seen(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = write_memory("deploys", "when", "project", "On Tuesdays.")
-    by_page = Origin("fork", "read on a page", taint=frozenset(["web"]))
+    by_page = Origin(who="fork", why="read on a page", taint=frozenset(["web"]))
     with MemoryDir.for_project(".") as memory:
-        memory.commit([Write("deploys.md", text, None)], Origin("user", "said so", said_by="user"))
+        memory.commit([Write("deploys.md", text, None)], Origin(who="user", why="said so", said_by="user"))
     assert ("fine", "1 memory") in [(row["level"], row["said"]) for row in found(capsys, "memory")]
     with MemoryDir.for_project(".") as memory:
         memory.propose([Write("page.md", text, None)], by_page, "a page says so")
@@ -280,7 +280,9 @@ def test_memory_that_is_switched_off_is_noted(
 def test_a_team_that_was_joined_and_one_that_refuses_are_seen(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    joined = Membership("http://team.invalid", RepoId("r1"), "acme/app", "acme", "ada")
+    joined = Membership(
+        url="http://team.invalid", repo=RepoId("r1"), repo_name="acme/app", org="acme", member="ada"
+    )
     with Project.open(Path(), home=home) as project, project.control.subfolder(TEAM_FOLDER) as folder:
         write_membership(folder, joined)
         assert [row["level"] for row in found(capsys, "team")] == ["fine"]

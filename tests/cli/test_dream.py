@@ -33,7 +33,7 @@ def memories(project: Path) -> dict[str, str]:
     }
     with MemoryDir.for_project(project) as memory:
         for key, text in texts.items():
-            memory.commit([Write(key, text, None)], Origin("user", "test"))
+            memory.commit([Write(key, text, None)], Origin(who="user", why="test"))
     return texts
 
 

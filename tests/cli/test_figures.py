@@ -95,7 +95,10 @@ POINTS = st.lists(
 
 
 def made(points: list[tuple[int, PointMark]]) -> list[SeriesPoint]:
-    return [SeriesPoint(place, None, tokens, 0, mark) for place, (tokens, mark) in enumerate(points)]
+    return [
+        SeriesPoint(call=place, at=None, prompt_tokens=tokens, read_tokens=0, mark=mark)
+        for place, (tokens, mark) in enumerate(points)
+    ]
 
 
 @given(POINTS, st.integers(20, 120), st.integers(2, 12), st.booleans())

@@ -25,7 +25,9 @@ from sevenfold.store.memory_place import claude_memory_path
 from sevenfold.store.memory_uses import UseStore
 from sevenfold.store.project import Project
 
-FOREIGN = Origin("fork", "read on a page", session="s1", said_by="tool output", taint=frozenset(["web"]))
+FOREIGN = Origin(
+    who="fork", why="read on a page", session="s1", said_by="tool output", taint=frozenset(["web"])
+)
 
 
 @pytest.fixture(autouse=True)
@@ -94,7 +96,7 @@ def test_a_list_can_be_asked_for_in_json_without_naming_it(ask: Ask, parsed: Par
 
 def test_what_was_put_aside_is_listed_apart_and_can_be_shown(ask: Ask, parsed: Parse, project: Path) -> None:
     with opened(project) as found, MemoryDir(found) as memory:
-        memory.commit([Write("archive/old.md", "Old plan.\n", None)], Origin("dream", "stale"))
+        memory.commit([Write("archive/old.md", "Old plan.\n", None)], Origin(who="dream", why="stale"))
     assert parsed() == []
     assert [item["key"] for item in parsed("list", "--archived")] == ["archive/old.md"]
     assert "Old plan." in ask("show", "old")
@@ -148,7 +150,7 @@ def test_an_edit_that_came_too_late_overwrites_nothing_and_is_kept(
     def meanwhile(command: list[str], *, check: bool) -> None:
         Path(command[-1]).write_text("mine\n")
         with MemoryDir.for_project(".") as memory:
-            memory.commit([Write("style.md", "theirs\n", ANYTHING)], Origin("user", "elsewhere"))
+            memory.commit([Write("style.md", "theirs\n", ANYTHING)], Origin(who="user", why="elsewhere"))
 
     monkeypatch.setattr("sevenfold.cli.memory_change.subprocess.run", meanwhile)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
@@ -239,7 +241,7 @@ def test_memories_are_checked_marked_and_free_of_the_mark_once_mended(
 def test_a_condition_that_fires_nothing_is_found_by_check(ask: Ask, parsed: Parse, project: Path) -> None:
     text = "---\nname: x\ndescription: y\napplies_to: [whenever, tool:shell]\ngate: maybe\n---\n\nText.\n"
     with opened(project) as found, MemoryDir(found) as memory:
-        memory.commit([Write("x.md", text, None)], Origin("user", "told", said_by="user"))
+        memory.commit([Write("x.md", text, None)], Origin(who="user", why="told", said_by="user"))
     checked = parsed("check", code=1)
     assert len(checked[0]["refused"]) == 2
 
@@ -253,7 +255,14 @@ def test_urls_are_fetched_only_when_that_is_asked_for(
         asked.append(url)
         if "down" in url:
             raise InputError(f"{url} cannot be fetched: no answer")
-        return FetchedPage(url, 404 if "gone" in url else 403, "text/html", "utf-8", b"", is_cut=False)
+        return FetchedPage(
+            url=url,
+            status=404 if "gone" in url else 403,
+            kind="text/html",
+            charset="utf-8",
+            body=b"",
+            is_cut=False,
+        )
 
     monkeypatch.setattr("sevenfold.cli.memory_check.fetch_page", fetch)
     links = ("https://docs.test/gone", "https://docs.test/private", "https://down.test/x")
@@ -277,8 +286,8 @@ def test_uses_are_shown(ask: Ask, parsed: Parse, project: Path) -> None:
 
 def test_a_purge_says_what_goes_and_asks(ask: Ask, parsed: Parse, project: Path) -> None:
     with opened(project) as found, MemoryDir(found) as memory:
-        memory.commit([Write("a.md", "One.\n", None)], Origin("agent", "told", session="s1"))
-        memory.commit([Write("b.md", "Two.\n", None)], Origin("agent", "told", session="s2"))
+        memory.commit([Write("a.md", "One.\n", None)], Origin(who="agent", why="told", session="s1"))
+        memory.commit([Write("b.md", "Two.\n", None)], Origin(who="agent", why="told", session="s2"))
     ask("search", "one")
     assert "add --yes" in ask("purge", "--session", "s1", code=2)
     assert [item["key"] for item in parsed()] == ["b.md", "a.md"]

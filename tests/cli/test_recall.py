@@ -38,7 +38,7 @@ def filled(home: Path) -> None:
         for name, body in bodies.items()
     ]
     with MemoryDir.for_project(".") as memory:
-        memory.commit(changes, Origin("user", "for a test"))
+        memory.commit(changes, Origin(who="user", why="for a test"))
 
 
 def show(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:

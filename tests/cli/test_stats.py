@@ -112,7 +112,15 @@ def test_rules_are_counted_with_what_became_of_them(home: Path, capsys: pytest.C
     with Folder.open(place) as folder:
         log = EventLog(folder, SystemClock())
         for _ in range(2):
-            log.add(RuleShown("release.md", "command:git push", "shell", "t1", True))
+            log.add(
+                RuleShown(
+                    memory="release.md",
+                    condition="command:git push",
+                    tool="shell",
+                    tool_use_id="t1",
+                    is_held=True,
+                )
+            )
         log.add(RuleAnswered("release.md", "changed"))
         log.flush()
     assert read(capsys)["total"]["rules"] == {"shown": 2, "changed": 1}
@@ -147,7 +155,7 @@ def test_a_bill_that_cannot_be_read_is_in_no_sum_and_said(
     session = talk(home)
     [place] = home.glob("projects/*/sessions")
     with Folder.open(place) as folder, Transcript.open(folder, session) as transcript:
-        bad = UsageRecord(FRAME.model, "main", JsonObject({"input_tokens": "many"}))
+        bad = UsageRecord(model=FRAME.model, who="main", wire=JsonObject({"input_tokens": "many"}))
         transcript.append(Record(bad, SystemClock().now()))
     assert read(capsys)["total"]["rounds"] == 3
     assert "1 bill could not be read" in show(capsys)

@@ -17,7 +17,7 @@ from sevenfold.store.memory_changes import ANYTHING, Write
 from sevenfold.store.memory_dir import MemoryDir
 from tests.sync.laptops import Hall, Office, hall, office
 
-PERSON = Origin("user", "wrote it", said_by="user")
+PERSON = Origin(who="user", why="wrote it", said_by="user")
 
 
 @pytest.fixture(scope="module", name="hall")

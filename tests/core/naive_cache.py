@@ -23,7 +23,7 @@ class Piece:
     life: timedelta | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Kept:
     """One write. Two writes of one prefix are two of these."""
 
@@ -34,7 +34,7 @@ class Kept:
     visible: datetime
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Answer:
     read: int
     written_1h: int
@@ -64,13 +64,23 @@ class NaiveCache:
                 continue
             lives = (life,) if self.choices.hit_needs_ttl else (FIVE, HOUR)
             if not any(self.is_alive(item, owner, pieces[: marker + 1], lives, now) for item in before):
-                writes.append(Kept(owner, prefix(pieces[: marker + 1]), life, now, now))
+                writes.append(
+                    Kept(
+                        owner=owner, prefix=prefix(pieces[: marker + 1]), life=life, touched=now, visible=now
+                    )
+                )
         total = total_of(pieces)
         read = total_of(pieces[: hit + 1]) if hit is not None else 0
         hours = [total_of(pieces[: m + 1]) for m in markers if pieces[m].life == HOUR]
         until_1h = max([read, *hours])
         until_5m = max([until_1h, *(total_of(pieces[: m + 1]) for m in markers)])
-        return Answer(read, until_1h - read, until_5m - until_1h, total - until_5m, tuple(writes))
+        return Answer(
+            read=read,
+            written_1h=until_1h - read,
+            written_5m=until_5m - until_1h,
+            fresh=total - until_5m,
+            writes=tuple(writes),
+        )
 
     def begin(self, answer: Answer, at: datetime) -> None:
         self.kept += [replace(item, visible=at) for item in answer.writes]

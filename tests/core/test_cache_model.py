@@ -201,7 +201,7 @@ def test_a_bill_is_usage() -> None:
     desk = Desk()
     desk.send(blocks(10, (10,)))
     bill = desk.send(blocks(13, (12,), LONG))
-    assert bill.counts(output=7) == TokenCounts(100, 1_000, 0, 200, 7)
+    assert bill.counts(output=7) == TokenCounts(fresh=100, read=1_000, written_5m=0, written_1h=200, output=7)
 
 
 @pytest.mark.rule("cache-44")

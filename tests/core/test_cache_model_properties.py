@@ -32,7 +32,7 @@ LIVES = {FIVE: SHORT, HOUR: LONG}
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Sent:
     """One request of a random sequence."""
 
@@ -122,11 +122,11 @@ def sequences(draw: st.DrawFn) -> list[Sent]:
         places = draw(st.lists(st.integers(0, length - 1), max_size=3))
         sent.append(
             Sent(
-                marked(pieces, [*places, length - 1], draw(mostly(0, 1, 2, 4))),
-                draw(mostly(*SCOPES)),
-                draw(mostly(*MODELS)),
-                draw(st.one_of(st.just(timedelta(minutes=1)), minutes)),
-                draw(st.one_of(st.just(timedelta()), st.just(timedelta()), st.none(), minutes)),
+                pieces=marked(pieces, [*places, length - 1], draw(mostly(0, 1, 2, 4))),
+                scope=draw(mostly(*SCOPES)),
+                model=draw(mostly(*MODELS)),
+                wait=draw(st.one_of(st.just(timedelta(minutes=1)), minutes)),
+                delay=draw(st.one_of(st.just(timedelta()), st.just(timedelta()), st.none(), minutes)),
             )
         )
     return sent
@@ -233,7 +233,7 @@ def test_waiting_longer_never_reads_more(
 @settings(max_examples=30)
 @given(conversations(), st.lists(st.integers(0, 59), max_size=4), st.integers(0, 4))
 def test_markers_change_no_hash(pieces: list[Piece], places: list[int], hours: int) -> None:
-    plain = Sent(tuple(pieces), SCOPES[0], MODELS[0], timedelta(), None)
+    plain = Sent(pieces=tuple(pieces), scope=SCOPES[0], model=MODELS[0], wait=timedelta(), delay=None)
     with_markers = replace(plain, pieces=marked(pieces, places, hours))
     bare, shown = prompt(plain), prompt(with_markers)
     assert [part.digest for part in bare.parts] == [part.digest for part in shown.parts]
@@ -243,8 +243,10 @@ def test_markers_change_no_hash(pieces: list[Piece], places: list[int], hours: i
 @settings(max_examples=30)
 @given(conversations(), st.integers(0, 60))
 def test_appending_changes_no_earlier_hash(pieces: list[Piece], length: int) -> None:
-    whole = prompt(Sent(tuple(pieces), SCOPES[0], MODELS[0], timedelta(), None))
-    part = prompt(Sent(tuple(pieces[:length]), SCOPES[0], MODELS[0], timedelta(), None))
+    whole = prompt(Sent(pieces=tuple(pieces), scope=SCOPES[0], model=MODELS[0], wait=timedelta(), delay=None))
+    part = prompt(
+        Sent(pieces=tuple(pieces[:length]), scope=SCOPES[0], model=MODELS[0], wait=timedelta(), delay=None)
+    )
     assert whole.parts[: len(part.parts)] == part.parts
 
 

@@ -180,7 +180,13 @@ def test_a_price_for_one_gateway_leaves_the_others_alone() -> None:
 def test_a_price_that_cannot_be_used_names_the_source_it_came_from() -> None:
     settings = merge_settings(
         [ModelSettings],
-        [RawSettings(SettingSource.USER, "settings.toml", {"models": {"mine": {"input_usd_per_mtok": 1}}})],
+        [
+            RawSettings(
+                source=SettingSource.USER,
+                where="settings.toml",
+                tables={"models": {"mine": {"input_usd_per_mtok": 1}}},
+            )
+        ],
         environ={},
         user_home=Path("/home/somebody"),
     )

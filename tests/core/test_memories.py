@@ -85,7 +85,7 @@ def test_logs_and_what_was_put_aside_are_not_brought_up() -> None:
 
 
 def test_taint_is_carried_on_until_a_person_accepts() -> None:
-    web = Origin("fork", "", taint=frozenset(["web"]))
-    team = Origin("sync", "", taint=frozenset(["team"]), is_accepted=True)
-    assert join_taint(web, team, Origin("user", "")) == {"web"}
+    web = Origin(who="fork", why="", taint=frozenset(["web"]))
+    team = Origin(who="sync", why="", taint=frozenset(["team"]), is_accepted=True)
+    assert join_taint(web, team, Origin(who="user", why="")) == {"web"}
     assert (web.is_trusted, team.is_trusted) == (False, True)

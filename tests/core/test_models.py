@@ -53,9 +53,12 @@ def test_each_row_has_its_sizes_and_prices(name: str) -> None:
     model = CATALOG.find(name)
     tariff = model.prices_at()
     assert tariff is not None
-    window, output, minimum, *usd = ROWS[name]
+    window, output, minimum, *rest = ROWS[name]
+    fresh, written_5m, written_1h, read, answer = (Decimal(item) for item in rest)
     assert (model.window_tokens, model.max_output_tokens, model.cache_min_tokens) == (window, output, minimum)
-    assert tariff.prices == Prices(*(Decimal(item) for item in usd))
+    assert tariff.prices == Prices(
+        fresh=fresh, written_5m=written_5m, written_1h=written_1h, read=read, output=answer
+    )
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
@@ -74,7 +77,11 @@ def test_haiku_reprices_the_whole_request_strictly_above_a_hundred_thousand_toke
     assert tariff is not None
     assert tariff.for_prompt(100_000).fresh == Decimal("0.10")
     assert tariff.for_prompt(100_001) == Prices(
-        Decimal("0.50"), Decimal("0.625"), Decimal(1), Decimal("0.05"), Decimal("2.50")
+        fresh=Decimal("0.50"),
+        written_5m=Decimal("0.625"),
+        written_1h=Decimal(1),
+        read=Decimal("0.05"),
+        output=Decimal("2.50"),
     )
 
 

@@ -18,7 +18,7 @@ from sevenfold.core.prices import NO_COST, Cost, compute_cost, compute_uncached_
 from sevenfold.core.usage import Iteration, Usage, read_usage
 
 MILLION = 1_000_000
-ONE_OF_EACH = Usage(MILLION, MILLION, MILLION, MILLION, MILLION)
+ONE_OF_EACH = Usage(fresh=MILLION, read=MILLION, written_5m=MILLION, written_1h=MILLION, output=MILLION)
 
 
 def priced(
@@ -189,7 +189,7 @@ PRICED = st.sampled_from(MODELS)
 def test_costs_are_exact_and_add_up(
     fresh: int, read: int, short: int, long: int, out: int, model: Model, batch: bool, geo: str | None
 ) -> None:
-    usage = Usage(fresh, read, short, long, out)
+    usage = Usage(fresh=fresh, read=read, written_5m=short, written_1h=long, output=out)
     found = compute_cost(usage, model, batch=batch, geo=geo)
     tariff = model.prices_at()
     assert found is not None

@@ -25,7 +25,7 @@ class Planted:
 def merged(environ: dict[str, str] | None = None, **tables: dict[str, object]) -> Settings:
     """What sources, by name, amount to, once a person has agreed to the committed file."""
     drafts = [
-        RawSettings(SettingSource[source], source, {"planted": table}, is_agreed=True)
+        RawSettings(source=SettingSource[source], where=source, tables={"planted": table}, is_agreed=True)
         for source, table in tables.items()
     ]
     return merge_settings([Planted], drafts, environ=environ or {}, user_home=PurePath("/home/u"))

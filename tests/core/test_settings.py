@@ -35,7 +35,7 @@ from sevenfold.core.settings import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Kettle:
     SECTION: ClassVar[str] = "kettle"
 
@@ -64,7 +64,7 @@ HOME = PurePath("/people/ann")
 def heard(*drafts: tuple[SettingSource, Mapping[str, object]], **environ: str) -> Settings:
     """What these sources amount to, once a person has agreed to the committed file."""
     told = [
-        RawSettings(source, f"/{source.name.lower()}.toml", tables, is_agreed=True)
+        RawSettings(source=source, where=f"/{source.name.lower()}.toml", tables=tables, is_agreed=True)
         for source, tables in drafts
     ]
     return merge_settings([Kettle, Blend], told, environ=environ, user_home=HOME)
@@ -355,7 +355,7 @@ def test_a_fault_in_a_named_section_names_all_of_its_key() -> None:
 
 
 def test_a_fault_in_an_argument_or_a_variable_names_that() -> None:
-    told = [RawSettings(SettingSource.ARGUMENT, "", {"kettle": {"cups": 0}})]
+    told = [RawSettings(source=SettingSource.ARGUMENT, where="", tables={"kettle": {"cups": 0}})]
     with pytest.raises(SettingsError, match=r"^keyword argument: kettle\.cups = 0"):
         merge_settings([Kettle], told, environ={}, user_home=HOME)
     assert failure(SEVENFOLD_KETTLE_CUPS="lots").startswith("environment: SEVENFOLD_KETTLE_CUPS = 'lots'")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import base64
 import random
+from dataclasses import fields
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from sevenfold.core.token_shape import MEASURED_WEIGHTS, ShapeWeights, estimate_text_tokens
 from tests.core import wires
 
-NOTHING = ShapeWeights(*(0.0 for _ in range(14)))
+NOTHING = ShapeWeights(**{field.name: 0.0 for field in fields(ShapeWeights)})
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,20 @@ FULL = {
 
 def test_every_field_of_a_full_answer_is_read() -> None:
     usage = read_usage(FULL)
-    assert usage == Usage(7, 5_000, 100, 200, 90, 40, (), 2, 1, "standard", "fast", "us")
+    assert usage == Usage(
+        fresh=7,
+        read=5_000,
+        written_5m=100,
+        written_1h=200,
+        output=90,
+        thinking=40,
+        iterations=(),
+        web_searches=2,
+        web_fetches=1,
+        service_tier="standard",
+        speed="fast",
+        geo="us",
+    )
     assert (usage.written, usage.prompt, usage.context_tokens) == (300, 5_307, 5_397)
 
 

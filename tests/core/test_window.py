@@ -39,12 +39,42 @@ def test_the_window_is_the_first_answer(
     ("window", "output", "expected"),
     [
         # effective, auto-compact, warning, blocking
-        (200_000, 64_000, Thresholds(180_000, 167_000, 160_000, 177_000, True)),
-        (1_000_000, 128_000, Thresholds(980_000, 967_000, 960_000, 977_000, True)),
-        (200_000, 20_000, Thresholds(180_000, 167_000, 160_000, 177_000, True)),
-        (200_000, 8_192, Thresholds(191_808, 178_808, 171_808, 188_808, True)),
-        (64_000, 4_096, Thresholds(59_904, 46_904, 39_904, 56_904, True)),
-        (16_000, 20_000, Thresholds(0, 0, 0, 0, True)),
+        (
+            200_000,
+            64_000,
+            Thresholds(
+                effective=180_000, auto_compact=167_000, warning=160_000, blocking=177_000, is_automatic=True
+            ),
+        ),
+        (
+            1_000_000,
+            128_000,
+            Thresholds(
+                effective=980_000, auto_compact=967_000, warning=960_000, blocking=977_000, is_automatic=True
+            ),
+        ),
+        (
+            200_000,
+            20_000,
+            Thresholds(
+                effective=180_000, auto_compact=167_000, warning=160_000, blocking=177_000, is_automatic=True
+            ),
+        ),
+        (
+            200_000,
+            8_192,
+            Thresholds(
+                effective=191_808, auto_compact=178_808, warning=171_808, blocking=188_808, is_automatic=True
+            ),
+        ),
+        (
+            64_000,
+            4_096,
+            Thresholds(
+                effective=59_904, auto_compact=46_904, warning=39_904, blocking=56_904, is_automatic=True
+            ),
+        ),
+        (16_000, 20_000, Thresholds(effective=0, auto_compact=0, warning=0, blocking=0, is_automatic=True)),
     ],
 )
 def test_thresholds_lie_where_the_spec_puts_them(window: int, output: int, expected: Thresholds) -> None:
@@ -97,7 +127,9 @@ def test_a_window_smaller_than_its_margins_has_no_room_until_they_are_made_small
         warning_margin_tokens=2_000,
         blocking_margin_tokens=300,
     )
-    assert plan_thresholds(facts, small) == Thresholds(14_000, 12_700, 12_000, 13_700, True)
+    assert plan_thresholds(facts, small) == Thresholds(
+        effective=14_000, auto_compact=12_700, warning=12_000, blocking=13_700, is_automatic=True
+    )
 
 
 TOKENS = st.integers(0, 2_000_000)

@@ -10,7 +10,7 @@ from sevenfold.core.messages import Message, Text, ToolResult, ToolUse, ToolUseI
 from sevenfold.core.requests import ModelResponse, RequestParams
 from sevenfold.core.usage import read_usage
 
-FRAME = RequestParams("claude-opus-5", 8_000, "You are helpful.")
+FRAME = RequestParams(model="claude-opus-5", max_tokens=8_000, system="You are helpful.")
 
 
 @dataclass
@@ -36,7 +36,9 @@ def reply(message: Message, number: int, tokens: int = 1_000) -> ModelResponse:
     usage = {"input_tokens": tokens, "output_tokens": 20}
     wire = freeze(usage)
     assert isinstance(wire, JsonObject)
-    return ModelResponse(message, read_usage(usage), wire, "tool_use", f"msg_{number}")
+    return ModelResponse(
+        message=message, usage=read_usage(usage), usage_wire=wire, stop_reason="tool_use", id=f"msg_{number}"
+    )
 
 
 def result(number: int, text: str) -> Message:

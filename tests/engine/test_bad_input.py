@@ -251,7 +251,7 @@ def test_a_model_with_too_small_a_window_is_refused_and_the_session_goes_on_with
     session = opened(settings={"models": {"tiny": {"window_tokens": 8_000}}})
     start(session, Message("user", "go"))
     with pytest.raises(SettingsError, match="tiny"):
-        session.prepare(frame=RequestParams("tiny", 100))
+        session.prepare(frame=RequestParams(model="tiny", max_tokens=100))
     assert session.prepare(frame=FRAME).request.frame.model == FRAME.model
 
 

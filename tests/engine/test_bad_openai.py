@@ -22,7 +22,7 @@ from tests.engine.talk import Listener
 
 Api: TypeAlias = Literal["chat", "responses"]
 
-FRAME = RequestParams("gpt-5.6", 1_000)
+FRAME = RequestParams(model="gpt-5.6", max_tokens=1_000)
 USE = ToolUse(ToolUseId("t1"), "look", EMPTY_OBJECT)
 OTHER = ToolUse(ToolUseId("t2"), "look", EMPTY_OBJECT)
 UNTYPED = Opaque(JsonObject({"text": "of no type"}))

@@ -49,7 +49,7 @@ async def work(
         provider: Provider = AnthropicProvider(client)
         provider = wrap(provider) if wrap else provider
         session = await Session.open(
-            RequestParams(model, 2_000, "You read. " * 200, (READ,)),
+            RequestParams(model=model, max_tokens=2_000, system="You read. " * 200, tools=(READ,)),
             project=home,
             environ={"HOME": str(home)},
             provider=provider,
@@ -93,7 +93,7 @@ def test_a_session_taken_up_again_knows_what_the_provider_clears(tmp_path: Path)
 
 
 async def again(home: Path, name: str) -> RequestParams:
-    frame = RequestParams(SIGNED, 2_000, "You read. " * 200, (READ,))
+    frame = RequestParams(model=SIGNED, max_tokens=2_000, system="You read. " * 200, tools=(READ,))
     settings = {"models": {SIGNED: {"window_tokens": WINDOW}}}
     async with await Session.open(
         frame, project=home, session=name, environ={"HOME": str(home)}, settings=settings
@@ -140,7 +140,11 @@ def test_cache_edits_are_refused_with_a_reason_where_nobody_offers_them(tmp_path
 async def ask_for_cache_edits(home: Path, listener: Listener) -> None:
     settings = {"server_edits": {"cache_edits": True}}
     async with await Session.open(
-        RequestParams(PLAIN, 100), project=home, environ={"HOME": str(home)}, settings=settings, emit=listener
+        RequestParams(model=PLAIN, max_tokens=100),
+        project=home,
+        environ={"HOME": str(home)},
+        settings=settings,
+        emit=listener,
     ) as session:
         for text in ("one", "two"):
             session.history.append(Message("user", text))

@@ -136,7 +136,7 @@ def test_a_summary_reads_the_cache_also_where_the_first_image_is_still_to_be_sen
         "models": {model: {"window_tokens": 100_000}},
         "compact": {"blocks_enabled": False},
     }
-    asked = RequestParams(model, 1_000, "You look. " * 500)
+    asked = RequestParams(model=model, max_tokens=1_000, system="You look. " * 500)
 
     def brain(prompt: Prompt) -> str:
         return SUMMARY if prompt.purpose == "summary" or "<summary>" in prompt.last_text else "Well."

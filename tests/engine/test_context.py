@@ -27,7 +27,7 @@ from sevenfold.testing import Simulator
 from tests.engine.talk import FRAME, Listener, call, reply, result
 from tests.engine.working import CATALOGUE, STRICTEST, Moody, Work, brain, frame_of, results
 
-DEAF = RequestParams("claude-sonnet-4-5", 8_000, "You are helpful.")
+DEAF = RequestParams(model="claude-sonnet-4-5", max_tokens=8_000, system="You are helpful.")
 """A model that takes no system messages."""
 
 Open = Callable[..., Session]
@@ -399,7 +399,7 @@ async def talk_for_days(tmp_path: Path) -> list[int]:
     async with Simulator() as simulator, simulator.async_client() as client:
         provider = AnthropicProvider(client)
         opening = AsyncSession.open(
-            RequestParams("claude-opus-5-5", 2_000, "You are helpful."),
+            RequestParams(model="claude-opus-5-5", max_tokens=2_000, system="You are helpful."),
             project=tmp_path,
             provider=provider,
             environ={"HOME": str(tmp_path / "home")},
@@ -419,7 +419,7 @@ async def talk_for_days(tmp_path: Path) -> list[int]:
     return read
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Told(Work):
     """A session with context, at work."""
 
@@ -445,10 +445,10 @@ def test_sessions_with_context_pass_the_strictest_api_over_boundaries_and_restar
     with Simulator(brain, choices=STRICTEST, catalog=CATALOGUE) as simulator, simulator.client() as client:
         provider = Moody(AnthropicProvider(client))
         work = Told(
-            tmp_path,
-            simulator,
-            provider,
-            frame_of(CATALOGUE.find(model)),
+            home=tmp_path,
+            simulator=simulator,
+            provider=provider,
+            frame=frame_of(CATALOGUE.find(model)),
             respond=speak_at_times,
             before_round=edit_rules,
             leave_after=frozenset({4, 9, 14}),

@@ -63,7 +63,9 @@ def client(running: Simulator) -> Anthropic:
 @pytest.fixture
 def work(running: Simulator, client: Anthropic, tmp_path: Path) -> Work:
     running.reset(brain, choices=STRICTEST)
-    return Work(tmp_path, running, Moody(AnthropicProvider(client)), frame_of(MODELS[0]))
+    return Work(
+        home=tmp_path, simulator=running, provider=Moody(AnthropicProvider(client)), frame=frame_of(MODELS[0])
+    )
 
 
 def chat(_prompt: Prompt) -> Said:

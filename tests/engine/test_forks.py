@@ -33,7 +33,7 @@ from tests.engine.working import SYSTEM, frame_of, results
 from tests.providers.asking import tool
 from tests.request.overflows import GOOD
 
-BRIEF = ForkBrief("extract", "What is worth remembering?")
+BRIEF = ForkBrief(kind="extract", directive="What is worth remembering?")
 TOOLS = (tool("Look"), tool("Edit"))
 
 
@@ -173,7 +173,9 @@ def test_a_fork_can_be_run_without_await() -> None:
 
 def test_a_fork_needs_a_model() -> None:
     async def story() -> None:
-        async with await Session.open(RequestParams("claude-opus-5", 100), project=None) as session:
+        async with await Session.open(
+            RequestParams(model="claude-opus-5", max_tokens=100), project=None
+        ) as session:
             await session.run_fork(BRIEF)
 
     with pytest.raises(InputError, match="open the session with a provider"):

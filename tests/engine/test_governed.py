@@ -17,7 +17,7 @@ from sevenfold.store.event_log import read_events
 from sevenfold.store.folder import Folder
 from tests.engine.talk import FRAME, Listener
 
-BRIEF = ForkBrief("progress", "Say in three words what you do.")
+BRIEF = ForkBrief(kind="progress", directive="Say in three words what you do.")
 
 
 async def fork(home: Path, listener: Listener, models: ScriptedProvider, *, cents: int, governs: bool) -> str:

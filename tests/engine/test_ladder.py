@@ -67,7 +67,7 @@ FAILURES: Mapping[str, ModelResponse | str | Exception] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
     """A session whose first rung is this one."""
 
@@ -89,16 +89,16 @@ class Start:
 
 
 STARTS = (
-    Start("notes", notes=True),
-    Start("block", NEWER, 2.75),
-    Start("summary"),
-    Start("trimmed", is_reactive=True),
-    Start("structural", has_provider=False),
-    Start("clip", has_structural=False),
+    Start(rung="notes", notes=True),
+    Start(rung="block", model=NEWER, pct=2.75),
+    Start(rung="summary"),
+    Start(rung="trimmed", is_reactive=True),
+    Start(rung="structural", has_provider=False),
+    Start(rung="clip", has_structural=False),
 )
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Agent:
     """A loop that looks one thing up after the other."""
 
@@ -121,7 +121,9 @@ class Agent:
     async def live(self, steps: int, *, project: Path | None = None, session: str | None = None) -> str:
         """Open the session, new or again, and work for so many steps."""
         opened = await Session.open(
-            RequestParams(self.start.model, 4_000, "You mend parsers.", (TOOL,)),
+            RequestParams(
+                model=self.start.model, max_tokens=4_000, system="You mend parsers.", tools=(TOOL,)
+            ),
             project=project,
             session=session,
             provider=self.provider if self.start.has_provider else None,
@@ -196,7 +198,7 @@ ALIKE = frozenset(
     ],
 )
 def test_a_session_finishes_whatever_becomes_of_its_summaries(start: Start, failure: str) -> None:
-    agent = Agent(start, FAILURES[failure])
+    agent = Agent(start=start, failure=FAILURES[failure])
     run(agent)
     assert agent.steps == STEPS
     assert agent.wasted <= 3
@@ -208,7 +210,7 @@ def test_a_session_finishes_whatever_becomes_of_its_summaries(start: Start, fail
 
 @pytest.mark.parametrize("start", [STARTS[1], STARTS[3]], ids=lambda start: start.rung)
 def test_the_breaker_is_told_once(start: Start) -> None:
-    agent = Agent(start, Overloaded("busy"))
+    agent = Agent(start=start, failure=Overloaded("busy"))
     run(agent)
     assert agent.wasted == 3
     opened = [event.breaker for event in agent.heard if isinstance(event, BreakerOpened)]
@@ -216,7 +218,7 @@ def test_the_breaker_is_told_once(start: Start) -> None:
 
 
 def test_a_summary_that_can_be_used_is_used_every_time() -> None:
-    agent = Agent(Start("summary"), GOOD)
+    agent = Agent(start=Start(rung="summary"), failure=GOOD)
     run(agent)
     assert set(agent.rungs) == {"summary"}
     assert agent.wasted == agent.rungs["summary"], "one call each"
@@ -224,7 +226,7 @@ def test_a_summary_that_can_be_used_is_used_every_time() -> None:
 
 @pytest.mark.parametrize("failure", ["529", "dropped stream"])
 def test_restarts_forgive_nothing(failure: str, tmp_path: Path) -> None:
-    agent = Agent(Start("summary"), FAILURES[failure])
+    agent = Agent(start=Start(rung="summary"), failure=FAILURES[failure])
     session = None
     for _ in range(6):
         session = asyncio.run(agent.live(STEPS // 6, project=tmp_path, session=session))

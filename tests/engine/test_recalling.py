@@ -29,7 +29,7 @@ from sevenfold.store.memory_dir import MemoryDir
 from tests.engine.talk import FRAME, Listener, call, reply, result
 
 ASKED = "How many attempts does the retrier make?"
-SAID = Origin("agent", "the user asked for it", said_by="user")
+SAID = Origin(who="agent", why="the user asked for it", said_by="user")
 PATIENT = {"budget_ms": 60_000, "vectors": False}
 Open = Callable[..., Session]
 

@@ -25,7 +25,7 @@ from sevenfold.simulator.counting import BlockTokenizer, estimate_tokens
 from sevenfold.testing import Simulator, say
 
 MODEL = "claude-opus-5"
-FRAME = RequestParams(MODEL, 1_000)
+FRAME = RequestParams(model=MODEL, max_tokens=1_000)
 ROUNDING_TOKENS = 10
 """An estimate is off by so much, as the count of each message is rounded."""
 SMALLER = CATALOG.with_overrides({MODEL: ModelSettings(window_tokens=30_000)})

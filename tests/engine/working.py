@@ -52,7 +52,9 @@ def thinking(model: Model) -> JsonObject:
 
 
 def frame_of(model: Model) -> RequestParams:
-    return RequestParams(model.name, 3_000, SYSTEM, TOOLS, thinking(model))
+    return RequestParams(
+        model=model.name, max_tokens=3_000, system=SYSTEM, tools=TOOLS, params=thinking(model)
+    )
 
 
 def brain(prompt: Prompt, calls: int = 1, tool: str = "Look") -> Said:
@@ -102,7 +104,7 @@ class Moody:
         await self._inner.close()
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Work:
     """One session over all its processes."""
 

@@ -49,7 +49,7 @@ EACH = 3
 """Ways of dressing up for each payload and way in."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     number: int
     vector: Vector
@@ -72,7 +72,9 @@ def make_cases() -> tuple[Case, ...]:
     """Every payload by every way in, dressed up and believed in turn in all the ways there are."""
     numbers, wrappings, styles = count(1), cycle(WRAPPINGS), cycle(STYLES)
     return tuple(
-        Case(next(numbers), vector, payload, next(wrappings), next(styles))
+        Case(
+            number=next(numbers), vector=vector, payload=payload, wrapping=next(wrappings), style=next(styles)
+        )
         for vector in VECTORS
         for payload in PAYLOADS
         for _ in range(EACH)
@@ -123,7 +125,7 @@ class Playground:
         texts: dict[str, str] = {stored.memory.key: stored.memory.text for stored in own}
         if any(mark in texts[hit.key].casefold() for hit in found.rank(case.payload.text, 5)):
             places.append("recall")
-        shelf = MemoryRuleReader(memory, RuleSettings())
+        shelf = MemoryRuleReader(memories=memory, settings=RuleSettings())
         if any(mark in str(rule).casefold() for rule in shelf.read()):
             places.append("rules")
         return places
@@ -144,7 +146,9 @@ class Playground:
             honest = write_memory(
                 "honest", "where notes are", "project", f"Notes of case {case.number} are kept."
             )
-            memory.commit([Write(target.name, honest, None)], Origin("user", "by hand", said_by="user"))
+            memory.commit(
+                [Write(target.name, honest, None)], Origin(who="user", why="by hand", said_by="user")
+            )
             target.write_text(text, encoding="utf-8")
         else:
             path = folder / INDEX_FILE
@@ -155,7 +159,7 @@ class Playground:
     def _sync(self, case: Case) -> None:
         """The teammate's file arrives in the team's part, as sync commits it."""
         text = write_memory("rule", case.payload.text[:140], "feedback", case.planted, applies_to=["tool:*"])
-        origin = Origin("sync", "pulled", said_by="unknown", taint=frozenset({"team"}))
+        origin = Origin(who="sync", why="pulled", said_by="unknown", taint=frozenset({"team"}))
         self.school.memory.commit([Write(f"team/case-{case.number}.md", text, None)], origin)
 
 

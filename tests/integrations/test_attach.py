@@ -195,7 +195,7 @@ def test_a_retry_sends_the_same_bytes(sim: Simulator, listener: Listener) -> Non
     messages = ask("hello " * 500)
     with attach(sim.client(), project=None, emit=listener) as client:
         go_on(messages, create(client, messages))
-        sim.fail(StatusFault(529, retry_after=timedelta(0)))
+        sim.fail(StatusFault(status=529, retry_after=timedelta(0)))
         create(client, messages)
     assert [entry.status for entry in sim.ledger.entries] == [200, 529, 200]
     assert reads(sim)[-1] > 0

@@ -172,7 +172,7 @@ def test_every_change_stands_in_the_history_as_the_models_own_and_untrusted(
 def test_a_memory_of_the_users_own_is_changed_only_when_they_agree(
     commands: MemoryCommands, memory: MemoryDir, command: str, given_: dict[str, object]
 ) -> None:
-    memory.commit([Write("style.md", "Tabs.\n", None)], Origin("user", "told so", said_by="user"))
+    memory.commit([Write("style.md", "Tabs.\n", None)], Origin(who="user", why="told so", said_by="user"))
     for _ in range(2):
         assert "sevenfold memory review" in refused(commands, command, **given_)
     assert memory.read("style.md").memory.text == "Tabs.\n"
@@ -199,7 +199,9 @@ def test_the_index_is_kept_by_the_engine_and_can_be_read(commands: MemoryCommand
 
 
 def test_what_others_write_can_be_read_and_not_changed(commands: MemoryCommands, memory: MemoryDir) -> None:
-    memory.commit([Write("team/style.md", "Tabs.\n", ANYTHING)], Origin("user", "shared", said_by="user"))
+    memory.commit(
+        [Write("team/style.md", "Tabs.\n", ANYTHING)], Origin(who="user", why="shared", said_by="user")
+    )
     assert "Tabs." in run(commands, "view", path="/memories/team/style.md")
     for command, more in (
         ("create", {"path": "/memories/team/new.md", "file_text": "x"}),

@@ -28,7 +28,7 @@ from sevenfold.layers.compact_ladder import (
 
 SETTINGS = CompactSettings()
 NO_NOTES = StrategyFacts(
-    "auto", notes_missing="none yet", has_structural=True, block_missing="not this model"
+    trigger="auto", notes_missing="none yet", has_structural=True, block_missing="not this model"
 )
 FAILURES: tuple[StrategyFailure, ...] = get_args(StrategyFailure)
 
@@ -44,7 +44,7 @@ def rung(facts: StrategyFacts) -> CompactionStrategy:
 
 
 def test_notes_come_first_then_the_providers_block_then_a_summary() -> None:
-    facts = StrategyFacts("auto", has_structural=True)
+    facts = StrategyFacts(trigger="auto", has_structural=True)
     assert rung(facts) == "notes"
     assert rung(after(facts, ("notes", "too large"))) == "block"
     assert rung(after(facts, ("notes", "too large"), ("block", "unusable"))) == "summary"
@@ -141,7 +141,12 @@ def test_every_way_down_ends_at_the_clip_within_three_calls(
 ) -> None:
     missing = "" if block else "not this model"
     facts = StrategyFacts(
-        trigger, (), earlier, has_structural=structural, block_missing=missing, fits_window=fits
+        trigger=trigger,
+        attempts=(),
+        failures_in_row=earlier,
+        has_structural=structural,
+        block_missing=missing,
+        fits_window=fits,
     )
     taken: list[CompactionStrategy] = []
     while not taken or taken[-1] != "clip":

@@ -15,7 +15,7 @@ from sevenfold.layers.compact_price import SummaryPathFacts, choose_summary_path
 OPUS, HAIKU, SMALL = (
     CATALOG.find(name) for name in ("claude-opus-5-5", "claude-haiku-5-5", "claude-haiku-4-5")
 )
-FACTS = SummaryPathFacts(OPUS, is_warm=True, whole_tokens=160_000, stripped_tokens=150_000)
+FACTS = SummaryPathFacts(model=OPUS, is_warm=True, whole_tokens=160_000, stripped_tokens=150_000)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_model_whose_window_is_too_small_is_not_asked() -> None:
 
 def test_without_a_price_the_state_of_the_cache_decides() -> None:
     unknown = make_unknown_model("mine")
-    facts = SummaryPathFacts(unknown, is_warm=True, whole_tokens=100_000, stripped_tokens=90_000)
+    facts = SummaryPathFacts(model=unknown, is_warm=True, whole_tokens=100_000, stripped_tokens=90_000)
     assert choose_summary_path(facts).is_warm
     assert not choose_summary_path(replace(facts, is_warm=False)).is_warm
     assert choose_summary_path(facts).usd is None

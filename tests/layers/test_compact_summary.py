@@ -87,7 +87,13 @@ def test_a_part_is_named_by_the_message_it_begins_with() -> None:
 @pytest.mark.parametrize("rung", COMPACTION_STRATEGIES)
 def test_every_rung_has_its_own_opening_that_is_known_again(rung: CompactionStrategy) -> None:
     head = render_summary_head(
-        SummaryHead(rung, BODY, (UserQuote("Mend it."),), "/t.jsonl", "Two rounds are missing.")
+        SummaryHead(
+            rung=rung,
+            summary=BODY,
+            said=(UserQuote("Mend it."),),
+            transcript="/t.jsonl",
+            remark="Two rounds are missing.",
+        )
     )
     assert is_summary_head(head)
     text = "\n".join(block.text for block in head.blocks if isinstance(block, Text))
@@ -97,7 +103,9 @@ def test_every_rung_has_its_own_opening_that_is_known_again(rung: CompactionStra
 
 
 def test_what_is_restored_stands_between_the_words_and_the_last_line() -> None:
-    head = render_summary_head(SummaryHead("summary", BODY, (UserQuote("Mend it."),)), [Text("restored")])
+    head = render_summary_head(
+        SummaryHead(rung="summary", summary=BODY, said=(UserQuote("Mend it."),)), [Text("restored")]
+    )
     texts = [block.text for block in head.blocks if isinstance(block, Text)]
     assert texts[2] == "restored"
     assert texts[3].startswith("Go on")
@@ -106,6 +114,6 @@ def test_what_is_restored_stands_between_the_words_and_the_last_line() -> None:
 def test_other_messages_are_no_heads() -> None:
     assert not is_summary_head(Message("user", "Hello."))
     assert not is_summary_head(
-        Message("assistant", render_summary_head(SummaryHead("summary", BODY)).content)
+        Message("assistant", render_summary_head(SummaryHead(rung="summary", summary=BODY)).content)
     )
     assert find_carried_summary([Message("user", "Hello.")]) == ""

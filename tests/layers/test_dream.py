@@ -29,18 +29,66 @@ DAY_AGO = NOW - timedelta(days=1)
 @pytest.mark.parametrize(
     ("facts", "step"),
     [
-        (DreamFacts(NOW), "count sessions"),
-        (DreamFacts(NOW, NOW - 23 * HOUR, sessions_since=9, last_count=NOW), "wait"),
-        (DreamFacts(NOW, DAY_AGO), "count sessions"),
-        (DreamFacts(NOW, DAY_AGO, spread=HOUR), "wait"),
-        (DreamFacts(NOW, DAY_AGO, last_count=NOW - HOUR / 2, sessions_since=4), "count sessions"),
-        (DreamFacts(NOW, DAY_AGO, last_count=NOW - HOUR / 10, sessions_since=4), "wait"),
-        (DreamFacts(NOW, DAY_AGO, last_count=NOW - HOUR, sessions_since=5), "take lock"),
-        (DreamFacts(NOW, DAY_AGO, NOW - HOUR / 2, 1, last_count=NOW, sessions_since=9), "wait"),
-        (DreamFacts(NOW, DAY_AGO, NOW - HOUR, 1, last_count=NOW, sessions_since=9), "take lock"),
-        (DreamFacts(NOW, DAY_AGO, NOW - 7 * HOUR, 4, last_count=NOW, sessions_since=9), "wait"),
-        (DreamFacts(NOW, DAY_AGO, NOW - 24 * HOUR, 99, last_count=NOW, sessions_since=9), "take lock"),
-        (DreamFacts(NOW, DAY_AGO, NOW, 0, last_count=NOW, sessions_since=9), "take lock"),
+        (DreamFacts(now=NOW), "count sessions"),
+        (DreamFacts(now=NOW, last_dream=NOW - 23 * HOUR, sessions_since=9, last_count=NOW), "wait"),
+        (DreamFacts(now=NOW, last_dream=DAY_AGO), "count sessions"),
+        (DreamFacts(now=NOW, last_dream=DAY_AGO, spread=HOUR), "wait"),
+        (
+            DreamFacts(now=NOW, last_dream=DAY_AGO, last_count=NOW - HOUR / 2, sessions_since=4),
+            "count sessions",
+        ),
+        (DreamFacts(now=NOW, last_dream=DAY_AGO, last_count=NOW - HOUR / 10, sessions_since=4), "wait"),
+        (DreamFacts(now=NOW, last_dream=DAY_AGO, last_count=NOW - HOUR, sessions_since=5), "take lock"),
+        (
+            DreamFacts(
+                now=NOW,
+                last_dream=DAY_AGO,
+                last_attempt=NOW - HOUR / 2,
+                strikes=1,
+                last_count=NOW,
+                sessions_since=9,
+            ),
+            "wait",
+        ),
+        (
+            DreamFacts(
+                now=NOW,
+                last_dream=DAY_AGO,
+                last_attempt=NOW - HOUR,
+                strikes=1,
+                last_count=NOW,
+                sessions_since=9,
+            ),
+            "take lock",
+        ),
+        (
+            DreamFacts(
+                now=NOW,
+                last_dream=DAY_AGO,
+                last_attempt=NOW - 7 * HOUR,
+                strikes=4,
+                last_count=NOW,
+                sessions_since=9,
+            ),
+            "wait",
+        ),
+        (
+            DreamFacts(
+                now=NOW,
+                last_dream=DAY_AGO,
+                last_attempt=NOW - 24 * HOUR,
+                strikes=99,
+                last_count=NOW,
+                sessions_since=9,
+            ),
+            "take lock",
+        ),
+        (
+            DreamFacts(
+                now=NOW, last_dream=DAY_AGO, last_attempt=NOW, strikes=0, last_count=NOW, sessions_since=9
+            ),
+            "take lock",
+        ),
     ],
 )
 def test_the_cheapest_question_comes_first(facts: DreamFacts, step: DreamStep) -> None:
@@ -48,14 +96,21 @@ def test_the_cheapest_question_comes_first(facts: DreamFacts, step: DreamStep) -
 
 
 def test_nothing_dreams_by_itself_unless_that_was_switched_on() -> None:
-    facts = DreamFacts(NOW, None, last_count=NOW, sessions_since=100)
+    facts = DreamFacts(now=NOW, last_dream=None, last_count=NOW, sessions_since=100)
     assert not DreamSettings().enabled
     assert choose_dream_step(facts, DreamSettings()) == "wait"
     assert choose_dream_step(facts, replace(ON, sessions=101)) == "wait"
 
 
 def test_the_fork_may_read_and_write_memories_and_nothing_else() -> None:
-    task = DreamTask(date(2026, 11, 15), "- [user] {index}.md", "index", {"logs/a.md": "it"}, "/s", "/c")
+    task = DreamTask(
+        today=date(2026, 11, 15),
+        manifest="- [user] {index}.md",
+        index="index",
+        logs={"logs/a.md": "it"},
+        transcripts="/s",
+        copy="/c",
+    )
     told = build_dream_brief(task, "{today} {manifest} {index} {logs} {unknown}", ON)
     assert told.directive.startswith("2026-11-15 <memories ")
     assert told.directive.endswith(" {unknown}")

@@ -31,7 +31,9 @@ def text(body: str, name: str = "topic") -> str:
 
 def kept(**bodies: str) -> dict[str, DreamMemory]:
     return {
-        f"{name}.md": DreamMemory(read_memory(f"{name}.md", text(body, name)), DAY, Origin("user", "test"))
+        f"{name}.md": DreamMemory(
+            read_memory(f"{name}.md", text(body, name)), DAY, Origin(who="user", why="test")
+        )
         for name, body in bodies.items()
     }
 
@@ -68,15 +70,15 @@ def test_a_number_that_changes_is_a_fact_that_vanishes() -> None:
 @pytest.mark.parametrize(
     ("reason", "refusal"),
     [
-        (RemovalReason("a.md", "stale", note="moved in 2025"), ""),
-        (RemovalReason("a.md", "stale"), "and not why"),
-        (RemovalReason("a.md", "contradicted", "b.md", PORT), ""),
-        (RemovalReason("a.md", "contradicted", "c.md", PORT), "on another matter"),
-        (RemovalReason("a.md", "contradicted", "gone.md", PORT), "no such memory"),
-        (RemovalReason("a.md", "duplicate", "b.md", PORT), "does not say it"),
-        (RemovalReason("a.md", "reworded", "d.md", PORT), ""),
-        (RemovalReason("a.md", "stale", fact=TAGS, note="another fact"), "no reason was given"),
-        (RemovalReason("b.md", "stale", note="another memory"), "no reason was given"),
+        (RemovalReason(key="a.md", why="stale", note="moved in 2025"), ""),
+        (RemovalReason(key="a.md", why="stale"), "and not why"),
+        (RemovalReason(key="a.md", why="contradicted", of="b.md", fact=PORT), ""),
+        (RemovalReason(key="a.md", why="contradicted", of="c.md", fact=PORT), "on another matter"),
+        (RemovalReason(key="a.md", why="contradicted", of="gone.md", fact=PORT), "no such memory"),
+        (RemovalReason(key="a.md", why="duplicate", of="b.md", fact=PORT), "does not say it"),
+        (RemovalReason(key="a.md", why="reworded", of="d.md", fact=PORT), ""),
+        (RemovalReason(key="a.md", why="stale", fact=TAGS, note="another fact"), "no reason was given"),
+        (RemovalReason(key="b.md", why="stale", note="another memory"), "no reason was given"),
     ],
 )
 def test_a_reason_has_to_hold(reason: RemovalReason, refusal: str) -> None:
@@ -92,8 +94,13 @@ def test_a_reason_has_to_hold(reason: RemovalReason, refusal: str) -> None:
 
 def test_only_what_is_really_lost_counts_as_a_loss() -> None:
     before = kept(a=PORT, b=TAGS)
-    assert check(before, after(b=TAGS), RemovalReason("a.md", "stale", note="gone")).losses[0].fact == PORT
-    assert not check(kept(a=PORT, b=PORT), after(b=PORT), RemovalReason("a.md", "duplicate", "b.md")).losses
+    assert (
+        check(before, after(b=TAGS), RemovalReason(key="a.md", why="stale", note="gone")).losses[0].fact
+        == PORT
+    )
+    assert not check(
+        kept(a=PORT, b=PORT), after(b=PORT), RemovalReason(key="a.md", why="duplicate", of="b.md")
+    ).losses
 
 
 def test_a_fact_out_of_nowhere_is_told_and_one_from_a_log_is_not() -> None:
@@ -106,7 +113,10 @@ def test_a_fact_out_of_nowhere_is_told_and_one_from_a_log_is_not() -> None:
 
 def test_facts_in_other_words_of_what_was_merged_are_not_new() -> None:
     merged = "The staging database (port 5432) is reached by VPN only."
-    reasons = (RemovalReason("a.md", "reworded", "b.md"), RemovalReason("b.md", "reworded", "b.md"))
+    reasons = (
+        RemovalReason(key="a.md", why="reworded", of="b.md"),
+        RemovalReason(key="b.md", why="reworded", of="b.md"),
+    )
     found = check(kept(a=PORT, b=VPN), after(b=merged), *reasons)
     assert (found.gained, found.refused) == ({}, {})
     assert found.sources["b.md"] == {"a.md"}
@@ -114,14 +124,16 @@ def test_facts_in_other_words_of_what_was_merged_are_not_new() -> None:
 
 def test_a_not_cannot_be_taken_out_as_other_words() -> None:
     never, always = "Never push to main without a review.", "Push to main without a review."
-    found = check(kept(a=never), after(a=always), RemovalReason("a.md", "reworded", "a.md", never))
+    found = check(
+        kept(a=never), after(a=always), RemovalReason(key="a.md", why="reworded", of="a.md", fact=never)
+    )
     assert "does not say it" in found.refused["a.md"]
     assert found.gained == {"a.md": (always,)}
 
 
 def test_what_stands_in_quite_other_words_counts_as_let_go_of() -> None:
     before = kept(a=PORT, b=VPN)
-    reason = RemovalReason("a.md", "reworded", "b.md")
+    reason = RemovalReason(key="a.md", why="reworded", of="b.md")
     said = "Staging is reached by VPN only, its data at port 5432."
     assert [loss.key for loss in check(before, after(b=said), reason).losses] == ["a.md"]
 
@@ -140,7 +152,7 @@ def test_dates_made_absolute_lose_and_gain_nothing() -> None:
 
 def test_a_rule_that_would_no_longer_apply_is_a_fact_that_vanishes() -> None:
     ruled = write_memory("a", "d", "feedback", PORT, applies_to=("tool:shell",))
-    before = {"a.md": DreamMemory(read_memory("a.md", ruled), DAY, Origin("user", "test"))}
+    before = {"a.md": DreamMemory(read_memory("a.md", ruled), DAY, Origin(who="user", why="test"))}
     assert "tool:shell" in check(before, after(a=PORT)).refused["a.md"]
 
 
@@ -159,7 +171,7 @@ def test_letting_go_of_more_than_the_budget_is_refused_as_a_whole() -> None:
     bodies = {f"m{number}": f"Service number {number} is owned by team {number}." for number in range(10)}
     before, settings = kept(**bodies), DreamSettings(drop_percent=20)
     gone = [f"m{number}" for number in range(3)]
-    reasons = [RemovalReason(f"{name}.md", "stale", note="closed") for name in gone]
+    reasons = [RemovalReason(key=f"{name}.md", why="stale", note="closed") for name in gone]
     found = check(
         before, after(**{name: body for name, body in bodies.items() if name not in gone}), *reasons
     )
@@ -177,7 +189,7 @@ def test_what_is_put_aside_counts_as_let_go_of() -> None:
 
 
 def test_one_may_always_go_however_few_there_are() -> None:
-    found = check(kept(a=PORT, b=TAGS), after(b=TAGS), RemovalReason("a.md", "stale", note="gone"))
+    found = check(kept(a=PORT, b=TAGS), after(b=TAGS), RemovalReason(key="a.md", why="stale", note="gone"))
     assert explain_over_budget(found, found.without(()), DreamSettings()) == ""
 
 
@@ -199,7 +211,9 @@ def test_a_file_that_is_no_memory_is_refused(key: str, content: str, fault: str)
 
 
 def test_what_belongs_to_the_team_is_left_alone() -> None:
-    shared = {"team/a.md": DreamMemory(read_memory("team/a.md", text(PORT)), DAY, Origin("sync", "test"))}
+    shared = {
+        "team/a.md": DreamMemory(read_memory("team/a.md", text(PORT)), DAY, Origin(who="sync", why="test"))
+    }
     assert "belongs to the team" in check(shared, {}).refused["team/a.md"]
 
 

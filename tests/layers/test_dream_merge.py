@@ -27,7 +27,7 @@ def kept(
     name = key.rpartition("/")[2].removesuffix(".md")
     text = write_memory(name, f"on {name}", kind, body, **fields)
     return DreamMemory(
-        read_memory(key, text), (NOW - timedelta(days=age_days)).date(), Origin("user", "test")
+        read_memory(key, text), (NOW - timedelta(days=age_days)).date(), Origin(who="user", why="test")
     )
 
 
@@ -134,7 +134,7 @@ def test_only_what_is_old_unused_and_not_about_a_person_is_put_aside(
 
 def test_what_nobody_vouches_for_does_not_get_into_what_somebody_does() -> None:
     foreign = kept("push-2.md", "Run `make check`.", 1)
-    foreign = replace(foreign, origin=Origin("sync", "test", taint=frozenset(["team"])))
+    foreign = replace(foreign, origin=Origin(who="sync", why="test", taint=frozenset(["team"])))
     assert dream(kept("push.md", "Run `make check`."), foreign).texts.keys() == {"push.md", "push-2.md"}
 
 
@@ -179,7 +179,7 @@ def test_no_fact_is_lost_or_invented_and_a_second_dream_has_nothing_left_to_do(
     assert (checked.refused, checked.gained, checked.losses) == ({}, {}, ())
     days = {str(item.memory.key): item.written for item in items}
     again = [
-        DreamMemory(read_memory(key, text), days.get(key, NOW.date()), Origin("dream", "test"))
+        DreamMemory(read_memory(key, text), days.get(key, NOW.date()), Origin(who="dream", why="test"))
         for key, text in draft.texts.items()
         if not key.startswith("archive/")
     ]

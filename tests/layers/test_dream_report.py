@@ -21,13 +21,16 @@ from sevenfold.layers.dream_report import (
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("LET GO a.md: duplicate of b.md", RemovalReason("a.md", "duplicate", "b.md")),
-        ("- LET GO `a.md`: duplicate of `b`.", RemovalReason("a.md", "duplicate", "b.md")),
-        ('LET GO a: contradicted by b.md: "x is 1"', RemovalReason("a.md", "contradicted", "b.md", "x is 1")),
+        ("LET GO a.md: duplicate of b.md", RemovalReason(key="a.md", why="duplicate", of="b.md")),
+        ("- LET GO `a.md`: duplicate of `b`.", RemovalReason(key="a.md", why="duplicate", of="b.md")),
+        ('LET GO a: contradicted by b.md: "x is 1"',
+         RemovalReason(key="a.md", why="contradicted", of="b.md", fact="x is 1")),
         ('LET GO a.md: stale: "x": since 2025, the file is gone',
-         RemovalReason("a.md", "stale", "", "x", "since 2025, the file is gone")),
-        ("let go sub/a.md: stale: moved in 2025", RemovalReason("sub/a.md", "stale", note="moved in 2025")),
-        ('**LET GO** a.md: reworded in a.md: "x"', RemovalReason("a.md", "reworded", "a.md", "x")),
+         RemovalReason(key="a.md", why="stale", of="", fact="x", note="since 2025, the file is gone")),
+        ("let go sub/a.md: stale: moved in 2025",
+         RemovalReason(key="sub/a.md", why="stale", note="moved in 2025")),
+        ('**LET GO** a.md: reworded in a.md: "x"',
+         RemovalReason(key="a.md", why="reworded", of="a.md", fact="x")),
     ],
 )  # fmt: skip
 def test_a_line_of_the_answer_says_what_went_and_why(line: str, reason: RemovalReason) -> None:

@@ -32,16 +32,16 @@ EDITOR = "str_replace_based_edit_tool"
 @pytest.mark.parametrize(
     ("facts", "settings", "step"),
     [
-        (ExtractionFacts(1), ExtractionSettings(), "fork"),
-        (ExtractionFacts(1), ExtractionSettings(enabled=False), "wait"),
-        (ExtractionFacts(1), ExtractionSettings(every_turns=2), "wait"),
-        (ExtractionFacts(2), ExtractionSettings(every_turns=2), "fork"),
-        (ExtractionFacts(1, wrote_memory=True), ExtractionSettings(), "skip"),
-        (ExtractionFacts(1, has_words=False), ExtractionSettings(), "pass"),
-        (ExtractionFacts(1, has_cue=False), ExtractionSettings(), "pass"),
-        (ExtractionFacts(1, has_cue=False), ExtractionSettings(writer="model"), "fork"),
-        (ExtractionFacts(1, has_cue=False), ExtractionSettings(writer="rules"), "rules"),
-        (ExtractionFacts(1, has_model=False), ExtractionSettings(writer="model"), "rules"),
+        (ExtractionFacts(turns=1), ExtractionSettings(), "fork"),
+        (ExtractionFacts(turns=1), ExtractionSettings(enabled=False), "wait"),
+        (ExtractionFacts(turns=1), ExtractionSettings(every_turns=2), "wait"),
+        (ExtractionFacts(turns=2), ExtractionSettings(every_turns=2), "fork"),
+        (ExtractionFacts(turns=1, wrote_memory=True), ExtractionSettings(), "skip"),
+        (ExtractionFacts(turns=1, has_words=False), ExtractionSettings(), "pass"),
+        (ExtractionFacts(turns=1, has_cue=False), ExtractionSettings(), "pass"),
+        (ExtractionFacts(turns=1, has_cue=False), ExtractionSettings(writer="model"), "fork"),
+        (ExtractionFacts(turns=1, has_cue=False), ExtractionSettings(writer="rules"), "rules"),
+        (ExtractionFacts(turns=1, has_model=False), ExtractionSettings(writer="model"), "rules"),
     ],
 )
 def test_the_next_step(facts: ExtractionFacts, settings: ExtractionSettings, step: ExtractionStep) -> None:
@@ -97,7 +97,13 @@ def test_a_fork_is_told_what_is_known_and_may_read_and_write_drafts() -> None:
     memory = read_memory("a.md", write_memory("a", "when {tool} matters", "project", "x"))
     manifest = render_memory_manifest([ListedMemory(memory, datetime(2026, 11, 2, 8, 30, tzinfo=UTC))])
     assert manifest == "- [project] a.md (2026-11-02T08:30): when {tool} matters"
-    task = ExtractionTask(4, manifest, "memory", date(2026, 11, 15), ("read", "shell", "memory"))
+    task = ExtractionTask(
+        messages=4,
+        manifest=manifest,
+        tool="memory",
+        today=date(2026, 11, 15),
+        tools=("read", "shell", "memory"),
+    )
     found = build_extraction_brief(task, "{messages} {today} {tool}\n{manifest}\n{other}")
     assert found.kind == EXTRACTION_KIND
     assert found.directive.startswith("4 2026-11-15 memory\n")

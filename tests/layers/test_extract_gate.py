@@ -26,13 +26,17 @@ from sevenfold.layers.taint import ConversationSources, split_passages
 
 DAY = date(2026, 11, 15)
 DRAFT = MemoryDraft(
-    "tabs.md", "tabs", "how code is indented", "feedback", "Indent with tabs, never with spaces."
+    key="tabs.md",
+    name="tabs",
+    description="how code is indented",
+    kind="feedback",
+    body="Indent with tabs, never with spaces.",
 )
 
 
 def known(key: str, body: str, *, taint: frozenset[Taint] = frozenset()) -> KnownMemory:
     text = write_memory(key.removesuffix(".md"), f"about {key}", "project", body)
-    return KnownMemory(read_memory(key, text), f"sha of {key}", Origin("fork", "", taint=taint))
+    return KnownMemory(read_memory(key, text), f"sha of {key}", Origin(who="fork", why="", taint=taint))
 
 
 def ground(*there: KnownMemory, said: str = "", foreign: str = "", told: str = "") -> GateContext:
@@ -190,6 +194,6 @@ def test_a_head_cannot_carry_what_the_body_does_not_say() -> None:
 
 @given(st.text(max_size=300), st.text(max_size=80))
 def test_any_draft_gets_an_answer(body: str, name: str) -> None:
-    draft = MemoryDraft("a.md", name, "when it matters", "project", body)
+    draft = MemoryDraft(key="a.md", name=name, description="when it matters", kind="project", body=body)
     found = check_draft(draft, ground(known("b.md", "Something else entirely.")))
     assert isinstance(found, RefusedDraft) or read_memory("a.md", found.text).kind == "project"

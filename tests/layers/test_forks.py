@@ -20,7 +20,7 @@ from sevenfold.layers.forks import (
     thinking_budget,
 )
 
-BRIEF = ForkBrief("summary", "Write a summary.")
+BRIEF = ForkBrief(kind="summary", directive="Write a summary.")
 
 
 def call(name: str, tool: str = "Edit", **given: str) -> ToolUse:
@@ -61,8 +61,8 @@ def test_after_a_system_message_the_directive_is_part_of_its_section() -> None:
 
 
 def test_parallel_forks_differ_in_their_last_block_alone() -> None:
-    one = plan_fork((USER, ASKS), ForkBrief("notes", "Write notes."))
-    other = plan_fork((USER, ASKS), ForkBrief("summary", "Write a summary."))
+    one = plan_fork((USER, ASKS), ForkBrief(kind="notes", directive="Write notes."))
+    other = plan_fork((USER, ASKS), ForkBrief(kind="summary", directive="Write a summary."))
     assert one[0].blocks[:-1] == other[0].blocks[:-1]
     assert one[0].blocks[-1] != other[0].blocks[-1]
 
@@ -76,7 +76,7 @@ def test_a_fork_starts_no_fork(rounds: tuple[Message, ...]) -> None:
     forked = (USER, *plan_fork((USER,), BRIEF), *rounds)
     assert is_fork(forked)
     with pytest.raises(InputError, match="notes fork cannot start from a fork"):
-        plan_fork(forked, ForkBrief("notes", "Write notes."))
+        plan_fork(forked, ForkBrief(kind="notes", directive="Write notes."))
 
 
 def test_a_result_or_an_answer_that_names_the_mark_makes_no_fork() -> None:
@@ -107,12 +107,12 @@ def test_what_is_appended_never_repeats_or_changes_what_was_there(parent: list[M
     ids=["its path", "another spelling", "two paths", "no path", "another tool", "a tool with no path"],
 )
 def test_a_brief_allows_its_tools_on_exactly_their_paths(use: ToolUse, allowed: bool) -> None:
-    brief = ForkBrief("notes", "", (ToolPermit("Edit", "/notes.md"), ToolPermit("Read")))
+    brief = ForkBrief(kind="notes", directive="", allow=(ToolPermit("Edit", "/notes.md"), ToolPermit("Read")))
     assert (brief.denial(use) is None) == allowed
 
 
 def test_a_denial_says_what_is_allowed_instead() -> None:
-    brief = ForkBrief("notes", "", (ToolPermit("Edit", "/notes.md"),))
+    brief = ForkBrief(kind="notes", directive="", allow=(ToolPermit("Edit", "/notes.md"),))
     assert "only be used on /notes.md" in str(brief.denial(call("x", "Edit", path="/b")))
     assert "Bash may not be used here (Edit may)" in str(brief.denial(call("x", "Bash")))
     assert "no tool may" in str(BRIEF.denial(call("x", "Bash")))

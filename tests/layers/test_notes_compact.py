@@ -40,7 +40,16 @@ LONG = [said("start"), asked("a"), got("a"), asked("b"), got("b"), Message("assi
 
 
 def facts(**changes: object) -> NotesCompactFacts:
-    given = NotesCompactFacts(LONG, [50] * 7, "# Title\nA thing\n", "# Title\n", 6, 500, 1_000, 10_000)
+    given = NotesCompactFacts(
+        messages=LONG,
+        tokens=[50] * 7,
+        notes="# Title\nA thing\n",
+        template="# Title\n",
+        noted=6,
+        notes_tokens=500,
+        overhead_tokens=1_000,
+        target_tokens=10_000,
+    )
     return replace(given, **changes)
 
 

@@ -38,8 +38,16 @@ from sevenfold.layers.recall_text import (
 
 SETTINGS = RecallSettings()
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
-SURE = RecallCandidate("retries.md", "project", "retries", "attempts upstream", "Seven.", 1.0, 4.0)
-USER = Origin("agent", "asked to", said_by="user")
+SURE = RecallCandidate(
+    key="retries.md",
+    kind="project",
+    name="retries",
+    description="attempts upstream",
+    body="Seven.",
+    share=1.0,
+    rare_words=4.0,
+)
+USER = Origin(who="agent", why="asked to", said_by="user")
 
 
 def keys(chosen: tuple[RecallCandidate, ...]) -> list[str]:
@@ -97,7 +105,9 @@ def test_caps_hold_whatever_is_found(sizes: list[int], used: int) -> None:
 
 
 def recalled(body: str = "Seven attempts.", age: timedelta = timedelta(), **fields: str) -> RecalledMemory:
-    return RecalledMemory("retries.md", "/m/retries.md", body, NOW - age, USER, **fields)
+    return RecalledMemory(
+        key="retries.md", path="/m/retries.md", body=body, modified=NOW - age, origin=USER, **fields
+    )
 
 
 def test_a_memory_says_where_it_is_whose_it_is_and_how_old() -> None:
@@ -112,7 +122,7 @@ def test_a_fresh_memory_carries_no_caveat() -> None:
 
 
 def test_words_that_came_from_outside_say_so() -> None:
-    tainted = Origin("sync", "pulled", said_by="unknown", taint=frozenset(["team"]))
+    tainted = Origin(who="sync", why="pulled", said_by="unknown", taint=frozenset(["team"]))
     text = render_recalled_memories([replace(recalled(), origin=tainted)], NOW, 8_000)
     assert "through team, and confirmed by nobody" in text
 

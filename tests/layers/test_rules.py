@@ -26,25 +26,25 @@ def fires(text: str, action: ProposedAction) -> bool:
 @pytest.mark.parametrize(
     ("text", "action"),
     [
-        ("tool:shell", ProposedAction(("shell",))),
-        ("tool:mcp__github__*", ProposedAction(("mcp", "mcp__github__merge"))),
-        ("path:src/api/**", ProposedAction(("edit",), ("src/api/v1/users.py",))),
-        ("path:src/api", ProposedAction(("edit",), ("src/api/v1/users.py",))),
-        ("path:*.sql", ProposedAction(("read",), ("db/migrations/001.sql",))),
-        ("path:src/{api,web}/**", ProposedAction(("edit",), ("src/web/a.ts",))),
-        ("command:git push", ProposedAction(("shell",), command="cd api && git push origin main")),
-        ("command:git push*", ProposedAction(("shell",), command="git push")),
-        ("command:git push", ProposedAction(("shell",), command="sudo -u ada git push")),
-        ("command:git push", ProposedAction(("shell",), command="env -C api X=1 git push")),
-        ("command:git push", ProposedAction(("shell",), command="strace -f git push")),
-        ("command:git push", ProposedAction(("shell",), command="eval 'git push'")),
-        ("command:git push", ProposedAction(("shell",), command='echo "$(git push)"')),
-        ("command:git push", ProposedAction(("shell",), command="trap 'git push' EXIT")),
-        ("phase:before-commit", ProposedAction(("shell",), command="git commit -am done")),
-        ("phase:before-install", ProposedAction(("shell",), command="python3 -m pip install rich")),
-        ("phase:before-delete", ProposedAction(("shell",), command="rm -rf build")),
-        ("phase:before-edit", ProposedAction(("write",), ("a.py",), changes_files=True)),
-        ("phase:planning", ProposedAction(("plan",), plans=True)),
+        ("tool:shell", ProposedAction(tools=("shell",))),
+        ("tool:mcp__github__*", ProposedAction(tools=("mcp", "mcp__github__merge"))),
+        ("path:src/api/**", ProposedAction(tools=("edit",), paths=("src/api/v1/users.py",))),
+        ("path:src/api", ProposedAction(tools=("edit",), paths=("src/api/v1/users.py",))),
+        ("path:*.sql", ProposedAction(tools=("read",), paths=("db/migrations/001.sql",))),
+        ("path:src/{api,web}/**", ProposedAction(tools=("edit",), paths=("src/web/a.ts",))),
+        ("command:git push", ProposedAction(tools=("shell",), command="cd api && git push origin main")),
+        ("command:git push*", ProposedAction(tools=("shell",), command="git push")),
+        ("command:git push", ProposedAction(tools=("shell",), command="sudo -u ada git push")),
+        ("command:git push", ProposedAction(tools=("shell",), command="env -C api X=1 git push")),
+        ("command:git push", ProposedAction(tools=("shell",), command="strace -f git push")),
+        ("command:git push", ProposedAction(tools=("shell",), command="eval 'git push'")),
+        ("command:git push", ProposedAction(tools=("shell",), command='echo "$(git push)"')),
+        ("command:git push", ProposedAction(tools=("shell",), command="trap 'git push' EXIT")),
+        ("phase:before-commit", ProposedAction(tools=("shell",), command="git commit -am done")),
+        ("phase:before-install", ProposedAction(tools=("shell",), command="python3 -m pip install rich")),
+        ("phase:before-delete", ProposedAction(tools=("shell",), command="rm -rf build")),
+        ("phase:before-edit", ProposedAction(tools=("write",), paths=("a.py",), changes_files=True)),
+        ("phase:planning", ProposedAction(tools=("plan",), plans=True)),
     ],
 )
 def test_a_condition_fires_on_the_action_it_names(text: str, action: ProposedAction) -> None:
@@ -54,15 +54,15 @@ def test_a_condition_fires_on_the_action_it_names(text: str, action: ProposedAct
 @pytest.mark.parametrize(
     ("text", "action"),
     [
-        ("tool:shell", ProposedAction(("edit",))),
-        ("tool:shell", ProposedAction(("shell_history",))),
-        ("path:src/api/**", ProposedAction(("edit",), ("src/web/api.py",))),
-        ("path:src/api/**", ProposedAction(("shell",))),
-        ("path:./setup.py", ProposedAction(("edit",), ("tools/setup.py",))),
-        ("command:git push", ProposedAction(("shell",), command="git pull")),
-        ("command:git push", ProposedAction(("edit",), ("git push",))),
-        ("phase:before-commit", ProposedAction(("shell",), command="git log --grep commit")),
-        ("phase:before-edit", ProposedAction(("read",), ("a.py",))),
+        ("tool:shell", ProposedAction(tools=("edit",))),
+        ("tool:shell", ProposedAction(tools=("shell_history",))),
+        ("path:src/api/**", ProposedAction(tools=("edit",), paths=("src/web/api.py",))),
+        ("path:src/api/**", ProposedAction(tools=("shell",))),
+        ("path:./setup.py", ProposedAction(tools=("edit",), paths=("tools/setup.py",))),
+        ("command:git push", ProposedAction(tools=("shell",), command="git pull")),
+        ("command:git push", ProposedAction(tools=("edit",), paths=("git push",))),
+        ("phase:before-commit", ProposedAction(tools=("shell",), command="git log --grep commit")),
+        ("phase:before-edit", ProposedAction(tools=("read",), paths=("a.py",))),
     ],
 )
 def test_a_condition_does_not_fire_on_another_action(text: str, action: ProposedAction) -> None:
@@ -104,7 +104,7 @@ def test_more_conditions_than_a_memory_may_have_are_told_and_not_read() -> None:
 @given(st.lists(st.text(max_size=60), max_size=40), st.text(max_size=80))
 def test_any_list_is_read_without_failing_and_matched_without_failing(texts: list[str], command: str) -> None:
     conditions = parse_conditions(texts)
-    find_met_condition(conditions.found, ProposedAction(("shell",), ("a/b",), command))
+    find_met_condition(conditions.found, ProposedAction(tools=("shell",), paths=("a/b",), command=command))
     assert len(conditions.found) + len(conditions.refused) <= min(len(texts), MAX_CONDITIONS) + 1
 
 
@@ -112,7 +112,7 @@ def test_any_list_is_read_without_failing_and_matched_without_failing(texts: lis
 def test_each_command_of_a_phase_is_that_phase(words: str) -> None:
     command = words.replace("*", "3")
     phase = next(name for name, commands in RULE_PHASES.items() if words in commands)
-    assert fires(f"phase:{phase}", ProposedAction(("shell",), command=f"{command} something"))
+    assert fires(f"phase:{phase}", ProposedAction(tools=("shell",), command=f"{command} something"))
 
 
 def test_a_memory_is_acknowledged_by_its_name_as_a_word_of_its_own() -> None:

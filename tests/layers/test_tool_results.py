@@ -91,7 +91,7 @@ def test_nothing_to_read_is_empty(content: str | tuple[Text, ...] | None) -> Non
     result = ToolResult(USE, content)
     assert is_empty_result(result)
     decision = choose_inline(result)
-    assert decision == SpillDecision(USE, EMPTY_RESULT), (
+    assert decision == SpillDecision(tool_use_id=USE, preview=EMPTY_RESULT), (
         "frozen with the decision, whatever the marker says later"
     )
     assert apply_spill_decision(result, decision).content == EMPTY_RESULT
@@ -106,12 +106,15 @@ def test_anything_to_read_is_not_empty_and_left_as_it_came(content: str | tuple[
 
 def test_a_preview_takes_the_place_of_the_content_and_of_nothing_else() -> None:
     result = ToolResult(USE, "long " * 1000, is_error=True, extra=JsonObject({"cache_control": None}))
-    decision = SpillDecision(USE, "short", "tool-results/toolu_1.txt")
+    decision = SpillDecision(tool_use_id=USE, preview="short", spill="tool-results/toolu_1.txt")
     assert apply_spill_decision(result, decision) == replace(result, content="short")
 
 
 def test_a_decision_is_applied_to_the_same_bytes_however_often() -> None:
-    result, decision = ToolResult(USE, "long " * 1000), SpillDecision(USE, preview("long " * 1000))
+    result, decision = (
+        ToolResult(USE, "long " * 1000),
+        SpillDecision(tool_use_id=USE, preview=preview("long " * 1000)),
+    )
     once = apply_spill_decision(result, decision)
     assert apply_spill_decision(once, decision) == once
     empty = choose_inline(ToolResult(USE, ""))
@@ -120,10 +123,10 @@ def test_a_decision_is_applied_to_the_same_bytes_however_often() -> None:
 
 
 def test_a_decision_is_frozen() -> None:
-    decision = SpillDecision(USE)
+    decision = SpillDecision(tool_use_id=USE)
     with pytest.raises(FrozenInstanceError):
         setattr(decision, "preview", "other")  # noqa: B010 - a checker would not let it stand otherwise
-    assert decision == SpillDecision(USE)
+    assert decision == SpillDecision(tool_use_id=USE)
 
 
 def test_the_settings_have_their_documented_defaults() -> None:

@@ -51,5 +51,7 @@ def ask(
     params: JsonObject = EMPTY_OBJECT,
     betas: tuple[str, ...] = (),
 ) -> ModelRequest:
-    frame = RequestParams(model, max_tokens, system, tools, params, betas)
+    frame = RequestParams(
+        model=model, max_tokens=max_tokens, system=system, tools=tools, params=params, betas=betas
+    )
     return ModelRequest(frame, messages or (user("Hello?"),), breakpoints, who)

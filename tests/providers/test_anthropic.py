@@ -250,7 +250,7 @@ def test_half_a_character_that_a_client_cannot_send_is_named(sim: Simulator) -> 
 def test_an_error_answer_is_an_error_of_ours(
     sim: Simulator, status: int, expected: type[Exception], max_tokens: int
 ) -> None:
-    sim.fail(StatusFault(status, "No.", code="some_code", retry_after=timedelta(seconds=7)))
+    sim.fail(StatusFault(status=status, message="No.", code="some_code", retry_after=timedelta(seconds=7)))
     with pytest.raises(expected) as met:
         send(sim, ask(max_tokens=max_tokens))
     error = met.value

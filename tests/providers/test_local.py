@@ -70,7 +70,7 @@ def test_an_agent_takes_a_turn_with_a_file_and_pays_nothing(tmp_path: Path) -> N
     async def check() -> None:
         provider, seen = small(path), list[TurnEvent]()
         setup = AgentOptions(
-            tmp_path,
+            project=tmp_path,
             model=str(path),
             provider=provider,
             tools=(),
@@ -114,7 +114,7 @@ def test_a_file_that_is_no_model_is_refused_in_plain_words(
     path = tmp_path / "some.gguf"
     if content is not None:
         path.write_bytes(content)
-    request = ModelRequest(RequestParams(str(path), 10, "", ()), (user("x"),))
+    request = ModelRequest(RequestParams(model=str(path), max_tokens=10, system="", tools=()), (user("x"),))
     provider = LocalProvider(path)
     for _ in range(2):  # the second is tried anew, and not given the first one's error
         with pytest.raises(InputError, match=reason):

@@ -201,7 +201,7 @@ def test_an_answer_cut_at_its_limit_says_so(kind: Kind, sim: Simulator) -> None:
 def test_an_error_answer_is_an_error_of_ours(
     kind: Kind, sim: Simulator, status: int, expected: type[Exception]
 ) -> None:
-    sim.fail(StatusFault(status, "No.", code="some_code", retry_after=timedelta(seconds=7)))
+    sim.fail(StatusFault(status=status, message="No.", code="some_code", retry_after=timedelta(seconds=7)))
     with pytest.raises(expected, match="No") as met:
         send(kind, sim, gpt())
     assert getattr(met.value, "status", None) == status

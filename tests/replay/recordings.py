@@ -23,7 +23,7 @@ FIVE = CacheRates(timedelta(minutes=5), CachePrices(0.1, 1.25))
 HOUR = CacheRates(timedelta(hours=1), CachePrices(0.05, 2.0))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
     """A round: what is said before its request, which results join it, and which its answer quotes."""
 
@@ -53,7 +53,11 @@ def stretch(made: Sequence[Made], previous: datetime | None = None) -> RecordedS
             tokens += size
         shown = range(first, len(results))
         uses = tuple(ResultUse("span", (quote,)) for quote in each.quotes if quote < len(results))
-        rounds.append(RecordedRound(at, at + timedelta(seconds=9), tokens, shown, uses))
+        rounds.append(
+            RecordedRound(
+                started=at, answered=at + timedelta(seconds=9), tokens=tokens, results=shown, uses=uses
+            )
+        )
     return RecordedSegment(tuple(rounds), tuple(results), FRAME_TOKENS, previous)
 
 
@@ -67,11 +71,11 @@ def busy_round(chance: Random) -> Made:
     Drawn by chance, not by hypothesis, which likes sessions too short for two cuts and a pause.
     """
     return Made(
-        chance.randint(0, 400),
-        tuple(chance.choice([30, 60, 900, 5_000]) for _ in range(chance.randint(0, 2))),
-        chance.choice([1, 1, 1, 6]),
-        tuple(chance.randint(0, 12) for _ in range(chance.randint(0, 1))),
-        chance.choice(["Read", "Bash", "Grep"]),
+        said_tokens=chance.randint(0, 400),
+        results=tuple(chance.choice([30, 60, 900, 5_000]) for _ in range(chance.randint(0, 2))),
+        minutes=chance.choice([1, 1, 1, 6]),
+        quotes=tuple(chance.randint(0, 12) for _ in range(chance.randint(0, 1))),
+        tool=chance.choice(["Read", "Bash", "Grep"]),
     )
 
 

@@ -43,17 +43,18 @@ def at(minutes: float) -> datetime:
 def bill(usd: float | None, *, model: str = MODEL, calls: int = 12, estimated: int = 0) -> ModelBill:
     """So many dollars, spread over all kinds; None for a model without a price."""
     whole = Decimal(str(usd or 0))
-    cost = Cost(*(whole * part / 100 for part in (50, 20, 10, 5, 15)))
+    read, written_5m, written_1h, fresh, output = (whole * part / 100 for part in (50, 20, 10, 5, 15))
+    cost = Cost(fresh=fresh, read=read, written_5m=written_5m, written_1h=written_1h, output=output)
     return ModelBill(
-        model,
-        calls,
-        TokenCounts(1_000, 900_000, 30_000, 9_000, 4_000),
-        estimated,
-        100 * estimated,
-        None if usd is None else cost,
-        cost.output if estimated else Decimal(0),
-        None if usd is None else whole * 5,
-        "model" if usd is None else None,
+        model=model,
+        calls=calls,
+        tokens=TokenCounts(fresh=1_000, read=900_000, written_5m=30_000, written_1h=9_000, output=4_000),
+        estimated_calls=estimated,
+        estimated_output_tokens=100 * estimated,
+        cost=None if usd is None else cost,
+        estimated_usd=cost.output if estimated else Decimal(0),
+        uncached_usd=None if usd is None else whole * 5,
+        gap="model" if usd is None else None,
     )
 
 
@@ -62,7 +63,17 @@ def broke(
 ) -> CacheBreak:
     gap, life = timedelta(minutes=13), timedelta(minutes=5)
     price = None if usd is None else Decimal(usd)
-    return CacheBreak(at(minutes), cause, lost, price, gap, life, MODEL, lost + 9_000, 9_000)
+    return CacheBreak(
+        at=at(minutes),
+        cause=cause,
+        lost_tokens=lost,
+        lost_usd=price,
+        gap=gap,
+        life=life,
+        model=MODEL,
+        prompt_tokens=lost + 9_000,
+        read_tokens=9_000,
+    )
 
 
 def climb(
@@ -72,11 +83,11 @@ def climb(
     named = marks or {}
     return tuple(
         SeriesPoint(
-            call,
-            at(call) if has_times else None,
-            20_000 + 500 * call,
-            0 if call in named else 18_000 + 500 * call,
-            named.get(call, ""),
+            call=call,
+            at=at(call) if has_times else None,
+            prompt_tokens=20_000 + 500 * call,
+            read_tokens=0 if call in named else 18_000 + 500 * call,
+            mark=named.get(call, ""),
         )
         for call in range(points)
     )
@@ -96,7 +107,7 @@ FILL = ContextFill(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
     """What a session is to hold; the rest is always the same."""
 
@@ -116,25 +127,25 @@ class Story:
     def tell(self) -> SessionReport:
         series = self.series or climb(12)
         return SessionReport(
-            self.name,
-            "claude-code",
-            self.sub_agent,
-            Path("/srv/logs", f"{self.name}.jsonl"),
-            self.project,
-            "2.1.0",
-            series[0].at,
-            series[-1].at,
-            0,
-            0,
-            (bill(self.usd, model=self.model, calls=series[-1].call + 1, estimated=self.estimated),),
-            self.breaks,
-            tuple(item for item in self.cuts if isinstance(item, RecordedCompaction)),
-            tuple(item for item in self.cuts if isinstance(item, RecordedClearing)),
-            series,
-            max(point.prompt_tokens for point in series),
-            self.fill,
-            self.reads,
-            self.results,
+            id=self.name,
+            agent="claude-code",
+            sub_agent=self.sub_agent,
+            path=Path("/srv/logs", f"{self.name}.jsonl"),
+            project=self.project,
+            version="2.1.0",
+            first_at=series[0].at,
+            last_at=series[-1].at,
+            unbilled_calls=0,
+            uncounted_calls=0,
+            bills=(bill(self.usd, model=self.model, calls=series[-1].call + 1, estimated=self.estimated),),
+            breaks=self.breaks,
+            compactions=tuple(item for item in self.cuts if isinstance(item, RecordedCompaction)),
+            clearings=tuple(item for item in self.cuts if isinstance(item, RecordedClearing)),
+            series=series,
+            largest_prompt_tokens=max(point.prompt_tokens for point in series),
+            fill=self.fill,
+            repeated_reads=self.reads,
+            costly_results=self.results,
         )
 
 
@@ -144,18 +155,21 @@ def report_of(
     sessions = tuple(story.tell() for story in stories)
     counted = lines or LineCounts(lines=120, length_bytes=2_500_000)
     return build_replay_report(
-        [FileReport(Path("/srv/logs/all.jsonl"), "claude-code", counted, sessions)], unreadable=unreadable
+        [FileReport(path=Path("/srv/logs/all.jsonl"), agent="claude-code", lines=counted, sessions=sessions)],
+        unreadable=unreadable,
     )
 
 
 def result(session: str = "s1", tool: str = "Read", label: str = "/srv/harbour/tides.py") -> CostlyResult:
-    return CostlyResult(session, tool, label, at(3), 4_000, 30, Decimal("0.25"))
+    return CostlyResult(
+        session=session, tool=tool, label=label, at=at(3), tokens=4_000, sent=30, usd=Decimal("0.25")
+    )
 
 
 def rich_report() -> ReplayReport:
     """Three sessions that hold one of everything."""
     harbour = Story(
-        "aaaa1111",
+        name="aaaa1111",
         usd=9.0,
         estimated=3,
         series=climb(60, {20: "break", 33: "compaction", 40: "break", 50: "clearing"}),
@@ -169,9 +183,14 @@ def rich_report() -> ReplayReport:
         reads=(RepeatedRead("/srv/harbour/tides.py", 2, 3_000),),
     )
     lighthouse = Story(
-        "bbbb2222", "/srv/lighthouse", usd=2.0, breaks=(broke(5, "idle", "0.75"), broke(8, "model switch"))
+        name="bbbb2222",
+        project="/srv/lighthouse",
+        usd=2.0,
+        breaks=(broke(5, "idle", "0.75"), broke(8, "model switch")),
     )
-    unpriced = Story("cccc3333", "/srv/pier", usd=None, model="gpt-9", breaks=(broke(6, "idle", None),))
+    unpriced = Story(
+        name="cccc3333", project="/srv/pier", usd=None, model="gpt-9", breaks=(broke(6, "idle", None),)
+    )
     return report_of(
         harbour,
         lighthouse,
@@ -184,8 +203,8 @@ def rich_report() -> ReplayReport:
 def hostile_report(text: str = HOSTILE) -> ReplayReport:
     """A stranger chose every name in it."""
     story = Story(
-        text,
-        f"/srv/{text}",
+        name=text,
+        project=f"/srv/{text}",
         model=text,
         breaks=(replace(broke(5), model=text),),
         sub_agent=text,
@@ -213,8 +232,8 @@ def large_report(sessions: int = 500) -> ReplayReport:
     return report_of(
         *(
             Story(
-                f"{place:08x}-7f3a-4c51-9d2e-5b8f0a6c1e47",
-                f"/srv/projects/number-{place % 23}",
+                name=f"{place:08x}-7f3a-4c51-9d2e-5b8f0a6c1e47",
+                project=f"/srv/projects/number-{place % 23}",
                 usd=1 + place / 7,
                 series=series,
                 breaks=breaks,

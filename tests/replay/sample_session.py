@@ -39,7 +39,7 @@ def tokens(block: Wire) -> int:
     return round(weigh_by_shape(read_block(block)) * NEWER_TOKENIZER_SCALE)
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Lane:
     """One conversation, and what the provider's cache holds of it."""
 
@@ -51,14 +51,14 @@ class Lane:
     last_call: datetime | None = None
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Story:
     """Writes lines while a clock runs."""
 
     now: datetime = field(default_factory=lambda: datetime(2026, 11, 3, 10, 2, 11, tzinfo=UTC))
     lines: list[str] = field(default_factory=list[str])
     parent: str | None = None
-    main: Lane = field(default_factory=lambda: Lane(MODEL, FRAME_TOKENS))
+    main: Lane = field(default_factory=lambda: Lane(model=MODEL, frame=FRAME_TOKENS))
     calls: int = 0
 
     def wait(self, **span: float) -> None:
@@ -298,7 +298,7 @@ def _lunch(story: Story) -> None:
 
 
 def _scout(story: Story) -> None:
-    scout, parent = Lane(SCOUT, 6_200, agent="a7f01d5"), story.parent
+    scout, parent = Lane(model=SCOUT, frame=6_200, agent="a7f01d5"), story.parent
     story.parent = None
     story.say(texts.BRIEF, lane=scout)
     (grepped,) = story.answer(

@@ -27,7 +27,9 @@ def at(seconds: float) -> datetime:
 
 
 def said(*blocks: Block, when: float = 0, key: str = "", source: ForeignSource = "human") -> ForeignInput:
-    return ForeignInput(MAIN_CONVERSATION, LineKey(key), at(when), "user", blocks, source)
+    return ForeignInput(
+        lane=MAIN_CONVERSATION, key=LineKey(key), at=at(when), role="user", blocks=blocks, source=source
+    )
 
 
 def use(name: str, tool: str = "Read", **arguments: str) -> ToolUse:
@@ -58,14 +60,14 @@ class Calls:
         self.made += 1
         time = None if when is None else at(when)
         return RecordedCall(
-            MAIN_CONVERSATION,
-            CallId(f"msg_{self.made:04}"),
-            model or self.model,
-            (CallPart(LineKey(f"line {self.made}"), blocks or (Text("ok"),)),),
-            usage,
-            time,
-            time,
-            is_final,
-            self.dialect,
-            cleared,
+            lane=MAIN_CONVERSATION,
+            id=CallId(f"msg_{self.made:04}"),
+            model=model or self.model,
+            parts=(CallPart(LineKey(f"line {self.made}"), blocks or (Text("ok"),)),),
+            usage=usage,
+            at=time,
+            started=time,
+            is_output_final=is_final,
+            dialect=self.dialect,
+            cleared_tokens=cleared,
         )

@@ -355,14 +355,14 @@ def test_sessions_add_up_to_the_total(
     whole = BillTotals()
     for part in parts:
         whole = BillTotals(
-            whole.calls + part.calls,
-            sum_counts(whole.tokens, part.tokens),
-            whole.cost + part.cost,
-            whole.uncached_usd + part.uncached_usd,
-            whole.estimated_output_tokens + part.estimated_output_tokens,
-            whole.estimated_usd + part.estimated_usd,
-            whole.unpriced_calls + part.unpriced_calls,
-            whole.unpriced_tokens + part.unpriced_tokens,
+            calls=whole.calls + part.calls,
+            tokens=sum_counts(whole.tokens, part.tokens),
+            cost=whole.cost + part.cost,
+            uncached_usd=whole.uncached_usd + part.uncached_usd,
+            estimated_output_tokens=whole.estimated_output_tokens + part.estimated_output_tokens,
+            estimated_usd=whole.estimated_usd + part.estimated_usd,
+            unpriced_calls=whole.unpriced_calls + part.unpriced_calls,
+            unpriced_tokens=whole.unpriced_tokens + part.unpriced_tokens,
         )
     assert total == whole == sum_bills(report.bills)
     assert total.calls + sum(item.unbilled_calls for item in report.sessions) == sum(map(len, sessions))

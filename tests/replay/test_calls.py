@@ -35,7 +35,14 @@ def part(
 ) -> ForeignOutput:
     bill = None if output is None else Usage(fresh=3, read=100, output=output)
     return ForeignOutput(
-        ConversationId(lane), NO_LINE_KEY, at(when), CallId(call), "m", (Text(text),), bill, is_complete=done
+        lane=ConversationId(lane),
+        key=NO_LINE_KEY,
+        at=at(when),
+        call=CallId(call),
+        model="m",
+        blocks=(Text(text),),
+        usage=bill,
+        is_complete=done,
     )
 
 
@@ -120,7 +127,7 @@ def test_lanes_do_not_mix() -> None:
 
 
 def test_a_boundary_closes_the_call_before_it() -> None:
-    found = steps([part("a"), ForeignCompaction(MAIN_CONVERSATION, at(5)), part("b", when=9)])
+    found = steps([part("a"), ForeignCompaction(lane=MAIN_CONVERSATION, at=at(5)), part("b", when=9)])
     assert [type(step).__name__ for step in found] == ["Call", "Compacted", "Call"]
 
 

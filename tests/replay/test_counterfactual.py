@@ -37,7 +37,15 @@ MODEL = CATALOG.find("claude-opus-5-5")
 
 
 def test_a_session_with_everything_kept_reads_what_was_written_and_writes_what_is_new() -> None:
-    made = recording(stretch([Made(200, (500,)), Made(100, (300,)), Made(50, minutes=6)]))
+    made = recording(
+        stretch(
+            [
+                Made(said_tokens=200, results=(500,)),
+                Made(said_tokens=100, results=(300,)),
+                Made(said_tokens=50, minutes=6),
+            ]
+        )
+    )
     found = play_recording(made, CLEARING_POLICIES["keep"], FIVE)
     first, second, third = 1_700, 2_100, 2_150
     assert found.cost == pytest.approx(
@@ -47,7 +55,11 @@ def test_a_session_with_everything_kept_reads_what_was_written_and_writes_what_i
 
 
 def test_clearing_on_a_cold_cache_saves_at_once() -> None:
-    made = recording(stretch([*[Made(100, (1_000,)) for _ in range(8)], Made(100, minutes=30)]))
+    made = recording(
+        stretch(
+            [*[Made(said_tokens=100, results=(1_000,)) for _ in range(8)], Made(said_tokens=100, minutes=30)]
+        )
+    )
     kept, ours = (
         play_recording(made, CLEARING_POLICIES["keep"], FIVE),
         play_recording(made, CLEARING_POLICIES["thrift"], FIVE),
@@ -58,7 +70,11 @@ def test_clearing_on_a_cold_cache_saves_at_once() -> None:
 
 
 def test_a_line_that_is_quoted_after_its_result_was_cleared_is_read_again_once() -> None:
-    rounds = [*[Made(100, (1_000,)) for _ in range(8)], Made(100, minutes=30, quotes=(0,)), Made(quotes=(0,))]
+    rounds = [
+        *[Made(said_tokens=100, results=(1_000,)) for _ in range(8)],
+        Made(said_tokens=100, minutes=30, quotes=(0,)),
+        Made(quotes=(0,)),
+    ]
     found = play_recording(recording(stretch(rounds)), CLEARING_POLICIES["thrift"], FIVE)
     view = FRAME_TOKENS + 9 * 100 + 8_000 - 6 * (1_000 - MARKER_TOKENS)
     assert found.rereads == 1
@@ -68,7 +84,7 @@ def test_a_line_that_is_quoted_after_its_result_was_cleared_is_read_again_once()
 
 def test_a_bare_marker_leads_back_to_files_only() -> None:
     for tool, reached in (("Read", 1), ("Bash", 0)):
-        rounds = [Made(100, (1_000,), tool=tool) for _ in range(8)]
+        rounds = [Made(said_tokens=100, results=(1_000,), tool=tool) for _ in range(8)]
         made = recording(stretch([*rounds, Made(minutes=90, quotes=(0,))]))
         found = play_recording(made, CLEARING_POLICIES["fixed"], FIVE)
         assert (found.wanted, found.in_view, found.one_pointer_away) == (1, 0, reached)
@@ -77,15 +93,15 @@ def test_a_bare_marker_leads_back_to_files_only() -> None:
 def test_what_a_boundary_took_is_wanted_and_out_of_reach() -> None:
     from sevenfold.replay.fidelity import ResultUse
 
-    part = stretch([Made(100)])
+    part = stretch([Made(said_tokens=100)])
     lost = replace(part, rounds=(replace(part.rounds[0], uses=(ResultUse("name", ()),)),))
     found = play_recording(recording(part, lost), CLEARING_POLICIES["keep"], FIVE)
     assert (found.wanted, found.in_view, found.one_pointer_away, found.rereads) == (1, 0, 0, 0)
 
 
 def test_nothing_is_carried_over_a_boundary_but_the_frame() -> None:
-    part = stretch([Made(100, (4_000,)) for _ in range(9)])
-    after = stretch([Made(100)], previous=part.rounds[-1].started)
+    part = stretch([Made(said_tokens=100, results=(4_000,)) for _ in range(9)])
+    after = stretch([Made(said_tokens=100)], previous=part.rounds[-1].started)
     whole, first = (
         play_recording(recording(part, after), CLEARING_POLICIES["keep"], HOUR),
         play_recording(recording(part), CLEARING_POLICIES["keep"], HOUR),
@@ -121,7 +137,7 @@ class Piece:
     """The request that brought it."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Mirror:
     """The views of a played session, put together block by block and billed by the cache model.
 
@@ -218,7 +234,9 @@ class Mirror:
 
 def _part(name: str, tokens: int, before: str, *, marked: timedelta | None) -> PromptPart:
     kind = "text" if name.startswith("said") else "tool_result"
-    return PromptPart(name, "messages", kind, Digest(f"{before}/{name}"), tokens, marked)
+    return PromptPart(
+        path=name, level="messages", kind=kind, digest=Digest(f"{before}/{name}"), tokens=tokens, ttl=marked
+    )
 
 
 @given(st.integers(0, 2**32), st.sampled_from([FIVE, HOUR]))
@@ -227,7 +245,7 @@ def test_the_cache_model_reads_what_the_fast_account_says_whatever_is_cut(
 ) -> None:
     chance = Random(seed)
     whole = recording(stretch([busy_round(chance) for _ in range(chance.randint(1, 20))]))
-    mirror, reads = Mirror(whole, rates), list[int]()
+    mirror, reads = Mirror(made=whole, rates=rates), list[int]()
 
     def follow(sent: PlayedRequest) -> None:
         mirror.take(sent)
@@ -237,7 +255,17 @@ def test_the_cache_model_reads_what_the_fast_account_says_whatever_is_cut(
         stale = shelf.stale(0, facts.round)[::-1] if chance.random() < 0.4 else []
         gone = [item for item in stale if chance.random() < 0.3]
         saved = sum(item.result.saved_tokens for item in gone)
-        return ClearingPlan(tuple(item.result.id for item in gone), "test", "", saved, 0) if gone else None
+        return (
+            ClearingPlan(
+                ids=tuple(item.result.id for item in gone),
+                by="test",
+                reason="",
+                saved_tokens=saved,
+                rewrite_tokens=0,
+            )
+            if gone
+            else None
+        )
 
     with pytest.MonkeyPatch.context() as patch:
         # How far a marker looks back is not what is compared here.

@@ -73,7 +73,7 @@ def test_what_no_result_had_shown_before_the_cut_does_not_count() -> None:
 
 def test_after_a_compaction_only_what_the_summary_or_a_kept_message_names_is_left() -> None:
     summary = InjectedRecord(Message("user", (Text("We worked on src/a.py."),)), "summary")
-    boundary = BoundaryRecord("auto", 1_000, None)
+    boundary = BoundaryRecord(trigger="auto", tokens_before=1_000, last_message=None)
     cut = only(
         *read(1, "src/a.py", LINE), *read(2, "lib/z.py", "other_name = 1"), boundary, summary, edit(LINE)
     )
@@ -85,12 +85,23 @@ def test_after_a_compaction_only_what_the_summary_or_a_kept_message_names_is_lef
 def test_messages_that_a_boundary_kept_are_in_view() -> None:
     kept = KeptSegment(RecordId("2"), RecordId("5"), RecordId("3"), 0)
     first, second = read(1, "src/a.py", "gone"), read(2, "src/b.py", LINE)
-    cut = only(*first, *second, BoundaryRecord("auto", 1, None, (), kept), edit(LINE))
+    cut = only(
+        *first,
+        *second,
+        BoundaryRecord(trigger="auto", tokens_before=1, last_message=None, tools=(), kept=kept),
+        edit(LINE),
+    )
     assert (cut.used, cut.in_view) == (2, 2)
 
 
 def test_a_spilled_result_counts_as_its_preview_and_leads_to_its_file() -> None:
-    decision = SpillDecision(ToolUseId("t1"), "see tool-results/t1.txt", "tool-results/t1.txt", None, 9)
+    decision = SpillDecision(
+        tool_use_id=ToolUseId("t1"),
+        preview="see tool-results/t1.txt",
+        spill="tool-results/t1.txt",
+        digest=None,
+        size_bytes=9,
+    )
     asked = Message("assistant", (ToolUse(ToolUseId("t1"), "shell", JsonObject({"command": "make"})),))
     shown = Message("user", (ToolResult(ToolUseId("t1"), LINE),))
     cut = only(

@@ -260,7 +260,7 @@ def test_a_request_is_labelled_by_its_most_telling_argument(asked: dict[str, obj
 def test_a_series_is_bounded_and_keeps_its_ends_and_its_peak(calls: list[tuple[int, bool]]) -> None:
     series = PointSeries()
     for place, (tokens, _) in enumerate(calls):
-        series.add(SeriesPoint(place, None, tokens, 0))
+        series.add(SeriesPoint(call=place, at=None, prompt_tokens=tokens, read_tokens=0))
     points = series.points()
     assert len(points) <= MAX_SERIES_POINTS + 2
     assert [point.call for point in points] == sorted({point.call for point in points})
@@ -273,5 +273,13 @@ def test_a_marked_point_outlives_its_larger_neighbours() -> None:
     series = PointSeries()
     marked: PointMark = "break"
     for place in range(4 * MAX_SERIES_POINTS):
-        series.add(SeriesPoint(place, None, 100 + place % 3, 0, marked if place == 777 else ""))
+        series.add(
+            SeriesPoint(
+                call=place,
+                at=None,
+                prompt_tokens=100 + place % 3,
+                read_tokens=0,
+                mark=marked if place == 777 else "",
+            )
+        )
     assert [point.call for point in series.points() if point.mark] == [777]

@@ -162,7 +162,7 @@ def test_five_hundred_long_sessions_are_less_than_five_megabytes() -> None:
 def test_a_thinned_plot_keeps_its_ends_and_its_largest_call() -> None:
     series = replace(climb(320)[100], prompt_tokens=999_999)
     points = (*climb(320)[:100], series, *climb(320)[101:])
-    many = [Story(f"s{place}", series=points) for place in range(700)]
+    many = [Story(name=f"s{place}", series=points) for place in range(700)]
     first = sessions_of(report_of(*many))[0]
     assert len(column(first, "call")) < 320
     assert (column(first, "call")[0], column(first, "call")[-1]) == (0, 319)
@@ -176,12 +176,16 @@ def test_a_few_sessions_keep_every_point() -> None:
 @given(st.lists(st.tuples(st.integers(0, 10**7), st.none() | st.integers(0, 10**6)), min_size=1, max_size=20))
 def test_a_packed_plot_reads_back_whatever_its_values(calls: list[tuple[int, int | None]]) -> None:
     points = tuple(
-        SeriesPoint(call, None if minutes is None else at(minutes), size, size // 2)
+        SeriesPoint(
+            call=call, at=None if minutes is None else at(minutes), prompt_tokens=size, read_tokens=size // 2
+        )
         for call, (size, minutes) in enumerate(calls)
     )
     start = next((point.at for point in points if point.at), None)
     story = replace(Story(series=points).tell(), first_at=start)
-    report = build_replay_report([FileReport(Path("/srv/s.jsonl"), "claude-code", LineCounts(), (story,))])
+    report = build_replay_report(
+        [FileReport(path=Path("/srv/s.jsonl"), agent="claude-code", lines=LineCounts(), sessions=(story,))]
+    )
     session = sessions_of(report)[0]
     assert column(session, "prompt") == [size for size, _ in calls]
     assert column(session, "read") == [size // 2 for size, _ in calls]

@@ -348,13 +348,15 @@ def test_without_any_price_the_page_counts_tokens(open_page: Open) -> None:
 
 
 def test_large_figures_are_grouped_by_thousands(open_page: Open) -> None:
-    opened = open_page(report_of(Story(usd=1_234_567.5), Story("s2", usd=0.0123)))
+    opened = open_page(report_of(Story(usd=1_234_567.5), Story(name="s2", usd=0.0123)))
     expect(opened["h1"]).to_have_text("2 sessions cost $1,234,567.51")
     assert opened.texts(".option .cost") == ["$1,234,567.50", "$0.0123"]
 
 
 def test_each_model_without_a_price_has_its_reason_and_only_models_are_asked_for(open_page: Open) -> None:
-    found = report_of(*(Story(name, usd=None, model=name) for name in ("gpt-9", "ours-2", "opus (fast)")))
+    found = report_of(
+        *(Story(name=name, usd=None, model=name) for name in ("gpt-9", "ours-2", "opus (fast)"))
+    )
     bills = tuple(replace(bill, gap="speed") if bill.model == "opus (fast)" else bill for bill in found.bills)
     opened = open_page(replace(found, bills=bills, events=(ModelUnknown("gpt-9", 200_000),)))
     opened.expect_text("#unpriced", "gpt-9 (no table knows it): 944K tokens in 12 calls")

@@ -46,8 +46,10 @@ def job(messages: Sequence[Message], model: str = OLDER, **changes: object) -> C
     found = CATALOG.find(model)
     marks = (Breakpoint("system", 0), Breakpoint("messages", len(messages) - 1))
     made = CompactionJob(
-        ModelRequest(RequestParams(model, 4_000, "You mend things."), tuple(messages), marks),
-        sum(counts) + FRAME_TOKENS,
+        request=ModelRequest(
+            RequestParams(model=model, max_tokens=4_000, system="You mend things."), tuple(messages), marks
+        ),
+        tokens_before=sum(counts) + FRAME_TOKENS,
         target=20_000,
         counts=counts,
         capabilities=choose_capabilities(found, "anthropic"),
@@ -62,7 +64,7 @@ def count(messages: Sequence[Message], model: str = OLDER) -> list[int]:
     return [ViewSizer(scale, 0).message(message) for message in messages]
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Rig:
     """An overflow over a script, with what it told."""
 

@@ -37,7 +37,7 @@ STEP = timedelta(seconds=5)
 """Short enough for a whole conversation with its forks to stay within five minutes."""
 
 SYSTEM = "You are careful. " * 200
-FRAME = RequestParams("claude-opus-5", 1_000, SYSTEM)
+FRAME = RequestParams(model="claude-opus-5", max_tokens=1_000, system=SYSTEM)
 SETTINGS = CacheSettings()
 
 

@@ -14,7 +14,9 @@ from tests.core.cache_cases import START
 
 MODEL = "claude-opus-5"
 REPLY = ModelResponse(
-    Message("assistant", ()), Usage(fresh=100, read=800, written_5m=100, output=10), EMPTY_OBJECT
+    message=Message("assistant", ()),
+    usage=Usage(fresh=100, read=800, written_5m=100, output=10),
+    usage_wire=EMPTY_OBJECT,
 )
 
 

@@ -35,10 +35,12 @@ from tests.core.cache_cases import MINUTE, START
 from tests.providers.asking import PROSE, assistant, frozen, tool, user
 
 MODEL = "claude-opus-5"
-FRAME = RequestParams(MODEL, 1_000, "Be brief. " * 30, (tool("look"), tool("walk")))
+FRAME = RequestParams(
+    model=MODEL, max_tokens=1_000, system="Be brief. " * 30, tools=(tool("look"), tool("walk"))
+)
 SAID = (user(PROSE), assistant("Yes."), user("And?"))
 PICTURE = Image(frozen({"type": "base64", "media_type": "image/png", "data": "aGk="}))
-NOTHING = ModelResponse(Message("assistant", ()), Usage(), EMPTY_OBJECT)
+NOTHING = ModelResponse(message=Message("assistant", ()), usage=Usage(), usage_wire=EMPTY_OBJECT)
 
 
 @dataclass

@@ -26,8 +26,8 @@ ROUNDS = 40
 
 def marks_after_cut(ttl: str, between: timedelta, first: int) -> set[int]:
     """The messages marked by the request after so many rounds, when the view changes from this message on."""
-    frame = RequestParams(MODEL.name, 8_000, "system")
-    marking = BreakpointPlanner(CacheSettings(ttl=ttl))
+    frame = RequestParams(model=MODEL.name, max_tokens=8_000, system="system")
+    marking = BreakpointPlanner(settings=CacheSettings(ttl=ttl))
     marking.use(frame, MODEL, choose_capabilities(MODEL, "anthropic"), 20_000)
     view: list[Message] = []
     now = NOON

@@ -31,7 +31,7 @@ def failing(session: Folder | None = None) -> Rig:
     def busy(_: ModelRequest) -> Exception:
         return Overloaded("busy")
 
-    return Rig(busy, state=CompactionStateFile(session))
+    return Rig(steps=busy, state=CompactionStateFile(session))
 
 
 def test_three_failed_summaries_are_the_last_in_this_session() -> None:
@@ -54,7 +54,7 @@ def test_a_restart_forgives_nothing(session: Folder) -> None:
 
 
 def test_broken_streams_are_retried_twice_and_then_never_again(session: Folder) -> None:
-    rig = Rig([ReplyBroken("cut")] * 3, state=CompactionStateFile(session))
+    rig = Rig(steps=[ReplyBroken("cut")] * 3, state=CompactionStateFile(session))
     assert rig.compact(job(talk())).rung == "structural"
     again = Rig(state=CompactionStateFile(session))
     assert again.compact(job(talk())).rung == "structural"
@@ -62,7 +62,7 @@ def test_broken_streams_are_retried_twice_and_then_never_again(session: Folder) 
 
 
 def test_a_success_forgets_the_failures(session: Folder) -> None:
-    rig = Rig([Overloaded("busy"), Overloaded("busy"), GOOD], state=CompactionStateFile(session))
+    rig = Rig(steps=[Overloaded("busy"), Overloaded("busy"), GOOD], state=CompactionStateFile(session))
     rungs = [rig.compact(job(talk())).rung for _ in range(3)]
     assert rungs == ["structural", "structural", "summary"]
     assert CompactionStateFile(session).read().failures_in_row == 0
@@ -72,7 +72,7 @@ def test_by_hand_a_summary_is_tried_again_and_closes_the_breaker(session: Folder
     rig = failing(session)
     for _ in range(4):
         rig.compact(job(talk()))
-    healed = Rig([GOOD, GOOD], state=CompactionStateFile(session))
+    healed = Rig(steps=[GOOD, GOOD], state=CompactionStateFile(session))
     assert healed.compact(job(talk(), trigger="manual")).rung == "summary"
     assert healed.compact(job(talk())).rung == "summary"
 
@@ -85,7 +85,7 @@ def test_a_call_is_counted_before_it_is_made(session: Folder) -> None:
         seen.append(CompactionStateFile(session).read())
         return GOOD
 
-    Rig(look, state=CompactionStateFile(session)).compact(job(talk()))
+    Rig(steps=look, state=CompactionStateFile(session)).compact(job(talk()))
     assert seen == [BreakerState(failures_in_row=1)]
     assert CompactionStateFile(session).read().failures_in_row == 0
 
@@ -105,7 +105,7 @@ def test_a_cancelled_summary_is_no_failure(session: Folder) -> None:
             await asyncio.Event().wait()
             return ""
 
-        await run(Rig(never, state=CompactionStateFile(session)), asked)
+        await run(Rig(steps=never, state=CompactionStateFile(session)), asked)
 
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(main())
@@ -113,7 +113,7 @@ def test_a_cancelled_summary_is_no_failure(session: Folder) -> None:
 
 
 def test_compactions_that_help_nothing_stop_the_automatic_ones(session: Folder) -> None:
-    rig = Rig([GOOD] * 2, state=CompactionStateFile(session))
+    rig = Rig(steps=[GOOD] * 2, state=CompactionStateFile(session))
     for _ in range(2):
         wanted = job(talk())
         # The frame alone is over the target: whatever is cut, the view stays too large.
@@ -137,13 +137,13 @@ def fill_at_once(rig: Rig) -> list[Message]:
 
 
 def test_a_view_that_is_full_again_at_once_counts_as_no_help() -> None:
-    rig = Rig([GOOD] * 3)
+    rig = Rig(steps=[GOOD] * 3)
     fill_at_once(rig)
     assert rig.overflow.is_stopped
 
 
 def test_a_view_that_fills_up_slowly_may_be_compacted_for_ever() -> None:
-    rig = Rig([GOOD] * 6)
+    rig = Rig(steps=[GOOD] * 6)
     view = talk()
     for _ in range(6):
         view = [*rig.compact(job(view)).view, *talk(20)[1:]]
@@ -151,7 +151,7 @@ def test_a_view_that_fills_up_slowly_may_be_compacted_for_ever() -> None:
 
 
 def test_when_the_provider_insists_what_needs_no_model_is_still_done() -> None:
-    rig = Rig([GOOD] * 3)
+    rig = Rig(steps=[GOOD] * 3)
     view = fill_at_once(rig)
     result = rig.compact(job(view, trigger="reactive"))
     assert (result.rung, rig.calls) == ("structural", 3)
@@ -161,7 +161,7 @@ def test_when_the_provider_insists_what_needs_no_model_is_still_done() -> None:
 
 @pytest.mark.moves_prefix(reason="each summary is about another view, and no session announces the cuts")
 def test_by_hand_a_compaction_that_helps_lets_automatic_ones_run_again() -> None:
-    rig = Rig([GOOD] * 5)
+    rig = Rig(steps=[GOOD] * 5)
     view = fill_at_once(rig)
     view = [*rig.compact(job(view, trigger="manual")).view, *talk()[1:]]
     assert not rig.overflow.is_stopped
@@ -185,7 +185,7 @@ def test_a_disk_that_refuses_the_state_stops_no_compaction(
 
     monkeypatch.setattr(Folder, "replace", full)
     heard: list[Event] = []
-    rig = Rig([GOOD], state=CompactionStateFile(session, emit=heard.append))
+    rig = Rig(steps=[GOOD], state=CompactionStateFile(session, emit=heard.append))
     assert rig.compact(job(talk())).rung == "summary"
     assert any(isinstance(event, BreakerStateLost) for event in heard)
     assert isinstance(rig.heard[-1], HistoryCompacted)

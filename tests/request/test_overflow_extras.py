@@ -31,7 +31,7 @@ STEPS: dict[CompactionStrategy, ScriptedSteps] = {
 
 
 def climb(rung: CompactionStrategy, target: int, extras: tuple[Extra, ...] = EXTRAS) -> tuple[Rig, Compacted]:
-    rig = Rig(STEPS.get(rung, ()), notes=NotesSettings(keep_tokens=3_000, keep_messages=1))
+    rig = Rig(steps=STEPS.get(rung, ()), notes=NotesSettings(keep_tokens=3_000, keep_messages=1))
     return rig, rig.compact(wanted(rung, target, extras))
 
 
@@ -70,7 +70,7 @@ def test_a_short_list_comes_back_on_every_rung_of_a_small_window(rung: Compactio
 def test_when_kept_rounds_have_to_go_extras_take_their_room() -> None:
     messages = [Message("user", "Begin."), *talk(6, words=2_000)[1:]]
     summary = f"<summary>{'many words of a summary ' * 1_700}</summary>"
-    rig = Rig([summary])
+    rig = Rig(steps=[summary])
     result = rig.compact(job(messages, extras=EXTRAS[:2], target=15_000))
     assert result.rung == "summary"
     assert result.kept == ()

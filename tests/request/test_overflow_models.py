@@ -115,7 +115,9 @@ class Session:
     ) -> Compacted:
         async with self.simulator.async_client(max_retries=0) as client:
             provider = Faulty(AnthropicProvider(client), failures)
-            frame = RequestParams(model.name, 4_000, SYSTEM, (TOOL,), thinking(model))
+            frame = RequestParams(
+                model=model.name, max_tokens=4_000, system=SYSTEM, tools=(TOOL,), params=thinking(model)
+            )
             messages = [Message("user", "Please mend the parser.")]
             await go_on(provider, frame, messages, ROUNDS)
             overflow = Compactor(provider, settings)
@@ -135,11 +137,11 @@ def job(frame: RequestParams, messages: Sequence[Message]) -> CompactionJob:
     request = ModelRequest(frame, tuple(messages), marks)
     capabilities = AnthropicProvider().capabilities(model)
     return CompactionJob(
-        request,
-        sum(counts) + 1_500,
-        9_000,
-        counts,
-        capabilities,
+        request=request,
+        tokens_before=sum(counts) + 1_500,
+        target=9_000,
+        counts=counts,
+        capabilities=capabilities,
         structural=STRUCTURAL,
         transcript="/t.jsonl",
     )

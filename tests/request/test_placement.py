@@ -43,7 +43,9 @@ from sevenfold.request.placement import (
 from tests.request.talks import FRAME, SETTINGS, Line, random_round, spoken, wire
 
 HOUR, MINUTES = timedelta(hours=1), timedelta(minutes=5)
-FACTS = BreakpointFacts(4, Breakpoint("system", 0), 2_000, 512)
+FACTS = BreakpointFacts(
+    breakpoints=4, frame=Breakpoint("system", 0), frame_tokens=2_000, cache_min_tokens=512
+)
 OPENING = (spoken("Go."),)
 
 
@@ -196,13 +198,17 @@ def test_the_end_of_the_frame_is_its_last_part_that_can_be_marked() -> None:
     part, empty = JsonObject({"type": "text", "text": "Be."}), JsonObject({"type": "text", "text": ""})
     plain = JsonObject({"name": "look"})
     later = JsonObject({"name": "walk", "defer_loading": True})
-    assert find_params_end(RequestParams("m", 1, "Be.")) == Breakpoint("system", 0)
-    assert find_params_end(RequestParams("m", 1, (part, part, empty))) == Breakpoint("system", 1)
-    assert find_params_end(RequestParams("m", 1, "", (plain, plain, later))) == Breakpoint("tools", 1)
-    assert find_params_end(RequestParams("m", 1, (empty,), (later,))) is None
+    assert find_params_end(RequestParams(model="m", max_tokens=1, system="Be.")) == Breakpoint("system", 0)
+    assert find_params_end(RequestParams(model="m", max_tokens=1, system=(part, part, empty))) == Breakpoint(
+        "system", 1
+    )
+    assert find_params_end(
+        RequestParams(model="m", max_tokens=1, system="", tools=(plain, plain, later))
+    ) == Breakpoint("tools", 1)
+    assert find_params_end(RequestParams(model="m", max_tokens=1, system=(empty,), tools=(later,))) is None
 
 
-@pytest.mark.parametrize("facts", [BreakpointFacts(0), FACTS], ids=["no markers", "switched off"])
+@pytest.mark.parametrize("facts", [BreakpointFacts(breakpoints=0), FACTS], ids=["no markers", "switched off"])
 def test_nothing_is_marked_where_nobody_asks_for_it(facts: BreakpointFacts) -> None:
     assert plan_breakpoints(OPENING, facts, CacheSettings(enabled=facts.breakpoints == 0)).breakpoints == ()
     assert plan_breakpoints((), FACTS, SETTINGS).breakpoints == ()
@@ -257,7 +263,11 @@ def test_markers_on_the_callers_frame_are_counted() -> None:
     tool = JsonObject({"name": "look", CACHE_CONTROL: mark})
     part = JsonObject({"type": "text", "text": "Be.", CACHE_CONTROL: mark})
     frame = RequestParams(
-        "claude-opus-5", 1, (part,), (tool,), JsonObject({CACHE_CONTROL: JsonObject({"type": "ephemeral"})})
+        model="claude-opus-5",
+        max_tokens=1,
+        system=(part,),
+        tools=(tool,),
+        params=JsonObject({CACHE_CONTROL: JsonObject({"type": "ephemeral"})}),
     )
     model = CATALOG.find(frame.model)
     facts = collect_breakpoint_facts(frame, model, choose_capabilities(model, "anthropic"), 2_000)

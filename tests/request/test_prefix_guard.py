@@ -26,7 +26,7 @@ from tests.providers.asking import PROSE, assistant, frozen, tool, user
 
 pytestmark = pytest.mark.moves_prefix(reason="plants the violations that the guard must find")
 
-FRAME = RequestParams("claude-opus-5", 1_000, "Be brief.", (tool("look"),))
+FRAME = RequestParams(model="claude-opus-5", max_tokens=1_000, system="Be brief.", tools=(tool("look"),))
 FIRST, YES, NO, NEXT = user(PROSE), assistant("Yes."), assistant("No."), user("And?")
 PICTURE = Image(frozen({"type": "base64", "media_type": "image/png", "data": "aGk="}))
 

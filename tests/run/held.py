@@ -36,7 +36,9 @@ def held_by(way: SandboxBackend, settings: SandboxSettings = SMALL) -> Sandbox:
 def place_in(folder: Path, **environ: str) -> ToolContext:
     project = folder / "project"
     project.mkdir(exist_ok=True)
-    return ToolContext(project, project, environ={"PATH": os.environ["PATH"], "HOME": str(folder)} | environ)
+    return ToolContext(
+        root=project, cwd=project, environ={"PATH": os.environ["PATH"], "HOME": str(folder)} | environ
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ MODELS = ("claude-opus-4-8", "claude-opus-5-5", "claude-fable-5-2")
 
 
 def frame(model: str = MODELS[0], **params: JsonObject) -> RequestParams:
-    return RequestParams(model, 4_000, PROSE, TOOLS, JsonObject(params))
+    return RequestParams(model=model, max_tokens=4_000, system=PROSE, tools=TOOLS, params=JsonObject(params))
 
 
 def history(rounds: int) -> list[Message]:
@@ -76,7 +76,7 @@ def shorter(parent: ModelRequest) -> tuple[Breakpoint, ...]:
 @pytest.mark.parametrize("model", MODELS)
 def test_a_fork_reads_all_that_its_parent_cached(model: str) -> None:
     with Simulator(answer) as simulator:
-        ask(request(history(6), model), [ForkBrief("summary", "Sum up.")], simulator)
+        ask(request(history(6), model), [ForkBrief(kind="summary", directive="Sum up.")], simulator)
         parent, fork = simulator.ledger.entries
     cached = parent.usage.written + parent.usage.read
     assert cached > 5_000
@@ -85,7 +85,7 @@ def test_a_fork_reads_all_that_its_parent_cached(model: str) -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_parallel_forks_each_read_all_that_their_parent_cached(model: str) -> None:
-    briefs = [ForkBrief(kind, f"Work on {kind}.") for kind in ("summary", "notes", "recall")]
+    briefs = [ForkBrief(kind=kind, directive=f"Work on {kind}.") for kind in ("summary", "notes", "recall")]
     with Simulator(answer) as simulator:
         replies = ask(request(history(6), model), briefs, simulator)
         parent, *forks = simulator.ledger.entries
@@ -98,7 +98,7 @@ def test_parallel_forks_each_read_all_that_their_parent_cached(model: str) -> No
 def test_the_fork_sends_the_parents_own_objects_and_then_its_directive() -> None:
     parent = request(history(2))
     with ScriptedProvider(lanes={"summary": ["Fine."]}) as provider:
-        asyncio.run(run_fork(parent, ForkBrief("summary", "Sum up."), provider))
+        asyncio.run(run_fork(parent, ForkBrief(kind="summary", directive="Sum up."), provider))
     (sent,) = provider.requests
     assert sent.frame is parent.frame
     assert all(
@@ -115,7 +115,9 @@ def test_a_denied_call_gets_an_error_back_and_the_fork_goes_on() -> None:
     heard: list[Event] = []
     steps = [make_response(calls={"Bash": {"command": "rm -r ."}}), "Very well."]
     with ScriptedProvider(lanes={"notes": steps}) as provider:
-        brief = ForkBrief("notes", "Write.", (ToolPermit("Edit", "/n.md"),), max_rounds=2)
+        brief = ForkBrief(
+            kind="notes", directive="Write.", allow=(ToolPermit("Edit", "/n.md"),), max_rounds=2
+        )
         result = asyncio.run(run_fork(request(history(1)), brief, provider, emit=heard.append))
     assert result.text == "Very well."
     assert result.is_done
@@ -136,7 +138,9 @@ def test_an_allowed_call_is_run() -> None:
 
     steps = [make_response(calls={"Edit": {"file_path": "/n.md"}}), "Done."]
     with ScriptedProvider(lanes={"notes": steps}) as provider:
-        brief = ForkBrief("notes", "Write.", (ToolPermit("Edit", "/n.md"),), max_rounds=2)
+        brief = ForkBrief(
+            kind="notes", directive="Write.", allow=(ToolPermit("Edit", "/n.md"),), max_rounds=2
+        )
         result = asyncio.run(run_fork(request(history(1)), brief, provider, run_tool=run_tool))
     assert [use.input["file_path"] for use in ran] == ["/n.md"]
     assert result.denials == ()
@@ -146,7 +150,11 @@ def test_an_allowed_call_is_run() -> None:
 def test_an_allowed_call_that_nobody_can_run_is_denied() -> None:
     with ScriptedProvider(lanes={"notes": [make_response(calls={"Edit": {}})]}) as provider:
         result = asyncio.run(
-            run_fork(request(history(1)), ForkBrief("notes", "Write.", (ToolPermit("Edit"),)), provider)
+            run_fork(
+                request(history(1)),
+                ForkBrief(kind="notes", directive="Write.", allow=(ToolPermit("Edit"),)),
+                provider,
+            )
         )
     assert [denial.reason for denial in result.denials] == ["Edit cannot be run here"]
 
@@ -154,7 +162,7 @@ def test_an_allowed_call_that_nobody_can_run_is_denied() -> None:
 def test_a_fork_ends_with_its_last_round_though_it_would_go_on() -> None:
     heard: list[Event] = []
     with ScriptedProvider(lanes={"notes": [make_response(calls={"Bash": {}})] * 3}) as provider:
-        brief = ForkBrief("notes", "Write.", max_rounds=3)
+        brief = ForkBrief(kind="notes", directive="Write.", max_rounds=3)
         result = asyncio.run(run_fork(request(history(1)), brief, provider, emit=heard.append))
     assert not result.is_done
     ended = heard[-1]
@@ -165,7 +173,7 @@ def test_a_fork_ends_with_its_last_round_though_it_would_go_on() -> None:
 def test_a_failed_round_goes_through_and_what_was_paid_is_told() -> None:
     heard: list[Event] = []
     provider = ScriptedProvider(lanes={"notes": [make_response(calls={"Bash": {}}), Overloaded("busy")]})
-    brief = ForkBrief("notes", "", max_rounds=2)
+    brief = ForkBrief(kind="notes", directive="", max_rounds=2)
     with pytest.raises(Overloaded):
         asyncio.run(run_fork(request(history(1)), brief, provider, emit=heard.append))
     ended = heard[-1]
@@ -186,7 +194,7 @@ def test_a_fork_is_cancelled_with_its_parent() -> None:
             return ""
 
         provider = ScriptedProvider(lanes={"notes": never})
-        brief = ForkBrief("notes", "Write.")
+        brief = ForkBrief(kind="notes", directive="Write.")
         task = asyncio.create_task(run_fork(request(history(1)), brief, provider, emit=heard.append))
         await asked.wait()
         task.cancel()
@@ -229,7 +237,7 @@ def test_later_rounds_mark_the_forks_own_end() -> None:
 
 def test_an_answer_has_room_beside_its_thinking() -> None:
     thinking = JsonObject({"type": "enabled", "budget_tokens": 8_000})
-    brief = ForkBrief("summary", "", max_tokens=2_000)
+    brief = ForkBrief(kind="summary", directive="", max_tokens=2_000)
     assert build_fork_params(frame(thinking=thinking), brief).max_tokens > 8_000
     assert build_fork_params(frame(), brief).max_tokens == 2_000
-    assert build_fork_params(frame(), ForkBrief("summary", "")).max_tokens == 4_000
+    assert build_fork_params(frame(), ForkBrief(kind="summary", directive="")).max_tokens == 4_000

@@ -44,13 +44,19 @@ def special(**fields: object) -> str:
 
 
 def hooks(folder: Path, *given: Hook, noted: Noted | None = None) -> SessionHooks:
-    place = HookContext("s1", folder, folder, str(folder / "s1.jsonl"), environ={"PATH": os.environ["PATH"]})
+    place = HookContext(
+        session="s1",
+        root=folder,
+        cwd=folder,
+        transcript=str(folder / "s1.jsonl"),
+        environ={"PATH": os.environ["PATH"]},
+    )
     return SessionHooks(given, place, noted or Noted())
 
 
 def echoing(event: str, answer: str, **more: object) -> Hook:
     """A hook that answers this, whatever it is asked."""
-    return Hook(event, f"cat >/dev/null; printf '%s' '{answer}'", **more)  # pyright: ignore[reportArgumentType]
+    return Hook(event=event, command=f"cat >/dev/null; printf '%s' '{answer}'", **more)  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize(
@@ -111,9 +117,13 @@ def test_of_a_long_text_the_beginning_is_shown_and_where_the_rest_is(tmp_path: P
     (tmp_path / "file").touch()
     folder = {"in a file": tmp_path, "nowhere": None, "with a full disk": tmp_path / "file"}[kept]
     noted = Noted()
-    place = HookContext("s", tmp_path, tmp_path, environ={"PATH": "/usr/bin:/bin"}, folder=folder)
+    place = HookContext(
+        session="s", root=tmp_path, cwd=tmp_path, environ={"PATH": "/usr/bin:/bin"}, folder=folder
+    )
     said = f"head -c {MAX_HOOK_TEXT_CHARS} /dev/zero | tr '\\0' x; echo yyyyy"
-    [text] = asyncio.run(SessionHooks([Hook("SessionStart", said)], place, noted).ask("SessionStart")).context
+    [text] = asyncio.run(
+        SessionHooks([Hook(event="SessionStart", command=said)], place, noted).ask("SessionStart")
+    ).context
     assert text.startswith("x" * MAX_HOOK_TEXT_CHARS)
     assert "yyyyy" not in text
     assert len(noted.of("HookFailed")) == (kept == "with a full disk")
@@ -144,11 +154,15 @@ def test_of_several_hooks_the_strictest_counts() -> None:
     ],
 )
 def test_a_matcher_knows_our_names_and_claude_codes(matcher: str, tool: str, does: bool) -> None:
-    assert Hook("PreToolUse", "true", matcher).matches(tool) is does
+    assert Hook(event="PreToolUse", command="true", matcher=matcher).matches(tool) is does
 
 
 def test_a_hook_is_told_what_claude_code_would_tell_it(tmp_path: Path) -> None:
-    hook = Hook("PreToolUse", 'cat > told.json; printf "%s" "$CLAUDE_PROJECT_DIR" > dir', dialect="claude")
+    hook = Hook(
+        event="PreToolUse",
+        command='cat > told.json; printf "%s" "$CLAUDE_PROJECT_DIR" > dir',
+        dialect="claude",
+    )
     asyncio.run(hooks(tmp_path, hook).ask_before(EDIT))
     told = json.loads((tmp_path / "told.json").read_text())
     assert told == {
@@ -166,7 +180,7 @@ def test_a_hook_is_told_what_claude_code_would_tell_it(tmp_path: Path) -> None:
 
 def test_a_hook_that_fails_is_told_and_changes_nothing(tmp_path: Path) -> None:
     noted = Noted()
-    broken = Hook("PreToolUse", "echo why >&2; exit 3")
+    broken = Hook(event="PreToolUse", command="echo why >&2; exit 3")
     assert asyncio.run(hooks(tmp_path, broken, noted=noted).ask_before(LOOK)) == HookResult()
     assert "code 3: why" in str(noted.of("HookFailed"))
 
@@ -182,7 +196,7 @@ def test_a_hook_that_asks_for_what_is_not_to_be_had_is_told_and_the_rest_counts(
 
 def test_a_hook_that_is_late_is_killed_with_all_it_started(tmp_path: Path) -> None:
     noted = Noted()
-    late = Hook("PreToolUse", "sleep 300 & echo $! > child; wait", limit=timedelta(seconds=0.3))
+    late = Hook(event="PreToolUse", command="sleep 300 & echo $! > child; wait", limit=timedelta(seconds=0.3))
     asyncio.run(hooks(tmp_path, late, noted=noted).ask_before(LOOK))
     assert "took over 0.3 s" in str(noted.of("HookFailed"))
     assert ends(int((tmp_path / "child").read_text()))
@@ -192,7 +206,9 @@ def test_a_hook_is_killed_when_whoever_asked_is_cancelled(tmp_path: Path) -> Non
     async def tell() -> None:
         os.mkfifo(tmp_path / "ready")
         command = "sleep 300 & echo $! > ready; wait"
-        asking = asyncio.create_task(hooks(tmp_path, Hook("PreToolUse", command)).ask_before(LOOK))
+        asking = asyncio.create_task(
+            hooks(tmp_path, Hook(event="PreToolUse", command=command)).ask_before(LOOK)
+        )
         child = await asyncio.to_thread((tmp_path / "ready").read_text)
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -240,9 +256,9 @@ def test_a_child_that_holds_the_pipes_open_holds_up_nobody(tmp_path: Path) -> No
 
 
 def toolbox(folder: Path, given: Sequence[Hook], noted: Noted | None = None) -> ToolExecutor:
-    place = ToolContext(folder, folder, emit=noted or Noted())
-    guard = Guard("ask", PermissionRules(), folder)
-    return ToolExecutor([Plain(), Plain("run", kind="run")], place, guard, hooks(folder, *given))
+    place = ToolContext(root=folder, cwd=folder, emit=noted or Noted())
+    guard = Guard(mode="ask", rules=PermissionRules(), root=folder)
+    return ToolExecutor([Plain(), Plain(name="run", kind="run")], place, guard, hooks(folder, *given))
 
 
 def test_a_hook_denies_a_call_and_the_model_hears_why(tmp_path: Path) -> None:
@@ -263,7 +279,7 @@ def test_a_hook_changes_the_input_and_the_output(tmp_path: Path) -> None:
     results = asyncio.run(toolbox(tmp_path, [before]).run([LOOK]))
     assert results[0].content == "look 7"
     after = echoing("PostToolUse", special(updatedToolOutput="brief", additionalContext="see also"))
-    answers = ToolBatch((LOOK,))
+    answers = ToolBatch(uses=(LOOK,))
     asyncio.run(toolbox(tmp_path, [after]).run([LOOK], answers=answers))
     assert answers.results()[0].content == "brief"
     assert answers.context == ["PostToolUse hook additional context: see also"]

@@ -40,7 +40,7 @@ PATIENT = McpSettings(start_seconds=120, connect_seconds=120)
 """How long a server takes to start is the machine's affair, and none of these tests'."""
 SOON: Final = timedelta(milliseconds=1)
 STDIO = McpServer(command=sys.executable, args=("-m", "tests.run.mcp_server"))
-PLACE = ToolContext(ROOT, ROOT)
+PLACE = ToolContext(root=ROOT, cwd=ROOT)
 
 
 class Told:

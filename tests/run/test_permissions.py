@@ -45,7 +45,7 @@ def use(tool: str) -> ToolUse:
 
 
 def guard(root: Path, mode: PermissionMode = "ask", rules: PermissionRules | None = None) -> Guard:
-    return Guard(mode, rules or PermissionRules(), root, user_home=root.parent / "user")
+    return Guard(mode=mode, rules=rules or PermissionRules(), root=root, user_home=root.parent / "user")
 
 
 def admit(at: Guard | ForkGuard, tool: str, *needs: AccessRequest) -> list[PermissionVerdict]:
@@ -58,19 +58,19 @@ def admit(at: Guard | ForkGuard, tool: str, *needs: AccessRequest) -> list[Permi
 
 
 def edit(path: Path | str) -> AccessRequest:
-    return AccessRequest("edit", (str(path),))
+    return AccessRequest(kind="edit", paths=(str(path),))
 
 
 def read(path: Path | str) -> AccessRequest:
-    return AccessRequest("read", (str(path),))
+    return AccessRequest(kind="read", paths=(str(path),))
 
 
 def fetch(url: str) -> AccessRequest:
-    return AccessRequest("fetch", url=url)
+    return AccessRequest(kind="fetch", url=url)
 
 
 def run(command: str) -> AccessRequest:
-    return AccessRequest("run", command=command)
+    return AccessRequest(kind="run", command=command)
 
 
 TABLE = {
@@ -94,20 +94,20 @@ TABLE = {
 @pytest.mark.parametrize("what", TABLE)
 def test_a_mode_decides(what: str, root: Path) -> None:
     need = {
-        "nothing": AccessRequest("nothing"),
+        "nothing": AccessRequest(kind="nothing"),
         "read inside": read(root / "a.py"),
         "read outside": read("/etc/hostname"),
         "read key": read(root / ".ssh/id_ed25519"),
         "edit inside": edit(root / "a.py"),
         "edit outside": edit(root.parent / "b.py"),
         "edit hook": edit(root / ".git/hooks/pre-commit"),
-        "run held": AccessRequest("run", command="ls", profile="read-only"),
-        "run in project": AccessRequest("run", command="make", profile="workspace"),
-        "run open": AccessRequest("run", command="make"),
+        "run held": AccessRequest(kind="run", command="ls", profile="read-only"),
+        "run in project": AccessRequest(kind="run", command="make", profile="workspace"),
+        "run open": AccessRequest(kind="run", command="make"),
         "fetch": fetch("https://example.org/"),
-        "message": AccessRequest("message"),
-        "spawn": AccessRequest("spawn"),
-        "outside": AccessRequest("outside"),
+        "message": AccessRequest(kind="message"),
+        "spawn": AccessRequest(kind="spawn"),
+        "outside": AccessRequest(kind="outside"),
     }[what]
     decided = tuple(guard(root, mode).decide(use("tool"), need).decision for mode in PERMISSION_MODES)
     assert decided == TABLE[what]
@@ -244,7 +244,7 @@ def test_folders_that_are_reached_by_a_link_count_as_what_they_lead_to(root: Pat
     for name in ("home/memory", "project"):
         (real / name).mkdir(parents=True)
     link.symlink_to(real)
-    at = Guard("accept-edits", PermissionRules(), link / "project", home=link / "home")
+    at = Guard(mode="accept-edits", rules=PermissionRules(), root=link / "project", home=link / "home")
     at.reach = Reach(edit=(link / "home/memory",))
     decided = {
         name: at.decide(use("edit"), edit(link / name)).decision
@@ -329,11 +329,11 @@ def test_a_fork_reads_its_roots_and_edits_one_folder(root: Path) -> None:
         "edit by a link": edit(memory / "out/a"),
         "edit the project": edit(root / "a"),
         "run": run("ls"),
-        "run held": AccessRequest("run", profile="read-only"),
+        "run held": AccessRequest(kind="run", profile="read-only"),
         "fetch": fetch("https://example.org"),
-        "spawn": AccessRequest("spawn"),
-        "todo": AccessRequest("nothing"),
-        "no path": AccessRequest("edit"),
+        "spawn": AccessRequest(kind="spawn"),
+        "todo": AccessRequest(kind="nothing"),
+        "no path": AccessRequest(kind="edit"),
     }
     verdicts = admit(ForkGuard(Reach(read=(root,), edit=(memory,))), "tool", *needs.values())
     allowed = {name for name, verdict in zip(needs, verdicts, strict=True) if verdict.decision == "allow"}

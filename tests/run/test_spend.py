@@ -47,8 +47,10 @@ from sevenfold.store.folder import Folder
 from sevenfold.store.spend_book import SpendStore
 
 MODEL = "claude-opus-5-5"
-NOTES = ModelRequest(RequestParams(MODEL, 1_000), (Message("user", "note this"),), who="notes")
-TALK = ModelRequest(RequestParams(MODEL, 1_000), (Message("user", "hello"),))
+NOTES = ModelRequest(
+    RequestParams(model=MODEL, max_tokens=1_000), (Message("user", "note this"),), who="notes"
+)
+TALK = ModelRequest(RequestParams(model=MODEL, max_tokens=1_000), (Message("user", "hello"),))
 NOW = ManualClock().now()
 EXPENSES = st.builds(Expense, st.integers(0, 10**12), st.integers(0, 10**12))
 

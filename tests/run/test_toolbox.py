@@ -33,8 +33,8 @@ def box(
     rules: PermissionRules | None = None,
     noted: Noted | None = None,
 ) -> ToolExecutor:
-    place = ToolContext(HERE, HERE, emit=noted or Noted())
-    return ToolExecutor(tools, place, Guard(mode, rules or PermissionRules(), HERE))
+    place = ToolContext(root=HERE, cwd=HERE, emit=noted or Noted())
+    return ToolExecutor(tools, place, Guard(mode=mode, rules=rules or PermissionRules(), root=HERE))
 
 
 def use(number: int, tool: str = "look", **given: object) -> ToolUse:
@@ -51,7 +51,7 @@ CALLS = st.lists(st.tuples(st.sampled_from(["look", "dig", "gone"]), st.integers
 @given(CALLS)
 def test_results_come_in_the_order_of_the_calls_however_long_each_takes(calls: list[tuple[str, int]]) -> None:
     uses = [use(number, tool, waits=waits) for number, (tool, waits) in enumerate(calls)]
-    results = asyncio.run(box([Plain(), Plain("dig", is_parallel=False)]).run(uses))
+    results = asyncio.run(box([Plain(), Plain(name="dig", is_parallel=False)]).run(uses))
     assert [result.tool_use_id for result in results] == [one.id for one in uses]
     for one, result in zip(uses, results, strict=True):
         if one.name == "gone":
@@ -62,7 +62,7 @@ def test_results_come_in_the_order_of_the_calls_however_long_each_takes(calls: l
 
 @given(CALLS)
 def test_a_call_that_changes_something_has_the_tools_for_itself(calls: list[tuple[str, int]]) -> None:
-    dig = Plain("dig", is_parallel=False)
+    dig = Plain(name="dig", is_parallel=False)
     log = dig.log
     look = Plain(log=log)
     uses = [use(number, tool, waits=waits) for number, (tool, waits) in enumerate(calls)]
@@ -99,7 +99,7 @@ def test_bad_input_answers_the_model_and_runs_nothing() -> None:
 
 def test_a_denied_call_answers_with_the_reason_and_the_others_run() -> None:
     noted = Noted()
-    dig = Plain("dig", kind="run")
+    dig = Plain(name="dig", kind="run")
     rules = parse_permission_rules((), (), ("dig",))
     results = asyncio.run(box([Plain(), dig], rules=rules, noted=noted).run([use(1, "dig"), use(2)]))
     assert "dig" in str(results[0].content)
@@ -122,8 +122,8 @@ def test_a_person_is_asked_one_thing_at_a_time() -> None:
         waiting -= 1
         return PermissionResponse(is_allowed=question.use.id != "t2", words="not this one")
 
-    guard = Guard("ask", PermissionRules(), HERE, ask)
-    toolbox = ToolExecutor([Plain("run", kind="run")], ToolContext(HERE, HERE), guard)
+    guard = Guard(mode="ask", rules=PermissionRules(), root=HERE, ask=ask)
+    toolbox = ToolExecutor([Plain(name="run", kind="run")], ToolContext(root=HERE, cwd=HERE), guard)
     results = asyncio.run(toolbox.run([use(number, "run") for number in range(4)]))
     assert len(asked) == 4
     assert [bool(result.is_error) for result in results] == [False, False, True, False]
@@ -132,9 +132,9 @@ def test_a_person_is_asked_one_thing_at_a_time() -> None:
 
 def test_a_cancelled_run_has_answers_for_every_call() -> None:
     async def tell() -> ToolBatch:
-        toolbox = box([Plain(), Plain("dig", is_parallel=False)])
+        toolbox = box([Plain(), Plain(name="dig", is_parallel=False)])
         uses = (use(1), use(2, waits=100_000), use(3, "dig"))
-        answers = ToolBatch(uses)
+        answers = ToolBatch(uses=uses)
         first = asyncio.Event()
 
         def watch(seen: ToolEvent) -> None:
@@ -180,13 +180,15 @@ async def _run_one(toolbox: ToolExecutor, place: ToolContext) -> ToolResult:
 
 
 def test_a_toolbox_under_a_forks_guard_denies_what_is_out_of_reach() -> None:
-    toolbox = box([Plain("run", kind="run")]).at(ToolContext(HERE, HERE), ForkGuard(Reach()), who="writer")
+    toolbox = box([Plain(name="run", kind="run")]).at(
+        ToolContext(root=HERE, cwd=HERE), ForkGuard(Reach()), who="writer"
+    )
     results = asyncio.run(toolbox.run([use(1, "run")]))
     assert results[0].is_error
 
 
 def test_declarations_stay_in_their_order() -> None:
-    toolbox = box([Plain("b"), Plain("a")])
+    toolbox = box([Plain(name="b"), Plain(name="a")])
     assert [one["name"] for one in toolbox.declared()] == ["b", "a"]
     events: list[Event] = []
     assert toolbox.at(replace(toolbox.place, emit=events.append)).declared() == toolbox.declared()

@@ -20,8 +20,14 @@ LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 def stored(key: str, body: str, *, name: str = "", kind: str = "project") -> StoredMemory:
     text = write_memory(name or key.removesuffix(".md"), body.partition("\n")[0], kind, body)
     sha256 = hashlib.sha256(text.encode()).hexdigest()
-    origin = Origin("user", "for a test", said_by="user")
-    return StoredMemory(read_memory(key, text), sha256, LONG_AGO, origin, TransactionId("t"))
+    origin = Origin(who="user", why="for a test", said_by="user")
+    return StoredMemory(
+        memory=read_memory(key, text),
+        sha256=sha256,
+        modified=LONG_AGO,
+        origin=origin,
+        transaction=TransactionId("t"),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,14 +60,18 @@ def test_every_block_is_counted_by_its_words(tokenizer: Path, block: Text, token
 
 def test_a_session_counts_with_it_until_a_bill_comes(tokenizer: Path) -> None:
     exact = {"window": {"estimator": "exact", "tokenizer": str(tokenizer)}}
-    with Session.open(RequestParams("gpt-5.6", 1_000), project=None, settings=exact) as session:
+    with Session.open(
+        RequestParams(model="gpt-5.6", max_tokens=1_000), project=None, settings=exact
+    ) as session:
         session.history.append(Message("user", "word " * 900))
         assert session.prepare().tokens == 900 * SAFETY_FACTOR
 
 
 def test_the_plain_rule_can_be_chosen_by_name() -> None:
     settings = {"window": {"estimator": "plain"}}
-    with Session.open(RequestParams("gpt-5.6", 1_000), project=None, settings=settings) as session:
+    with Session.open(
+        RequestParams(model="gpt-5.6", max_tokens=1_000), project=None, settings=settings
+    ) as session:
         session.history.append(Message("user", "word" * 900))
         assert session.prepare().tokens == 900 * SAFETY_FACTOR
 
@@ -81,13 +85,13 @@ def test_what_is_no_tokenizer_is_refused_when_a_session_is_opened(
         path.write_text(content)
     settings = {"window": {"estimator": "exact", "tokenizer": str(path)}}
     with pytest.raises(SettingsError, match=r"name the tokenizer\.json of your model"):
-        Session.open(RequestParams("gpt-5.6", 1_000), project=None, settings=settings)
+        Session.open(RequestParams(model="gpt-5.6", max_tokens=1_000), project=None, settings=settings)
 
 
 def test_exact_without_a_tokenizer_says_what_is_missing() -> None:
     settings = {"window": {"estimator": "exact"}}
     with pytest.raises(SettingsError, match=r"window\.tokenizer"):
-        Session.open(RequestParams("gpt-5.6", 1_000), project=None, settings=settings)
+        Session.open(RequestParams(model="gpt-5.6", max_tokens=1_000), project=None, settings=settings)
 
 
 def test_without_the_extra_it_is_said_what_to_install(

@@ -31,7 +31,7 @@ checks.positive_data_acceptance.expected-statuses = {with_pending}
 """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fuzzed:
     cases: int
     failures: int
@@ -78,11 +78,11 @@ def run_schemathesis(database: Database, folder: Path, *, examples: int, seed: i
     failures = re.search(r"(\d[\d,]*) failures?\b.* in [\d.]+s =", done.stdout)
     errors = re.search(r"(\d[\d,]*) errors?\b.* in [\d.]+s =", done.stdout)
     return Fuzzed(
-        _number(cases),
-        _number(failures) + _number(errors),
-        sum('"status":5' in line for line in lines),
-        tuple(line for line in lines if line.startswith('{"event":"bug"'))[:5],
-        done.stdout + done.stderr,
+        cases=_number(cases),
+        failures=_number(failures) + _number(errors),
+        server_errors=sum('"status":5' in line for line in lines),
+        bugs=tuple(line for line in lines if line.startswith('{"event":"bug"'))[:5],
+        report=done.stdout + done.stderr,
     )
 
 

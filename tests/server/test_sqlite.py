@@ -42,7 +42,7 @@ def test_writes_that_come_together_are_made_durable_together_and_fail_alone(plac
         def work(tx: Tx) -> int:
             tx.rows("INSERT INTO meta VALUES (?, 'x')", f"n{number}")
             if number % 2:
-                raise ApiError(422, "bad request", "odd", "even")
+                raise ApiError(status=422, kind="bad request", message="odd", advice="even")
             return number
 
         return work

@@ -10,7 +10,7 @@ from sevenfold.core.requests import ModelRequest, RequestParams
 from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.simulator.cache_edits import BETA, FIELD, CacheEditingProvider, choose_deleted
 
-FRAME = RequestParams("claude-opus-5", 100)
+FRAME = RequestParams(model="claude-opus-5", max_tokens=100)
 
 
 def rounds(count: int, tool: str = "Read") -> list[Message]:

@@ -22,7 +22,7 @@ CLOCK, FAULTS = "/_sevenfold/clock", "/_sevenfold/faults"
 @pytest.mark.parametrize(
     ("wire", "fault"),
     [
-        ({"status": 529}, StatusFault(529)),
+        ({"status": 529}, StatusFault(status=529)),
         (
             {
                 "status": 429,
@@ -31,9 +31,15 @@ CLOCK, FAULTS = "/_sevenfold/clock", "/_sevenfold/faults"
                 "message": "Slow.",
                 "should_retry": True,
             },
-            StatusFault(429, "Slow.", "ramp_limit_exceeded", timedelta(seconds=1.5), should_retry=True),
+            StatusFault(
+                status=429,
+                message="Slow.",
+                code="ramp_limit_exceeded",
+                retry_after=timedelta(seconds=1.5),
+                should_retry=True,
+            ),
         ),
-        ({}, StatusFault(500)),
+        ({}, StatusFault(status=500)),
         ({"fault": "stream_error", "after_events": 2}, StreamFault(2)),
         ({"fault": "drop", "after_events": 1}, DropFault(1)),
         ({"fault": "slow", "first": 1, "each": 0.5}, SlowFault(timedelta(seconds=1), timedelta(seconds=0.5))),
@@ -68,10 +74,15 @@ def _object(wire: dict[str, object]) -> JsonObject:
 
 def test_faults_are_met_in_order_and_then_no_more() -> None:
     plan = FaultPlan()
-    plan.add(StatusFault(529), times=2)
+    plan.add(StatusFault(status=529), times=2)
     plan.add(DropFault())
     assert len(plan) == 3
-    assert [plan.take() for _ in range(4)] == [StatusFault(529), StatusFault(529), DropFault(), None]
+    assert [plan.take() for _ in range(4)] == [
+        StatusFault(status=529),
+        StatusFault(status=529),
+        DropFault(),
+        None,
+    ]
     with pytest.raises(InputError):
         plan.add(DropFault(), times=0)
 

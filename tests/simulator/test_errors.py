@@ -51,13 +51,13 @@ def test_an_error_has_one_shape(ask: Asker) -> None:
     answer = ask.create("Hi", model="nobody")
     assert list(answer.body) == ["type", "error", "request_id"]
     assert (answer.at("type"), answer.at("request_id")) == ("error", answer.headers["request-id"])
-    ask.sim.fail(StatusFault(429, code="ramp_limit_exceeded"))
+    ask.sim.fail(StatusFault(status=429, code="ramp_limit_exceeded"))
     assert ask.create("Hi").code == "ramp_limit_exceeded"
 
 
 @pytest.mark.rule("errors-1")
 def test_the_sdk_reads_the_code(sim: Simulator, client: Anthropic) -> None:
-    sim.fail(StatusFault(400, "Slow down.", code="ramp_limit_exceeded"))
+    sim.fail(StatusFault(status=400, message="Slow down.", code="ramp_limit_exceeded"))
     with pytest.raises(anthropic.BadRequestError) as caught:
         hello(client)
     assert caught.value.error_code == "ramp_limit_exceeded"
@@ -67,7 +67,7 @@ def test_the_sdk_reads_the_code(sim: Simulator, client: Anthropic) -> None:
 @pytest.mark.rule("errors-2")
 @pytest.mark.parametrize("status", TYPES)
 def test_each_status_has_its_type_and_class(sim: Simulator, client: Anthropic, status: int) -> None:
-    sim.fail(StatusFault(status))
+    sim.fail(StatusFault(status=status))
     with pytest.raises(CLASSES.get(status, anthropic.APIStatusError)) as caught:
         hello(client)
     assert (caught.value.status_code, caught.value.type) == (status, TYPES[status])
@@ -76,14 +76,14 @@ def test_each_status_has_its_type_and_class(sim: Simulator, client: Anthropic, s
 @pytest.mark.rule("errors-3")
 @pytest.mark.parametrize("status", [409, 429, 500, 504, 529])
 def test_the_sdk_tries_again(sim: Simulator, patient: Anthropic, status: int) -> None:
-    sim.fail(StatusFault(status, retry_after=SOON), times=2)
+    sim.fail(StatusFault(status=status, retry_after=SOON), times=2)
     assert hello(patient).content
     assert [entry.status for entry in sim.ledger.entries] == [status, status, 200]
 
 
 @pytest.mark.rule("errors-3")
 def test_the_async_sdk_tries_again(sim: Simulator) -> None:
-    sim.fail(StatusFault(529, retry_after=SOON), times=2)
+    sim.fail(StatusFault(status=529, retry_after=SOON), times=2)
 
     async def ask() -> Message:
         async with sim.async_client() as client:
@@ -97,7 +97,7 @@ def test_the_async_sdk_tries_again(sim: Simulator) -> None:
 
 @pytest.mark.rule("errors-3")
 def test_the_sdk_gives_up_after_its_retries(sim: Simulator, patient: Anthropic) -> None:
-    sim.fail(StatusFault(529, retry_after=SOON), times=9)
+    sim.fail(StatusFault(status=529, retry_after=SOON), times=9)
     with pytest.raises(anthropic.InternalServerError):
         hello(patient)
     assert len(sim.ledger.entries) == 3
@@ -106,7 +106,7 @@ def test_the_sdk_gives_up_after_its_retries(sim: Simulator, patient: Anthropic) 
 @pytest.mark.rule("errors-3")
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 413])
 def test_the_sdk_does_not_repeat_what_is_wrong(sim: Simulator, patient: Anthropic, status: int) -> None:
-    sim.fail(StatusFault(status, retry_after=SOON))
+    sim.fail(StatusFault(status=status, retry_after=SOON))
     with pytest.raises(anthropic.APIStatusError):
         hello(patient)
     assert len(sim.ledger.entries) == 1
@@ -120,7 +120,7 @@ def test_the_sdk_does_not_repeat_what_is_wrong(sim: Simulator, patient: Anthropi
 def test_how_long_to_wait_is_told_in_seconds(
     ask: Asker, wait: timedelta, seconds: str, milliseconds: str | None
 ) -> None:
-    ask.sim.fail(StatusFault(429, retry_after=wait))
+    ask.sim.fail(StatusFault(status=429, retry_after=wait))
     headers = ask.create("Hi").headers
     assert (headers["retry-after"], headers.get("retry-after-ms")) == (seconds, milliseconds)
 
@@ -130,7 +130,7 @@ def test_how_long_to_wait_is_told_in_seconds(
 def test_the_server_can_say_whether_to_retry(
     sim: Simulator, patient: Anthropic, status: int, should: bool, requests: int
 ) -> None:
-    sim.fail(StatusFault(status, retry_after=SOON, should_retry=should))
+    sim.fail(StatusFault(status=status, retry_after=SOON, should_retry=should))
     if should:
         hello(patient)
     else:
@@ -141,7 +141,7 @@ def test_the_server_can_say_whether_to_retry(
 
 @pytest.mark.rule("errors-5")
 def test_a_spend_cap_says_no_time(sim: Simulator, client: Anthropic) -> None:
-    sim.fail(StatusFault(429, code="enforced_spend_limit_reached"))
+    sim.fail(StatusFault(status=429, code="enforced_spend_limit_reached"))
     with pytest.raises(anthropic.RateLimitError) as caught:
         hello(client)
     assert caught.value.error_code == "enforced_spend_limit_reached"
@@ -150,7 +150,7 @@ def test_a_spend_cap_says_no_time(sim: Simulator, client: Anthropic) -> None:
 
 @pytest.mark.rule("errors-6")
 def test_a_compaction_that_is_unavailable_is_an_overload(sim: Simulator, client: Anthropic) -> None:
-    sim.fail(StatusFault(529, code="compaction_unavailable"))
+    sim.fail(StatusFault(status=529, code="compaction_unavailable"))
     with pytest.raises(anthropic.InternalServerError) as caught:
         client.beta.messages.create(
             model=MODEL,

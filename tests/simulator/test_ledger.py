@@ -107,7 +107,7 @@ def test_every_request_is_in_the_ledger_refused_ones_too(ask: Asker) -> None:
     ask.create("Hi")
     ask.count("Hi")
     ask.create("Hi", model="nobody")
-    ask.sim.fail(StatusFault(529))
+    ask.sim.fail(StatusFault(status=529))
     ask.create("Hi")
     entries = ask.sim.ledger.entries
     assert [entry.status for entry in entries] == [200, 200, 404, 529]
@@ -121,7 +121,7 @@ def test_every_request_is_in_the_ledger_refused_ones_too(ask: Asker) -> None:
 def test_a_refused_request_has_its_model_in_the_ledger_where_it_names_one(ask: Asker, path: str) -> None:
     headers = {"x-api-key": "k", "authorization": "Bearer k", "anthropic-version": "2026-10-21"}
     whole = {"model": MODEL, "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]}
-    ask.sim.fail(StatusFault(529))
+    ask.sim.fail(StatusFault(status=529))
     assert ask.post(path, whole, headers).status == 529
     assert ask.post(path, whole, {}).status == 401
     assert ask.post(path, {"model": 7}, headers).status == 400

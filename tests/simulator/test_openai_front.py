@@ -222,7 +222,7 @@ def test_a_key_is_wanted_and_a_body_must_be_json(sim: Simulator, http: httpx2.Cl
 
 def test_faults_limits_and_broken_brains_answer_in_openais_shape(sim: Simulator, http: httpx2.Client) -> None:
     body = {"model": MODEL, "messages": [{"role": "user", "content": "x"}]}
-    sim.fail(StatusFault(503, "Down"))
+    sim.fail(StatusFault(status=503, message="Down"))
     sim.fail(StreamFault(status=500, message="Broken"))
     assert error_of(post(sim, http, "/v1/chat/completions", body))["type"] == "server_error"
     assert error_of(post(sim, http, "/v1/chat/completions", body))["message"] == "Broken"

@@ -109,7 +109,7 @@ SPOKEN = st.builds(spoken, TEXTS, TEXTS, TEXTS)
 @pytest.mark.rule("overflow-3")
 @pytest.mark.parametrize("cut_tools", ["drop", "empty"])
 def test_output_never_exceeds_max_tokens_and_is_all_of_it_when_cut(cut_tools: CutToolInput) -> None:
-    world = SimulatorState(FunctionBrain(lambda _: "unset"), Choices(cut_tools=cut_tools))
+    world = SimulatorState(brain=FunctionBrain(lambda _: "unset"), choices=Choices(cut_tools=cut_tools))
 
     @given(SPOKEN, st.integers(1, 300), st.sampled_from([MODEL, "claude-opus-5-5", "claude-haiku-4-5"]))
     def check(reply: Reply, most: int, model: str) -> None:

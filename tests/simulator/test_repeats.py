@@ -218,7 +218,7 @@ def test_a_request_is_answered_as_if_nothing_were_known(
     steps: list[tuple[Callable[[Talk, int], None], int]],
 ) -> None:
     talk = Talk([user(PROSE)], {"model": "claude-opus-5", "tools": [tool()]})
-    world = SimulatorState(EchoBrain())
+    world = SimulatorState(brain=EchoBrain())
 
     async def serve(one: SimulatorState, data: bytes) -> MessagesResponse:
         return await MessagesExchange(one).serve("messages", HEADERS, data)
@@ -226,7 +226,7 @@ def test_a_request_is_answered_as_if_nothing_were_known(
     for step, at in [(Talk.go_on, 0), *steps]:
         step(talk, at)
         data = talk.body()
-        served, fresh = (asyncio.run(serve(one, data)) for one in (world, SimulatorState(EchoBrain())))
+        served, fresh = (asyncio.run(serve(one, data)) for one in (world, SimulatorState(brain=EchoBrain())))
         assert (served.status, served.body.get("content")) == (fresh.status, fresh.body.get("content"))
         if served.status == 200:
             latest = world.records.latest
@@ -244,7 +244,7 @@ def test_what_is_known_of_a_message_depends_on_the_circumstances() -> None:
     """Found in order under one version, a message is looked at again under another."""
     said = [user({**text("Hi"), "citations": [{"type": "x"}]})]
     data = json.dumps({"model": "claude-opus-5", "max_tokens": 9, "messages": said}).encode()
-    world = SimulatorState(EchoBrain())
+    world = SimulatorState(brain=EchoBrain())
     statuses = [
         asyncio.run(
             MessagesExchange(world).serve("messages", {**HEADERS, "anthropic-version": version}, data)
@@ -257,7 +257,7 @@ def test_what_is_known_of_a_message_depends_on_the_circumstances() -> None:
 def test_what_is_known_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(knowing, "MAX_CACHED_MESSAGES", 3)
     monkeypatch.setattr(knowing, "MAX_CACHED_FRAMES", 2)
-    world = SimulatorState(EchoBrain())
+    world = SimulatorState(brain=EchoBrain())
     talk = Talk([user(PROSE)], {"model": "claude-opus-5-5", "tools": [tool()]})
     for number in range(6):
         talk.go_on(number)

@@ -341,7 +341,7 @@ def test_whatever_is_sent_is_answered_or_refused_and_never_breaks(messages: list
     from sevenfold.simulator.exchange import MessagesExchange
     from sevenfold.simulator.world import SimulatorState
 
-    world = SimulatorState(EchoBrain())
+    world = SimulatorState(brain=EchoBrain())
     data = canonical_bytes({"model": "claude-opus-5", "max_tokens": 50, "messages": messages})
     served = asyncio.run(MessagesExchange(world).serve("messages", GOOD, data))
     assert served.status in {200, 400}

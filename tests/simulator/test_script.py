@@ -38,14 +38,22 @@ from tests.simulator.asking import MODEL
 def prompt(
     text: str = "Hi", *, purpose: Purpose = "reply", system: str = "", model: str = MODEL, number: int = 1
 ) -> Prompt:
-    return Prompt(number, model, system, ("look",), (Message("user", text),), 100, purpose=purpose)
+    return Prompt(
+        number=number,
+        model=model,
+        system=system,
+        tools=("look",),
+        messages=(Message("user", text),),
+        max_tokens=100,
+        purpose=purpose,
+    )
 
 
 def looked(content: str = "nothing") -> Prompt:
     uses = (ToolUse(ToolUseId("toolu_1"), "look", JsonObject()),)
     results = (ToolResult(ToolUseId("toolu_1"), content),)
     messages = (Message("user", "Look."), Message("assistant", uses), Message("user", results))
-    return Prompt(1, MODEL, "", ("look",), messages, 100)
+    return Prompt(number=1, model=MODEL, system="", tools=("look",), messages=messages, max_tokens=100)
 
 
 def answer(brain: Script, asked: Prompt) -> Reply:

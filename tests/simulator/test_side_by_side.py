@@ -206,7 +206,7 @@ def test_what_a_slow_answer_wrote_cannot_be_read_before_it_begins(is_openai: boo
                 asked.set()
                 return await super().reply(prompt)
 
-        world = SimulatorState(Brain())
+        world = SimulatorState(brain=Brain())
         world.faults.add(SlowFault(first=NEVER))
         slow = asyncio.create_task(serve(world, is_openai=is_openai, streams=streams))
         await asked.wait()
@@ -222,7 +222,7 @@ def test_what_a_slow_answer_wrote_cannot_be_read_before_it_begins(is_openai: boo
 @pytest.mark.rule("cache-48")
 def test_what_a_slow_answer_wrote_can_be_read_once_it_has_begun() -> None:
     async def main() -> list[int]:
-        world = SimulatorState(EchoBrain())
+        world = SimulatorState(brain=EchoBrain())
         world.faults.add(SlowFault(first=timedelta(microseconds=1)))
         for _ in range(2):
             await serve(world, is_openai=False, streams=True)

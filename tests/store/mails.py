@@ -17,7 +17,7 @@ SENT = datetime(2026, 11, 15, tzinfo=UTC)
 
 
 def letter(name: str, text: str = "hello") -> Mail:
-    return Mail("bob", "a word", JsonObject({"text": text}), SENT, MailId(name))
+    return Mail(sender="bob", summary="a word", body=JsonObject({"text": text}), sent=SENT, id=MailId(name))
 
 
 @contextmanager

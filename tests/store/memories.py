@@ -16,11 +16,11 @@ from sevenfold.store.memory_changes import ANYTHING, Transaction, Write
 from sevenfold.store.memory_dir import MemoryDir
 from sevenfold.store.project import Project
 
-SAID = Origin("user", "asked to", said_by="user")
-WEB = Origin("fork", "read on a page", session="s1", taint=frozenset(["web"]))
+SAID = Origin(who="user", why="asked to", said_by="user")
+WEB = Origin(who="fork", why="read on a page", session="s1", taint=frozenset(["web"]))
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Ground:
     """A project somewhere, and all that was told of its memories."""
 

@@ -41,8 +41,12 @@ def never() -> None:
 def spoilt(field: str, value: object) -> bytes:
     """A good record of a holder with token 5, but for one field."""
     at = datetime(2026, 11, 15, tzinfo=UTC)
-    holder = LockHolder(1, "boot", at, SECOND, at, MINUTE)
-    record = write_lock_state(LockState(5, holder, at, at, 1, (PidStamp(1, 2),)))
+    holder = LockHolder(pid=1, boot="boot", started=at, started_up=SECOND, until=at, until_up=MINUTE)
+    record = write_lock_state(
+        LockState(
+            token=5, holder=holder, last_success=at, last_attempt=at, strikes=1, faces=(PidStamp(1, 2),)
+        )
+    )
     inner = cast("dict[str, object]", record["holder"])
     (inner if field in inner else record)[field] = value
     return json.dumps(record).encode()
@@ -104,7 +108,13 @@ def test_a_record_survives_its_own_file(lock: Lock, control: Folder, clock: Manu
     now, up = clock.now(), clock.uptime()
     assert state.holder
     assert state.holder == LockHolder(
-        os.getpid(), read_boot_id(), now, up, now + DEFAULT_LEASE, up + DEFAULT_LEASE, state.holder.nonce
+        pid=os.getpid(),
+        boot=read_boot_id(),
+        started=now,
+        started_up=up,
+        until=now + DEFAULT_LEASE,
+        until_up=up + DEFAULT_LEASE,
+        nonce=state.holder.nonce,
     )
     assert len(state.holder.nonce) == 16
     wire = read_object(control.read(RECORD, max_bytes=10_000))

@@ -61,7 +61,7 @@ def test_any_message_survives_the_journey(
     assert isinstance(frozen, JsonObject)
     inner = frozen["body"]
     assert isinstance(inner, JsonObject)
-    one = Mail(str(frozen["sender"]), str(frozen["summary"]), inner, sent)
+    one = Mail(sender=str(frozen["sender"]), summary=str(frozen["summary"]), body=inner, sent=sent)
     with fresh_folder() as folder:
         box = Mailbox(folder, "ada", control=folder)
         assert box.deliver(one)
@@ -273,7 +273,10 @@ def test_a_time_without_its_zone_is_refused() -> None:
 def test_mail_is_a_value() -> None:
     one = letter("m1")
     assert replace(one, summary="other") != one
-    assert Mail("a", "b", one.body, SENT).id != Mail("a", "b", one.body, SENT).id
+    assert (
+        Mail(sender="a", summary="b", body=one.body, sent=SENT).id
+        != Mail(sender="a", summary="b", body=one.body, sent=SENT).id
+    )
 
 
 def test_nothing_but_mail_is_left_in_a_mailbox(box: Mailbox, mail: Folder) -> None:

@@ -18,7 +18,7 @@ from tests.store.memories import SAID, WEB, Ground, files, index, put, text_abou
 
 @pytest.fixture
 def ground(tmp_path: Path) -> Ground:
-    return Ground(tmp_path)
+    return Ground(place=tmp_path)
 
 
 def test_what_is_written_is_read_and_lies_in_the_folder(ground: Ground) -> None:
@@ -30,7 +30,9 @@ def test_what_is_written_is_read_and_lies_in_the_folder(ground: Ground) -> None:
         assert memory.keys() == ("a.md", "sub/b.md")
         assert files(memory) == {INDEX_FILE: index(memory), "a.md": text_about("a"), "sub/b.md": "B\n"}
         assert index(memory) == "- [a](a.md) — when a matters\n- [b](sub/b.md) — B\n"
-    assert ground.of(MemoryChanged) == [MemoryChanged(done.id, "commit", "user", "a.md, sub/b.md", 2)]
+    assert ground.of(MemoryChanged) == [
+        MemoryChanged(transaction=done.id, kind="commit", who="user", keys="a.md, sub/b.md", count=2)
+    ]
 
 
 def test_another_process_sees_it_at_once(ground: Ground) -> None:
@@ -106,7 +108,7 @@ def test_the_newest_come_first(ground: Ground) -> None:
 
 
 def test_a_text_keeps_its_own_origin(ground: Ground) -> None:
-    dream = Origin("dream", "merged")
+    dream = Origin(who="dream", why="merged")
     with ground.opened() as memory:
         memory.commit([Write("a.md", "A", None, WEB), Write("b.md", "B", None)], dream)
         assert memory.read("a.md").origin == WEB

@@ -34,13 +34,13 @@ from sevenfold.store.memory_uses import UseStore
 from sevenfold.store.record_lines import write_line
 from tests.store.memories import SAID, WEB, Ground, files, put, text_about
 
-FIRST = Origin("fork", "extracted", session="first", messages=("m1", "m2"), said_by="user")
-SECOND = Origin("fork", "extracted", session="second", said_by="user")
+FIRST = Origin(who="fork", why="extracted", session="first", messages=("m1", "m2"), said_by="user")
+SECOND = Origin(who="fork", why="extracted", session="second", said_by="user")
 
 
 @pytest.fixture
 def ground(tmp_path: Path) -> Ground:
-    return Ground(tmp_path)
+    return Ground(place=tmp_path)
 
 
 def test_the_log_tells_who_why_and_from_what(ground: Ground) -> None:
@@ -197,7 +197,7 @@ def test_a_purged_memory_is_gone_with_its_name(ground: Ground) -> None:
 
 def test_purge_by_who_says_where_its_words_live_on(ground: Ground) -> None:
     with ground.opened() as memory:
-        put(memory, "a.md", "a line of the dream\n", Origin("dream", "merged"))
+        put(memory, "a.md", "a line of the dream\n", Origin(who="dream", why="merged"))
         put(memory, "a.md", "a line of the dream\nand the user's\n")
         done = memory.purge(who="dream")
         assert (done.versions, done.still_holding) == (1, ("a.md",))
@@ -232,7 +232,7 @@ changes = st.lists(
 def test_undoing_everything_goes_back_through_every_state(
     tmp_path_factory: pytest.TempPathFactory, plan: list[list[Write | Remove]]
 ) -> None:
-    ground = Ground(tmp_path_factory.mktemp("memory"))
+    ground = Ground(place=tmp_path_factory.mktemp("memory"))
     with ground.opened() as memory:
         states = [files(memory)]
         for step in plan:
@@ -249,12 +249,20 @@ def test_undoing_everything_goes_back_through_every_state(
 def test_what_was_put_in_place_is_told_without_reading_and_says_the_same_as_a_record() -> None:
     at = datetime(2026, 11, 15, tzinfo=UTC)
     entry = UpkeepRecord(
-        7, at, {"a.md": FileSnapshot("0" * 64, FileStamp(1, 2, 3)), "b.md": NO_FILE}, "boot", ""
+        upto=7,
+        at=at,
+        files={"a.md": FileSnapshot("0" * 64, FileStamp(1, 2, 3)), "b.md": NO_FILE},
+        boot="boot",
+        intends="",
     )
     line = format_log_line(entry)
     assert is_upkeep(line)
     assert read_log_entry(line[:-1]) == read_log_entry(write_line(to_record(entry))[:-1]) == entry
-    assert not is_upkeep(format_log_line(LoggedTransaction(new_transaction_id(), at, "commit", SAID, ())))
+    assert not is_upkeep(
+        format_log_line(
+            LoggedTransaction(id=new_transaction_id(), at=at, kind="commit", origin=SAID, changes=())
+        )
+    )
 
 
 def test_a_purge_says_which_other_memory_the_words_were_merged_into(ground: Ground) -> None:
@@ -266,7 +274,7 @@ def test_a_purge_says_which_other_memory_the_words_were_merged_into(ground: Grou
             memory,
             "b.md",
             f"Bring a coat when it snows.\n\n- {line}\n",
-            Origin("dream", "made of a.md, b.md"),
+            Origin(who="dream", why="made of a.md, b.md"),
         )
         put(memory, "c.md", "Bring a coat when it rains.\n", SECOND)
         assert memory.purge(session="first").still_holding == ("b.md",)

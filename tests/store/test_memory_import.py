@@ -22,7 +22,7 @@ NESTED = "---\nname: deploys\nmetadata:\n  node_type: memory\n  type: project\n-
 
 @pytest.fixture
 def ground(tmp_path: Path) -> Ground:
-    return Ground(tmp_path)
+    return Ground(place=tmp_path)
 
 
 def test_what_is_written_to_a_folder_is_read_back(ground: Ground, tmp_path: Path) -> None:
@@ -34,11 +34,11 @@ def test_what_is_written_to_a_folder_is_read_back(ground: Ground, tmp_path: Path
         assert (tmp_path / "out" / INDEX_FILE).read_text() == index(memory)
         with pytest.raises(FileExists):
             write_memory_folder(memory, tmp_path / "out")
-    other = Ground(tmp_path / "other")
+    other = Ground(place=tmp_path / "other")
     other.place.mkdir()
     with other.opened() as memory:
         found = read_memory_folder(tmp_path / "out")
-        memory.commit(found.writes, Origin("user", "imported"))
+        memory.commit(found.writes, Origin(who="user", why="imported"))
         assert files(memory)["a.md"] == NESTED
         assert memory.keys() == ("a.md", "team/b.md")
         assert memory.read("a.md").memory.kind == "project"

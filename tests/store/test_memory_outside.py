@@ -17,12 +17,12 @@ from sevenfold.store.memory_changes import ANYTHING, Write
 from tests.store.disks import QuickDisk
 from tests.store.memories import SAID, WEB, Ground, files, index, put, text_about
 
-AGENT = Origin("agent", "edited", said_by="model")
+AGENT = Origin(who="agent", why="edited", said_by="model")
 
 
 @pytest.fixture
 def ground(tmp_path: Path) -> Ground:
-    return Ground(tmp_path)
+    return Ground(place=tmp_path)
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ BODIES = st.sampled_from(
     [
         MessageRecord(Message("user", 'a text with "k":"usage" and {"c":"00000000","k":"cut" in it')),
         CutRecord(2, "x", None),
-        UsageRecord("m", "main", EMPTY_OBJECT),
-        BoundaryRecord("auto", 1, None),
+        UsageRecord(model="m", who="main", wire=EMPTY_OBJECT),
+        BoundaryRecord(trigger="auto", tokens_before=1, last_message=None),
     ]
 )
 

@@ -53,7 +53,11 @@ def test_a_result_is_whole_on_disk_and_its_preview_says_where(
     decision = spills.store(result(text))
     assert tree(session.path) == {f"{SPILL_FOLDER}/toolu_1.txt": text.encode()}
     assert decision == SpillDecision(
-        USE, decision.preview, f"{SPILL_FOLDER}/toolu_1.txt", digest(text.encode()), len(text)
+        tool_use_id=USE,
+        preview=decision.preview,
+        spill=f"{SPILL_FOLDER}/toolu_1.txt",
+        digest=digest(text.encode()),
+        size_bytes=len(text),
     )
     assert decision.preview
     path = f"{session.path}/{SPILL_FOLDER}/toolu_1.txt"
@@ -203,7 +207,7 @@ def test_a_failure_anywhere_leaves_the_result_whole_and_is_told(tmp_path: Path, 
         with Folder.open(tmp_path / f"{at}", create=True, disk=disk) as session:
             spills = SpillStore(session, SETTINGS, emit=events.append)
             decision = spills.store(result("text"))
-            assert decision == SpillDecision(USE)
+            assert decision == SpillDecision(tool_use_id=USE)
             assert apply_spill_decision(result("text"), decision) == result("text")
             assert [type(event) for event in events] == [SpillFailed]
             assert temps(tmp_path / f"{at}") == []
@@ -217,7 +221,7 @@ def test_a_result_that_has_no_form_on_disk_stays_whole_and_is_told(
     for _ in range(300):
         deep = JsonObject({"type": "new", "x": deep})
     decision = spills.store(result((Opaque(deep),)))
-    assert decision == SpillDecision(USE)
+    assert decision == SpillDecision(tool_use_id=USE)
     assert [type(event) for event in events] == [SpillFailed]
 
 
@@ -270,14 +274,14 @@ def test_a_changed_an_exchanged_and_a_missing_spill_are_noticed(spills: SpillSto
     with pytest.raises(FileMissing):
         spills.read(decision)
     with pytest.raises(FileMissing, match="left in the context"):
-        spills.read(SpillDecision(USE))
+        spills.read(SpillDecision(tool_use_id=USE))
 
 
 @pytest.mark.parametrize(
     "spill", [f"{SPILL_FOLDER}/../../x", "/etc/hostname", "../session/x", f"{SPILL_FOLDER}/.tmp-1", ""]
 )
 def test_a_forged_decision_reads_nothing_outside(spills: SpillStore, spill: str) -> None:
-    forged = SpillDecision(USE, "preview", spill, digest(b""), 0)
+    forged = SpillDecision(tool_use_id=USE, preview="preview", spill=spill, digest=digest(b""), size_bytes=0)
     with pytest.raises(KeyRefused):
         spills.read(forged)
 
@@ -294,5 +298,5 @@ def test_a_result_whose_every_name_is_taken_by_another_is_left_alone(
     stored = spills.store(result("text", "é"))
     assert stored.spill
     session.replace(stored.spill, b"something else")
-    assert spills.store(result("text", "é")) == SpillDecision(ToolUseId("é"))
+    assert spills.store(result("text", "é")) == SpillDecision(tool_use_id=ToolUseId("é"))
     assert isinstance(events[-1], SpillFailed)

@@ -23,7 +23,9 @@ from sevenfold.store.mailbox import Mail, Mailbox
 from tests.store.disks import LackingDisk
 from tests.store.faults import Fault, FaultyDisk
 
-LETTER = Mail("bob", "hello", JsonObject({"text": "hi"}), datetime(2026, 11, 15, tzinfo=UTC))
+LETTER = Mail(
+    sender="bob", summary="hello", body=JsonObject({"text": "hi"}), sent=datetime(2026, 11, 15, tzinfo=UTC)
+)
 
 
 class FlakyDisk(SystemDisk):

@@ -84,7 +84,9 @@ def test_kept_messages_written_twice_count_once(sessions: Folder) -> None:
 
 
 def test_decisions_and_cuts_about_kept_messages_are_kept_though_written_after_them(sessions: Folder) -> None:
-    decided = Record(DecisionRecord(SpillDecision(ToolUseId("t1"), "a preview")), AT, RecordId("d"))
+    decided = Record(
+        DecisionRecord(SpillDecision(tool_use_id=ToolUseId("t1"), preview="a preview")), AT, RecordId("d")
+    )
     cut = Record(CutRecord(2, "cleared", RecordId("2")), AT, RecordId("c"))
     mark = boundary("b", segment("2", "3", length(said("1"))))
     found = resumed(sessions, said("1"), said("2"), said("3"), decided, said("4"), cut, mark, said("5"))

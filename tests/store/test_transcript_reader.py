@@ -55,7 +55,7 @@ def with_chunks(size: int) -> pytest.MonkeyPatch:
 def test_without_a_boundary_everything_is_read(sessions: Folder) -> None:
     found = resumed(sessions, said("1"), said("2"))
     assert (found.boundary, ids(found.records), found.bad, found.repeated) == (None, ["1", "2"], (), 0)
-    assert resumed(sessions) == ResumedSession(None, (), (), (), 0)
+    assert resumed(sessions) == ResumedSession(boundary=None, kept=(), records=(), bad=(), repeated=0)
 
 
 def test_a_session_that_is_not_there_is_missing_and_not_empty(sessions: Folder) -> None:

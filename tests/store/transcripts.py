@@ -32,7 +32,15 @@ def said(name: str, text: str = "hello") -> Record:
 
 def boundary(name: str, kept: KeptSegment | None = None, last: str | None = None) -> Record:
     return Record(
-        BoundaryRecord("auto", 1000, None if last is None else RecordId(last), (), kept), AT, RecordId(name)
+        BoundaryRecord(
+            trigger="auto",
+            tokens_before=1000,
+            last_message=None if last is None else RecordId(last),
+            tools=(),
+            kept=kept,
+        ),
+        AT,
+        RecordId(name),
     )
 
 

@@ -58,7 +58,7 @@ class _Stream(Protocol):
     def feed(self, data: str) -> None: ...
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Stage:
     """One program in one terminal."""
 
@@ -178,7 +178,12 @@ def staged(
     )
     os.close(slave)
     screen = pyte.HistoryScreen(columns, rows, history=10_000)
-    stage = Stage(process, master, cast("_Screen", screen), cast("_Stream", pyte.Stream(screen)))
+    stage = Stage(
+        process=process,
+        master=master,
+        screen=cast("_Screen", screen),
+        stream=cast("_Stream", pyte.Stream(screen)),
+    )
     try:
         yield stage
     finally:

@@ -23,10 +23,10 @@ from sevenfold.sync.team_memory import TeamMemory
 from tests.server.live import Live, serving
 from tests.server.team import Team
 
-PERSON = Origin("user", "wrote it", said_by="user")
+PERSON = Origin(who="user", why="wrote it", said_by="user")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Laptop:
     """One person's machine."""
 
@@ -65,12 +65,14 @@ class Office:
         project = self.exits.enter_context(Project.open(root, home=self.place / name / "home"))
         memory = self.exits.enter_context(MemoryDir(project, emit=events.append))
         folder = self.exits.enter_context(project.control.subfolder(TEAM_FOLDER))
-        place = Membership(url or self.live.url, self.people.repo, "acme/app", "acme", "ada")
+        place = Membership(
+            url=url or self.live.url, repo=self.people.repo, repo_name="acme/app", org="acme", member="ada"
+        )
         write_membership(folder, place)
         joined = TeamAccess(place, self.people.token)
         clock = ManualClock()
         team = TeamMemory(joined, memory, folder, settings or SyncSettings(), clock=clock, emit=events.append)
-        return Laptop(team, memory, folder, clock, events)
+        return Laptop(team=team, memory=memory, folder=folder, clock=clock, events=events)
 
     def with_token(self, laptop: Laptop, token: str) -> None:
         laptop.team.joined = replace(laptop.team.joined, token=token)

@@ -77,7 +77,7 @@ class Unpledged(Device):
     """Does not write down a commit before it is sent."""
 
     def make_ledger(self) -> SimLedger:
-        return _NoPending(SyncState(self.name))
+        return _NoPending(SyncState(device=self.name))
 
 
 class _NoIncoming(SimLedger):
@@ -89,7 +89,7 @@ class Unannounced(Device):
     """Does not write down what a pull is about to write."""
 
     def make_ledger(self) -> SimLedger:
-        return _NoIncoming(SyncState(self.name))
+        return _NoIncoming(SyncState(device=self.name))
 
 
 class _Blind(SimFiles):
@@ -101,7 +101,7 @@ class Trampling(Device):
     """Does not look whether a file has changed since it was compared."""
 
     def make_files(self) -> SimFiles:
-        return _Blind(self.chronicle)
+        return _Blind(chronicle=self.chronicle)
 
 
 class _Hasty(SimLedger):
@@ -115,7 +115,7 @@ class Hasty(Device):
     """Writes bases before files."""
 
     def make_ledger(self) -> SimLedger:
-        return _Hasty(SyncState(self.name))
+        return _Hasty(SyncState(device=self.name))
 
 
 class _Wordless(SimLedger):
@@ -127,7 +127,7 @@ class Wordless(Device):
     """Forgets that something was to be deleted for all."""
 
     def make_ledger(self) -> SimLedger:
-        return _Wordless(SyncState(self.name))
+        return _Wordless(SyncState(device=self.name))
 
 
 @dataclass(frozen=True, slots=True)

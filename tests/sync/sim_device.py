@@ -39,7 +39,7 @@ class Wish:
     seen: frozenset[str]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Chronicle:
     """What people did, as the judge remembers it."""
 
@@ -54,7 +54,7 @@ class Chronicle:
     resolved: set[TeamKey] = field(default_factory=set[TeamKey])
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class SimFiles:
     chronicle: Chronicle
     texts: dict[TeamKey, str] = field(default_factory=dict[TeamKey, str])
@@ -136,10 +136,10 @@ class Device:
         self.now = datetime(2026, 11, 15, tzinfo=UTC) + timedelta(hours=random.randint(-100, 100))
 
     def make_files(self) -> SimFiles:
-        return SimFiles(self.chronicle)
+        return SimFiles(chronicle=self.chronicle)
 
     def make_ledger(self) -> SimLedger:
-        return SimLedger(SyncState(self.name))
+        return SimLedger(SyncState(device=self.name))
 
     def start(self, sends: bool = True) -> None:
         if not (self.running and self.is_locked):

@@ -73,7 +73,7 @@ class SimServer:
         }
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Network:
     """Requests of one device on their way, and what happens to them."""
 

@@ -46,7 +46,12 @@ class World:
         self.lines = 0
 
     def _device(self, name: str, kind: type[Device]) -> Device:
-        return kind(name, Network(self.server, self.random, self.delayed), self.chronicle, self.random)
+        return kind(
+            name,
+            Network(server=self.server, random=self.random, delayed=self.delayed),
+            self.chronicle,
+            self.random,
+        )
 
     def run(self) -> None:
         moods = [weight * self.random.choice((0.2, 1, 1, 5)) for weight in USUAL.values()]

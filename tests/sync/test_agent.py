@@ -27,7 +27,13 @@ class Desk:
         self.heard: list[Event] = []
 
     def join(self, office: Office, *, url: str = "", token: str | None = None) -> None:
-        place = Membership(url or office.live.url, office.people.repo, "acme/app", "acme", "ada")
+        place = Membership(
+            url=url or office.live.url,
+            repo=office.people.repo,
+            repo_name="acme/app",
+            org="acme",
+            member="ada",
+        )
         with (
             Project.open(self.root, home=self.home / HOME) as project,
             project.control.subfolder(TEAM_FOLDER) as folder,
@@ -43,7 +49,7 @@ class Desk:
         async def run() -> None:
             environ = {"HOME": str(self.home), "PATH": "/usr/bin:/bin"}
             setup = AgentOptions(
-                self.root,
+                project=self.root,
                 provider=models,
                 settings={
                     "extraction": {"enabled": False},

@@ -109,7 +109,7 @@ def test_who_may_not_send_any_more_still_gets_the_news_and_is_told() -> None:
 
 
 def _read_only(bob: Device) -> Network:
-    return ReadOnly(bob.network.server, bob.random, [], is_quiet=True)
+    return ReadOnly(server=bob.network.server, random=bob.random, delayed=[], is_quiet=True)
 
 
 class Full(Network):
@@ -127,7 +127,7 @@ def test_where_there_is_no_room_for_more_what_is_there_is_still_changed_and_dele
     ada.files.put(A, OLD)
     ada.files.put(B, OLD)
     exchange(ada)
-    network = Full(server, ada.random, [], is_quiet=True)
+    network = Full(server=server, random=ada.random, delayed=[], is_quiet=True)
     ada.files.put(A, THEIRS)
     ada.files.put(TeamKey("new.md"), "new\n")
     run(delete_for_all(B, ada.files, ada.ledger))
@@ -206,7 +206,7 @@ class Restored(Device):
         if chance < 0.3:
             self.kept.append(self.ledger.state)
         elif chance < 0.7:
-            self.ledger.state = self.random.choice([*self.kept, SyncState(f"{self.name} {chance}")])
+            self.ledger.state = self.random.choice([*self.kept, SyncState(device=f"{self.name} {chance}")])
 
     def make_ledger(self) -> SimLedger:
         self.kept: list[SyncState] = []
@@ -224,7 +224,7 @@ def test_what_is_sent_in_spite_of_a_deletion_that_nobody_here_knew_of_is_told() 
     exchange(bob)
     run(delete_for_all(A, ada.files, ada.ledger))
     exchange(ada)
-    bob.ledger.state = SyncState("bob, anew")
+    bob.ledger.state = SyncState(device="bob, anew")
     exchange(bob)
     assert server.texts() == {A: THEIRS}
     assert bob.report is not None

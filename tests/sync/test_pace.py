@@ -55,7 +55,7 @@ def test_a_refusal_lasts_until_something_changes() -> None:
 def test_a_success_forgets_all_but_how_often_it_failed() -> None:
     pace = after_success(fail(RetryState(), NOON, TeamRefused("no")), NOON + SECOND)
     assert choose_wait(pace, NOON + SECOND, "m") == ""
-    assert pace == RetryState((NOON,))
+    assert pace == RetryState(failures=(NOON,))
 
 
 @settings(max_examples=20)

@@ -90,16 +90,16 @@ def test_a_batch_is_as_large_as_a_request_may_be() -> None:
 
 
 STATES = [
-    SyncState("laptop"),
+    SyncState(device="laptop"),
     SyncState(
-        "laptop",
-        '"7"',
-        {A: TeamEntry(7, None)},
-        {A: TeamEntry(6, compute_checksum("six"))},
-        PendingWrite("m", {A: TeamEntry(7, compute_checksum("ä"))}),
-        {A: compute_checksum("gone")},
-        {A: RefusedText(compute_checksum("no"), "too large")},
-        Commit(
+        device="laptop",
+        etag='"7"',
+        remote={A: TeamEntry(7, None)},
+        bases={A: TeamEntry(6, compute_checksum("six"))},
+        incoming=PendingWrite("m", {A: TeamEntry(7, compute_checksum("ä"))}),
+        doomed={A: compute_checksum("gone")},
+        refused={A: RefusedText(compute_checksum("no"), "too large")},
+        pending=Commit(
             CommitId("c"), (TeamChange(A, 6, compute_checksum("x")), TeamChange(TeamKey("b.md"), 3, None))
         ),
     ),
@@ -113,7 +113,11 @@ def test_what_is_written_down_is_read_again(state: SyncState, tmp_path: Path) ->
         asyncio.run(ledger.write(state))
         assert asyncio.run(ledger.read()) == state
         pace = RetryState(
-            (datetime(2026, 11, 15, tzinfo=UTC),), 2, datetime(2026, 11, 16, tzinfo=UTC), "no", "m"
+            failures=(datetime(2026, 11, 15, tzinfo=UTC),),
+            in_a_row=2,
+            not_before=datetime(2026, 11, 16, tzinfo=UTC),
+            refusal="no",
+            mark="m",
         )
         ledger.write_pace(pace)
         assert ledger.read_pace() == pace
@@ -134,8 +138,12 @@ def test_a_damaged_ledger_is_an_error_and_nothing_is_guessed(data: bytes, tmp_pa
 
 
 def test_joining_another_server_forgets_what_was_agreed_with_the_first(tmp_path: Path) -> None:
-    first = Membership("https://one.example", RepoId("r"), "acme/app", "acme", "ada")
-    second = Membership("https://two.example", RepoId("r"), "acme/app", "acme", "ada")
+    first = Membership(
+        url="https://one.example", repo=RepoId("r"), repo_name="acme/app", org="acme", member="ada"
+    )
+    second = Membership(
+        url="https://two.example", repo=RepoId("r"), repo_name="acme/app", org="acme", member="ada"
+    )
     with Folder.open(tmp_path) as folder:
         ledger = FolderLedger(folder)
         write_membership(folder, first)
@@ -158,7 +166,7 @@ def test_what_cannot_be_a_token_is_not_kept(token: str, tmp_path: Path) -> None:
 def test_a_damaged_membership_or_what_is_left_of_an_old_one_does_not_stand_in_the_way_of_joining(
     tmp_path: Path,
 ) -> None:
-    place = Membership("https://one", RepoId("r"), "acme/app", "acme", "ada")
+    place = Membership(url="https://one", repo=RepoId("r"), repo_name="acme/app", org="acme", member="ada")
     for data in (b"{", None):
         (tmp_path / SYNC_STATE_FILE).write_bytes(b"of another server")
         if data is None:

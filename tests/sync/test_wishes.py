@@ -36,7 +36,9 @@ def run(work: Coroutine[object, object, T]) -> T:
 
 
 def device(server: SimServer, name: str = "laptop") -> Device:
-    return Device(name, Network(server, Random(1), [], is_quiet=True), Chronicle(), Random(1))
+    return Device(
+        name, Network(server=server, random=Random(1), delayed=[], is_quiet=True), Chronicle(), Random(1)
+    )
 
 
 def exchange(*devices: Device) -> None:
@@ -52,7 +54,7 @@ def test_a_file_that_a_cut_off_pull_has_written_can_be_deleted_for_all() -> None
     exchange(ada)
     bob.files.put(A, "one\n")
     bob.files.marks.add("m")
-    bob.ledger.state = SyncState("bob", incoming=PendingWrite("m", {A: TeamEntry(1, ONE)}))
+    bob.ledger.state = SyncState(device="bob", incoming=PendingWrite("m", {A: TeamEntry(1, ONE)}))
     run(delete_for_all(A, bob.files, bob.ledger))
     assert bob.ledger.state.bases == {A: TeamEntry(1, ONE)}
     bob.files.put(A, "two\n")
@@ -87,11 +89,11 @@ def test_a_commit_that_lacked_its_texts_is_completed_and_not_given_up() -> None:
     ada = device(server)
     ada.files.put(A, "one\n")
 
-    ada.network = Leaky(server, Random(1), [], is_quiet=True)
+    ada.network = Leaky(server=server, random=Random(1), delayed=[], is_quiet=True)
     exchange(ada)
     pending = ada.ledger.state.pending
     assert pending is not None
-    ada.network = Network(server, Random(1), [], is_quiet=True)
+    ada.network = Network(server=server, random=Random(1), delayed=[], is_quiet=True)
     run(delete_for_all(A, ada.files, ada.ledger))
     exchange(ada)
     assert isinstance(server.commit(pending), CommitApplied), "late, it is an old answer and no new change"

@@ -152,7 +152,7 @@ def _run(name: str, orders: Orders) -> list[Outcome]:
         return RIGS[name](orders)
     except Exception as error:
         traceback.print_exc()
-        failed = Outcome(name, "")
+        failed = Outcome(name=name, unit="")
         failed.wrong(f"the rig itself failed: {type(error).__name__}: {error}")
         return [failed]
 

@@ -126,9 +126,9 @@ def _exchange(
 ) -> dict[TeamKey, str]:
     """What a server has after an exchange."""
     server = SimServer()
-    network = Network(server, chance, [], is_quiet=True)
-    files = SimFiles(Chronicle(), dict(texts))
-    work = SyncExchange(network, files, SimLedger(SyncState("laptop")), screen=screen, emit=emit).run()
+    network = Network(server=server, random=chance, delayed=[], is_quiet=True)
+    files = SimFiles(chronicle=Chronicle(), texts=dict(texts))
+    work = SyncExchange(network, files, SimLedger(SyncState(device="laptop")), screen=screen, emit=emit).run()
     while True:
         try:
             work.send(None)

@@ -26,7 +26,7 @@ class Run:
     """What lies below; real fsyncs add nothing, since what survives is kept account of above them."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Watch:
     run: Run
     place: Path
@@ -59,7 +59,7 @@ def watch(run: Run, place: Path) -> list[str]:
     scenario = run.make(run.seed)
     root = place / "root"
     scenario.prepare(root)
-    seen = _Watch(run, place, Random(f"{scenario.name} {run.seed}"))
+    seen = _Watch(run=run, place=place, random=Random(f"{scenario.name} {run.seed}"))
     seen.disk = LossyDisk(root, seen.cut, inner=run.disk)
     play(scenario, root, seen.disk, seen.notes.append)
     told = Seen.of(seen.notes)

@@ -47,7 +47,7 @@ def run_crowd(orders: Orders) -> Outcome:
     with outcome("dream, crowd", "acknowledged edits") as found, orders.scratch("dreams") as place:
         (place / "repo").mkdir()
         with closing(Pipe()) as pipe, Crew() as crew:
-            crowd = _Crowd(place, pipe, crew, orders.random("crowd"))
+            crowd = _Crowd(place=place, pipe=pipe, crew=crew, random=orders.random("crowd"))
             crowd.begin()
             until = time.monotonic() + LONGEST_SECONDS
             while (crowd.edits < target or not crowd.dreams) and time.monotonic() < until:
@@ -73,7 +73,7 @@ def run_crowd(orders: Orders) -> Outcome:
 Role = Callable[[], None]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Crowd:
     place: Path
     pipe: Pipe
@@ -158,7 +158,7 @@ def _edit(place: Path, number: int, pipe: Pipe) -> None:
                 text = write_memory(f"e{number}-{at}", "a count", "project", body)
                 try:
                     memory.commit(
-                        [Write(key, text, found.sha256 if found else None)], Origin("user", "counts")
+                        [Write(key, text, found.sha256 if found else None)], Origin(who="user", why="counts")
                     )
                 except MemoryConflict:
                     continue  # a dream was faster: read it again

@@ -57,7 +57,7 @@ class LackingDisk(SystemDisk):
 LACKING_DISK = LackingDisk()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
     make: Make
     seed: int
@@ -182,7 +182,7 @@ def _points_of(make: Make, seed: int, orders: Orders, place: Path, found: Outcom
     faults = faults_of(calm.operations)
     singles: list[tuple[Fault, ...]] = [(fault,) for fault in faults]
     pairs = pairs_of(faults, orders.random(f"pairs {make.name} {seed}"))
-    points = [Point(make, seed, chosen) for chosen in (*singles, *pairs)]
+    points = [Point(make=make, seed=seed, faults=chosen) for chosen in (*singles, *pairs)]
     if lacking.operations != calm.operations:
         points += _lacking_points(make, seed, lacking.operations)
     return points
@@ -191,7 +191,13 @@ def _points_of(make: Make, seed: int, orders: Orders, place: Path, found: Outcom
 def _lacking_points(make: Make, seed: int, operations: Sequence[Operation]) -> list[Point]:
     """Every accident on a file system without an exclusive rename."""
     return [
-        Point(make, seed, (fault,), True, fault.accident in DEATHS and stands_in(operations, fault.at))
+        Point(
+            make=make,
+            seed=seed,
+            faults=(fault,),
+            lacking=True,
+            always=fault.accident in DEATHS and stands_in(operations, fault.at),
+        )
         for fault in faults_of(operations)
     ]
 

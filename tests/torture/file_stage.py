@@ -133,7 +133,10 @@ class Stage:
 
     def place(self) -> ToolContext:
         return ToolContext(
-            self.root, self.root, self.base / "home/session", environ={"HOME": f"{self.base}/user"}
+            root=self.root,
+            cwd=self.root,
+            session_folder=self.base / "home/session",
+            environ={"HOME": f"{self.base}/user"},
         )
 
     def look(self) -> dict[str, tuple[int, ...]]:
@@ -158,7 +161,9 @@ class Stage:
     def _guard(self, mode: PermissionMode) -> Guard:
         around = [f"edit({self.base}/{name}/**)" for name in AROUND]
         rules = parse_permission_rules(deny=around) if mode == "bypass" else PermissionRules()
-        return Guard(mode, rules, self.root, home=self.base / "home", user_home=self.base / "user")
+        return Guard(
+            mode=mode, rules=rules, root=self.root, home=self.base / "home", user_home=self.base / "user"
+        )
 
     def _looked(self, folder: str) -> Iterator[tuple[str, tuple[int, ...]]]:
         for entry in os.scandir(folder):

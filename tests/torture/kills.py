@@ -18,7 +18,7 @@ Start = Callable[[str], Work]
 """Given a name that no process had before, what a process does."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Run:
     place: Path
     session: str
@@ -83,7 +83,7 @@ def _run(orders: Orders, found: Outcome, place: Path, session: str, target: int)
     place.mkdir()
     before = found.count
     with closing(Pipe()) as pipe, Crew() as crew:
-        run = _Run(place, session, orders.random(session), pipe, crew)
+        run = _Run(place=place, session=session, random=orders.random(session), pipe=pipe, crew=crew)
         for role in _roles(run):
             run.start(role)
         while run.records.total < target:

@@ -68,14 +68,14 @@ def contend(place: Path, who: str, pipe: Pipe) -> None:
                 lease = lock.acquire()
                 pipe.tell(f"acquired {os.getpid()} {lease.token}")
                 try:
-                    _work(lease, random, _Commit(place, log, clock, who, random))
+                    _work(lease, random, _Commit(place=place, log=log, clock=clock, who=who, random=random))
                     pipe.tell("ended")
                 except LeaseLost:
                     pipe.tell("fenced")
             time.sleep(random.uniform(0.001, 0.02))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Commit:
     """What a holder does while nobody may take over."""
 
@@ -138,7 +138,7 @@ def _work(lease: Lease, random: Random, commit: _Commit) -> None:
         lease.publish(lambda: commit.run(lease.token))
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Fight:
     """The one who stops, resumes and kills, and hears what the processes tell."""
 
@@ -210,7 +210,7 @@ def run_leases(orders: Orders) -> list[Outcome]:
         (place / "control").mkdir()
         (place / "memory").mkdir()
         with closing(Pipe()) as pipe, Crew() as crew:
-            fight = _Fight(place, orders.random("lock"), pipe, crew)
+            fight = _Fight(place=place, random=orders.random("lock"), pipe=pipe, crew=crew)
             for _ in range(PROCESSES):
                 fight.start()
             with Folder.open(place / "control") as control, open_memory(place, SYSTEM_DISK) as memory:

@@ -91,7 +91,9 @@ def _leave_mark(memory: MemoryDir, key: str, mark: str) -> None:
         stored = memory.find(key)
         text = _marked(key, stored.memory.text if stored else "", mark)
         with suppress(MemoryConflict):
-            memory.commit([Write(key, text, stored.sha256 if stored else None)], Origin("agent", mark))
+            memory.commit(
+                [Write(key, text, stored.sha256 if stored else None)], Origin(who="agent", why=mark)
+            )
             return
 
 

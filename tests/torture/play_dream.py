@@ -43,7 +43,7 @@ def texts_of(memory: MemoryDir) -> Texts:
     return {key: memory.read(key).memory.text for key in keys}
 
 
-HAND = Origin("user", "by hand")
+HAND = Origin(who="user", why="by hand")
 BY_HAND = text_of("c", "Somebody said yesterday that it is so.")
 
 

@@ -280,7 +280,9 @@ class Spilled:
 
     def _decision(self, result: ToolResult, told: str) -> SpillDecision:
         spill, digest = json.loads(told)
-        return SpillDecision(result.tool_use_id, "", str(spill), Digest(str(digest)))
+        return SpillDecision(
+            tool_use_id=result.tool_use_id, preview="", spill=str(spill), digest=Digest(str(digest))
+        )
 
     def _stored(self, result: ToolResult) -> bytes:
         return str(result.content).encode()

@@ -21,7 +21,9 @@ SENT = datetime(2026, 11, 15, tzinfo=UTC)
 
 
 def letter(name: str, text: str) -> Mail:
-    return Mail("tester", f"about {name}", JsonObject({"text": text}), SENT, MailId(name))
+    return Mail(
+        sender="tester", summary=f"about {name}", body=JsonObject({"text": text}), sent=SENT, id=MailId(name)
+    )
 
 
 class Box:

@@ -23,8 +23,8 @@ OWN = "# What I keep in mind\n"
 NOWHERE = Path("/nowhere at all/repo")
 """An identity comes from the path alone, and must not change with where this is played."""
 SECRET = "the first session's secret"
-SAID = Origin("user", "asked to", said_by="user")
-FIRST = Origin("fork", "extracted", session="first")
+SAID = Origin(who="user", why="asked to", said_by="user")
+FIRST = Origin(who="fork", why="extracted", session="first")
 World = frozenset[tuple[str, str]]
 Step = Callable[[MemoryDir], object]
 After = Callable[[dict[str, str]], dict[str, str]]

@@ -96,7 +96,13 @@ class Transcripts:
             for n in range(count)
         ]
         if turn == 3:
-            records.append(Record(BoundaryRecord("auto", 1000, None), AT, RecordId("boundary")))
+            records.append(
+                Record(
+                    BoundaryRecord(trigger="auto", tokens_before=1000, last_message=None),
+                    AT,
+                    RecordId("boundary"),
+                )
+            )
         return Batch(f"append {turn}", tuple(records), durable=turn != 4)
 
     def _judge_lines(self, lines: Sequence[TranscriptLine], raw: bytes, seen: Seen) -> Iterator[str]:

@@ -36,7 +36,9 @@ def recipient(sender: str, number: int) -> str:
 
 def mail_of(sender: str, number: int) -> Mail:
     body = write_mail_message(NoteMessage(f"{sender} says {number} " * (number % 40)))
-    return Mail(sender, f"message {number}", body, AT, MailId(f"{sender}-{number}"))
+    return Mail(
+        sender=sender, summary=f"message {number}", body=body, sent=AT, id=MailId(f"{sender}-{number}")
+    )
 
 
 def work_as(place: Path, name: str, first: int, count: int, pipe: Pipe) -> None:
@@ -76,7 +78,7 @@ def _record(mail: Mail) -> Record:
     return Record(MessageRecord(Message("user", render_mail(mail.id, mail.sender, parse_mail(mail)))), AT)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Town:
     place: Path
     each: int
@@ -185,7 +187,7 @@ def run_mail(orders: Orders) -> list[Outcome]:
         closing(Pipe()) as pipe,
         Crew() as crew,
     ):
-        town = _Town(place, each, pipe, crew)
+        town = _Town(place=place, each=each, pipe=pipe, crew=crew)
         town.run(orders.random("mail"), orders, found)
         for pid in crew.pids:
             crew.kill(pid)

@@ -59,7 +59,7 @@ def run_loops(orders: Orders, disk: Disk = SYSTEM_DISK) -> list[Outcome]:
     systems = [name for name in SIZES_MB if shutil.which(f"mkfs.{name}", path=_TOOLS)]
     reason = why_not() or (None if systems else "no mkfs is installed")
     if reason:
-        return [Outcome("power, loop", "cuts", skipped=reason)]
+        return [Outcome(name="power, loop", unit="cuts", skipped=reason)]
     return [_run_apart(orders, system, cuts, disk) for system in systems]
 
 
@@ -97,7 +97,7 @@ class _Told:
                 self.letters.take(verb, rest[0])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Cut:
     """What was looked for after one cut, and what was wrong."""
 
@@ -193,7 +193,14 @@ def _look(told: _Told, image: Path) -> _Cut:
         lost = sum(1 for name in known.plain if not _is_kept(left / name))
     files, letters = len(known.versions.newest), len(known.letters.delivered)
     shown = [text[:300] for text in wrong[:_MOST_TEXTS]]
-    return _Cut(known.records.total, letters, files, len(known.plain), lost, shown)
+    return _Cut(
+        records=known.records.total,
+        letters=letters,
+        files=files,
+        plain=len(known.plain),
+        plain_lost=lost,
+        wrong=shown,
+    )
 
 
 def _copy_still(image: Path, copy: Path) -> None:

@@ -42,7 +42,7 @@ def run_races(orders: Orders, ways: Sequence[Way] = WAYS) -> list[Outcome]:
     found = [_race_ours(orders, way, total) for way in ways]
     with orders.scratch("races") as place:
         _arena(place)
-        naive = _race(orders, Outcome("races, naive", ""), place, total, _use_naively)
+        naive = _race(orders, Outcome(name="races, naive", unit=""), place, total, _use_naively)
     found[-1].notes.append(f"realpath, then open: {naive.escaped:,} of {total:,} got outside")
     return found
 

@@ -50,7 +50,7 @@ class Orders:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Outcome:
     """One line of the final table."""
 
@@ -74,7 +74,7 @@ class Outcome:
 @contextmanager
 def outcome(name: str, unit: str) -> Generator[Outcome]:
     """A line of the table, timed over the block."""
-    found = Outcome(name, unit)
+    found = Outcome(name=name, unit=unit)
     began = time.monotonic()
     try:
         yield found

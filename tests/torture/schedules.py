@@ -20,7 +20,7 @@ REPOSITORIES = 100
 """Of one organisation: each schedule has its own."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
     """What a batch of schedules held, and what was wrong with it."""
 
@@ -42,7 +42,7 @@ def play_batch(first: int) -> Tally:
         edits += len(world.chronicle.written)
         deletions += len(world.chronicle.deleted)
         conflicts += len(world.chronicle.copies)
-    return Tally(BATCH, edits, deletions, conflicts, tuple(wrong))
+    return Tally(schedules=BATCH, edits=edits, deletions=deletions, conflicts=conflicts, wrong=tuple(wrong))
 
 
 def run_sync(orders: Orders) -> list[Outcome]:

@@ -32,7 +32,7 @@ SLACK_SECONDS = 20
 """On top of a line's time and its grace: a busy machine is not a hang."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Permission:
     """One way in which an agent, or a fork of it, may come to run a command."""
 
@@ -45,21 +45,21 @@ class Permission:
     """Nothing is run at all."""
 
 
-NOTES = ForkBrief("notes", "", (ToolPermit("edit", "/notes.md"),))
-LOOKING = ForkBrief("looking", "", (ToolPermit("shell"),))
+NOTES = ForkBrief(kind="notes", directive="", allow=(ToolPermit("edit", "/notes.md"),))
+LOOKING = ForkBrief(kind="looking", directive="", allow=(ToolPermit("shell"),))
 PERMISSIONS = (
-    Permission("ask, allowed", "ask", may_change=True),
-    Permission("ask, open", "ask", "open", is_refused=True),
-    Permission("accept edits", "accept-edits", may_change=True),
-    Permission("accept edits, open", "accept-edits", "open", is_refused=True),
-    Permission("plan", "plan"),
-    Permission("plan, write", "plan", "write", is_refused=True),
-    Permission("read-only", "read-only"),
-    Permission("read-only, open", "read-only", "open", is_refused=True),
-    Permission("bypass, held", "bypass", "write", may_change=True),
-    Permission("fork of notes", "bypass", brief=NOTES, is_refused=True),
-    Permission("fork with a shell", "bypass", brief=LOOKING),
-    Permission("fork, open", "bypass", "open", brief=LOOKING),
+    Permission(name="ask, allowed", mode="ask", may_change=True),
+    Permission(name="ask, open", mode="ask", access="open", is_refused=True),
+    Permission(name="accept edits", mode="accept-edits", may_change=True),
+    Permission(name="accept edits, open", mode="accept-edits", access="open", is_refused=True),
+    Permission(name="plan", mode="plan"),
+    Permission(name="plan, write", mode="plan", access="write", is_refused=True),
+    Permission(name="read-only", mode="read-only"),
+    Permission(name="read-only, open", mode="read-only", access="open", is_refused=True),
+    Permission(name="bypass, held", mode="bypass", access="write", may_change=True),
+    Permission(name="fork of notes", mode="bypass", brief=NOTES, is_refused=True),
+    Permission(name="fork with a shell", mode="bypass", brief=LOOKING),
+    Permission(name="fork, open", mode="bypass", access="open", brief=LOOKING),
 )
 
 Call: TypeAlias = Callable[[ToolUse], Awaitable[ToolResult]]
@@ -80,13 +80,13 @@ def run_planted(orders: Orders, sandbox: Sandbox, texts: Sequence[str]) -> Outco
     """These lines with a sandbox that is known not to hold."""
     lines = [Line(text, "planted") for text in texts]
     with adopting():
-        return asyncio.run(_play(orders, Permission("planted", "plan"), lines, sandbox))
+        return asyncio.run(_play(orders, Permission(name="planted", mode="plan"), lines, sandbox))
 
 
 async def _run(orders: Orders) -> list[Outcome]:
     sandbox = await probe_sandbox(SETTINGS, os.environ)
     if not all(map(sandbox.holds, SANDBOXED_PROFILES)):
-        return [Outcome("shell", "lines", skipped=sandbox.why_not)]
+        return [Outcome(name="shell", unit="lines", skipped=sandbox.why_not)]
     lines = all_lines()
     found: list[Outcome] = []
     for permission in PERMISSIONS:
@@ -106,8 +106,8 @@ async def _play_bubblewrap(orders: Orders, lines: Sequence[Line]) -> list[Outcom
     )
     held = [one for one in lines if not one.is_bomb]
     wanted = [
-        Permission("bubblewrap, write", "accept-edits", may_change=True),
-        Permission("bubblewrap", "plan"),
+        Permission(name="bubblewrap, write", mode="accept-edits", may_change=True),
+        Permission(name="bubblewrap", mode="plan"),
     ]
     return [await _play(orders, permission, held, sandbox) for permission in wanted]
 
@@ -169,8 +169,10 @@ async def _try(found: Outcome, permission: Permission, line: Line, stage: Stage,
 
 
 def _caller(permission: Permission, stage: Stage, sandbox: Sandbox) -> Call:
-    guard = Guard(permission.mode, PermissionRules(), stage.project, answer, user_home=stage.home)
-    place = ToolContext(stage.project, stage.project, environ=stage.environ())
+    guard = Guard(
+        mode=permission.mode, rules=PermissionRules(), root=stage.project, ask=answer, user_home=stage.home
+    )
+    place = ToolContext(root=stage.project, cwd=stage.project, environ=stage.environ())
     toolbox = ToolExecutor([ShellTool(sandbox, BackgroundTasks(), lambda: guard.mode)], place, guard)
     brief = permission.brief
 

@@ -96,7 +96,7 @@ class Scenario(Protocol):
         ...
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Seen:
     """What a run told before it ended."""
 
@@ -130,7 +130,13 @@ class Seen:
                 self.finished = verb == FINISHED
 
     def copy(self) -> Seen:
-        return Seen([*self.begun], {**self.done}, [*self.refused], self.escaped, self.finished)
+        return Seen(
+            begun=[*self.begun],
+            done={**self.done},
+            refused=[*self.refused],
+            escaped=self.escaped,
+            finished=self.finished,
+        )
 
 
 def play(scenario: Scenario, root: Path, disk: Disk, note: Note) -> None:

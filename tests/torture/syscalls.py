@@ -73,7 +73,7 @@ class CannotTrace(Exception):
     """Strace did not attach; it says why."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
     make: Make
     seed: int
@@ -127,7 +127,7 @@ def points_of(make: Make, seed: int, root: Path) -> list[Point]:
         raise AssertionError(f"{make.name} fails under strace with nothing in its way")
     calls = Counter(match[1] for line in traced.log.splitlines() if (match := _CALL.match(line)))
     return [
-        Point(make, seed, call, number, injection)
+        Point(make=make, seed=seed, call=call, number=number, injection=injection)
         for call, count in calls.items()
         if call in STRUCK
         for number in range(1, count + 1)

@@ -35,7 +35,7 @@ def wrong(orders: Orders) -> list[Outcome]:
 
 
 def missing(orders: Orders) -> list[Outcome]:
-    return [Outcome("missing", "things", skipped="there is no such tool")]
+    return [Outcome(name="missing", unit="things", skipped="there is no such tool")]
 
 
 def failing(orders: Orders) -> list[Outcome]:

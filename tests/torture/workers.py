@@ -134,7 +134,13 @@ class Records:
 
 
 def mail_of(name: str) -> Mail:
-    return Mail("torture", "a letter", JsonObject({"text": text_of(name)[:50_000]}), AT, MailId(name))
+    return Mail(
+        sender="torture",
+        summary="a letter",
+        body=JsonObject({"text": text_of(name)[:50_000]}),
+        sent=AT,
+        id=MailId(name),
+    )
 
 
 def open_mailbox(place: Path, disk: Disk, exits: ExitStack) -> Mailbox:

@@ -125,7 +125,7 @@ class Agent:
             raise InputError(
                 "the agent is closed" if self._is_closed else "a turn is under way; interrupt it or post"
             )
-        turn = TurnState(watch)
+        turn = TurnState(watch=watch)
         self._gear.relay.show_to(watch)
         turn.notice(*self._opening.notices)
         self._opening = OpeningMessages()
@@ -300,7 +300,7 @@ class Agent:
 
     async def _run_tools(self, reply: ModelResponse, turn: TurnState) -> str | None:
         """Answer every call of a reply; why the turn should end here, where a hook says so."""
-        turn.answers = ToolBatch(reply.tool_uses)
+        turn.answers = ToolBatch(uses=reply.tool_uses)
         whole = select_complete_calls(reply)
         undone = reply.tool_uses[len(whole) :]
         turn.answers.outputs.update((use.id, ToolOutput(NOT_RUN_RESULT, is_error=True)) for use in undone)
@@ -341,7 +341,7 @@ class Agent:
         waiting = find_open_calls(history)
         half = "".join(turn.half).strip()
         if waiting:
-            self._answer_calls(turn.answers or ToolBatch(waiting), turn)
+            self._answer_calls(turn.answers or ToolBatch(uses=waiting), turn)
         elif half or (history and history[-1].role != "assistant"):
             # Not the user's words: what they say next may not follow a system message.
             history.append(Message("assistant", (Text(f"{half}\n\n{remark}".strip()),)))

@@ -67,7 +67,9 @@ class AgentTool:
         # A person may take their time to allow it, and the cache does not wait.
         self._asked_at = place.clock.uptime()
         who = asked.name or asked.type
-        return AccessRequest("spawn", said=f"{asked.kind} agent {who}: {get_string(given, 'description')}")
+        return AccessRequest(
+            kind="spawn", said=f"{asked.kind} agent {who}: {get_string(given, 'description')}"
+        )
 
     async def run(self, given: JsonObject, _place: ToolContext, on_progress: OnProgress, /) -> ToolOutput:
         await self._refresh()
@@ -95,15 +97,15 @@ class AgentTool:
     def _order(self, given: JsonObject) -> SpawnRequest:
         asked = _read(given)
         return SpawnRequest(
-            asked.prompt,
-            get_string(given, "description"),
-            asked.kind,
-            self._team.find_definition(asked.type),
-            asked.name,
-            get_flag(given, "background"),
-            asked.is_isolated,
-            get_flag(given, "detached"),
-            self._asked_at,
+            prompt=asked.prompt,
+            description=get_string(given, "description"),
+            kind=asked.kind,
+            definition=self._team.find_definition(asked.type),
+            name=asked.name,
+            is_background=get_flag(given, "background"),
+            is_isolated=asked.is_isolated,
+            is_detached=get_flag(given, "detached"),
+            asked=self._asked_at,
         )
 
     async def _refresh(self) -> None:
@@ -119,7 +121,7 @@ class AgentTool:
             self._agent.remind(f"The types of agents have changed. There are now:\n{self._listing}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
     """What can be checked of a call without looking at anything."""
 
@@ -139,11 +141,11 @@ def _read(given: JsonObject) -> _Asked:
     if is_isolated and kind != "fresh":
         raise InputError(f"a worktree is for a fresh agent; a {kind} works where you do")
     return _Asked(
-        kind,
-        get_string(given, "type", "general"),
-        check_agent_name(name) if name else "",
-        prompt,
-        is_isolated,
+        kind=kind,
+        type=get_string(given, "type", "general"),
+        name=check_agent_name(name) if name else "",
+        prompt=prompt,
+        is_isolated=is_isolated,
     )
 
 

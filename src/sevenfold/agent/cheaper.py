@@ -35,7 +35,7 @@ _SHORT_BYTES = 600
 SideModelChoice: TypeAlias = Literal["fork", "cheap"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SideCallFacts:
     """What decides how to ask."""
 

@@ -41,7 +41,7 @@ _STRICTNESS: tuple[PermissionMode, ...] = ("read-only", "plan", "ask", "accept-e
 _FAMILIES = frozenset({"opus", "sonnet", "haiku", "fable", "mythos"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentDefinition:
     """One agent that can be started."""
 
@@ -62,16 +62,18 @@ class AgentDefinition:
 
 
 _GENERAL = AgentDefinition(
-    "general",
-    "Any task of several steps that can be described in one message and ends in one answer.",
-    "You are an agent that another agent has given one task. Do all of it and nothing else, with the tools "
+    name="general",
+    description="Any task of several steps that can be described in one message and ends in one answer.",
+    prompt="You are an agent that another agent has given one task. Do all of it and nothing "
+    "else, with the tools "
     "you have. Nobody answers questions: decide sensibly and say what you decided. Your last message goes "
     "back as the result: state what you found or did, with paths and line numbers, and what is left.",
 )
 _EXPLORE = AgentDefinition(
-    "explore",
-    "Questions about a code base that take reading many files; it changes nothing.",
-    "You are an agent that another agent has asked a question about this code base. Search widely, read what "
+    name="explore",
+    description="Questions about a code base that take reading many files; it changes nothing.",
+    prompt="You are an agent that another agent has asked a question about this code base. "
+    "Search widely, read what "
     "matters, change nothing. Your last message goes back as the result: answer first, then the evidence as "
     "path:line, then what you could not find.",
     tools=EXPLORERS,
@@ -126,15 +128,15 @@ def parse_definition(text: str, origin: DefinitionOrigin, path: Path) -> AgentDe
     if not description or not prompt:
         raise InputError("an agent needs a description in its head and a prompt below it")
     return AgentDefinition(
-        check_agent_name(document.text("name") or path.stem),
-        description,
-        prompt,
-        _tools(document),
-        "" if document.text("model") == "inherit" else document.text("model"),
-        _mode(document),
-        _scope(document),
-        origin,
-        str(path),
+        name=check_agent_name(document.text("name") or path.stem),
+        description=description,
+        prompt=prompt,
+        tools=_tools(document),
+        model="" if document.text("model") == "inherit" else document.text("model"),
+        mode=_mode(document),
+        memory=_scope(document),
+        origin=origin,
+        path=str(path),
     )
 
 

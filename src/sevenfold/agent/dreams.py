@@ -44,7 +44,10 @@ def make_dream_model(provider: Provider, model: Model, toolbox: ToolExecutor, em
     found = (toolbox.find(name) for name in OWN_READERS)
     tools = (*(tool.spec.declared() for tool in found if tool), MEMORY_TOOL_SPEC.declared())
     frame = RequestParams(
-        model.name, min(MAX_REPLY_TOKENS, model.max_output_tokens), DREAM_SYSTEM_PROMPT, tools
+        model=model.name,
+        max_tokens=min(MAX_REPLY_TOKENS, model.max_output_tokens),
+        system=DREAM_SYSTEM_PROMPT,
+        tools=tools,
     )
     said = (Message("user", OPENING), Message("assistant", READY))
     # A marker, so that each round reads the ones before it from the cache.
@@ -109,7 +112,9 @@ class AgentDreams:
         words = strip_pasted_text("\n".join(_said(said.message))).strip()
         if words:
             refuse_secrets(words)
-            origin = Origin("agent", "said in a turn", session.id, (said.id,), "user")
+            origin = Origin(
+                who="agent", why="said in a turn", session=session.id, messages=(said.id,), said_by="user"
+            )
             when = self._agent.place.clock.now().astimezone()
             await run_blocking(lambda: append_log(self._ground.memory, words, when, origin))
 

@@ -92,7 +92,7 @@ class AgentToolset:
         self.tasks.on_end = tell
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsetBuilder:
     """Makes them. What has to be closed with the agent goes to `exits`."""
 
@@ -114,7 +114,7 @@ class ToolsetBuilder:
         sandbox = await probe_sandbox(settings.of(SandboxSettings), self.environ, self.emit)
         hides, project = self.guard.is_hidden, self.ground.project
         folders = list_skill_folders(self.ground.root, self.ground.folders.home)
-        skill = SkillTool(await run_blocking(lambda: find_skills(folders, self.emit)))
+        skill = SkillTool(skills=await run_blocking(lambda: find_skills(folders, self.emit)))
         book = SandboxRunStore(project.control)
         shell = ShellTool(sandbox, tasks, lambda: self.guard.mode, settings.of(ShellSettings), book)
         mcp = await self._connect()

@@ -62,12 +62,12 @@ def _read(wire: JsonObject) -> StoredParams:
         raise WireError("a stored frame needs a model, max_tokens and params")
     surrounds = wire.get("surrounds")
     frame = RequestParams(
-        model,
-        most,
-        system if isinstance(system, str) else _all(wire, "system", JsonObject),
-        _all(wire, "tools", JsonObject),
-        params,
-        _all(wire, "betas", str),
+        model=model,
+        max_tokens=most,
+        system=system if isinstance(system, str) else _all(wire, "system", JsonObject),
+        tools=_all(wire, "tools", JsonObject),
+        params=params,
+        betas=_all(wire, "betas", str),
     )
     return StoredParams(frame, surrounds if isinstance(surrounds, str) else "")
 

@@ -16,7 +16,7 @@ from sevenfold.run.hooks import SessionHooks
 from sevenfold.run.toolbox import ToolExecutor
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentDeps:
     """What an agent works with."""
 

@@ -28,7 +28,7 @@ from sevenfold.store.sessions import SessionId, is_agent_session, latest_session
 from sevenfold.store.settings_files import find_checkout, find_user_home, read_settings
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSelector:
     """Which session of which project an agent is wanted for."""
 
@@ -41,7 +41,7 @@ class SessionSelector:
     """Whether somebody has agreed to the project-local settings file."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectContext:
     """Held open until `close`."""
 
@@ -83,16 +83,16 @@ class ProjectContext:
                 with project.sessions.subfolder(session) as folder:
                     stored = read_stored_params(folder, emit)
             return cls(
-                settings,
-                build_catalog(settings),
-                project,
-                HookFolders(home, user_home, root),
-                Path(os.path.realpath(wish.project)),
-                session,
-                stored,
-                open_if_there(home / TEMPLATES_FOLDER, exits),
-                exits.enter_context(MemoryDir(project, clock=clock, emit=emit)),
-                exits.pop_all(),
+                settings=settings,
+                catalog=build_catalog(settings),
+                project=project,
+                folders=HookFolders(home, user_home, root),
+                cwd=Path(os.path.realpath(wish.project)),
+                session=session,
+                stored=stored,
+                templates=open_if_there(home / TEMPLATES_FOLDER, exits),
+                memory=exits.enter_context(MemoryDir(project, clock=clock, emit=emit)),
+                exits=exits.pop_all(),
             )
 
     @property

@@ -79,7 +79,7 @@ def decode_pipe_message(line: bytes) -> PermissionQuery | UsageReport:
     question = PermissionRequest(
         ToolUse(ToolUseId(_text(use, "id")), _text(use, "name"), _object(use, "input")),
         # What it needs was judged where it runs; here a person reads of it.
-        AccessRequest("nothing", command=_text(wire, "command"), said=_text(wire, "said")),
+        AccessRequest(kind="nothing", command=_text(wire, "command"), said=_text(wire, "said")),
         _text(wire, "reason"),
         PermissionRule(_text(rule, "tool"), _text(rule, "pattern")) if isinstance(rule, JsonObject) else None,
     )

@@ -22,7 +22,7 @@ from sevenfold.run.spend import MAIN_KIND
 from sevenfold.run.tool import Tool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SpawnRequest:
     """What is asked for."""
 
@@ -42,7 +42,7 @@ class SpawnRequest:
     """When, by the time since boot: a fork has to know whether the cache is still warm."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SubagentOptions:
     """What a fresh agent is opened with."""
 
@@ -66,7 +66,7 @@ RecordUsage: TypeAlias = Callable[[ModelRequest, ModelResponse], None]
 OpenSubagent: TypeAlias = Callable[[SubagentOptions], Awaitable[Agent]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SubagentOutcome:
     """How an agent ended."""
 
@@ -80,14 +80,14 @@ class SubagentOutcome:
     def event(self, listed: RosterEntry) -> AgentEnded:
         used = self.usage
         return AgentEnded(
-            listed.name,
-            listed.kind,
-            self.outcome,
-            self.rounds,
-            used.read,
-            used.written,
-            used.fresh,
-            used.output,
+            name=listed.name,
+            kind=listed.kind,
+            outcome=self.outcome,
+            rounds=self.rounds,
+            read_tokens=used.read,
+            written_tokens=used.written,
+            fresh_tokens=used.fresh,
+            output_tokens=used.output,
         )
 
     def render(self) -> str:
@@ -97,7 +97,7 @@ class SubagentOutcome:
         return "\n\n".join([*lines, *([f"[{self.note}]"] if self.note else [])])
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Subagent:
     """An agent of a team, while it runs and after it."""
 

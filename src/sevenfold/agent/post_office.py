@@ -95,4 +95,9 @@ class MailSender:
         return f"the session at {to.path} has it"
 
     def _written(self, sender: str, letter: MailMessage, summary: str) -> Mail:
-        return Mail(sender, summarize_mail(letter, summary), write_mail_message(letter), self._clock.now())
+        return Mail(
+            sender=sender,
+            summary=summarize_mail(letter, summary),
+            body=write_mail_message(letter),
+            sent=self._clock.now(),
+        )

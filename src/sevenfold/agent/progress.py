@@ -83,17 +83,17 @@ class ProgressReporter:
         own = self._catalog.find(parent.frame.model)
         cheap = find_cheapest_model(own, self._catalog, day)
         pricing = SideCallFacts(
-            estimate_messages_tokens(parent.messages),
-            estimate_plain_tokens(tail),
-            own,
-            cheap,
-            day,
-            PROGRESS_OUTPUT_TOKENS,
+            prefix_tokens=estimate_messages_tokens(parent.messages),
+            tail_tokens=estimate_plain_tokens(tail),
+            own=own,
+            cheap=cheap,
+            day=day,
+            output_tokens=PROGRESS_OUTPUT_TOKENS,
         )
         try:
             if cheap is not None and choose_side_model(pricing) == "cheap":
                 return parse_progress_line(await _ask_cheap(agent, cheap, tail))
-            brief = ForkBrief(PROGRESS_KIND, _ASK, max_tokens=PROGRESS_OUTPUT_TOKENS)
+            brief = ForkBrief(kind=PROGRESS_KIND, directive=_ASK, max_tokens=PROGRESS_OUTPUT_TOKENS)
             return parse_progress_line((await agent.session.run_fork(brief)).text)
         except SevenfoldError as error:
             self._emit(ProgressSkipped(name, str(error)))
@@ -101,6 +101,6 @@ class ProgressReporter:
 
 
 async def _ask_cheap(agent: Agent, model: Model, tail: str) -> str:
-    frame = RequestParams(model.name, PROGRESS_OUTPUT_TOKENS, ONLOOKER_PROMPT)
+    frame = RequestParams(model=model.name, max_tokens=PROGRESS_OUTPUT_TOKENS, system=ONLOOKER_PROMPT)
     asked = Message("user", f"{fence_text('steps', tail)}\n\n{_ASK}")
     return (await agent.provider.send(ModelRequest(frame, (asked,), who=PROGRESS_KIND))).text

@@ -69,7 +69,9 @@ class _Heard:
 
     def _told(self, found: Attribution) -> Origin:
         said_by, taint = found.said_by, found.taint
-        return Origin("agent", "saved by the agent", self.session.id, said_by=said_by, taint=taint)
+        return Origin(
+            who="agent", why="saved by the agent", session=self.session.id, said_by=said_by, taint=taint
+        )
 
 
 def attribute_edited_memories(agent: Agent, memory: MemoryDir) -> None:
@@ -119,7 +121,11 @@ class _Edits:
             taint = join_taint(stored.origin) if stored else frozenset[Taint]()
             taint |= frozenset() if _has_own_head(now, before, witnesses) else witnesses.taints
         return Origin(
-            "agent", "edited by the agent", session.id, said_by=found.said_by, taint=taint | found.taint
+            who="agent",
+            why="edited by the agent",
+            session=session.id,
+            said_by=found.said_by,
+            taint=taint | found.taint,
         )
 
     def _judge_index(self, text: str, witnesses: ConversationSources) -> Attribution:
@@ -136,5 +142,5 @@ class _Edits:
 def _has_own_head(now: Remembered, before: Remembered | None, witnesses: ConversationSources) -> bool:
     if before is not None:
         return (now.name, now.description, now.kind) == (before.name, before.description, before.kind)
-    draft = MemoryDraft(now.key, now.name, now.description, now.kind, now.body)
+    draft = MemoryDraft(key=now.key, name=now.name, description=now.description, kind=now.kind, body=now.body)
     return restrict_head(draft, witnesses, ()) == draft

@@ -23,7 +23,7 @@ PLAN_APPROVED = "approved"
 MAX_ROSTER_ENTRY_BYTES = 16 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RosterEntry:
     """One agent."""
 

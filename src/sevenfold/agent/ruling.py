@@ -29,7 +29,7 @@ def make_rule_guard(ground: ProjectContext, session: Session, place: ToolContext
         blocks = said.blocks if said and said.role == "assistant" else ()
         return "\n".join(block.text for block in blocks if isinstance(block, Text))
 
-    shelf = MemoryRuleReader(ground.memory, settings, place.emit)
+    shelf = MemoryRuleReader(memories=ground.memory, settings=settings, emit=place.emit)
     return RuleGuard(shelf.read, place, VisibleContext(lambda: session.parent.messages, words), settings)
 
 

@@ -61,7 +61,7 @@ _FORK = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SubagentRunner:
     """How the agents of one lead are run."""
 
@@ -142,7 +142,7 @@ class SubagentRunner:
             member.agent = None
         text = end.text if end.error is None else f"{end.text}\n\n{end.error}".strip()
         used = sum_usage(spent.usage for spent in child.session.spent)
-        return SubagentOutcome(end.reason, text, rounds, used)
+        return SubagentOutcome(outcome=end.reason, text=text, rounds=rounds, usage=used)
 
     async def _open(self, member: Subagent, order: SpawnRequest, pen: Tool) -> Agent:
         definition, listed = member.definition, member.listed
@@ -155,16 +155,16 @@ class SubagentRunner:
 
         child = await self.open_child(
             SubagentOptions(
-                Path(listed.cwd),
-                listed.session,
-                listed.model,
-                self._mode(member),
-                _system(definition.prompt, memory),
-                None if definition.tools is None else frozenset(definition.tools) - LEAD_ONLY_TOOLS,
-                (pen,),
-                AttributedProvider(lead.provider, who, book),
-                self._ask(member),
-                lead.place.emit,
+                cwd=Path(listed.cwd),
+                session=listed.session,
+                model=listed.model,
+                mode=self._mode(member),
+                system=_system(definition.prompt, memory),
+                only=None if definition.tools is None else frozenset(definition.tools) - LEAD_ONLY_TOOLS,
+                also=(pen,),
+                provider=AttributedProvider(lead.provider, who, book),
+                ask=self._ask(member),
+                emit=lead.place.emit,
             )
         )
         child.toolbox.who = member.name
@@ -216,35 +216,35 @@ class SubagentRunner:
 
         named = (tool.spec.name for tool in lead.toolbox.tools)
         brief = ForkBrief(
-            "fork",
-            f"{_FORK}{order.prompt}",
-            tuple(ToolPermit(name) for name in named if name not in LEAD_ONLY_TOOLS),
-            self.settings.fork_rounds,
+            kind="fork",
+            directive=f"{_FORK}{order.prompt}",
+            allow=tuple(ToolPermit(name) for name in named if name not in LEAD_ONLY_TOOLS),
+            max_rounds=self.settings.fork_rounds,
         )
         since = lead.place.clock.uptime() - order.asked if order.asked else timedelta()
         async with wave.joined(warm=is_prefix_warm(parent, since)) as on_delta:
             done = await lead.session.run_fork(brief, run_tool=run_tool, on_delta=on_delta)
         outcome = "answered" if done.is_done else "out of rounds"
-        return SubagentOutcome(outcome, done.text, len(done.replies), done.usage)
+        return SubagentOutcome(outcome=outcome, text=done.text, rounds=len(done.replies), usage=done.usage)
 
     async def _run_teammate(self, member: Subagent, order: SpawnRequest) -> SubagentOutcome:
         listed, definition = member.listed, member.definition
         memory = await self._memory(member)
         charge = TeammateConfig(
-            listed.name,
-            self.office.name,
-            listed.cwd,
-            listed.session,
-            listed.model,
-            self._mode(member),
-            self.lead.mode,
-            _system(definition.prompt, memory),
-            order.prompt,
-            definition.name,
-            listed.description,
-            definition.tools,
-            str(memory.folder) if memory else "",
-            order.is_detached,
+            name=listed.name,
+            lead=self.office.name,
+            cwd=listed.cwd,
+            session=listed.session,
+            model=listed.model,
+            mode=self._mode(member),
+            lead_mode=self.lead.mode,
+            system=_system(definition.prompt, memory),
+            prompt=order.prompt,
+            definition=definition.name,
+            description=listed.description,
+            tools=definition.tools,
+            memory=str(memory.folder) if memory else "",
+            is_detached=order.is_detached,
         )
         process = await start_teammate(charge, self.lead.place.environ)
         attending = asyncio.create_task(self._attend(process, member))
@@ -255,7 +255,7 @@ class SubagentRunner:
             await _end(attending)
             if not order.is_detached:
                 await process.end()
-        return SubagentOutcome("failed" if wrong else "answered", wrong)
+        return SubagentOutcome(outcome="failed" if wrong else "answered", text=wrong)
 
     async def _attend(self, process: TeammateProcess, member: Subagent) -> None:
         """Ask for a teammate what it may do, and book what it pays, until it has ended."""
@@ -299,13 +299,13 @@ class SubagentRunner:
         """How a new agent is written down."""
         model = choose_agent_model(order.definition.model, self.lead.frame.model, self.ground.catalog)
         return RosterEntry(
-            name,
-            order.kind,
-            session,
-            order.definition.name,
-            order.description,
-            str(self.lead.place.cwd),
-            model,
+            name=name,
+            kind=order.kind,
+            session=session,
+            definition=order.definition.name,
+            description=order.description,
+            cwd=str(self.lead.place.cwd),
+            model=model,
         )
 
 

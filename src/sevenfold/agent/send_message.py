@@ -77,7 +77,7 @@ class SendMessageTool:
         to = get_string(given, "to")
         parse_address(to)
         self._letter(given)
-        return AccessRequest("message", said=f"message to {to}: {get_string(given, 'summary', '')}")
+        return AccessRequest(kind="message", said=f"message to {to}: {get_string(given, 'summary', '')}")
 
     async def run(self, given: JsonObject, _place: ToolContext, _on_progress: OnProgress, /) -> ToolOutput:
         to, letter = parse_address(get_string(given, "to")), self._letter(given)

@@ -61,7 +61,7 @@ from sevenfold.store.sessions import SessionId
 from sevenfold.store.trust import TrustStore
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentOptions:
     """What an agent is opened with. All but the project has a default that works without a person."""
 
@@ -108,16 +108,24 @@ async def open_agent(setup: AgentOptions) -> Agent:
     file = LocalSettingsFile(setup.project, setup.environ, setup.clock, setup.settings)
     await file.ask_proposals(setup.confirm)
     is_agreed = await file.is_agreed(setup.confirm)
-    wish = SessionSelector(setup.project, setup.session, setup.is_fork, setup.settings, is_agreed)
+    wish = SessionSelector(
+        project=setup.project,
+        session=setup.session,
+        is_fork=setup.is_fork,
+        settings=setup.settings,
+        trusts_local=is_agreed,
+    )
     async with AsyncExitStack() as exits:
         ground = await run_blocking(lambda: ProjectContext.open(wish, setup.environ, setup.clock, relay))
         exits.callback(ground.close)
         await run_blocking(lambda: SandboxRunStore(ground.project.control).sweep(relay))
         told = "" if setup.is_child else await start_team_sync(ground, setup.clock, relay, exits)
-        return await _Opener(setup, ground, relay, exits, is_agreed, told).open()
+        return await _Opener(
+            setup=setup, ground=ground, relay=relay, exits=exits, trusts_local=is_agreed, team_told=told
+        ).open()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Opener:
     """An agent on its way. What was opened is closed again, unless it gets to its end."""
 
@@ -147,21 +155,21 @@ class _Opener:
         compaction.begin(toolbox, hooks, self._surrounds)
         opening = await self._opening(hooks, frame)
         gear = AgentDeps(
-            session,
-            toolbox,
-            self._governed(provider, session),
-            frame,
-            self.relay,
-            hooks,
-            self.exits.pop_all(),
-            self._keeping(session.id),
+            session=session,
+            toolbox=toolbox,
+            provider=self._governed(provider, session),
+            frame=frame,
+            relay=self.relay,
+            hooks=hooks,
+            exits=self.exits.pop_all(),
+            keep=self._keeping(session.id),
             # What is said of where the agent works is written down with the frame.
-            None if ground.stored is None or opening.texts else ground.stored.frame,
-            ground.catalog,
-            ground.settings.of(AgentSettings).thinking,
-            self.setup.max_rounds or ground.settings.of(AgentSettings).max_rounds,
-            equipment.sources if equipment else None,
-            self.setup.is_child,
+            kept=None if ground.stored is None or opening.texts else ground.stored.frame,
+            catalog=ground.catalog,
+            thinks=ground.settings.of(AgentSettings).thinking,
+            max_rounds=self.setup.max_rounds or ground.settings.of(AgentSettings).max_rounds,
+            sources=equipment.sources if equipment else None,
+            is_child=self.setup.is_child,
         )
         agent = Agent(gear, opening)
         self._join(agent, equipment)
@@ -203,7 +211,12 @@ class _Opener:
     def _place(self, folder: Path) -> ToolContext:
         setup, ground = self.setup, self.ground
         return ToolContext(
-            ground.root, ground.cwd, folder, emit=self.relay, clock=setup.clock, environ=setup.environ
+            root=ground.root,
+            cwd=ground.cwd,
+            session_folder=folder,
+            emit=self.relay,
+            clock=setup.clock,
+            environ=setup.environ,
         )
 
     def _governed(self, provider: Provider, session: Session) -> Provider:
@@ -231,7 +244,14 @@ class _Opener:
         setup = self.setup
         open_child = None if setup.is_child else self._open_child
         making = ToolsetBuilder(
-            self.ground, guard, setup.environ, setup.confirm, self.relay, self.exits, open_child, setup.mcp
+            ground=self.ground,
+            guard=guard,
+            environ=setup.environ,
+            confirm=setup.confirm,
+            emit=self.relay,
+            exits=self.exits,
+            open_child=open_child,
+            mcp=setup.mcp,
         )
         return await making.equip()
 
@@ -268,7 +288,12 @@ class _Opener:
         stored = self.ground.stored
         if stored is None:
             system = self.setup.system or render_system_prompt(self.ground.templates)
-            made = RequestParams(self._model_name, 0, system, tuple(tool.spec.declared() for tool in tools))
+            made = RequestParams(
+                model=self._model_name,
+                max_tokens=0,
+                system=system,
+                tools=tuple(tool.spec.declared() for tool in tools),
+            )
             return self._fit(made, provider)
         if self.setup.model in ("", stored.frame.model):
             return stored.frame
@@ -306,13 +331,13 @@ class _Opener:
             emit=self.relay,
         )
         place = HookContext(
-            session.id,
-            ground.root,
-            ground.cwd,
-            f"{ground.session_folder(session.id)}.jsonl",
-            lambda: guard.mode,
-            setup.environ,
-            ground.session_folder(session.id),
+            session=session.id,
+            root=ground.root,
+            cwd=ground.cwd,
+            transcript=f"{ground.session_folder(session.id)}.jsonl",
+            mode=lambda: guard.mode,
+            environ=setup.environ,
+            folder=ground.session_folder(session.id),
         )
         return SessionHooks(found, place, self.relay)
 
@@ -324,10 +349,10 @@ class _Opener:
         keep = RuleSaver(self.ground.root, self.relay, TrustStore(self.ground.project.control)).keep
         root, home, user_home = self.ground.root, folders.home, folders.user_home
         return Guard(
-            mode,
-            parse_permission_rules(permissions.allow, permissions.ask, permissions.deny),
-            root,
-            setup.ask,
+            mode=mode,
+            rules=parse_permission_rules(permissions.allow, permissions.ask, permissions.deny),
+            root=root,
+            ask=setup.ask,
             home=home,
             user_home=user_home,
             keep=keep,

@@ -279,4 +279,4 @@ def _read_mail(wire: JsonObject) -> Mail:
         when = datetime.fromisoformat(sent)
     except ValueError as error:
         raise WireError(f"{sent[:40]!r} is no time; expected ISO 8601 with its zone") from error
-    return Mail(sender, summary[:MAX_SUMMARY_CHARS], body, when, MailId(mail_id))
+    return Mail(sender=sender, summary=summary[:MAX_SUMMARY_CHARS], body=body, sent=when, id=MailId(mail_id))

@@ -64,7 +64,14 @@ class AgentTeam:
         name = f"{MAIN_NAME_PREFIX}{agent.session.id[:8]}"
         office = MailSender(name, project.mail, project.control, place.clock, emit=place.emit)
         progress = ProgressReporter(self._ground.catalog, place.emit)
-        self._runs = SubagentRunner(self._ground, agent, office, self._open_child, progress, {})
+        self._runs = SubagentRunner(
+            ground=self._ground,
+            lead=agent,
+            office=office,
+            open_child=self._open_child,
+            progress=progress,
+            waves={},
+        )
         self._mail = TeamMail(self, office, agent)
         self._mail.listen(self._ground)
 
@@ -97,7 +104,7 @@ class AgentTeam:
     async def start(self, order: SpawnRequest, on_progress: OnProgress) -> str:
         """Start an agent: its answer, or how its end will be told."""
         listed = self._joined.list_new(self._new_name(order), new_agent_session(), order)
-        member = Subagent(listed, order.definition)
+        member = Subagent(listed=listed, definition=order.definition)
         self._members[member.name] = member
         if order.kind == "teammate":
             self._go_on(member, order)
@@ -111,7 +118,7 @@ class AgentTeam:
         finally:
             # Whoever waits for it and is cancelled takes it along.
             await _end({task})
-        ending = member.ending or SubagentOutcome("cancelled", "")
+        ending = member.ending or SubagentOutcome(outcome="cancelled", text="")
         return ending.render()
 
     def take_up(self, listed: RosterEntry, prompt: str) -> str:
@@ -119,10 +126,15 @@ class AgentTeam:
         if listed.kind == "fork":
             raise AddressUnknown(f"{listed.name} was a fork and has ended; start another one")
         definition = self.find_definition(listed.definition or self.definitions[0].name)
-        member = Subagent(listed, definition)
+        member = Subagent(listed=listed, definition=definition)
         self._members[listed.name] = member
         order = SpawnRequest(
-            prompt, listed.description, listed.kind, definition, listed.name, is_background=True
+            prompt=prompt,
+            description=listed.description,
+            kind=listed.kind,
+            definition=definition,
+            name=listed.name,
+            is_background=True,
         )
         self._go_on(member, order)
         return f"{listed.name} had ended and goes on from where it was"
@@ -175,7 +187,7 @@ class AgentTeam:
         runs = self._joined
         emit = runs.lead.place.emit
         emit(AgentStarted(member.name, member.listed.kind, order.is_background))
-        ending = SubagentOutcome("cancelled", "")
+        ending = SubagentOutcome(outcome="cancelled", text="")
         try:
             async with self._room:
                 # It reads settings, hooks and servers anew.
@@ -183,9 +195,9 @@ class AgentTeam:
                 pen = SendMessageTool(self, member.name)
                 ending = await runs.run(member, order, pen, on_progress)
         except SevenfoldError as error:
-            ending = SubagentOutcome("failed", str(error))
+            ending = SubagentOutcome(outcome="failed", text=str(error))
         except Exception as error:  # nobody else would hear of what went wrong in the background
-            ending = SubagentOutcome("failed", f"{type(error).__name__}: {error}")
+            ending = SubagentOutcome(outcome="failed", text=f"{type(error).__name__}: {error}")
         finally:
             member.ending = ending
             emit(ending.event(member.listed))

@@ -105,7 +105,11 @@ class TeamMail:
         lead = self._lead
         emit, folders = lead.place.emit, ground.folders
         listed = RosterEntry(
-            self.name, "main", lead.session.id, cwd=str(lead.place.cwd), model=lead.frame.model
+            name=self.name,
+            kind="main",
+            session=lead.session.id,
+            cwd=str(lead.place.cwd),
+            model=lead.frame.model,
         )
         try:
             self._ear = await MailListener.open(

@@ -138,7 +138,9 @@ async def run_teammate(charge: TeammateConfig, line: ParentPipe | None = None) -
         cwd, clock = Path(charge.cwd), SystemClock()
         environ = dict(os.environ)
         is_agreed = await LocalSettingsFile(cwd, environ, clock).is_agreed(decline_confirmation)
-        wish = SessionSelector(cwd, None, False, None, is_agreed)
+        wish = SessionSelector(
+            project=cwd, session=None, is_fork=False, settings=None, trusts_local=is_agreed
+        )
         ground = await run_blocking(lambda: ProjectContext.open(wish, environ, clock, ignore_event))
         exits.callback(ground.close)
         office = MailSender(charge.name, ground.project.mail, ground.project.control, clock)
@@ -146,10 +148,10 @@ async def run_teammate(charge: TeammateConfig, line: ParentPipe | None = None) -
         only = None if charge.tools is None else frozenset(charge.tools) - LEAD_ONLY_TOOLS
         agent = await open_agent(
             AgentOptions(
-                cwd,
-                charge.model,
-                charge.mode,
-                charge.session,
+                project=cwd,
+                model=charge.model,
+                mode=charge.mode,
+                session=charge.session,
                 system=charge.system,
                 only=only,
                 also=(SendMessageTool(mate, charge.name),),
@@ -161,13 +163,13 @@ async def run_teammate(charge: TeammateConfig, line: ParentPipe | None = None) -
         exits.push_async_callback(agent.close)
         mate.join(agent)
         listed = RosterEntry(
-            charge.name,
-            "teammate",
-            charge.session,
-            charge.definition,
-            charge.description,
-            charge.cwd,
-            charge.model,
+            name=charge.name,
+            kind="teammate",
+            session=charge.session,
+            definition=charge.definition,
+            description=charge.description,
+            cwd=charge.cwd,
+            model=charge.model,
         )
         sockets = choose_socket_folder(ground.folders.home, environ)
         ear = await MailListener.open(

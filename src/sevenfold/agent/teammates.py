@@ -26,7 +26,7 @@ TEAMMATE_EXIT_TIMEOUT = timedelta(seconds=20)
 """For a teammate to end by itself: a round of a model that is under way is broken off."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TeammateConfig:
     """What a teammate is started with, on one line of JSON."""
 

@@ -28,7 +28,7 @@ class TurnEnd:
     error: SevenfoldError | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class TurnState:
     """What has happened of a turn so far."""
 

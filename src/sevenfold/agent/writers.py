@@ -59,7 +59,7 @@ def add_doc_writer(
     def objects(path: str) -> str | None:
         """A file's heading stands for a yes, and no rule or mode that says no is asked twice."""
         use = ToolUse(ToolUseId(LIVING_DOC_KIND), _EDIT, JsonObject({"file_path": path}))
-        verdict = guard.decide(use, AccessRequest("edit", (path,)))
+        verdict = guard.decide(use, AccessRequest(kind="edit", paths=(path,)))
         return verdict.reason if verdict.decision == "deny" else None
 
     async def run(brief: ForkBrief, run_tool: ToolRunner) -> ForkResult:
@@ -97,7 +97,9 @@ def add_extraction_writer(agent: Agent, ground: ProjectContext) -> ExtractionWri
 
     names = tuple(tool.spec.name for tool in agent.toolbox.tools)
     kept = ground.exits.enter_context(ground.project.sessions.subfolder(session.id))
-    places = ExtractionPlaces(session.id, ground.memory, str(folder), kept, ground.templates)
+    places = ExtractionPlaces(
+        session=session.id, memory=ground.memory, folder=str(folder), kept=kept, templates=ground.templates
+    )
     clock, emit = agent.place.clock, agent.place.emit
     writer = ExtractionWriter(places, settings, ForkTools(names, run, read), clock=clock, emit=emit)
 
@@ -122,18 +124,18 @@ def _choose_aside(agent: Agent, brief: ForkBrief, catalog: Catalog) -> ModelRequ
     tail = render_tail(parent.messages, _TAIL_MESSAGES, _TAIL_BYTES)
     asked = estimate_plain_tokens(brief.directive)
     pricing = SideCallFacts(
-        estimate_messages_tokens(parent.messages),
-        estimate_plain_tokens(tail),
-        own,
-        cheap,
-        day,
-        _OUTPUT_TOKENS,
-        asked,
+        prefix_tokens=estimate_messages_tokens(parent.messages),
+        tail_tokens=estimate_plain_tokens(tail),
+        own=own,
+        cheap=cheap,
+        day=day,
+        output_tokens=_OUTPUT_TOKENS,
+        asked_tokens=asked,
     )
     if choose_side_model(pricing) == "fork":
         return None
     most = min(MAX_REPLY_TOKENS, cheap.max_output_tokens)
     return ModelRequest(
-        RequestParams(cheap.name, most, ONLOOKER_PROMPT, (edit,)),
+        RequestParams(model=cheap.name, max_tokens=most, system=ONLOOKER_PROMPT, tools=(edit,)),
         (Message("user", fence_text("steps", tail)), Message("assistant", SEEN_REPLY)),
     )

@@ -45,13 +45,13 @@ class DreamGate:
     def _read(self) -> DreamFacts:
         state = self._lock.read_state()
         return DreamFacts(
-            self._clock.now(),
-            state.last_success,
-            state.last_attempt,
-            state.strikes,
-            self._spread(),
-            self._last_count,
-            self._sessions,
+            now=self._clock.now(),
+            last_dream=state.last_success,
+            last_attempt=state.last_attempt,
+            strikes=state.strikes,
+            spread=self._spread(),
+            last_count=self._last_count,
+            sessions_since=self._sessions,
         )
 
     def _spread(self) -> timedelta:

@@ -14,7 +14,7 @@ _STEPS = 30
 STEP_CHARS = 300
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class DreamProgress:
     dream: str
     emit: Emit
@@ -26,7 +26,11 @@ class DreamProgress:
     def step(self, text: str) -> None:
         said = " ".join(text.split())[:STEP_CHARS]
         self.steps.append(said)
-        self.emit(DreamProgressed(self.dream, self.state, said, self.tools, len(self.touched)))
+        self.emit(
+            DreamProgressed(
+                dream=self.dream, state=self.state, step=said, tools=self.tools, touched=len(self.touched)
+            )
+        )
 
     def tool(self, said: str) -> None:
         self.tools += 1

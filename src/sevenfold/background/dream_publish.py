@@ -113,7 +113,7 @@ def propose_dream(
         return ()
     gained = [text for key in sorted(keys) for text in judged.checked.gained.get(key, ())]
     reason = f"a dream would add what no memory or log says: {gained[0][:200]!r}"
-    origin = Origin("dream", writing.why, said_by="model", taint=frozenset(["transcript"]))
+    origin = Origin(who="dream", why=writing.why, said_by="model", taint=frozenset(["transcript"]))
     changes = [
         replace(change, origin=origin) if isinstance(change, Write) else change
         for change in writing.changes(keys)
@@ -122,7 +122,7 @@ def propose_dream(
 
 
 def _commit(memory: MemoryDir, changes: list[Write | Remove], why: str) -> list[str]:
-    return [memory.commit(changes, Origin("dream", why)).id] if changes else []
+    return [memory.commit(changes, Origin(who="dream", why=why)).id] if changes else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +161,8 @@ class _Writing:
         said: set[SaidBy] = {origin.said_by for origin in origins}
         made_of = ", ".join(sorted(other for other in others if not other.startswith(ARCHIVE_PREFIX)))
         return Origin(
-            "dream",
-            f"{self.why}: made of {made_of}" if made_of else self.why,
+            who="dream",
+            why=f"{self.why}: made of {made_of}" if made_of else self.why,
             session=origins[0].session if len(origins) == 1 else "",
             messages=origins[0].messages if len(origins) == 1 else (),
             said_by=said.pop() if len(said) == 1 else "unknown",

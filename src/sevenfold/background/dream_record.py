@@ -24,7 +24,7 @@ DREAM_RUNNING, DREAM_KILLED = "running", "killed"
 MAX_DIFF_BYTES = 16 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DreamRecord:
     id: str
     started: str

@@ -21,7 +21,7 @@ CHECK_BUDGET = timedelta(seconds=1)
 """For what one old memory names: a dream has time, and not for ever."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DreamInputs:
     stored: Mapping[str, StoredMemory]
     kept: tuple[DreamMemory, ...]
@@ -58,7 +58,9 @@ def read_dream_inputs(
     logs = (memory.find(key) for key in memory.keys(LOGS_PREFIX))
     fresh = {log.memory.key: log for log in logs if log and distilled.get(log.memory.key) != log.sha256}
     uses = dict(_uses(project, kept, now, settings))
-    return DreamInputs({**stored}, kept, uses, {**fresh}, memory.index_text().text)
+    return DreamInputs(
+        stored={**stored}, kept=kept, uses=uses, logs={**fresh}, index=memory.index_text().text
+    )
 
 
 def _kept(memory: MemoryDir, item: StoredMemory) -> DreamMemory:

@@ -31,7 +31,7 @@ _MOST_TOLD = 10
 """Facts that are named when a write loses them."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class DreamWorkspace:
     """Memories as the dream would have them. `folder` shows them to tools that read files."""
 

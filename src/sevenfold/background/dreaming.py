@@ -71,7 +71,7 @@ OnDreamStep: TypeAlias = Callable[[str], None]
 RunDream: TypeAlias = Callable[[OnDreamStep], Awaitable[DreamResult]]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Night:
     """A dream under way."""
 
@@ -125,7 +125,7 @@ class Dreamer:
         """Dream now. `LockBusy` where somebody does already; what else goes wrong is told and raised."""
         lease = None if is_dry else await run_blocking(self.lock.acquire)
         night = self._begin(model)
-        watch = _Watch(self, lease, night.id)
+        watch = _Watch(dreamer=self, lease=lease, dream=night.id)
         try:
             async with watch.kept():
                 await self._work(night, model, lease)
@@ -144,7 +144,11 @@ class Dreamer:
         now = self._clock.now()
         dream = DreamId(f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}")
         writer = "model" if model else "mechanical"
-        return _Night(dream, DreamRecord(dream, now.isoformat(), writer), DreamProgress(dream, self._emit))
+        return _Night(
+            id=dream,
+            record=DreamRecord(id=dream, started=now.isoformat(), writer=writer),
+            progress=DreamProgress(dream=dream, emit=self._emit),
+        )
 
     async def _work(self, night: _Night, model: DreamModel | None, lease: Lease | None) -> None:
         now = self._clock.now()
@@ -171,7 +175,9 @@ class Dreamer:
 
     def _publish(self, night: _Night, lease: Lease, source: DreamInputs, judged: ReviewedDraft) -> None:
         memory, today = self._memory, self._clock.now().date()
-        published = publish_dream(lease, memory, source, judged, today, self._settings, dream=night.id)
+        published = publish_dream(
+            lease, memory, source, judged, today=today, settings=self._settings, dream=night.id
+        )
         night.published, night.diff = published, _diff(source, published.judged)
         judged = published.judged
         waiting = propose_dream(memory, source, judged, dream=night.id)
@@ -194,10 +200,19 @@ class Dreamer:
         texts = {key: text for key, text in draft.texts.items() if not key.startswith(ARCHIVE_PREFIX)}
         copy = await run_blocking(lambda: self.records.copy_folder(night.id))
         try:
-            stage = DreamWorkspace(source.before, texts, today, copy, night.progress.touch)
+            stage = DreamWorkspace(
+                before=source.before, texts=texts, today=today, folder=copy, on_write=night.progress.touch
+            )
             await run_blocking(stage.lay_out)
             manifest = stage.manifest(MAX_SHOWN_MEMORIES)
-            task = DreamTask(today, manifest, source.index, source.log_texts, str(sessions), str(copy.path))
+            task = DreamTask(
+                today=today,
+                manifest=manifest,
+                index=source.index,
+                logs=source.log_texts,
+                transcripts=str(sessions),
+                copy=str(copy.path),
+            )
             runner = DreamToolRunner(model.reader_of, stage, copy.path, sessions, night.progress)
             result = await model.run_fork(build_dream_brief(task, prompt, self._settings), runner.run)
         except (ProviderError, SpendRefused) as error:
@@ -268,19 +283,19 @@ class Dreamer:
                 await run_blocking(lambda: self.records.write(record, night.diff))
         self._emit(
             DreamEnded(
-                record.id,
-                record.outcome,
-                record.reason,
-                len(record.changed),
-                len(record.removed),
-                len(record.archived),
-                len(record.waiting),
-                record.transaction,
+                dream=record.id,
+                outcome=record.outcome,
+                reason=record.reason,
+                changed=len(record.changed),
+                removed=len(record.removed),
+                archived=len(record.archived),
+                waiting=len(record.waiting),
+                transaction=record.transaction,
             )
         )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Watch:
     """Says that the work goes on while it does, and stops it when it must not any more."""
 

@@ -65,7 +65,7 @@ class ForkTools:
     """Runs a call that only reads, within the read roots."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionPlaces:
     """Where a session is, and what is remembered."""
 
@@ -120,11 +120,11 @@ class ExtractionWriter:
         words = [own for message in messages if (own := extract_user_words(message))]
         is_answer = bool(record.cursor)
         return ExtractionFacts(
-            record.turns,
-            has_memory_write(messages, self._places.folder),
-            bool(words),
-            any(has_cue(own, is_answer=is_answer) for own in words),
-            self._tools is not None and any(name in self._tools.names for name in MEMORY_WRITERS),
+            turns=record.turns,
+            wrote_memory=has_memory_write(messages, self._places.folder),
+            has_words=bool(words),
+            has_cue=any(has_cue(own, is_answer=is_answer) for own in words),
+            has_model=self._tools is not None and any(name in self._tools.names for name in MEMORY_WRITERS),
         )
 
     async def _look(
@@ -162,8 +162,17 @@ class ExtractionWriter:
         prompt = await run_blocking(lambda: read_template(places.templates, _PROMPT))
         tool = next(name for name in MEMORY_WRITERS if name in tools.names)
         manifest = render_memory_manifest(self._shelf.listed())
-        task = ExtractionTask(messages, manifest, tool, ground.today, tools.names, self._settings.rounds)
-        desk = ExtractionTools(places.session, places.folder, ground, self._shelf, tools.read, self._emit)
+        task = ExtractionTask(
+            messages=messages,
+            manifest=manifest,
+            tool=tool,
+            today=ground.today,
+            tools=tools.names,
+            rounds=self._settings.rounds,
+        )
+        desk = ExtractionTools(
+            places.session, places.folder, ground, self._shelf, read=tools.read, emit=self._emit
+        )
         await tools.run_fork(build_extraction_brief(task, prompt), desk.run)
         return desk
 
@@ -177,7 +186,7 @@ class ExtractionWriter:
             if own:
                 memory.commit(
                     [_write(item, self._origin(item, heard.view, ids, writer)) for item in own],
-                    Origin("fork", f"extraction by {writer}", self._places.session),
+                    Origin(who="fork", why=f"extraction by {writer}", session=self._places.session),
                 )
             for item in others:
                 origin = self._origin(item, heard.view, ids, writer)
@@ -192,7 +201,11 @@ class ExtractionWriter:
         waiting = await run_blocking(write)
         session = self._places.session
         if writer == "model" or own or waiting or run.refused:
-            self._emit(ExtractionEnded(session, writer, len(own), waiting, run.refused))
+            self._emit(
+                ExtractionEnded(
+                    session=session, writer=writer, written=len(own), waiting=waiting, refused=run.refused
+                )
+            )
 
     def _origin(
         self, item: AdmittedDraft, view: Sequence[Message], ids: dict[Message, str], writer: str
@@ -200,12 +213,12 @@ class ExtractionWriter:
         found = item.judgement
         named = (ids.get(view[at]) for at in found.messages if 0 <= at < len(view))
         return Origin(
-            "fork",
-            f"extraction by {writer}",
-            self._places.session,
-            tuple(name for name in named if name),
-            found.said_by,
-            found.taint,
+            who="fork",
+            why=f"extraction by {writer}",
+            session=self._places.session,
+            messages=tuple(name for name in named if name),
+            said_by=found.said_by,
+            taint=found.taint,
         )
 
     async def _read_record(self) -> ExtractionRecord:

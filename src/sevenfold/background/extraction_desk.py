@@ -74,23 +74,23 @@ class ExtractionTools:
         if use.name == "memory":
             key = _key(_given(use, "name"))
             return MemoryDraft(
-                key,
-                key.removesuffix(".md"),
-                _given(use, "description"),
-                _given(use, "type", "project"),
-                _given(use, "content"),
-                _texts(use.input.get("applies_to")),
+                key=key,
+                name=key.removesuffix(".md"),
+                description=_given(use, "description"),
+                kind=_given(use, "type", "project"),
+                body=_given(use, "content"),
+                applies_to=_texts(use.input.get("applies_to")),
             )
         key = self._key_of(_given(use, "file_path"))
         text = self._edited(key, use) if use.name == "edit" else _given(use, "content")
         memory = read_memory(key, text)
         return MemoryDraft(
-            key,
-            memory.name,
-            memory.description,
-            memory.kind or "project",
-            memory.body,
-            memory.applies_to,
+            key=key,
+            name=memory.name,
+            description=memory.description,
+            kind=memory.kind or "project",
+            body=memory.body,
+            applies_to=memory.applies_to,
         )
 
     async def _answer(self, use: ToolUse, draft: MemoryDraft) -> ToolResult:

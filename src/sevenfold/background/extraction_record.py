@@ -59,12 +59,12 @@ def _read(wire: JsonObject) -> ExtractionRecord:
         _text(wire.get("cursor")),
         turns if isinstance(turns, int) and turns > 0 else 0,
         Topic(
-            _text(topic.get("opening")),
-            _text(topic.get("key")),
-            _texts(topic.get("statements")),
-            _text(topic.get("recap")),
-            topic.get("is_amendment") is True,
-            _texts(topic.get("earlier")),
+            opening=_text(topic.get("opening")),
+            key=_text(topic.get("key")),
+            statements=_texts(topic.get("statements")),
+            recap=_text(topic.get("recap")),
+            is_amendment=topic.get("is_amendment") is True,
+            earlier=_texts(topic.get("earlier")),
         ),
     )
 

@@ -78,7 +78,7 @@ def _setup(options: Namespace) -> AgentOptions:
         raise InputError("--fork needs a session to go on from: add --continue or --resume ID")
     session = find_session_id(project, wanted, os.environ) if wanted is not None else None
     return AgentOptions(
-        project,
+        project=project,
         model=cast("str", options.model),
         mode=cast("PermissionMode | None", options.mode),
         session=session,

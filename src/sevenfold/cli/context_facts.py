@@ -65,7 +65,7 @@ class SpillFacts:
     """Files that are named in the view and no longer there."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NextCompaction:
     """What the next automatic compaction would do, were it now."""
 
@@ -87,7 +87,7 @@ class NextCompaction:
     failures_in_row: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ContextFacts:
     session: SessionId
     project: str
@@ -115,7 +115,7 @@ class ContextFacts:
         return self.view.request.breakpoints
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Scanned:
     """The whole transcript, gone through once."""
 
@@ -163,7 +163,11 @@ class _Scanned:
             self.bad += 1
             return
         reply = ModelResponse(
-            Message("assistant", ""), usage, body.wire, model=body.model, dialect=body.dialect
+            message=Message("assistant", ""),
+            usage=usage,
+            usage_wire=body.wire,
+            model=body.model,
+            dialect=body.dialect,
         )
         self.book.add(body.who, body.model, reply, record.at)
 
@@ -210,10 +214,10 @@ def read_context_facts(
     """Look at a session as it stands on the disk."""
     told: list[Event] = []
     is_trusted = LocalSettingsFile(project, environ, SystemClock()).is_trusted()
-    wanted = SessionOptions(project, session, looks_only=True, trusts_local=is_trusted)
+    wanted = SessionOptions(project=project, session=session, looks_only=True, trusts_local=is_trusted)
     opened = SessionResources.open(wanted, environ, SystemClock(), told.append)
     with opened.exits:
-        scanned = _Scanned(opened.around.catalog)
+        scanned = _Scanned(catalog=opened.around.catalog)
         scanned.read(opened)
         name = model or scanned.model
         if not name:
@@ -226,7 +230,7 @@ def read_context_facts(
 
 
 def _path(opened: SessionResources, model: str, frame_digest: str) -> ViewBuilder:
-    frame = RequestParams(model, 0)
+    frame = RequestParams(model=model, max_tokens=0)
     around = replace(opened.around, journal=NoJournal(), spills=None)
     path = ViewBuilder(frame, choose_capabilities(around.catalog.find(model), "anthropic"), around)
     # The frame itself is not written down; by its hash the thinking that belongs to it is kept.
@@ -240,24 +244,24 @@ def _facts(opened: SessionResources, path: ViewBuilder, scanned: _Scanned) -> Co
     view, breakdown, count = path.view(), path.tally.breakdown(), path.tally.count()
     assert opened.project is not None
     return ContextFacts(
-        opened.id,
-        str(opened.project.root),
-        path.frame.model,
-        path.window.tokens,
-        path.model.is_known,
-        view,
-        not count.is_wholly_estimated,
-        path.window.thresholds,
-        breakdown,
-        0 if count.is_wholly_estimated else max(0, count.tokens - breakdown.total),
-        len(scanned.ids),
-        scanned.compactions,
-        len(path.cleared),
-        _spills(opened, path),
-        _next_cut(opened, path, scanned, view),
-        scanned.book.spent(),
-        scanned.book.total(),
-        scanned.bad,
+        session=opened.id,
+        project=str(opened.project.root),
+        model=path.frame.model,
+        window_tokens=path.window.tokens,
+        is_model_known=path.model.is_known,
+        view=view,
+        is_billed=not count.is_wholly_estimated,
+        thresholds=path.window.thresholds,
+        breakdown=breakdown,
+        unlogged_tokens=0 if count.is_wholly_estimated else max(0, count.tokens - breakdown.total),
+        history_messages=len(scanned.ids),
+        compactions=scanned.compactions,
+        cleared=len(path.cleared),
+        spills=_spills(opened, path),
+        next_cut=_next_cut(opened, path, scanned, view),
+        spent=scanned.book.spent(),
+        total=scanned.book.total(),
+        quarantined=scanned.bad,
     )
 
 
@@ -276,11 +280,11 @@ def _next_cut(
     state = CompactionStateFile(opened.folder).read()
     notes = _notes(opened, path, scanned)
     job = CompactionJob(
-        view.request,
-        view.tokens,
-        path.window.thresholds.auto_compact,
-        [path.tally.estimate_of(item.weight) for item in path.shown],
-        path.capabilities,
+        request=view.request,
+        tokens_before=view.tokens,
+        target=path.window.thresholds.auto_compact,
+        counts=[path.tally.estimate_of(item.weight) for item in path.shown],
+        capabilities=path.capabilities,
         weigh=path.tally.estimate_block,
         window_tokens=path.window.tokens,
         notes=notes,
@@ -291,18 +295,18 @@ def _next_cut(
     step = choose_strategy(_ladder(climb, plan, state, settings.compact), settings.compact)
     kept_from = plan.start if isinstance(plan, NotesKeepPlan) and step.rung == "notes" else _kept_from(climb)
     return NextCompaction(
-        settings.compact.is_automatic,
-        state.is_thrashing(settings.compact),
-        path.window.thresholds.auto_compact - view.tokens,
-        step.rung,
-        step.rung in MODEL_STRATEGIES,
-        step.skipped,
-        len(climb.messages) - kept_from,
-        sum(job.counts[kept_from:]),
-        plan.total_tokens if isinstance(plan, NotesKeepPlan) and step.rung == "notes" else None,
-        None if notes.text is None else climb.sizer.text(notes.text),
-        read_notes_record(opened.folder).covered_by(notes.text) if opened.folder else 0,
-        state.failures_in_row,
+        is_automatic=settings.compact.is_automatic,
+        is_stopped=state.is_thrashing(settings.compact),
+        tokens_left=path.window.thresholds.auto_compact - view.tokens,
+        rung=step.rung,
+        asks_model=step.rung in MODEL_STRATEGIES,
+        skipped=step.skipped,
+        kept_messages=len(climb.messages) - kept_from,
+        kept_tokens=sum(job.counts[kept_from:]),
+        total_tokens=plan.total_tokens if isinstance(plan, NotesKeepPlan) and step.rung == "notes" else None,
+        notes_tokens=None if notes.text is None else climb.sizer.text(notes.text),
+        notes_covered=read_notes_record(opened.folder).covered_by(notes.text) if opened.folder else 0,
+        failures_in_row=state.failures_in_row,
     )
 
 
@@ -315,10 +319,10 @@ def _ladder(
     climb: CompactionRun, plan: NotesKeepPlan | NoNotesPlan, state: BreakerState, settings: CompactSettings
 ) -> StrategyFacts:
     return StrategyFacts(
-        "auto",
-        (),
-        state.failures_in_row,
-        plan.reason if isinstance(plan, NoNotesPlan) else "",
+        trigger="auto",
+        attempts=(),
+        failures_in_row=state.failures_in_row,
+        notes_missing=plan.reason if isinstance(plan, NoNotesPlan) else "",
         has_structural=bool(climb.job.structural.strip()),
         block_missing=explain_no_block(climb, settings),
         fits_window=climb.fits_window,

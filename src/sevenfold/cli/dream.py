@@ -158,7 +158,7 @@ class _Desk:
         exits.push_async_callback(provider.close)
         governor = Governor.open(ground.folders.home, settings.of(SpendSettings), emit=emit)
         exits.push_async_callback(governor.close)
-        place = ToolContext(ground.root, ground.cwd, emit=emit)
+        place = ToolContext(root=ground.root, cwd=ground.cwd, emit=emit)
         box = ToolExecutor((ReadTool(), GrepTool(), GlobTool()), place, ForkGuard(Reach()))
         return make_dream_model(GovernedProvider(provider, governor), model, box, emit)
 
@@ -174,7 +174,10 @@ def _opened(project: Path, screen: Screen) -> Generator[_Desk]:
     clock, emit = SystemClock(), _Telling(screen)
     is_agreed = LocalSettingsFile(project, os.environ, clock).is_trusted()
     ground = ProjectContext.open(
-        SessionSelector(project, None, False, None, is_agreed), os.environ, clock, emit
+        SessionSelector(project=project, session=None, is_fork=False, settings=None, trusts_local=is_agreed),
+        os.environ,
+        clock,
+        emit,
     )
     try:
         settings = ground.settings.of(DreamSettings)

@@ -29,7 +29,7 @@ from sevenfold.store.project import Project, open_project
 from sevenfold.store.settings_files import find_user_home
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryContext:
     """A project's memories, and the person who looks at them."""
 
@@ -120,9 +120,11 @@ def open_memory_context(options: Namespace, screen: Screen) -> Generator[MemoryC
         MemoryDir(project, emit=warn, trusts_outside=settings.of(MemorySettings).trust_outside) as memory,
     ):
         warn.opened()
-        yield MemoryContext(memory, project, screen, cast("bool", options.json), warn)
+        yield MemoryContext(
+            memory=memory, project=project, screen=screen, is_json=cast("bool", options.json), warn=warn
+        )
 
 
 def make_user_origin(why: str) -> Origin:
     """What a person does at the command line."""
-    return Origin("user", why, said_by="user", is_accepted=True)
+    return Origin(who="user", why=why, said_by="user", is_accepted=True)

@@ -26,7 +26,7 @@ from sevenfold.replay.report_json import describe_replay_report
 from sevenfold.store.settings_files import find_checkout, read_settings
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayOptions:
     """What the user asked for."""
 
@@ -131,7 +131,9 @@ def _wanted(options: Namespace) -> ReplayOptions:
     html = cast("str | None", options.html)
     # Asked before anything is read: that may take a minute.
     target = None if html is None else resolve_page_path(Path(html))
-    return ReplayOptions(paths, terms, limit, jobs, model.name if model else None, target)
+    return ReplayOptions(
+        paths=paths, terms=terms, limit=limit, jobs=jobs, repriced=model.name if model else None, html=target
+    )
 
 
 def _check_policy(options: Namespace) -> None:

@@ -71,7 +71,9 @@ def _ask(question: PolicyQuestion, place: TranscriptSource, screen: Screen, jobs
     dearest = sorted(trials.done, key=lambda trial: -trial.figures.keep_cost)
     total = reduce(add, (trial.figures for trial in dearest), PolicyFigures())
     skipped = (*place.unreadable, *trials.skipped)
-    return PolicyReport(question, place.origin, tuple(dearest), total, skipped)
+    return PolicyReport(
+        question=question, origin=place.origin, trials=tuple(dearest), total=total, skipped=skipped
+    )
 
 
 def _judge(total: PolicyFigures, screen: Screen) -> int:

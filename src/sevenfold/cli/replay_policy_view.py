@@ -27,7 +27,7 @@ NAME_CHARS = 20
 LIFETIME_LABELS = {"5m": "5 minutes", "1h": "1 hour"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyReport:
     question: PolicyQuestion
     origin: ReportOrigin

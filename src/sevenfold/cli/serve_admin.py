@@ -41,7 +41,7 @@ from sevenfold.server.scanning import allow_finding
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Order:
     """One action with its words."""
 
@@ -96,7 +96,7 @@ def run_admin_action(database: Database, options: Namespace, screen: Screen) -> 
         )
     now_ms = int(SystemClock().now().timestamp() * 1000)
     try:
-        action.act(_Order(database, given, options, screen, now_ms))
+        action.act(_Order(database=database, words=given, options=options, screen=screen, now_ms=now_ms))
     except ApiError as refusal:
         raise InputError(f"{refusal.message}; {refusal.advice}") from refusal
     return 0
@@ -197,7 +197,9 @@ def _claim_repo(order: _Order) -> None:
     org, remote = order.org(), cast("str", order.options.remote)
     repo = order.write(
         org,
-        lambda tx: claim_repo(tx, org.id, order.words[1], remote, "operator", order.now_ms, ServerLimits()),
+        lambda tx: claim_repo(
+            tx, org.id, order.words[1], remote, "operator", now_ms=order.now_ms, limits=ServerLimits()
+        ),
     )
     order.show([{"id": repo.id, "name": repo.name, "remote": repo.remote}])
 

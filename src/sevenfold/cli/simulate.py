@@ -46,9 +46,9 @@ def run_simulate(options: Namespace, screen: Screen) -> int:
     file = LedgerFile(Path(options.ledger)) if options.ledger else None
     watch = None if options.quiet else _Watch(screen).show
     world = SimulatorState(
-        brain,
-        choices,
-        VirtualClock(SystemClock()),
+        brain=brain,
+        choices=choices,
+        clock=VirtualClock(SystemClock()),
         catalog=catalog,
         ledger=BillingLedger(file, watch=watch),
         salt=secrets.token_hex(3),

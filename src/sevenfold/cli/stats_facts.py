@@ -32,7 +32,7 @@ MAIN, AGENT = "main", "agent"
 OnStatsProgress = Callable[[float], None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFacts:
     id: SessionId
     started: datetime
@@ -56,7 +56,7 @@ class ProjectFacts:
     """Oldest first."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Tally:
     """One session's figures as its lines go by."""
 
@@ -94,7 +94,11 @@ class _Tally:
             return
         self.rounds += bill.who == MAIN
         reply = ModelResponse(
-            Message("assistant", ""), usage, bill.wire, model=bill.model, dialect=bill.dialect
+            message=Message("assistant", ""),
+            usage=usage,
+            usage_wire=bill.wire,
+            model=bill.model,
+            dialect=bill.dialect,
         )
         self.book.add(self.lane if bill.who == MAIN else bill.who, bill.model, reply, at.date())
 
@@ -140,7 +144,7 @@ def _read_all(
 def _read_session(
     sessions: Folder, entry: SessionEntry, catalog: Catalog, with_fidelity: bool
 ) -> SessionFacts | None:
-    tally = _Tally(UsageLedger(catalog), AGENT if is_agent_session(entry.id) else MAIN)
+    tally = _Tally(book=UsageLedger(catalog), lane=AGENT if is_agent_session(entry.id) else MAIN)
     for line in scan_transcript(sessions, entry.id, kinds=FIGURE_RECORDS):
         if isinstance(line, StoredRecord):
             tally.take(line.record)
@@ -149,16 +153,16 @@ def _read_session(
     has_cuts = tally.compactions or tally.cuts
     told = _read_told(sessions, entry.id)
     return SessionFacts(
-        entry.id,
-        tally.started,
-        tally.rounds,
-        tally.compactions,
-        {layer: count for layer, count in sorted(tally.cuts.items()) if count},
-        tally.book.spent(),
-        dict(Counter(one.name for one in told)),
-        dict(Counter(filter(None, map(_rule_outcome, told)))),
-        tally.unread,
-        measure_cut_fidelity(_each_once(sessions, entry.id)) if with_fidelity and has_cuts else (),
+        id=entry.id,
+        started=tally.started,
+        rounds=tally.rounds,
+        compactions=tally.compactions,
+        cuts={layer: count for layer, count in sorted(tally.cuts.items()) if count},
+        spent=tally.book.spent(),
+        events=dict(Counter(one.name for one in told)),
+        rules=dict(Counter(filter(None, map(_rule_outcome, told)))),
+        unread=tally.unread,
+        fidelity=measure_cut_fidelity(_each_once(sessions, entry.id)) if with_fidelity and has_cuts else (),
     )
 
 

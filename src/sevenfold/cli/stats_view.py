@@ -28,7 +28,7 @@ _TROUBLES = (
 """Events of which the number says how well the layers do."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionTotals:
     """Sessions added up."""
 
@@ -63,14 +63,14 @@ def sum_session_facts(sessions: Sequence[SessionFacts]) -> SessionTotals:
         for lane in session.spent:
             lanes.setdefault(lane.who, []).append(lane)
     return SessionTotals(
-        len(sessions),
-        sum(session.rounds for session in sessions),
-        sum(session.compactions for session in sessions),
-        dict(sorted(cuts.items())),
-        tuple(_added(who, spent) for who, spent in lanes.items()),
-        dict(events),
-        dict(rules),
-        sum(session.unread for session in sessions),
+        sessions=len(sessions),
+        rounds=sum(session.rounds for session in sessions),
+        compactions=sum(session.compactions for session in sessions),
+        cuts=dict(sorted(cuts.items())),
+        lanes=tuple(_added(who, spent) for who, spent in lanes.items()),
+        events=dict(events),
+        rules=dict(rules),
+        unread=sum(session.unread for session in sessions),
     )
 
 
@@ -231,11 +231,11 @@ def _by_day(sessions: Iterable[SessionFacts]) -> dict[date, list[SessionFacts]]:
 
 def _added(who: str, spent: Sequence[SpendSummary]) -> SpendSummary:
     return SpendSummary(
-        who,
-        sum(lane.calls for lane in spent),
-        sum((lane.usage for lane in spent), NO_USAGE),
-        sum_costs(lane.cost for lane in spent),
-        sum_costs(lane.cost_without_caching for lane in spent),
+        who=who,
+        calls=sum(lane.calls for lane in spent),
+        usage=sum((lane.usage for lane in spent), NO_USAGE),
+        cost=sum_costs(lane.cost for lane in spent),
+        cost_without_caching=sum_costs(lane.cost_without_caching for lane in spent),
     )
 
 

@@ -21,17 +21,19 @@ COMMIT_COMMAND = "git commit -qam 'Round half a cent up'"
 
 SECOND_DAY_SCENES = (
     TourScene(
-        "Day two: what was learnt",
-        "The next morning, in a new session that has read nothing yet. What a prompt is about comes with it.",
-        "What did I say about tests before a commit?",
-        (say("That they always run first: a red build has cost you a day."),),
+        title="Day two: what was learnt",
+        said="The next morning, in a new session that has read nothing yet. What a prompt is "
+        "about comes with it.",
+        prompt="What did I say about tests before a commit?",
+        replies=(say("That they always run first: a red build has cost you a day."),),
     ),
     TourScene(
-        "A rule that fires",
-        "Nobody speaks of tests now. But the memory says that it matters before a commit, so the call waits "
+        title="A rule that fires",
+        said="Nobody speaks of tests now. But the memory says that it matters before a commit, "
+        "so the call waits "
         "until the model has read it.",
-        "Commit the mend.",
-        (
+        prompt="Commit the mend.",
+        replies=(
             reply_with_calls("", shell_call(COMMIT_COMMAND, "commit the mend")),
             reply_with_calls(
                 "The memory asks for the tests first.", shell_call(TEST_COMMAND, "run the tests")
@@ -43,11 +45,12 @@ SECOND_DAY_SCENES = (
 )
 
 DREAM_SCENE = TourScene(
-    "A dream",
-    "Somebody has noted the same thing twice, in two wordings, and something about tomorrow. A dream puts "
+    title="A dream",
+    said="Somebody has noted the same thing twice, in two wordings, and something about "
+    "tomorrow. A dream puts "
     "that in order: in a copy, checked for facts that would be lost, and published as one change.",
-    "",
-    (),
+    prompt="",
+    replies=(),
 )
 
 
@@ -89,7 +92,9 @@ async def dream_and_undo(
             (f"{note.name}.md", write_memory(note.name, note.description, "project", note.body))
             for note in SAMPLE_MEMORIES
         ]
-        memory.commit([Write(key, text, None) for key, text in texts], Origin("user", "added by hand"))
+        memory.commit(
+            [Write(key, text, None) for key, text in texts], Origin(who="user", why="added by hand")
+        )
         before = _texts(memory)
         if agent.dream is None:
             raise SimulatorError("the tour's agent cannot dream")

@@ -94,7 +94,7 @@ class TourGuide:
         return PermissionResponse(True)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TourStage:
     """Where the tour is played: what stays the same from one session to the next."""
 
@@ -115,7 +115,7 @@ class TourStage:
         client = self.simulator.async_client()
         agent = await open_agent(
             AgentOptions(
-                self.repository,
+                project=self.repository,
                 model=TOUR_MODEL,
                 mode="ask",
                 ask=self.guide.ask,
@@ -157,7 +157,13 @@ async def play_tour(folder: Path, layers: LayerSettings, guide: TourGuide) -> To
     guide.enter(repository)
     is_whole = layers is ALL_LAYERS_SETTINGS
     with Simulator(TourBrain((*TOUR_SCENES, *(SECOND_DAY_SCENES if is_whole else ())))) as simulator:
-        stage = TourStage(repository, build_tour_environ(home), layers, guide, simulator)
+        stage = TourStage(
+            repository=repository,
+            environ=build_tour_environ(home),
+            layers=layers,
+            guide=guide,
+            simulator=simulator,
+        )
         async with stage.session() as agent:
             await stage.play(agent, TOUR_SCENES, may_compact=is_whole)
             await _hear_out(agent, guide)

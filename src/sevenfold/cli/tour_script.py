@@ -30,7 +30,7 @@ LESSON_MEMORY: Mapping[str, object] = {
 """What the fork makes of the user's words: when the memory matters is told with it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TourScene:
     """One turn: what is said before it, what the person types, and how the model answers, call by call."""
 
@@ -76,10 +76,10 @@ def _files(first: int, last: int) -> tuple[str, ...]:
 
 TOUR_SCENES = (
     TourScene(
-        "A question",
-        "The agent reads code and a log. The log is far too long for a prompt.",
-        "The nightly report is one cent off. Why?",
-        (
+        title="A question",
+        said="The agent reads code and a log. The log is far too long for a prompt.",
+        prompt="The nightly report is one cent off. Why?",
+        replies=(
             reply_with_calls(
                 "I look at the report, its test and the log.",
                 _read("shop/report.py"),
@@ -95,11 +95,12 @@ TOUR_SCENES = (
         ),
     ),
     TourScene(
-        "A pause",
-        "Two hours pass. The provider has forgotten the cached prompt and all of it has to be written anew: "
+        title="A pause",
+        said="Two hours pass. The provider has forgotten the cached prompt and all of it has to "
+        "be written anew: "
         "old results are let go of now, when that costs nothing.",
-        f"Mend it, and run the tests. {LESSON_TEXT}",
-        (
+        prompt=f"Mend it, and run the tests. {LESSON_TEXT}",
+        replies=(
             reply_with_calls(
                 "I tell it how to round.",
                 _edit(".quantize(CENT)", ".quantize(CENT, ROUND_HALF_UP)"),
@@ -111,11 +112,12 @@ TOUR_SCENES = (
         hours_before=2,
     ),
     TourScene(
-        "A long task",
-        "A law is pasted in, and the agent reads on. When writing a part of the prompt again costs less than "
+        title="A long task",
+        said="A law is pasted in, and the agent reads on. When writing a part of the prompt "
+        "again costs less than "
         "reading it in the rounds to come, old results leave it.",
-        "Are the other countries right too? Here is the law.",
-        (
+        prompt="Are the other countries right too? Here is the law.",
+        replies=(
             reply_with_calls("I look at the next two.", *map(_read, _files(2, 4))),
             reply_with_calls("And at the last two.", *map(_read, _files(4, 6))),
             say("All six tables agree with the law. Nothing else rounds."),
@@ -123,18 +125,22 @@ TOUR_SCENES = (
         pasted=LAW_TEXT,
     ),
     TourScene(
-        "A compaction",
-        "The person types /compact. The notes that were kept all along become the summary, with no model "
+        title="A compaction",
+        said="The person types /compact. The notes that were kept all along become the summary, "
+        "with no model "
         "call, and what the agent needs at hand is put back.",
-        "Where were we?",
-        (say("The report rounds half a cent up now, the tests pass, and all six tables were checked."),),
+        prompt="Where were we?",
+        replies=(
+            say("The report rounds half a cent up now, the tests pass, and all six tables were checked."),
+        ),
         compacts_before=True,
     ),
     TourScene(
-        "Side work",
-        "Two forks work at the same time. Each is sent the bytes of this conversation and one more line.",
-        "Have the rates of France and Germany checked once more.",
-        (
+        title="Side work",
+        said="Two forks work at the same time. Each is sent the bytes of this conversation and "
+        "one more line.",
+        prompt="Have the rates of France and Germany checked once more.",
+        replies=(
             reply_with_calls(
                 "I have two forks look.",
                 _agent("check France", f"{CHECK_PROMPT} France.", kind="fork"),
@@ -144,10 +150,10 @@ TOUR_SCENES = (
         ),
     ),
     TourScene(
-        "A message",
-        "An agent with a context of its own works in the background, and writes when it has something.",
-        "Let a clerk count the orders, and do not wait for it.",
-        (
+        title="A message",
+        said="An agent with a context of its own works in the background, and writes when it has something.",
+        prompt="Let a clerk count the orders, and do not wait for it.",
+        replies=(
             reply_with_calls(
                 "A clerk counts.",
                 _agent("count the orders", f"{COUNT_PROMPT}.", name="clerk", background=True),

@@ -37,15 +37,16 @@ path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="ut
 """What the people of the tour edit with."""
 
 TEAM_SCENE = TourScene(
-    "A second laptop",
-    "A team server on this machine, and two people who share what they know of the shop. These are commands "
+    title="A second laptop",
+    said="A team server on this machine, and two people who share what they know of the shop. "
+    "These are commands "
     "as you would type them.",
-    "",
-    (),
+    prompt="",
+    replies=(),
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TeamStep:
     """Something that one of them does, and why it is shown."""
 
@@ -66,29 +67,40 @@ class TeamStep:
 
 TEAM_STEPS = (
     TeamStep(
-        "ada", ("memory", "add", _MEMORY, "-m", "The shop is deployed on Tuesdays."), "Ada learns something."
+        who="ada",
+        words=("memory", "add", _MEMORY, "-m", "The shop is deployed on Tuesdays."),
+        said="Ada learns something.",
     ),
-    TeamStep("ada", ("team", "push")),
-    TeamStep("ben", ("team", "pull"), "Ben's laptop knows it too. In a session this happens by itself."),
-    TeamStep("ben", ("recall", "when is the shop deployed?")),
+    TeamStep(who="ada", words=("team", "push")),
     TeamStep(
-        "ada", ("memory", "edit", _MEMORY), "Both change it, each without the other.", ("Tues", "Wednes")
+        who="ben",
+        words=("team", "pull"),
+        said="Ben's laptop knows it too. In a session this happens by itself.",
     ),
-    TeamStep("ada", ("team", "push")),
-    TeamStep("ben", ("memory", "edit", _MEMORY), edit=("Tues", "Mon")),
-    TeamStep("ben", ("team", "push")),
+    TeamStep(who="ben", words=("recall", "when is the shop deployed?")),
     TeamStep(
-        "ben", ("team", "conflicts"), "Nothing was overwritten, and the conflict is there for all to see."
+        who="ada",
+        words=("memory", "edit", _MEMORY),
+        said="Both change it, each without the other.",
+        edit=("Tues", "Wednes"),
     ),
-    TeamStep("ben", ("team", "resolve", "deploy-days", "--take", "copy")),
+    TeamStep(who="ada", words=("team", "push")),
+    TeamStep(who="ben", words=("memory", "edit", _MEMORY), edit=("Tues", "Mon")),
+    TeamStep(who="ben", words=("team", "push")),
     TeamStep(
-        "ben",
-        ("memory", "add", "team/access", "-m", f"Deploy with {FAKE_KEY}."),
-        "A secret is stopped before it is written, and would be again before it is sent.",
+        who="ben",
+        words=("team", "conflicts"),
+        said="Nothing was overwritten, and the conflict is there for all to see.",
+    ),
+    TeamStep(who="ben", words=("team", "resolve", "deploy-days", "--take", "copy")),
+    TeamStep(
+        who="ben",
+        words=("memory", "add", "team/access", "-m", f"Deploy with {FAKE_KEY}."),
+        said="A secret is stopped before it is written, and would be again before it is sent.",
         status=2,
     ),
-    TeamStep("ada", ("team", "pull"), "And Ada has what was agreed."),
-    TeamStep("ada", ("memory", "show", _MEMORY)),
+    TeamStep(who="ada", words=("team", "pull"), said="And Ada has what was agreed."),
+    TeamStep(who="ada", words=("memory", "show", _MEMORY)),
 )
 
 

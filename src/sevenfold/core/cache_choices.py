@@ -20,7 +20,7 @@ FIVE_MINUTES = timedelta(minutes=5)
 ONE_HOUR = timedelta(hours=1)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CacheChoices:
     thinking_level: PromptLevel = "messages"
     """Where thinking config and effort are rendered: "model-specific", say the documents, naming no model."""

@@ -89,7 +89,7 @@ class _Entry:
     """When the answer to the request that wrote it began."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PromptBill:
     """What became of a prompt's tokens. The four counts add up to all of it."""
 
@@ -111,7 +111,13 @@ class PromptBill:
 
     def counts(self, output: int = 0) -> TokenCounts:
         """The bill as usage has it."""
-        return TokenCounts(self.fresh, self.read, self.written_5m, self.written_1h, output)
+        return TokenCounts(
+            fresh=self.fresh,
+            read=self.read,
+            written_5m=self.written_5m,
+            written_1h=self.written_1h,
+            output=output,
+        )
 
 
 class PromptCache:
@@ -133,7 +139,14 @@ class PromptCache:
         """The bill of a request that starts now. What it reads lives on; what it writes nobody sees yet."""
         ends = list(accumulate(part.tokens for part in parts))
         markers = self._markers_in_force(parts, ends, model)
-        search = _Search(self._entries, scope, model.name, parts, started, self._choices)
+        search = _Search(
+            entries=self._entries,
+            scope=scope,
+            model=model.name,
+            parts=parts,
+            started=started,
+            choices=self._choices,
+        )
         found = [item for marker in markers if (item := search.walk_back(marker)) is not None]
         best = max(found, key=lambda item: item.index, default=None)
         for key in self._refreshed(search, found, best):
@@ -143,14 +156,14 @@ class PromptCache:
         writes = tuple(self._writes(search, markers, hit))
         counts = _billed(parts, ends, markers, hit)
         return PromptBill(
-            counts.read,
-            counts.written_5m,
-            counts.written_1h,
-            counts.fresh,
-            started,
-            hit,
-            search.last_dead(hit),
-            writes,
+            read=counts.read,
+            written_5m=counts.written_5m,
+            written_1h=counts.written_1h,
+            fresh=counts.fresh,
+            started=started,
+            hit=hit,
+            expired=search.last_dead(hit),
+            writes=writes,
         )
 
     def begin_response(self, bill: PromptBill, at: datetime) -> None:
@@ -214,7 +227,7 @@ class _Found:
     key: CacheEntryKey
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Search:
     """One request's way through the entries."""
 

@@ -11,7 +11,7 @@ MAX_BREAKPOINTS = 4
 """Of the Messages API, the automatic one included."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
     rewrites_history: bool
     """Old turns may be rewritten on our side. Not where thinking is signed over everything before it."""

@@ -33,7 +33,7 @@ _PROVIDER = re.compile(
 _RELEASE = re.compile(r"(?:[-@][0-9]{8}|@default|-latest)?(?:-v[0-9]{1,2}(?::[0-9]{1,2}[a-z]?)?)?")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSettings:
     """One `[models."name"]`: a model of your own, or a correction to one in the table."""
 
@@ -179,7 +179,14 @@ def _overridden_tariffs(name: str, base: Model, settings: ModelSettings) -> tupl
         )
     fresh, output = settings.input_usd_per_mtok, settings.output_usd_per_mtok
     if fresh is not None and output is not None:
-        return (Tariff(_overridden_prices(Prices(fresh, fresh, fresh, fresh, output), settings)),)
+        return (
+            Tariff(
+                _overridden_prices(
+                    Prices(fresh=fresh, written_5m=fresh, written_1h=fresh, read=fresh, output=output),
+                    settings,
+                )
+            ),
+        )
     if _has_price(settings):
         raise SettingsError(
             f"models.{name}: no table knows this model, so a price for it needs both input_usd_per_mtok and "
@@ -193,11 +200,11 @@ def _overridden_prices(base: Prices, settings: ModelSettings) -> Prices:
         return listed if own is None else own
 
     return Prices(
-        chosen(settings.input_usd_per_mtok, base.fresh),
-        chosen(settings.cache_write_5m_usd_per_mtok, base.written_5m),
-        chosen(settings.cache_write_1h_usd_per_mtok, base.written_1h),
-        chosen(settings.cache_read_usd_per_mtok, base.read),
-        chosen(settings.output_usd_per_mtok, base.output),
+        fresh=chosen(settings.input_usd_per_mtok, base.fresh),
+        written_5m=chosen(settings.cache_write_5m_usd_per_mtok, base.written_5m),
+        written_1h=chosen(settings.cache_write_1h_usd_per_mtok, base.written_1h),
+        read=chosen(settings.cache_read_usd_per_mtok, base.read),
+        output=chosen(settings.output_usd_per_mtok, base.output),
     )
 
 

@@ -70,7 +70,7 @@ class FileRestored:
     """Only its beginning fitted."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryCompacted:
     """A summary stands for what came before it."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DreamEnded:
     """A dream is over."""
 
@@ -29,7 +29,7 @@ class DreamDegraded:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DreamProgressed:
     """A dream took a step. It is `starting` until it first changes its copy, then `updating`."""
 

@@ -16,7 +16,7 @@ class DraftRefused:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionEnded:
     """A turn was looked through for what is worth remembering."""
 

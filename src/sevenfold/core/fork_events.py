@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sevenfold.core.messages import ToolUseId
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ForkEnded:
     """A fork is over: how, and what it used."""
 

@@ -21,7 +21,7 @@ class MemoryLagged:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryChanged:
     """A transaction was recorded: memories were written, removed, reverted or accepted."""
 

@@ -19,7 +19,7 @@ US_FACTOR = Decimal("1.1")
 """What `inference_geo: "us"` does to every price, on the models that take it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
     """US dollars for a million tokens, by what became of them."""
 
@@ -48,7 +48,7 @@ class Tariff:
         return self.long_prices
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
     name: str
     window_tokens: int
@@ -90,12 +90,19 @@ def _day(when: date | None) -> date | None:
     return when
 
 
-def _prices(*usd: str) -> Prices:
-    return Prices(*(Decimal(item) for item in usd))
+def _prices(fresh: str, written_5m: str, written_1h: str, read: str, output: str) -> Prices:
+    return Prices(
+        fresh=Decimal(fresh),
+        written_5m=Decimal(written_5m),
+        written_1h=Decimal(written_1h),
+        read=Decimal(read),
+        output=Decimal(output),
+    )
 
 
 def _tariff(*usd: str, since: date | None = None) -> Tariff:
-    return Tariff(_prices(*usd), since)
+    fresh, written_5m, written_1h, read, output = usd
+    return Tariff(_prices(fresh, written_5m, written_1h, read, output), since)
 
 
 _LARGE = (1_000_000, 128_000)
@@ -126,12 +133,14 @@ def _signed(
     name: str, tariffs: tuple[Tariff, ...], *, fast: Decimal | None = None, all_: bool = False
 ) -> Model:
     """The models with preserved thinking: they share everything but price and how strictly it is checked."""
+    window_tokens, max_output_tokens = _LARGE
     return Model(
-        name,
-        *_LARGE,
-        512,
-        tariffs,
-        fast,
+        name=name,
+        window_tokens=window_tokens,
+        max_output_tokens=max_output_tokens,
+        cache_min_tokens=512,
+        tariffs=tariffs,
+        fast_factor=fast,
         has_preserved_thinking=True,
         enforces_prefix=all_,
         takes_system_role=True,
@@ -141,7 +150,15 @@ def _signed(
 def _unsigned(
     name: str, cache_min_tokens: int, tariffs: tuple[Tariff, ...], *, system: bool = False
 ) -> Model:
-    return Model(name, *_LARGE, cache_min_tokens, tariffs, takes_system_role=system)
+    window_tokens, max_output_tokens = _LARGE
+    return Model(
+        name=name,
+        window_tokens=window_tokens,
+        max_output_tokens=max_output_tokens,
+        cache_min_tokens=cache_min_tokens,
+        tariffs=tariffs,
+        takes_system_role=system,
+    )
 
 
 def _older(
@@ -155,11 +172,13 @@ def _older(
     drops: bool = False,
 ) -> Model:
     """Before 4.7: the older tokenizer, no mid-conversation system message; a US price from 4.6 on only."""
+    window_tokens, max_output_tokens = size
     return Model(
-        name,
-        *size,
-        cache_min_tokens,
-        tariffs,
+        name=name,
+        window_tokens=window_tokens,
+        max_output_tokens=max_output_tokens,
+        cache_min_tokens=cache_min_tokens,
+        tariffs=tariffs,
         us_factor=us,
         tokenizer="older",
         takes_prefill=prefill,
@@ -194,7 +213,9 @@ LOCAL_WINDOW_TOKENS = 32_768
 """What most open models were trained for, at a memory that most machines have."""
 
 _NOTHING = Decimal(0)
-FREE_TARIFF = Tariff(Prices(_NOTHING, _NOTHING, _NOTHING, _NOTHING, _NOTHING))
+FREE_TARIFF = Tariff(
+    Prices(fresh=_NOTHING, written_5m=_NOTHING, written_1h=_NOTHING, read=_NOTHING, output=_NOTHING)
+)
 
 
 def is_local_model(name: str) -> bool:
@@ -205,8 +226,8 @@ def is_local_model(name: str) -> bool:
 def make_local_model(name: str) -> Model:
     """A model that is a file. Every request is answered on this machine, so that all of it is free."""
     return Model(
-        name,
-        LOCAL_WINDOW_TOKENS,
+        name=name,
+        window_tokens=LOCAL_WINDOW_TOKENS,
         # An eighth of the window: what these models say at length they say again and again.
         max_output_tokens=4_096,
         cache_min_tokens=0,
@@ -219,8 +240,8 @@ def make_local_model(name: str) -> Model:
 def make_unknown_model(name: str, window_tokens: int = 200_000) -> Model:
     """What we assume of a model we do not know: every choice is the one that costs least when it is wrong."""
     return Model(
-        name,
-        window_tokens,
+        name=name,
+        window_tokens=window_tokens,
         # The whole output reserve stays free, and no request asks for more than most models give.
         max_output_tokens=20_000,
         cache_min_tokens=4_096,

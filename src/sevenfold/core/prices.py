@@ -25,7 +25,7 @@ _ZERO = Decimal(0)
 _EXACT = Context(prec=80, traps=[Inexact, InvalidOperation, Overflow, DivisionByZero])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
     """US dollars, by what became of the tokens."""
 
@@ -43,11 +43,11 @@ class Cost:
     def __add__(self, other: Cost) -> Cost:
         with localcontext(_EXACT):
             return Cost(
-                self.read + other.read,
-                self.written_5m + other.written_5m,
-                self.written_1h + other.written_1h,
-                self.fresh + other.fresh,
-                self.output + other.output,
+                read=self.read + other.read,
+                written_5m=self.written_5m + other.written_5m,
+                written_1h=self.written_1h + other.written_1h,
+                fresh=self.fresh + other.fresh,
+                output=self.output + other.output,
             )
 
 
@@ -182,9 +182,9 @@ def _priced(counts: TokenCounts, prices: Prices, factor: Decimal) -> Cost:
     with localcontext(_EXACT):
         scale = factor * _PER_TOKEN
         return Cost(
-            counts.read * prices.read * scale,
-            counts.written_5m * prices.written_5m * scale,
-            counts.written_1h * prices.written_1h * scale,
-            counts.fresh * prices.fresh * scale,
-            counts.output * prices.output * scale,
+            read=counts.read * prices.read * scale,
+            written_5m=counts.written_5m * prices.written_5m * scale,
+            written_1h=counts.written_1h * prices.written_1h * scale,
+            fresh=counts.fresh * prices.fresh * scale,
+            output=counts.output * prices.output * scale,
         )

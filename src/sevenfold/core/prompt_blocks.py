@@ -21,7 +21,7 @@ EFFORT_KIND = "output_config"
 _OUTSIDE = -1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PromptBlock:
     """One block and where it stands."""
 
@@ -59,11 +59,19 @@ def list_message_blocks(turn: int, message: JsonObject) -> Iterator[PromptBlock]
     effort = message.get("output_config")
     if role == "system" and isinstance(effort, JsonObject):
         yield PromptBlock(
-            f"messages.{turn}.output_config", "messages", role, EFFORT_KIND, effort, turn, clears
+            path=f"messages.{turn}.output_config",
+            level="messages",
+            role=role,
+            kind=EFFORT_KIND,
+            wire=effort,
+            turn=turn,
+            clears=clears,
         )
     for index, block in enumerate(_blocks(f"messages.{turn}.content", message.get("content"))):
         path = f"messages.{turn}.content.{index}"
-        yield PromptBlock(path, "messages", role, _kind(block), block, turn, clears)
+        yield PromptBlock(
+            path=path, level="messages", role=role, kind=_kind(block), wire=block, turn=turn, clears=clears
+        )
 
 
 def list_rendered_blocks(
@@ -90,13 +98,21 @@ def _tools(body: JsonObject) -> Iterator[PromptBlock]:
         kind = tool.get("type")
         # Switching web search on or off leaves the tools' cache alone and changes the system prompt.
         is_search = isinstance(kind, str) and kind.startswith("web_search")
-        yield PromptBlock(f"tools.{index}", "system" if is_search else "tools", "tool", "tool", tool)
+        yield PromptBlock(
+            path=f"tools.{index}",
+            level="system" if is_search else "tools",
+            role="tool",
+            kind="tool",
+            wire=tool,
+        )
 
 
 def _system(body: JsonObject) -> Iterator[PromptBlock]:
     system = body.get("system")
     for index, block in enumerate(_blocks("system", system) if system != "" else ()):
-        yield PromptBlock(f"system.{index}", "system", "prompt", _kind(block), block)
+        yield PromptBlock(
+            path=f"system.{index}", level="system", role="prompt", kind=_kind(block), wire=block
+        )
 
 
 def _messages(body: JsonObject) -> Iterator[PromptBlock]:

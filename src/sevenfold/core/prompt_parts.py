@@ -27,7 +27,7 @@ ORDERED_FIELDS = ("input", "input_schema")
 """Fields whose JSON the model reads as it was written, so that the order of their keys shows."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PromptPart:
     """One block of the rendered prompt."""
 
@@ -43,7 +43,7 @@ class PromptPart:
     """What its marker asks for; None when it has none."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RenderedPrompt:
     """A rendered request."""
 
@@ -82,17 +82,24 @@ def render_prompt(
     ttls = {marker.path: marker.ttl for marker in find_block_breakpoints(body, blocks)}
     opening = _opening(shown, knobs, choices, after)
     known = _known(shown, after, len(opening))
-    hashes = _chained(shown, knobs, choices, after, known, opening)
+    hashes = _chained(shown, knobs, choices, after, known=known, opening=opening)
     rest = range(len(opening), len(shown))
     tokens = (_tokens(shown[index], known.get(index), count) for index in rest)
     parts = (
         *(part if part.ttl == (ttl := ttls.get(part.path)) else replace(part, ttl=ttl) for part in opening),
         *(
-            PromptPart(block.path, block.level, block.kind, digest, size, ttls.get(block.path))
+            PromptPart(
+                path=block.path,
+                level=block.level,
+                kind=block.kind,
+                digest=digest,
+                tokens=size,
+                ttl=ttls.get(block.path),
+            )
             for block, digest, size in zip(shown[len(opening) :], hashes, tokens, strict=True)
         ),
     )
-    return RenderedPrompt(model, knobs, parts, shown, choices)
+    return RenderedPrompt(model=model, knobs=knobs, parts=parts, blocks=shown, choices=choices)
 
 
 def _opening(

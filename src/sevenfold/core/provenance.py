@@ -18,7 +18,7 @@ SAID_BY: tuple[SaidBy, ...] = get_args(SaidBy)
 TAINTS: tuple[Taint, ...] = get_args(Taint)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
     """Who changed a memory, why, and whose words they are."""
 

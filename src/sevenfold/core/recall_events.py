@@ -13,7 +13,7 @@ class IndexRebuilt:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryRecalled:
     """A memory was put before the model because the prompt seemed to be about it."""
 

@@ -18,7 +18,7 @@ from sevenfold.core.usage import Usage
 Dialect: TypeAlias = Literal["anthropic", "openai"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RequestParams:
     """All of a request but its messages: what a caller chose, and what stands before the conversation."""
 
@@ -54,7 +54,7 @@ class ModelRequest:
     """Whose call it is, for the bill: `main`, or the kind of fork."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelResponse:
     """A model's whole answer."""
 

@@ -41,7 +41,7 @@ class RulesSkipped:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RuleShown:
     """A memory was put before the model because an action was about to need it."""
 

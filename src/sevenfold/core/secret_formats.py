@@ -15,7 +15,7 @@ SecretKind: TypeAlias = Literal["format", "key", "password", "url", "told"]
 one in a sentence."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SecretRule:
     id: SecretRuleId
     name: str
@@ -28,7 +28,9 @@ class SecretRule:
 
 def _format(id_: str, name: str, hints: str, pattern: str) -> SecretRule:
     value = pattern if "(?P<value>" in pattern else f"({pattern})"
-    return SecretRule(SecretRuleId(id_), name, tuple(hints.split()), value, "format")
+    return SecretRule(
+        id=SecretRuleId(id_), name=name, hints=tuple(hints.split()), pattern=value, kind="format"
+    )
 
 
 _UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"

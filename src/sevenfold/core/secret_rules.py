@@ -19,54 +19,54 @@ _TOLD = r"([^\s\"'`,;<>|]*(?:[0-9!@#$%^&*?~+]|[a-z][A-Z]|[A-Z][A-Z])[^\s\"'`,;<>
 
 _GENERIC = (
     SecretRule(
-        SecretRuleId("url-password"),
-        "Password in a URL",
-        ("://",),
-        r"[A-Za-z][A-Za-z0-9+.-]*://[^\s:@/\"'`<>]*:([^\s@/\"'`<>]{3,})@[A-Za-z0-9.\[-]",
-        "url",
+        id=SecretRuleId("url-password"),
+        name="Password in a URL",
+        hints=("://",),
+        pattern=r"[A-Za-z][A-Za-z0-9+.-]*://[^\s:@/\"'`<>]*:([^\s@/\"'`<>]{3,})@[A-Za-z0-9.\[-]",
+        kind="url",
     ),
     SecretRule(
-        SecretRuleId("connection-string"),
-        "Password in a connection string",
-        ("pwd", "password"),
-        r"(?i:(?:server|host|data source)=[^;\n]{1,100};(?:[^;\n]{0,100};){0,6}(?:pwd|password)=)"
+        id=SecretRuleId("connection-string"),
+        name="Password in a connection string",
+        hints=("pwd", "password"),
+        pattern=r"(?i:(?:server|host|data source)=[^;\n]{1,100};(?:[^;\n]{0,100};){0,6}(?:pwd|password)=)"
         r"([^;\s\"'`<>]{6,})",
-        "url",
+        kind="url",
     ),
     SecretRule(
-        SecretRuleId("authorization-header"),
-        "Authorization header",
-        ("bearer", "basic", "authorization"),
-        r"(?i:authorization[\"'`]?\s?[:=]\s?[\"'`]?(?:bearer|basic|token)|\bbearer) "
+        id=SecretRuleId("authorization-header"),
+        name="Authorization header",
+        hints=("bearer", "basic", "authorization"),
+        pattern=r"(?i:authorization[\"'`]?\s?[:=]\s?[\"'`]?(?:bearer|basic|token)|\bbearer) "
         r"([A-Za-z0-9+/=_.~-]{16,})",
-        "key",
+        kind="key",
     ),
     SecretRule(
-        SecretRuleId("key-assignment"),
-        "Value named as a key, token or secret",
-        ("key", "secret", "token", "credential", "bearer"),
-        rf"(?i:{_NAME}){_GIVEN}{_QUOTES}([^\s\"'`,;<>(){{}}\[\]|*]{{16,}})",
-        "key",
+        id=SecretRuleId("key-assignment"),
+        name="Value named as a key, token or secret",
+        hints=("key", "secret", "token", "credential", "bearer"),
+        pattern=rf"(?i:{_NAME}){_GIVEN}{_QUOTES}([^\s\"'`,;<>(){{}}\[\]|*]{{16,}})",
+        kind="key",
     ),
     SecretRule(
-        SecretRuleId("password-assignment"),
-        "Value named as a password",
-        ("pass", "pwd", "kennwort"),
-        rf"(?i:{_PASS})[A-Za-z0-9_.-]*{_GIVEN}{_QUOTES}([^\s\"'`,;<>|]{{6,}})",
-        "password",
+        id=SecretRuleId("password-assignment"),
+        name="Value named as a password",
+        hints=("pass", "pwd", "kennwort"),
+        pattern=rf"(?i:{_PASS})[A-Za-z0-9_.-]*{_GIVEN}{_QUOTES}([^\s\"'`,;<>|]{{6,}})",
+        kind="password",
     ),
     SecretRule(
-        SecretRuleId("password-option"),
-        "Password on a command line",
-        ("--pass", "-u ", "--user", "sshpass"),
-        r"(?:--pass(?:word|wd|phrase)?[= ]|sshpass -p ?|(?:-u|--user) [\"']?[A-Za-z0-9_.@-]+:)"
+        id=SecretRuleId("password-option"),
+        name="Password on a command line",
+        hints=("--pass", "-u ", "--user", "sshpass"),
+        pattern=r"(?:--pass(?:word|wd|phrase)?[= ]|sshpass -p ?|(?:-u|--user) [\"']?[A-Za-z0-9_.@-]+:)"
         r"[\"']?([^\s\"'`,;<>|]{6,})",
-        "password",
+        kind="password",
     ),
     SecretRule(
-        SecretRuleId("password-in-prose"),
-        "Password in a sentence",
-        (
+        id=SecretRuleId("password-in-prose"),
+        name="Password in a sentence",
+        hints=(
             "pass",
             "kennwort",
             "pwd",
@@ -79,16 +79,16 @@ _GENERIC = (
             "パスワード",
             "비밀번호",
         ),
-        rf"(?i:{_WORDS})[^\n]{{0,40}}?{_LINKS}\s{{0,3}}{_QUOTES}{_TOLD}",
-        "told",
+        pattern=rf"(?i:{_WORDS})[^\n]{{0,40}}?{_LINKS}\s{{0,3}}{_QUOTES}{_TOLD}",
+        kind="told",
     ),
     SecretRule(
-        SecretRuleId("password-with"),
-        "Password in a sentence",
-        ("pass", "pwd", "kennwort", "log", "sign"),
-        rf"(?i:(?:with|using|and|mit|avec|con)(?: the| dem)? (?:{_WORDS})"
+        id=SecretRuleId("password-with"),
+        name="Password in a sentence",
+        hints=("pass", "pwd", "kennwort", "log", "sign"),
+        pattern=rf"(?i:(?:with|using|and|mit|avec|con)(?: the| dem)? (?:{_WORDS})"
         rf"|(?:log ?in|logged in|sign ?in)[^\n]{{1,60}}? with) {_QUOTES}{_TOLD}",
-        "told",
+        kind="told",
     ),
 )
 

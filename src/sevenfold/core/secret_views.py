@@ -41,7 +41,7 @@ class ViewEdit:
     text: str = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DecodedView:
     kind: str
     """How it was come by, for people: `as written`, `decoded`, `joined`, `reversed`."""
@@ -68,7 +68,7 @@ class DecodedView:
 
 def decode_views(text: str) -> Iterator[DecodedView]:
     """The text itself, then each reading of it that differs. Raises `BudgetExceeded`."""
-    view = plain = DecodedView("as written", text)
+    view = plain = DecodedView(kind="as written", text=text)
     yield view
     for depth in range(_MAX_DEPTH):
         # What was escaped twice, the line ends of a key in a URL say, takes two.
@@ -126,7 +126,13 @@ class _Pieces:
 
     def finish(self, kind: str) -> DecodedView:
         self._keep_to(len(self._view.text))
-        return DecodedView(kind, "".join(self._parts), tuple(self._starts), tuple(self._sources), self.edits)
+        return DecodedView(
+            kind=kind,
+            text="".join(self._parts),
+            starts=tuple(self._starts),
+            sources=tuple(self._sources),
+            edits=self.edits,
+        )
 
     def _keep_to(self, end: int) -> None:
         """What is read as before, in the pieces that it was in."""

@@ -40,7 +40,7 @@ SCAN_REFUSAL_TEXTS = {
 """What to tell the user for each refusal."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SecretFinding:
     """One secret, told without telling it."""
 
@@ -119,7 +119,7 @@ class _Place:
     start: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Hit:
     rule: SecretRule
     start: int
@@ -160,7 +160,7 @@ def _judged(rule: SecretRule, match: RegexMatch, view: DecodedView, passed: set[
         return None
     if rule.kind == "format" and not _stands_alone(view, start, end):
         return None
-    return _Hit(rule, place.start, view.source_of(end - 1) + 1, view.kind, value)
+    return _Hit(rule=rule, start=place.start, end=view.source_of(end - 1) + 1, view=view.kind, value=value)
 
 
 def _stands_alone(view: DecodedView, start: int, end: int) -> bool:
@@ -198,7 +198,9 @@ def _finding(text: str, hit: _Hit, key: bytes) -> SecretFinding:
     column = hit.start - (text.rfind("\n", 0, hit.start) + 1) + 1
     made = blake2b(f"{hit.rule.id}\0{hit.value}".encode(), key=key[:64], digest_size=10, person=b"secret")
     fingerprint = Fingerprint(made.hexdigest())
-    return SecretFinding(hit.rule.id, hit.rule.name, line, column, hit.view, fingerprint)
+    return SecretFinding(
+        rule=hit.rule.id, name=hit.rule.name, line=line, column=column, view=hit.view, fingerprint=fingerprint
+    )
 
 
 @lru_cache(maxsize=1)

@@ -45,7 +45,7 @@ _repr = Repr()
 _repr.maxstring = _repr.maxother = 80
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RawSettings:
     """What one source says, unread: tables of values, as TOML or a caller gives them."""
 
@@ -85,7 +85,7 @@ class SourcedValue:
     origin: SettingOrigin
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class SettingsCollector:
     """The sources, one after the other; what they ask for, what was refused, what cannot be used."""
 

@@ -42,7 +42,7 @@ def merge_settings(
     `problems` and `refused` are those met before, while the sources were read; `user_home` is what `~` stands
     for.
     """
-    hearing = SettingsCollector(tuple(sections), refused=list(refused), problems=list(problems))
+    hearing = SettingsCollector(sections=tuple(sections), refused=list(refused), problems=list(problems))
     for draft in drafts:
         hearing.hear(draft)
     hearing.hear_environment(environ)

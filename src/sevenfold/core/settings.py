@@ -78,7 +78,7 @@ N = TypeVar("N", bound=NamedSection)
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Rule:
     """What a field's metadata holds."""
 
@@ -91,27 +91,27 @@ class _Rule:
 
 def switch(default: _T, *, off_by: str | None = None) -> _T:
     """On or off. `off_by` names a variable of the environment that turns it off whatever settings say."""
-    return _declared(default, _Rule(SwitchKind(), off_by=off_by))
+    return _declared(default, _Rule(kind=SwitchKind(), off_by=off_by))
 
 
 def limit(default: _T, *, at_least: int = 0, at_most: int = MAX_INTEGER) -> _T:
     """A number of which less is safer: a committed file may lower it, once a person has agreed."""
-    return _declared(default, _Rule(IntegerKind(at_least, at_most, lowerable=True)))
+    return _declared(default, _Rule(kind=IntegerKind(at_least, at_most, lowerable=True)))
 
 
 def amount(default: _T, *, at_least: int = 0, at_most: int = MAX_INTEGER) -> _T:
     """A number of which less is not safer, such as a margin: no committed file may touch it."""
-    return _declared(default, _Rule(IntegerKind(at_least, at_most, lowerable=False)))
+    return _declared(default, _Rule(kind=IntegerKind(at_least, at_most, lowerable=False)))
 
 
 def percent(default: Decimal | None, *, alias: str | None = None) -> Decimal | None:
     """More than 0, at most 100."""
-    return _declared(default, _Rule(PercentKind(), alias=alias))
+    return _declared(default, _Rule(kind=PercentKind(), alias=alias))
 
 
 def price(default: Decimal | None) -> Decimal | None:
     """US dollars for a million tokens."""
-    return _declared(default, _Rule(PriceKind()))
+    return _declared(default, _Rule(kind=PriceKind()))
 
 
 def file_path(
@@ -122,43 +122,46 @@ def file_path(
     never_because: str = "",
 ) -> PurePath | None:
     """A path. `never_from` lists sources that cannot set it, and `never_because` says why."""
-    return _declared(default, _Rule(PathKind(), alias, None, never_from, never_because))
+    return _declared(
+        default,
+        _Rule(kind=PathKind(), alias=alias, off_by=None, never_from=never_from, never_because=never_because),
+    )
 
 
 def choice(default: str, *words: str) -> str:
     """One word of a few."""
-    return _declared(default, _Rule(ChoiceKind(words)))
+    return _declared(default, _Rule(kind=ChoiceKind(words)))
 
 
 def names(default: tuple[str, ...]) -> tuple[str, ...]:
     """A list of names."""
-    return _declared(default, _Rule(NamesKind()))
+    return _declared(default, _Rule(kind=NamesKind()))
 
 
 def line(default: str | None) -> str | None:
     """A line of text."""
-    return _declared(default, _Rule(LineKind()))
+    return _declared(default, _Rule(kind=LineKind()))
 
 
 def lines(default: tuple[str, ...]) -> tuple[str, ...]:
     """A list of texts, each one line."""
-    return _declared(default, _Rule(LinesKind()))
+    return _declared(default, _Rule(kind=LinesKind()))
 
 
 def rules(*, is_strict: bool) -> tuple[str, ...]:
     """Permission rules, which sources add to one another; a committed file adds strict ones only, of which
     those that deny ask until a person has agreed."""
-    return _declared((), _Rule(RulesKind(is_strict)))
+    return _declared((), _Rule(kind=RulesKind(is_strict)))
 
 
 def pairs(default: JsonObject = EMPTY_OBJECT) -> JsonObject:
     """A line of text for each name; nothing that prints settings prints the lines."""
-    return _declared(default, _Rule(PairsKind()))
+    return _declared(default, _Rule(kind=PairsKind()))
 
 
 def limits(default: LimitTable, *, at_least: int, base: str) -> LimitTable:
     """A number for each name; `base` is the limit of the same section that holds for a name not in it."""
-    return _declared(default, _Rule(LimitsKind(at_least, base)))
+    return _declared(default, _Rule(kind=LimitsKind(at_least, base)))
 
 
 def _declared(default: _T, rule: _Rule) -> _T:
@@ -166,7 +169,7 @@ def _declared(default: _T, rule: _Rule) -> _T:
     return field(default=default, metadata={"rule": rule})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SettingSpec:
     """One setting, as declared."""
 
@@ -278,12 +281,12 @@ def _spec(section: type[SettingsSection], item: Field[Any]) -> SettingSpec:
         )
     default = cast("SettingValue | None", item.default)
     return SettingSpec(
-        section,
-        item.name,
-        rule.kind,
-        default,
-        rule.alias,
-        rule.off_by,
-        rule.never_from,
-        rule.never_because,
+        section=section,
+        name=item.name,
+        kind=rule.kind,
+        default=default,
+        alias=rule.alias,
+        off_by=rule.off_by,
+        never_from=rule.never_from,
+        never_because=rule.never_because,
     )

@@ -14,7 +14,7 @@ class BillLost:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CallCharged:
     """A model call of background work was paid for."""
 

@@ -46,7 +46,7 @@ class TeamStopped:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TeamSynced:
     """What an exchange with the server did."""
 

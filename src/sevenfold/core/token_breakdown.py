@@ -11,7 +11,7 @@ from sevenfold.core.token_calibration import TokenMix
 from sevenfold.core.token_portions import PortionKind, TokenPortion
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TokenBreakdown:
     """Estimated tokens by kind, calibrated as of now. The parts are rounded one by one."""
 

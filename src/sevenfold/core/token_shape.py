@@ -11,7 +11,7 @@ import string
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShapeWeights:
     """Tokens for each place, measured on the bills of Claude up to 4.6 (`bench/token_weights.py`)."""
 

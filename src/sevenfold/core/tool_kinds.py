@@ -50,7 +50,7 @@ CONTENT_KEYS = ("content", "file_text", "new_source", "insert_text")
 """Text that goes into a file without replacing a quoted one."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolKind:
     """What is known of a tool."""
 
@@ -80,59 +80,59 @@ _MEMORY_CHANGES = frozenset({"write", "create", "str_replace", "insert", "delete
 
 _ROWS: tuple[tuple[ToolKind, str], ...] = (
     (
-        ToolKind("read", is_clearable=True),
+        ToolKind(effect="read", is_clearable=True),
         "read read_file view view_file open_file notebook_read cat read_many_files",
     ),
     (
-        ToolKind("edit", is_clearable=True, replaces=True),
+        ToolKind(effect="edit", is_clearable=True, replaces=True),
         "edit str_replace replace search_replace replace_string_in_file",
     ),
     (
-        ToolKind("edit", is_clearable=True),
+        ToolKind(effect="edit", is_clearable=True),
         "multi_edit notebook_edit edit_file edit_notebook insert_edit_into_file replace_in_file apply_diff "
         "insert_content search_and_replace delete_file",
     ),
-    (ToolKind("edit", is_clearable=True, takes_patch=True), "apply_patch patch"),
+    (ToolKind(effect="edit", is_clearable=True, takes_patch=True), "apply_patch patch"),
     (
-        ToolKind("edit", is_clearable=True, replaces=True, actions=_EDITOR_ACTIONS),
+        ToolKind(effect="edit", is_clearable=True, replaces=True, actions=_EDITOR_ACTIONS),
         "str_replace_based_edit_tool str_replace_editor text_editor developer__text_editor",
     ),
-    (ToolKind("write", is_clearable=True), "write write_file create create_file write_to_file"),
+    (ToolKind(effect="write", is_clearable=True), "write write_file create create_file write_to_file"),
     (
-        ToolKind("list", is_clearable=True),
+        ToolKind(effect="list", is_clearable=True),
         "glob find find_files file_search ls list list_dir list_directory list_files tree",
     ),
     (
-        ToolKind("search", is_clearable=True),
+        ToolKind(effect="search", is_clearable=True),
         "grep ripgrep search search_files grep_files grep_search search_file_content codebase_search "
         "semantic_search code_search list_code_definition_names analyze",
     ),
     # It asks for a line and a column, where something else stands after an edit.
-    (ToolKind("search"), "lsp"),
+    (ToolKind(effect="search"), "lsp"),
     (
-        ToolKind("fetch", is_clearable=True),
+        ToolKind(effect="fetch", is_clearable=True),
         "web_fetch web_search fetch fetch_webpage google_web_search",
     ),
     # A browser has state: the same call may show another page.
-    (ToolKind("fetch"), "browse browser_action"),
+    (ToolKind(effect="fetch"), "browse browser_action"),
     (
-        ToolKind("run", is_clearable=True),
+        ToolKind(effect="run", is_clearable=True),
         "bash shell exec exec_command execute_command run_command run_terminal_cmd run_in_terminal "
         "run_shell_command shell_command local_shell unified_exec container.exec execute execute_bash "
         "developer__shell terminal",
     ),
-    (ToolKind("wait", is_clearable=True), "bash_output"),
+    (ToolKind(effect="wait", is_clearable=True), "bash_output"),
     # Each call shows only what was printed since the last one.
-    (ToolKind("wait"), "write_stdin task_output check_background_job monitor"),
+    (ToolKind(effect="wait"), "write_stdin task_output check_background_job monitor"),
     (
-        ToolKind("plan"),
+        ToolKind(effect="plan"),
         "todo todo_write todo__todo_write write_todos checklist update_plan plan task_create task_update "
         "exit_plan_mode",
     ),
-    (ToolKind("delegate"), "task agent delegate spawn_agent"),
-    (ToolKind("message"), "send_message read_mail mail inbox"),
-    (ToolKind("memory"), "memory"),
-    (ToolKind("other"), "skill tool_search mcp_call task_stop kill_shell kill_bash ask_user_question"),
+    (ToolKind(effect="delegate"), "task agent delegate spawn_agent"),
+    (ToolKind(effect="message"), "send_message read_mail mail inbox"),
+    (ToolKind(effect="memory"), "memory"),
+    (ToolKind(effect="other"), "skill tool_search mcp_call task_stop kill_shell kill_bash ask_user_question"),
 )
 """Names as agents spell them: Claude Code, Codex, the Anthropic API, opencode, goose, Gemini CLI and Qwen
 Code, Continue, pi, Cursor, Cline, VS Code, OpenHands, and Sevenfold itself."""

@@ -21,7 +21,7 @@ UNTOTALED_KINDS = frozenset({"compaction", "advisor_message"})
 _COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TokenCounts:
     """Tokens of one model run, by what became of them."""
 
@@ -45,7 +45,7 @@ class TokenCounts:
         return self.fresh + self.read + self.written
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Iteration(TokenCounts):
     """One model run inside a request that took several."""
 
@@ -55,7 +55,7 @@ class Iteration(TokenCounts):
     """Where it ran on another model than the request's."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Usage(TokenCounts):
     """What one request used, or several together."""
 
@@ -88,19 +88,19 @@ class Usage(TokenCounts):
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
-            self.fresh + other.fresh,
-            self.read + other.read,
-            self.written_5m + other.written_5m,
-            self.written_1h + other.written_1h,
-            self.output + other.output,
-            self.thinking + other.thinking,
-            self.iterations + other.iterations,
-            self.web_searches + other.web_searches,
-            self.web_fetches + other.web_fetches,
-            _shared(self, other, self.service_tier, other.service_tier),
-            _shared(self, other, self.speed, other.speed),
-            _shared(self, other, self.geo, other.geo),
-            self.requests + other.requests,
+            fresh=self.fresh + other.fresh,
+            read=self.read + other.read,
+            written_5m=self.written_5m + other.written_5m,
+            written_1h=self.written_1h + other.written_1h,
+            output=self.output + other.output,
+            thinking=self.thinking + other.thinking,
+            iterations=self.iterations + other.iterations,
+            web_searches=self.web_searches + other.web_searches,
+            web_fetches=self.web_fetches + other.web_fetches,
+            service_tier=_shared(self, other, self.service_tier, other.service_tier),
+            speed=_shared(self, other, self.speed, other.speed),
+            geo=_shared(self, other, self.geo, other.geo),
+            requests=self.requests + other.requests,
         )
 
 
@@ -132,18 +132,18 @@ def read_usage(wire: object) -> Usage:
     counts = _read_counts("usage", usage)
     tools = _inner("usage", usage, "server_tool_use")
     return Usage(
-        counts.fresh,
-        counts.read,
-        counts.written_5m,
-        counts.written_1h,
-        counts.output,
-        counts.thinking,
-        _read_iterations(usage),
-        _count("usage.server_tool_use", tools, "web_search_requests"),
-        _count("usage.server_tool_use", tools, "web_fetch_requests"),
-        _word("usage", usage, "service_tier"),
-        _word("usage", usage, "speed"),
-        _word("usage", usage, "inference_geo"),
+        fresh=counts.fresh,
+        read=counts.read,
+        written_5m=counts.written_5m,
+        written_1h=counts.written_1h,
+        output=counts.output,
+        thinking=counts.thinking,
+        iterations=_read_iterations(usage),
+        web_searches=_count("usage.server_tool_use", tools, "web_search_requests"),
+        web_fetches=_count("usage.server_tool_use", tools, "web_fetch_requests"),
+        service_tier=_word("usage", usage, "service_tier"),
+        speed=_word("usage", usage, "speed"),
+        geo=_word("usage", usage, "inference_geo"),
     )
 
 
@@ -182,7 +182,14 @@ def read_openai_usage(wire: object) -> Usage:
         )
     if thinking > output:
         output += thinking
-    return Usage(prompt - cached - written, cached, written, 0, output, thinking)
+    return Usage(
+        fresh=prompt - cached - written,
+        read=cached,
+        written_5m=written,
+        written_1h=0,
+        output=output,
+        thinking=thinking,
+    )
 
 
 def _read_counts(path: str, wire: JsonObject) -> TokenCounts:
@@ -191,12 +198,12 @@ def _read_counts(path: str, wire: JsonObject) -> TokenCounts:
     details = _inner(path, wire, "output_tokens_details")
     thinking = _count(f"{path}.output_tokens_details", details, "thinking_tokens")
     return TokenCounts(
-        _count(path, wire, "input_tokens"),
-        _count(path, wire, "cache_read_input_tokens"),
-        written.written_5m,
-        written.written_1h,
-        output,
-        _part(f"{path}.output_tokens", thinking, output),
+        fresh=_count(path, wire, "input_tokens"),
+        read=_count(path, wire, "cache_read_input_tokens"),
+        written_5m=written.written_5m,
+        written_1h=written.written_1h,
+        output=output,
+        thinking=_part(f"{path}.output_tokens", thinking, output),
     )
 
 
@@ -231,14 +238,14 @@ def _read_iteration(path: str, item: object) -> Iteration:
         raise WireError(f"{path}.type is missing; expected message, compaction or another kind")
     counts = _read_counts(path, wire)
     return Iteration(
-        counts.fresh,
-        counts.read,
-        counts.written_5m,
-        counts.written_1h,
-        counts.output,
-        counts.thinking,
-        kind,
-        _word(path, wire, "model"),
+        fresh=counts.fresh,
+        read=counts.read,
+        written_5m=counts.written_5m,
+        written_1h=counts.written_1h,
+        output=counts.output,
+        thinking=counts.thinking,
+        kind=kind,
+        model=_word(path, wire, "model"),
     )
 
 

@@ -22,7 +22,7 @@ LEARNED_PCT = 90
 """Of what a provider has said it takes: there a view is cut down before it is refused again."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WindowSettings:
     SECTION: ClassVar[str] = "window"
 
@@ -60,7 +60,7 @@ class WindowFacts:
     """Lowers the point of automatic compaction to this share of the effective window."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Thresholds:
     """Points in the window, in tokens. None is below zero: in a tiny window everything is due at once."""
 
@@ -113,11 +113,11 @@ def plan_thresholds(facts: WindowFacts, settings: WindowSettings) -> Thresholds:
         # Decimal: 57% of 100 in binary floats is 56.99…, one token short.
         auto_compact = min(auto_compact, int(effective * facts.auto_compact_pct / 100))
     return Thresholds(
-        effective,
-        max(0, auto_compact),
-        max(0, effective - settings.warning_margin_tokens),
-        max(0, effective - settings.blocking_margin_tokens),
-        facts.is_automatic,
+        effective=effective,
+        auto_compact=max(0, auto_compact),
+        warning=max(0, effective - settings.warning_margin_tokens),
+        blocking=max(0, effective - settings.blocking_margin_tokens),
+        is_automatic=facts.is_automatic,
     )
 
 
@@ -125,9 +125,9 @@ def narrow_thresholds(found: Thresholds, limit_tokens: int) -> Thresholds:
     """The same for a provider that takes no longer prompts than this: no reserve is needed below it."""
     due = limit_tokens * LEARNED_PCT // 100
     return Thresholds(
-        min(found.effective, limit_tokens),
-        min(found.auto_compact, due),
-        min(found.warning, due),
-        min(found.blocking, limit_tokens),
-        found.is_automatic,
+        effective=min(found.effective, limit_tokens),
+        auto_compact=min(found.auto_compact, due),
+        warning=min(found.warning, due),
+        blocking=min(found.blocking, limit_tokens),
+        is_automatic=found.is_automatic,
     )

@@ -77,7 +77,7 @@ class Session:
             forks = MonitoredProvider(held, self._watch, opened.around.journal, opened.around.clock)
         self._forks = forks
         self._path = ViewBuilder(frame, self._capabilities(frame), opened.around)
-        self._follower = HistorySync(self._path)
+        self._follower = HistorySync(path=self._path)
         settings, emit = opened.around.settings, opened.around.emit
         overflow = Compactor(
             forks,
@@ -139,7 +139,7 @@ class Session:
         it open already.
         """
         where = Path(project) if project is not None else None
-        wanted = SessionOptions(where, session, settings, trusts_local=trusts_local)
+        wanted = SessionOptions(project=where, session=session, arguments=settings, trusts_local=trusts_local)
         surely = environ if environ is not None else os.environ
         opened = await run_blocking(
             lambda: SessionResources.open(wanted, surely, clock or SystemClock(), emit)
@@ -381,7 +381,9 @@ class Session:
         part: Part | None = None,
         error: PromptTooLong | None = None,
     ) -> Compacted:
-        wishes = CompactionRequest(trigger, instructions, hook_text, part, error)
+        wishes = CompactionRequest(
+            trigger=trigger, instructions=instructions, hook_text=hook_text, part=part, error=error
+        )
         noted = replace(await self._noting.noted(), extras=await self._hooks.ask_restoring())
         context = await self._context.read()
         done = await self._compacting.run(wishes, noted, context)

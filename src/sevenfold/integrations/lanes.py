@@ -122,12 +122,12 @@ def _frame(wire: JsonObject, betas: tuple[str, ...]) -> RequestParams:
     model, most = wire.get("model"), wire.get("max_tokens")
     system, tools = wire.get("system"), wire.get("tools")
     return RequestParams(
-        model if isinstance(model, str) else "",
-        _whole("max_tokens", most),
-        system if isinstance(system, str) else _objects("system", system),
-        _objects("tools", tools),
-        wire.without(*PARAM_FIELDS),
-        betas,
+        model=model if isinstance(model, str) else "",
+        max_tokens=_whole("max_tokens", most),
+        system=system if isinstance(system, str) else _objects("system", system),
+        tools=_objects("tools", tools),
+        params=wire.without(*PARAM_FIELDS),
+        betas=betas,
     )
 
 

@@ -195,7 +195,7 @@ class MemoryCommands:
     def _commit(self, changes: Sequence[Write | Remove], why: str) -> None:
         foreign: frozenset[Taint] = frozenset() if self.is_trusted else frozenset(["tool"])
         why = f"{why} with the memory tool"
-        origin = Origin("agent", why, self.session, said_by="model", taint=foreign)
+        origin = Origin(who="agent", why=why, session=self.session, said_by="model", taint=foreign)
         if self.is_trusted or not any(self._is_users(change.key) for change in changes):
             self.memory.commit(changes, origin)
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
     number: int
     name: str
@@ -15,19 +15,49 @@ class Layer:
 
 
 LAYERS = (
-    Layer(1, "tool-result storage", "a file write", "a result over its limit", "request"),
     Layer(
-        2, "microcompaction", "nothing when the cache is cold", "old results that no longer pay", "request"
+        number=1,
+        name="tool-result storage",
+        cost="a file write",
+        trigger="a result over its limit",
+        room="request",
     ),
-    Layer(3, "session notes", "microseconds, or one fork", "5,000 new tokens", "background"),
-    Layer(4, "compaction", "nothing with notes, else one summary", "the window's threshold", "request"),
     Layer(
-        5,
-        "memory: extraction and recall",
-        "one fork a turn; a lookup a prompt",
-        "the end of a turn",
-        "background",
+        number=2,
+        name="microcompaction",
+        cost="nothing when the cache is cold",
+        trigger="old results that no longer pay",
+        room="request",
     ),
-    Layer(6, "dreams", "one fork a night", "a day and five sessions", "background"),
-    Layer(7, "forks and messages", "the new tokens only", "the layers above, or the agent", "run"),
+    Layer(
+        number=3,
+        name="session notes",
+        cost="microseconds, or one fork",
+        trigger="5,000 new tokens",
+        room="background",
+    ),
+    Layer(
+        number=4,
+        name="compaction",
+        cost="nothing with notes, else one summary",
+        trigger="the window's threshold",
+        room="request",
+    ),
+    Layer(
+        number=5,
+        name="memory: extraction and recall",
+        cost="one fork a turn; a lookup a prompt",
+        trigger="the end of a turn",
+        room="background",
+    ),
+    Layer(
+        number=6, name="dreams", cost="one fork a night", trigger="a day and five sessions", room="background"
+    ),
+    Layer(
+        number=7,
+        name="forks and messages",
+        cost="the new tokens only",
+        trigger="the layers above, or the agent",
+        room="run",
+    ),
 )

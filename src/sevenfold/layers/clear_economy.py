@@ -63,7 +63,7 @@ MAX_SCANNED_RESULTS = 96
 FULL_SCAN_ROUNDS = 16
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClearingWeights:
     """What a policy gives for having things in view, and how it bears risk."""
 
@@ -80,8 +80,12 @@ class ClearingWeights:
 
 
 CLEARING_WEIGHTS: dict[str, ClearingWeights] = {
-    "thrift": ClearingWeights(0.0, margin=1.75, unwon_margin=2.0, unwon_share=0.06, reread_margin=1.75),
-    "balanced": ClearingWeights(2.5, margin=2.0, unwon_margin=4.0, unwon_share=0.03, reread_margin=1.0),
+    "thrift": ClearingWeights(
+        lost_rounds=0.0, margin=1.75, unwon_margin=2.0, unwon_share=0.06, reread_margin=1.75
+    ),
+    "balanced": ClearingWeights(
+        lost_rounds=2.5, margin=2.0, unwon_margin=4.0, unwon_share=0.03, reread_margin=1.0
+    ),
 }
 
 
@@ -191,7 +195,13 @@ def choose_ski_rental(
     if prices.read * paid < (prices.write - prices.read) * rewritten:
         return None
     reason = f"{paid:,} tokens were read of stale results, as dear as writing {rewritten:,} again"
-    return ClearingPlan(tuple(item.result.id for item in reversed(stale)), "ski", reason, saved, rewritten)
+    return ClearingPlan(
+        ids=tuple(item.result.id for item in reversed(stale)),
+        by="ski",
+        reason=reason,
+        saved_tokens=saved,
+        rewrite_tokens=rewritten,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +215,13 @@ def _cold_cut(items: Sequence[PlacedResult], policy: str) -> ClearingPlan:
     reason = (
         f"the cache is cold: {len(items)} results, {saved:,} tokens, are cleared and nothing is rewritten"
     )
-    return ClearingPlan(tuple(item.result.id for item in reversed(items)), policy, reason, saved, 0)
+    return ClearingPlan(
+        ids=tuple(item.result.id for item in reversed(items)),
+        by=policy,
+        reason=reason,
+        saved_tokens=saved,
+        rewrite_tokens=0,
+    )
 
 
 def _warm_cut(
@@ -235,4 +251,6 @@ def _warm_cut(
         f"{depth} results, {best_saved:,} tokens: some {outlook.ahead} rounds without them save about"
         f" {best_gain:,.0f} tokens' price, writing {best_rewritten:,} again costs {cost:,.0f}"
     )
-    return ClearingPlan(ids, settings.policy, reason, best_saved, best_rewritten)
+    return ClearingPlan(
+        ids=ids, by=settings.policy, reason=reason, saved_tokens=best_saved, rewrite_tokens=best_rewritten
+    )

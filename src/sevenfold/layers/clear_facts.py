@@ -13,7 +13,7 @@ from sevenfold.layers.stakes import CachePrices
 ClearingPolicy: TypeAlias = Literal["balanced", "thrift", "fixed", "ski", "keep"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MicrocompactSettings:
     SECTION: ClassVar[str] = "microcompact"
 
@@ -56,7 +56,7 @@ class MicrocompactSettings:
     """A cut that frees less is followed by the next one too soon."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClearingFacts:
     """What a clearing depends on, at the moment when a request is made ready."""
 
@@ -89,7 +89,7 @@ class ClearingFacts:
         return self.now - self.last_answer if self.last_answer else timedelta()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClearingPlan:
     """Results to clear now."""
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 from sevenfold.core.settings import amount, limit, names, percent, switch
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CompactSettings:
     SECTION: ClassVar[str] = "compact"
 

@@ -38,7 +38,7 @@ class StrategyAttempt:
     failure: StrategyFailure
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StrategyFacts:
     trigger: CompactionTrigger
     attempts: tuple[StrategyAttempt, ...] = ()
@@ -180,7 +180,7 @@ def _failed(facts: StrategyFacts, failure: StrategyFailure) -> bool:
     return any(attempt.failure == failure for attempt in facts.attempts)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BreakerState:
     """What is remembered from one compaction to the next, and across restarts."""
 
@@ -238,7 +238,13 @@ class BreakerState:
         model = wire.get("limit_model", "")
         if not isinstance(model, str):
             raise WireError(f"limit_model must be a name, not {model!r}")
-        return cls(_count(wire, "failures_in_row"), _count(wire, "futile_in_row"), last, model, limit)
+        return cls(
+            failures_in_row=_count(wire, "failures_in_row"),
+            futile_in_row=_count(wire, "futile_in_row"),
+            last_length=last,
+            limit_model=model,
+            limit_tokens=limit,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ EXPECTED_SUMMARY_TOKENS = 4_000
 """What a summary takes, thinking included; the choice turns on it only between models."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryPathFacts:
     model: Model
     is_warm: bool

@@ -76,7 +76,7 @@ def render_summary_scope(anchor: str) -> str:
     return f", but only of the part that begins with the message that reads: “{quoted}”" if quoted else ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryHead:
     """What goes into the message that opens the new view."""
 

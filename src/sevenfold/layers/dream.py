@@ -27,7 +27,7 @@ FIRST_RETRY_REST = timedelta(hours=1)
 DreamStep: TypeAlias = Literal["wait", "count sessions", "take lock"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DreamSettings:
     SECTION: ClassVar[str] = "dream"
 
@@ -73,7 +73,7 @@ class DreamSettings:
         return timedelta(minutes=self.scan_minutes)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DreamFacts:
     """What is known of dreams of a project; what costs more to know comes later, and may be missing."""
 
@@ -147,7 +147,7 @@ def _with_description(text: str, said: str) -> str:
         return text  # its head has no room for more, and the body says the same
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DreamTask:
     """What the fork is shown."""
 
@@ -177,4 +177,4 @@ def build_dream_brief(task: DreamTask, prompt: str, settings: DreamSettings) -> 
     # In one go, so that braces in a memory stay as they are.
     directive = re.sub(r"\{(\w+)\}", lambda match: filled.get(match[1], match[0]), prompt)
     permits = tuple(ToolPermit(tool) for tool in (*OWN_READERS, MEMORY_TOOL))
-    return ForkBrief(DREAM_KIND, directive, permits, max_rounds=settings.rounds)
+    return ForkBrief(kind=DREAM_KIND, directive=directive, allow=permits, max_rounds=settings.rounds)

@@ -31,7 +31,7 @@ RemovalCause: TypeAlias = Literal["duplicate", "reworded", "contradicted", "stal
 REMOVAL_CAUSES: tuple[RemovalCause, ...] = get_args(RemovalCause)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RemovalReason:
     """Why a fact, or all of a memory, is let go of."""
 
@@ -53,7 +53,7 @@ class RemovedFact:
     reason: RemovalReason
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DreamCheck:
     changed: tuple[str, ...]
     """Files that are another, new or gone, by key."""
@@ -94,19 +94,19 @@ def check_dream(
     """Compare the memories with what the dream would make of them. `logs` are known too, and no memories."""
     kept = {key: kept.memory.text for key, kept in before.items()}
     changed = tuple(key for key in {**kept, **after} if kept.get(key) != after.get(key))
-    look = _Look(before, after, reasons, today, frozenset(changed))
+    look = _Look(before=before, after=after, reasons=reasons, today=today, changed=frozenset(changed))
     look.shelve(logs)
     for key in changed:
         look.check(key)
     return DreamCheck(
-        changed,
-        look.refused,
-        {key: tuple(facts) for key, facts in look.gained.items()},
-        tuple(look.losses),
-        {key: frozenset(found) for key, found in look.sources.items()},
-        sum(len(facts) for facts in look.old.values()),
-        len(before),
-        frozenset(before.keys() - after.keys()),
+        changed=changed,
+        refused=look.refused,
+        gained={key: tuple(facts) for key, facts in look.gained.items()},
+        losses=tuple(look.losses),
+        sources={key: frozenset(found) for key, found in look.sources.items()},
+        facts=sum(len(facts) for facts in look.old.values()),
+        files=len(before),
+        removed=frozenset(before.keys() - after.keys()),
     )
 
 
@@ -125,7 +125,7 @@ def explain_over_budget(checked: DreamCheck, published: frozenset[str], settings
     return ""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Look:
     before: Mapping[str, DreamMemory]
     after: Mapping[str, str]

@@ -110,7 +110,7 @@ class _Work:
 
     def archive(self, key: str, why: str) -> None:
         self.texts[f"{ARCHIVE_PREFIX}{key}"] = self.texts.pop(key)
-        self.reasons.append(RemovalReason(key, "stale", f"{ARCHIVE_PREFIX}{key}", note=why))
+        self.reasons.append(RemovalReason(key=key, why="stale", of=f"{ARCHIVE_PREFIX}{key}", note=why))
 
     def _same(self, facts: tuple[Fact, ...]) -> str | None:
         """A newer memory that states every one of these."""
@@ -158,7 +158,7 @@ class _Work:
             return False
         self.texts[newer] = text
         del self.texts[key]
-        self.reasons.append(RemovalReason(key, "duplicate", newer))
+        self.reasons.append(RemovalReason(key=key, why="duplicate", of=newer))
         self.facts[newer] = find_stated_facts(read_memory(newer, text), item.written)
         self.shelf.add(newer, self.facts[newer])
         return True

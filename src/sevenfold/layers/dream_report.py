@@ -37,7 +37,9 @@ def parse_removal_reason(key: str, text: str) -> RemovalReason | None:
         return None
     why: RemovalCause = next(each for each in REMOVAL_CAUSES if each == match["why"].lower())
     of = with_md_suffix(match["of"].rstrip(".")) if match["of"] else ""
-    return RemovalReason(key, why, of, (match["fact"] or "").strip(), (match["note"] or "").strip())
+    return RemovalReason(
+        key=key, why=why, of=of, fact=(match["fact"] or "").strip(), note=(match["note"] or "").strip()
+    )
 
 
 def render_memory_diff(before: Mapping[str, str], after: Mapping[str, str], keys: Collection[str]) -> str:

@@ -52,7 +52,7 @@ class ExtractionSettings:
     """Model calls of one fork: one to read, one to write, the rest to correct refused drafts."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionFacts:
     """What is known when a turn has ended."""
 
@@ -140,7 +140,7 @@ def render_memory_manifest(listed: Iterable[ListedMemory]) -> str:
     return "\n".join(lines) or "nothing yet"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionTask:
     """What a fork is to look through."""
 
@@ -163,4 +163,4 @@ def build_extraction_brief(task: ExtractionTask, prompt: str) -> ForkBrief:
     }
     directive = re.sub(r"\{(\w+)\}", lambda match: filled.get(match[1], match[0]), prompt)
     permits = tuple(ToolPermit(name) for name in (*OWN_READERS, *MEMORY_WRITERS) if name in task.tools)
-    return ForkBrief(EXTRACTION_KIND, directive, permits, max_rounds=task.rounds)
+    return ForkBrief(kind=EXTRACTION_KIND, directive=directive, allow=permits, max_rounds=task.rounds)

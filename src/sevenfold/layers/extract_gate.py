@@ -39,7 +39,7 @@ MIN_SHARED_WORDS = 3
 """Words that two facts must share at least before one can contradict the other."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryDraft:
     """A memory that somebody wants to write."""
 

@@ -49,7 +49,7 @@ class UserTurn:
     """What the assistant said last in it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
     """What a conversation is deciding on."""
 
@@ -127,7 +127,11 @@ def render_topic(topic: Topic) -> MemoryDraft:
     described = next(iter(split_sentences(topic.opening or "\n".join(parts))), topic.key)
     name = topic.key.rpartition("/")[2].removesuffix(".md")
     return MemoryDraft(
-        topic.key, name, truncate_words(described, MAX_DRAFT_DESCRIPTION_CHARS), "project", "\n\n".join(parts)
+        key=topic.key,
+        name=name,
+        description=truncate_words(described, MAX_DRAFT_DESCRIPTION_CHARS),
+        kind="project",
+        body="\n\n".join(parts),
     )
 
 
@@ -135,7 +139,11 @@ def _draft_alone(item: Statement) -> MemoryDraft:
     kind = _ALONE.get(item.kind) or _guessed(item.text)
     slug = make_slug(item.text)
     return MemoryDraft(
-        f"{slug}.md", slug, truncate_words(item.text, MAX_DRAFT_DESCRIPTION_CHARS), kind, item.text
+        key=f"{slug}.md",
+        name=slug,
+        description=truncate_words(item.text, MAX_DRAFT_DESCRIPTION_CHARS),
+        kind=kind,
+        body=item.text,
     )
 
 

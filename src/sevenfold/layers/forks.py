@@ -37,7 +37,7 @@ class ToolPermit:
         return self.path is None or (bool(named) and all(path == self.path for path in named))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ForkBrief:
     """What a fork is told, and what it is allowed."""
 

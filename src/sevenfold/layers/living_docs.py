@@ -116,4 +116,9 @@ def build_doc_brief(task: DocTask, prompt: str) -> ForkBrief:
     }
     # In one go, so that braces in a document stay as they are.
     directive = re.sub(r"\{(\w+)\}", lambda match: filled.get(match[1], match[0]), prompt)
-    return ForkBrief(LIVING_DOC_KIND, directive, (ToolPermit(task.tool, task.path),), max_rounds=_ROUNDS)
+    return ForkBrief(
+        kind=LIVING_DOC_KIND,
+        directive=directive,
+        allow=(ToolPermit(task.tool, task.path),),
+        max_rounds=_ROUNDS,
+    )

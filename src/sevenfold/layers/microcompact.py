@@ -91,5 +91,10 @@ def _clearing(
     reason = f"{why}: {len(stale)} results, {saved:,} tokens, are cleared"
     rewritten = 0 if facts.is_cold else count_rewrite_tokens(facts, saved, stale[-1])
     return ClearingPlan(
-        tuple(item.result.id for item in reversed(stale)), by, reason, saved, rewritten, is_bare
+        ids=tuple(item.result.id for item in reversed(stale)),
+        by=by,
+        reason=reason,
+        saved_tokens=saved,
+        rewrite_tokens=rewritten,
+        is_bare=is_bare,
     )

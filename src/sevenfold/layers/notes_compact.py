@@ -28,7 +28,7 @@ NotesUnusable: TypeAlias = Literal[
 """Why notes cannot serve this time; full compaction runs."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NotesCompactFacts:
     messages: Sequence[Message]
     """The view as it would be sent."""

@@ -14,7 +14,7 @@ from typing import ClassVar
 from sevenfold.core.settings import amount, choice, limit, switch
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecallSettings:
     SECTION: ClassVar[str] = "recall"
 
@@ -46,7 +46,7 @@ class RecallSettings:
     """Among which the side query chooses: what ranks lower was never chosen on any set."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecallCandidate:
     """A memory that the search found, and what it goes by."""
 

@@ -27,7 +27,7 @@ _OPENING = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecalledMemory:
     """A memory on its way into the view."""
 

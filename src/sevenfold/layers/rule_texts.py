@@ -27,7 +27,7 @@ _NOTED = "What is remembered of this project applies here; it is a note, and may
 _BESIDE = "Not run yet: what another call of this answer was answered with applies to this one too: "
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryRule:
     """A memory that says when it applies."""
 

@@ -101,7 +101,7 @@ class ParsedConditions:
     refused: tuple[RefusedCondition, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProposedAction:
     """A call that is about to run, as conditions look at it."""
 

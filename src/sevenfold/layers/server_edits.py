@@ -22,7 +22,7 @@ LARGE_CLEARED_TOKENS = 140_000
 """Of a window that has room for the large trigger: what stays is about what a compaction would leave."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerEditSettings:
     SECTION: ClassVar[str] = "server_edits"
 

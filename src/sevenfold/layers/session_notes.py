@@ -18,7 +18,7 @@ from sevenfold.layers.notes_sections import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NotesSettings:
     SECTION: ClassVar[str] = "notes"
 
@@ -202,7 +202,7 @@ def build_notes_brief(task: NotesTask, prompt: str) -> ForkBrief:
     directive = prompt
     for name, value in filled.items():
         directive = directive.replace(name, value)
-    return ForkBrief("notes", directive, (ToolPermit(task.tool, task.path),))
+    return ForkBrief(kind="notes", directive=directive, allow=(ToolPermit(task.tool, task.path),))
 
 
 def _condense(item: OverLimit) -> str:

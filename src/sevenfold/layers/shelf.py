@@ -36,7 +36,7 @@ MARKER_TOKENS = 40
 BARE_MARKER = "[Old tool result content cleared]"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClearableResult:
     """A result that may be cleared, and the call that it answers."""
 
@@ -57,7 +57,7 @@ class ClearableResult:
         return max(0, self.tokens - MARKER_TOKENS)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedResult:
     """A clearable result and where in the view it stands."""
 
@@ -83,7 +83,9 @@ def describe_clearable(use: ToolUse, tokens: int) -> ClearableResult:
     # The end of a path tells more than its beginning.
     shown = subject[-MAX_SUBJECT_CHARS:] if path else subject[:MAX_SUBJECT_CHARS]
     call = hash((use.name, write_json(use.input)))
-    return ClearableResult(use.id, use.name, kind, shown, path, call, tokens)
+    return ClearableResult(
+        id=use.id, tool=use.name, kind=kind, subject=shown, path=path, call=call, tokens=tokens
+    )
 
 
 def render_cleared_marker(result: ClearableResult, where: str | None) -> str:
@@ -121,7 +123,11 @@ class ClearableResults:
         """
         self._rounds.append(round_)
         if result.saved_tokens:
-            self.live.append(PlacedResult(result, self.count, round_, place, anchor, anchor))
+            self.live.append(
+                PlacedResult(
+                    result=result, order=self.count, round=round_, place=place, edge=anchor, anchor=anchor
+                )
+            )
         if result.path:
             if result.kind in {"edit", "write"}:
                 self._touched[result.path] = self.count

@@ -57,7 +57,7 @@ _DEFINITION = re.compile(
 _PATCHED = re.compile(r"^\*\*\* (Update|Add|Delete) File: (.+)$|^\*\*\* Move to: (.+)$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolAction:
     """One tool call, as the notes see it."""
 
@@ -99,8 +99,8 @@ def classify_call(use: ToolUse) -> ToolAction:
             path = first_text(given, PATH_KEYS)
             sought = first_text(given, QUERY_KEYS)
             return ToolAction(
-                kind,
-                use.name,
+                kind=kind,
+                tool=use.name,
                 paths=(path,) if path and kind == "read" else (),
                 mentions=_mentions(path if kind != "read" else "", sought),
                 sought=sought,
@@ -138,8 +138,8 @@ def _shell_action(tool: str, command: str) -> ToolAction:
     plan = find_shell_paths(command[:_SCANNED_CHARS])
     kind: ActionKind = "edit" if plan.patched else "run"
     return ToolAction(
-        kind,
-        tool,
+        kind=kind,
+        tool=tool,
         paths=plan.patched or plan.written or plan.read,
         mentions=plan.mentioned,
         command=command,
@@ -152,14 +152,20 @@ def _change(kind: ActionKind, use: ToolUse) -> ToolAction:
     patch = patch_of(use.input)
     if patch:
         changed = find_patched_paths(patch)
-        return ToolAction("edit", use.name, changed, names=_names(patch), changes=max(1, patch.count("\n@@")))
+        return ToolAction(
+            kind="edit",
+            tool=use.name,
+            paths=changed,
+            names=_names(patch),
+            changes=max(1, patch.count("\n@@")),
+        )
     path = first_text(use.input, PATH_KEYS)
     edits = use.input.get("edits")
     each = [item for item in edits if isinstance(item, JsonObject)] if isinstance(edits, tuple) else []
     texts = [first_text(item, keys) for item in (use.input, *each) for keys in (OLD_TEXT_KEYS, _NEW_KEYS)]
     return ToolAction(
-        kind,
-        use.name,
+        kind=kind,
+        tool=use.name,
         paths=(path,) if path else (),
         names=_names("\n".join(text[:_SCANNED_CHARS] for text in texts[:20])),
         changes=max(1, len(each)),

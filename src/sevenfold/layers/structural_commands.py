@@ -23,7 +23,7 @@ _GOES_TO = re.compile(r"^\s*cd \S+ *(?:&&|;)\s*")
 _SHOWN_BY = re.compile(r"(?:\s*2>&1)?(?:\s*\|\s*(?:head|tail|grep|less|cat|rg)\b[^|;&]*)*\s*$")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class CommandFacts:
     command: str
     count: int = 0
@@ -40,7 +40,7 @@ class CommandFacts:
         return f"{times}{ended}{again}{told}"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class ErrorFacts:
     tool: str
     subject: str
@@ -103,7 +103,7 @@ class CommandLedger:
         return mended + still
 
     def _count(self, action: ToolAction, outcome: CallOutcome, at: int) -> None:
-        facts = self._commands.pop(action.command, None) or CommandFacts(action.command)
+        facts = self._commands.pop(action.command, None) or CommandFacts(command=action.command)
         facts.count += 1
         facts.failures += outcome.failed
         facts.last, facts.has_failed = at, outcome.failed
@@ -116,7 +116,7 @@ class CommandLedger:
     def _fail(self, action: ToolAction, outcome: CallOutcome, at: int) -> None:
         key = _key(action)
         known = self._open.pop(key, None)
-        facts = ErrorFacts(action.tool, action.subject, outcome.error, at)
+        facts = ErrorFacts(tool=action.tool, subject=action.subject, error=outcome.error, at=at)
         if known:
             facts.count = known.count + 1
         self._open[key] = facts

@@ -26,7 +26,7 @@ _DOCUMENTS = re.compile(
 )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class FileFacts:
     path: str
     last: int = 0
@@ -117,7 +117,7 @@ class FileLedger:
     def _met(self, path: str, at: int) -> FileFacts:
         path = self._known(path.removeprefix("./"))
         # Taken out and put back, so that the dict's first is always the one not met for longest.
-        facts = self._files.pop(path, None) or FileFacts(path)
+        facts = self._files.pop(path, None) or FileFacts(path=path)
         facts.last = at
         self._files[path] = facts
         if len(self._files) > _MAX_FILES:

@@ -26,7 +26,7 @@ _ENVELOPE = re.compile(r"(?:Chunk ID|Wall time|Process exited|Original token cou
 _SAID = re.compile(r"the user said:\n(.+)", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CallOutcome:
     failed: bool
     error: str = ""
@@ -48,7 +48,7 @@ def find_call_outcome(result: ToolResult) -> CallOutcome:
     last = _last_line(tail)
     failed = bool(result.is_error) or (code is not None and code[1] != "0") or bool(_ENDED_BADLY.match(last))
     return CallOutcome(
-        failed,
+        failed=failed,
         error=_error(head, tail) if failed else "",
         last=last,
         text=text,

@@ -24,7 +24,7 @@ _SCANNED_CHARS = 2_000
 _COMMIT = re.compile(r"^\[([\w./-]+) (?:\(root-commit\) )?([0-9a-f]{7,40})\] (.+)$", re.MULTILINE)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class TurnFacts:
     number: int
     request: str
@@ -59,7 +59,7 @@ class WorkLedger:
     def start_turn(self, request: str) -> None:
         self._end_round()
         self.turns += 1
-        self._turns.append(TurnFacts(self.turns, " ".join(request[:400].split())[:80]))
+        self._turns.append(TurnFacts(number=self.turns, request=" ".join(request[:400].split())[:80]))
 
     def start_round(self) -> None:
         self._end_round()
@@ -141,7 +141,7 @@ class WorkLedger:
 
     def _turn(self) -> TurnFacts:
         if not self._turns:
-            self._turns.append(TurnFacts(self.turns, ""))
+            self._turns.append(TurnFacts(number=self.turns, request=""))
         return self._turns[-1]
 
     def _end_round(self) -> None:

@@ -15,7 +15,7 @@ from sevenfold.core.text import truncate_lines
 from sevenfold.core.tool_kinds import SPILL_READERS
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResultSettings:
     SECTION: ClassVar[str] = "tool_results"
 
@@ -49,7 +49,7 @@ PREVIEW_OPENING, PREVIEW_CLOSING = "<persisted-output>", "</persisted-output>"
 _TAGS = re.compile(r"<(\s*/?\s*persisted-output)", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SpillDecision:
     """What happens to one tool result: decided when it first enters a prompt, and never changed."""
 
@@ -87,7 +87,9 @@ def is_empty_result(result: ToolResult) -> bool:
 def choose_inline(result: ToolResult) -> SpillDecision:
     """The decision for a result that stays in the context. An empty one is given its marker here, so that a
     later wording of the marker changes no byte of a session that has already sent it."""
-    return SpillDecision(result.tool_use_id, EMPTY_RESULT if is_empty_result(result) else None)
+    return SpillDecision(
+        tool_use_id=result.tool_use_id, preview=EMPTY_RESULT if is_empty_result(result) else None
+    )
 
 
 @dataclass(frozen=True, slots=True)

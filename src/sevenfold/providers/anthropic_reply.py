@@ -33,13 +33,13 @@ def read_messages_response(wire: Json) -> ModelResponse:
     try:
         usage_wire = wire.get("usage")
         return ModelResponse(
-            read_message({"role": "assistant", "content": wire.get("content", ())}),
-            read_usage(usage_wire),
-            usage_wire if isinstance(usage_wire, JsonObject) else EMPTY_OBJECT,
-            stop if isinstance(stop, str) else None,
-            _word(wire, "id"),
-            _word(wire, "model"),
-            wire.without(*_NAMED),
+            message=read_message({"role": "assistant", "content": wire.get("content", ())}),
+            usage=read_usage(usage_wire),
+            usage_wire=usage_wire if isinstance(usage_wire, JsonObject) else EMPTY_OBJECT,
+            stop_reason=stop if isinstance(stop, str) else None,
+            id=_word(wire, "id"),
+            model=_word(wire, "model"),
+            extra=wire.without(*_NAMED),
         )
     except WireError as error:
         raise ReplyBroken(f"the answer is no message that can be read: {error}") from error

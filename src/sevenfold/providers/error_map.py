@@ -47,7 +47,7 @@ _THINKING = re.compile(r"signature.{1,40}thinking|thinking.{1,80}cannot be modif
 KEY_HINT = "give the provider a client with a key, or set the environment variable that the SDK reads"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderFault:
     """What a provider said, in no SDK's words."""
 
@@ -108,12 +108,12 @@ def read_provider_fault(
     if kind == "error":
         kind = ""
     return ProviderFault(
-        message,
-        status,
-        kind,
-        code,
-        _retry_after(headers),
-        read_overflow(message, frozenset({kind, code}), said),
+        message=message,
+        status=status,
+        kind=kind,
+        code=code,
+        retry_after=_retry_after(headers),
+        overflow=read_overflow(message, frozenset({kind, code}), said),
     )
 
 

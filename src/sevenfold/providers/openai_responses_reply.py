@@ -32,14 +32,14 @@ def read_response(wire: Json) -> ModelResponse:
     blocks = tuple(_blocks(output))
     used = read_reported_usage(body.get("usage"))
     return ModelResponse(
-        Message("assistant", blocks),
-        used.usage,
-        used.wire,
-        _stop_reason(body, output, blocks),
-        _word(body.get("id")),
-        _word(body.get("model")),
-        JsonObject({**body.without(*_NAMED), **used.extra}),
-        "openai",
+        message=Message("assistant", blocks),
+        usage=used.usage,
+        usage_wire=used.wire,
+        stop_reason=_stop_reason(body, output, blocks),
+        id=_word(body.get("id")),
+        model=_word(body.get("model")),
+        extra=JsonObject({**body.without(*_NAMED), **used.extra}),
+        dialect="openai",
     )
 
 

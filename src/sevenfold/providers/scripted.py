@@ -165,7 +165,9 @@ def make_response(
     natural = "tool_use" if calls else "end_turn"
     message = Message("assistant", tuple(blocks))
     wire = _usage_wire(usage) if usage.requests else EMPTY_OBJECT
-    return ModelResponse(message, usage, wire, stop_reason or natural, extra=extra)
+    return ModelResponse(
+        message=message, usage=usage, usage_wire=wire, stop_reason=stop_reason or natural, extra=extra
+    )
 
 
 class _Lane:

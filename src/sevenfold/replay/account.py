@@ -65,7 +65,7 @@ def read_account(
     ordered = sorted(lanes.items(), key=lambda item: item[0] != MAIN_CONVERSATION)
     sessions = (lane.report(facts, agent, name, path) for name, lane in ordered if not lane.is_empty)
     counts = LineCounts(tally.lines, tally.length_bytes, dict(tally.unknown), {**tally.faults})
-    return FileReport(path, agent, counts, tuple(sessions), tuple(events))
+    return FileReport(path=path, agent=agent, lines=counts, sessions=tuple(sessions), events=tuple(events))
 
 
 def _is_counted(step: TranscriptStep, since: datetime | None, foreign: frozenset[int]) -> bool:

@@ -14,7 +14,7 @@ ZERO = Decimal(0)
 _NOTHING = TokenCounts()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelBill:
     """Calls on one model, added up."""
 
@@ -36,7 +36,7 @@ class ModelBill:
     """Where there is no cost: what has no price."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class BillBuilder:
     """A bill that grows."""
 
@@ -65,19 +65,19 @@ class BillBuilder:
 
     def bill(self, model: str) -> ModelBill:
         return ModelBill(
-            model,
-            self.calls,
-            self.tokens,
-            self.estimated_calls,
-            self.estimated_output,
-            None if self.gap else self.cost,
-            self.estimated_usd,
-            None if self.gap else self.uncached_usd,
-            self.gap,
+            model=model,
+            calls=self.calls,
+            tokens=self.tokens,
+            estimated_calls=self.estimated_calls,
+            estimated_output_tokens=self.estimated_output,
+            cost=None if self.gap else self.cost,
+            estimated_usd=self.estimated_usd,
+            uncached_usd=None if self.gap else self.uncached_usd,
+            gap=self.gap,
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BillTotals:
     """Bills added up. Tokens are all tokens; dollars are those of the models that have a price."""
 
@@ -107,14 +107,15 @@ def sum_bills(bills: Iterable[ModelBill]) -> BillTotals:
     for bill in bills:
         is_priced = bill.cost is not None
         total = BillTotals(
-            total.calls + bill.calls,
-            sum_counts(total.tokens, bill.tokens),
-            total.cost + (bill.cost or NO_COST),
-            total.uncached_usd + (bill.uncached_usd or ZERO),
-            total.estimated_output_tokens + bill.estimated_output_tokens,
-            total.estimated_usd + bill.estimated_usd,
-            total.unpriced_calls + (0 if is_priced else bill.calls),
-            total.unpriced_tokens + (0 if is_priced else bill.tokens.prompt + bill.tokens.output),
+            calls=total.calls + bill.calls,
+            tokens=sum_counts(total.tokens, bill.tokens),
+            cost=total.cost + (bill.cost or NO_COST),
+            uncached_usd=total.uncached_usd + (bill.uncached_usd or ZERO),
+            estimated_output_tokens=total.estimated_output_tokens + bill.estimated_output_tokens,
+            estimated_usd=total.estimated_usd + bill.estimated_usd,
+            unpriced_calls=total.unpriced_calls + (0 if is_priced else bill.calls),
+            unpriced_tokens=total.unpriced_tokens
+            + (0 if is_priced else bill.tokens.prompt + bill.tokens.output),
         )
     return total
 
@@ -130,28 +131,28 @@ def merge_bills(bills: Iterable[ModelBill]) -> tuple[ModelBill, ...]:
 
 def sum_counts(one: TokenCounts, other: TokenCounts) -> TokenCounts:
     return TokenCounts(
-        one.fresh + other.fresh,
-        one.read + other.read,
-        one.written_5m + other.written_5m,
-        one.written_1h + other.written_1h,
-        one.output + other.output,
-        one.thinking + other.thinking,
+        fresh=one.fresh + other.fresh,
+        read=one.read + other.read,
+        written_5m=one.written_5m + other.written_5m,
+        written_1h=one.written_1h + other.written_1h,
+        output=one.output + other.output,
+        thinking=one.thinking + other.thinking,
     )
 
 
 def _together(one: ModelBill, other: ModelBill) -> ModelBill:
     return ModelBill(
-        one.model,
-        one.calls + other.calls,
-        sum_counts(one.tokens, other.tokens),
-        one.estimated_calls + other.estimated_calls,
-        one.estimated_output_tokens + other.estimated_output_tokens,
-        one.cost + other.cost if one.cost and other.cost else one.cost or other.cost,
-        one.estimated_usd + other.estimated_usd,
-        one.uncached_usd + other.uncached_usd
+        model=one.model,
+        calls=one.calls + other.calls,
+        tokens=sum_counts(one.tokens, other.tokens),
+        estimated_calls=one.estimated_calls + other.estimated_calls,
+        estimated_output_tokens=one.estimated_output_tokens + other.estimated_output_tokens,
+        cost=one.cost + other.cost if one.cost and other.cost else one.cost or other.cost,
+        estimated_usd=one.estimated_usd + other.estimated_usd,
+        uncached_usd=one.uncached_usd + other.uncached_usd
         if one.uncached_usd is not None and other.uncached_usd is not None
         else one.uncached_usd or other.uncached_usd,
-        one.gap or other.gap,
+        gap=one.gap or other.gap,
     )
 
 

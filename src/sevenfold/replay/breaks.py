@@ -31,7 +31,7 @@ OPENAI_TTL = timedelta(minutes=30)
 _GPT = re.compile(r"gpt-(\d+)\.(\d+)")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CacheBreak:
     """One call that paid again for what was cached."""
 
@@ -126,15 +126,15 @@ class BreakDetector:
             return None
         gap = call.started - before.started if call.started and before.started else None
         return CacheBreak(
-            call.at,
-            self._cause(call, before, gap),
-            lost,
-            (lost * (rates.paid - rates.read)).quantize(NANO_USD) if rates else None,
-            gap,
-            before.life,
-            call.model,
-            run.prompt,
-            run.read,
+            at=call.at,
+            cause=self._cause(call, before, gap),
+            lost_tokens=lost,
+            lost_usd=(lost * (rates.paid - rates.read)).quantize(NANO_USD) if rates else None,
+            gap=gap,
+            life=before.life,
+            model=call.model,
+            prompt_tokens=run.prompt,
+            read_tokens=run.read,
         )
 
     def _cause(self, call: RecordedCall, before: _Left, gap: timedelta | None) -> BreakCause:

@@ -37,7 +37,7 @@ class CallPart:
     blocks: tuple[Block, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedCall:
     lane: ConversationId
     id: CallId
@@ -63,7 +63,7 @@ TranscriptEvent: TypeAlias = ForeignInput | ForeignOutput | ForeignCompaction | 
 TranscriptStep: TypeAlias = ForeignInput | RecordedCall | ForeignCompaction | ForeignClearing
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Open:
     """A call whose lines are still coming."""
 
@@ -90,16 +90,16 @@ class _Open:
     def closed(self) -> RecordedCall:
         first = self.first
         return RecordedCall(
-            first.lane,
-            first.call,
-            first.model,
-            tuple(self.parts),
-            self.usage,
-            first.at,
-            self.started,
-            self.is_final,
-            first.dialect,
-            self.cleared_tokens,
+            lane=first.lane,
+            id=first.call,
+            model=first.model,
+            parts=tuple(self.parts),
+            usage=self.usage,
+            at=first.at,
+            started=self.started,
+            is_output_final=self.is_final,
+            dialect=first.dialect,
+            cleared_tokens=self.cleared_tokens,
         )
 
 
@@ -148,13 +148,13 @@ class CallAssembler:
             return  # copied by a resume within the file
         yield from self._close(lane)
         lane.open = _Open(
-            part,
-            lane.last_at or part.at,
-            [CallPart(part.key, part.blocks)],
-            part.usage,
-            part.is_complete,
-            part.cleared_tokens,
-            part.at,
+            first=part,
+            started=lane.last_at or part.at,
+            parts=[CallPart(part.key, part.blocks)],
+            usage=part.usage,
+            is_final=part.is_complete,
+            cleared_tokens=part.cleared_tokens,
+            last_at=part.at,
         )
 
     def _close(self, lane: _Lane) -> Iterator[TranscriptStep]:

@@ -36,7 +36,7 @@ class CacheRates:
     prices: CachePrices
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyOutcome:
     """A session under a policy. Costs are in tokens at the price of fresh input, without output."""
 
@@ -55,7 +55,7 @@ class PolicyOutcome:
     """All uses of what any result of the session had shown."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlayedRequest:
     """One request of a session that is played."""
 
@@ -68,7 +68,7 @@ class PlayedRequest:
     """The results that it is the first to show."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Sums:
     cost: float = 0.0
     reread_cost: float = 0.0
@@ -93,15 +93,15 @@ def play_recording(
             playing.answer(turn)
     sums, sight = playing.sums, playing.sight
     return PolicyOutcome(
-        sums.cost,
-        sums.reread_cost,
-        sums.rereads,
-        sums.cuts,
-        sums.cleared,
-        sums.peak,
-        sight.in_view,
-        sight.one_pointer_away,
-        sight.wanted,
+        cost=sums.cost,
+        reread_cost=sums.reread_cost,
+        rereads=sums.rereads,
+        cuts=sums.cuts,
+        cleared=sums.cleared,
+        peak_tokens=sums.peak,
+        in_view=sight.in_view,
+        one_pointer_away=sight.one_pointer_away,
+        wanted=sight.wanted,
     )
 
 
@@ -160,15 +160,15 @@ class _Playing:
     def _facts(self, turn: RecordedRound) -> ClearingFacts:
         last = self._last
         return ClearingFacts(
-            turn.started,
-            last.started if last else None,
-            last.answered if last else None,
-            self._rates.ttl,
-            self._rates.prices,
-            self._view,
-            self._cached,
-            self._round,
-            WARNING_TOKENS,
+            now=turn.started,
+            last_request=last.started if last else None,
+            last_answer=last.answered if last else None,
+            ttl=self._rates.ttl,
+            prices=self._rates.prices,
+            view_tokens=self._view,
+            cached_tokens=self._cached,
+            round=self._round,
+            warning_tokens=WARNING_TOKENS,
         )
 
     def _show(self, result: ClearableResult, number: int, place: int) -> None:
@@ -213,4 +213,8 @@ class _Playing:
         self, at: datetime, read_tokens: int, cleared: tuple[ToolUseId, ...], joined: tuple[ToolUseId, ...]
     ) -> None:
         if self._on_request is not None:
-            self._on_request(PlayedRequest(at, self._view, read_tokens, cleared, joined))
+            self._on_request(
+                PlayedRequest(
+                    at=at, view_tokens=self._view, read_tokens=read_tokens, cleared=cleared, joined=joined
+                )
+            )

@@ -33,7 +33,7 @@ LEAST_SCALE, MOST_SCALE = 0.6, 1.4
 """What bills may make of the estimate: thinking that was dropped, reminders that no log holds."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedRound:
     """One request of a session, and what its answer used."""
 
@@ -88,7 +88,7 @@ class _Piece:
         return self.use is not None and is_clearable(self.use.name)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Made:
     """A request: how many pieces its prompt holds, and what came back."""
 
@@ -107,7 +107,7 @@ class _Made:
         return self.is_whole and self.billed > 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Lane:
     """A conversation while it is read."""
 
@@ -140,7 +140,15 @@ class _Lane:
         uses = tuple(block for block in call.blocks if isinstance(block, ToolUse))
         billed = call.usage.prompt if call.usage else 0
         self.made.append(
-            _Made(started, answered, len(self.pieces), self.stretch, uses, billed, self.is_whole)
+            _Made(
+                started=started,
+                answered=answered,
+                end=len(self.pieces),
+                stretch=self.stretch,
+                calls=uses,
+                billed=billed,
+                is_whole=self.is_whole,
+            )
         )
         self._uses.update((use.id, use) for use in uses)
         self._add(call.blocks)
@@ -223,7 +231,15 @@ def _stretch(lane: _Lane, number: int, frame: int, index: TextIndex) -> Recorded
         at = max(at, each.end)
         uses = tuple(_uses(each, lane, numbers, index))
         fresh = range(shown, len(results))
-        rounds.append(RecordedRound(each.started, each.answered, places[each.end - begin], fresh, uses))
+        rounds.append(
+            RecordedRound(
+                started=each.started,
+                answered=each.answered,
+                tokens=places[each.end - begin],
+                results=fresh,
+                uses=uses,
+            )
+        )
     return RecordedSegment(tuple(rounds), tuple(results), frame, earlier[-1] if earlier else None)
 
 

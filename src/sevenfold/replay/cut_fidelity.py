@@ -28,7 +28,7 @@ from sevenfold.store.records import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CutFidelity:
     """One cut, and what came of it."""
 
@@ -52,7 +52,7 @@ class _Piece:
     """Of a tool result: whose."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Cut:
     at: datetime
     layer: int
@@ -64,7 +64,7 @@ class _Cut:
     pointed: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Gauge:
     pieces: list[_Piece] = field(default_factory=list[_Piece])
     cuts: list[_Cut] = field(default_factory=list[_Cut])
@@ -95,7 +95,14 @@ class _Gauge:
             case CutRecord():
                 self._clear(record.at, record.body)
             case BoundaryRecord():
-                self.cuts.append(_Cut(record.at, 4, f"{record.body.trigger} compaction", len(self.results)))
+                self.cuts.append(
+                    _Cut(
+                        at=record.at,
+                        layer=4,
+                        reason=f"{record.body.trigger} compaction",
+                        results=len(self.results),
+                    )
+                )
                 self._keep(record.body.kept)
             case _:
                 pass
@@ -119,7 +126,7 @@ class _Gauge:
     def _clear(self, at: datetime, cut: CutRecord) -> None:
         cleared = cut.detail.get(CLEARED_KEY)
         if isinstance(cleared, JsonObject):
-            self.cuts.append(_Cut(at, cut.layer, cut.reason, len(self.results)))
+            self.cuts.append(_Cut(at=at, layer=cut.layer, reason=cut.reason, results=len(self.results)))
             self._swap({ToolUseId(use): str(text) for use, text in cleared.items()})
 
     def _keep(self, kept: KeptSegment | None) -> None:
@@ -165,5 +172,13 @@ def measure_cut_fidelity(records: Iterable[Record]) -> tuple[CutFidelity, ...]:
     for record in records:
         gauge.take(record)
     return tuple(
-        CutFidelity(cut.at, cut.layer, cut.reason, cut.used, cut.in_view, cut.pointed) for cut in gauge.cuts
+        CutFidelity(
+            at=cut.at,
+            layer=cut.layer,
+            reason=cut.reason,
+            used=cut.used,
+            in_view=cut.in_view,
+            pointed=cut.pointed,
+        )
+        for cut in gauge.cuts
     )

@@ -52,7 +52,7 @@ REPLAY_WINDOW_TOKENS = 10_000_000
 REPLAY_SCOPE = CacheScope("replay")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ResendOutcome:
     """A session under a policy, as its requests would have been billed. Costs as in `counterfactual`."""
 
@@ -72,7 +72,7 @@ class ResendOutcome:
     repairs: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Sums:
     cost: float = 0.0
     reread_cost: float = 0.0
@@ -91,19 +91,25 @@ def resend_session(
 ) -> ResendOutcome:
     """Send a recorded session again under a policy. Both are read from the same transcript."""
     sums = _Sums()
-    driver = _Driver(policy, rates, recording, compute_token_scale(stretches, recording), sums)
+    driver = _Driver(
+        policy=policy,
+        rates=rates,
+        recording=recording,
+        scale=compute_token_scale(stretches, recording),
+        sums=sums,
+    )
     asyncio.run(driver.run(stretches))
     kinds = [type(event) for event in sums.events]
     return ResendOutcome(
-        sums.cost,
-        sums.reread_cost,
-        sums.rereads,
-        sums.requests,
-        sums.cuts,
-        sums.peak,
-        kinds.count(PrefixBroken),
-        kinds.count(CacheMissed),
-        kinds.count(HistoryRepaired),
+        cost=sums.cost,
+        reread_cost=sums.reread_cost,
+        rereads=sums.rereads,
+        requests=sums.requests,
+        cuts=sums.cuts,
+        peak_tokens=sums.peak,
+        unannounced=kinds.count(PrefixBroken),
+        missed=kinds.count(CacheMissed),
+        repairs=kinds.count(HistoryRepaired),
     )
 
 
@@ -115,7 +121,7 @@ class _Turn:
     round: recorded.RecordedRound
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Driver:
     policy: MicrocompactSettings
     rates: CacheRates
@@ -163,7 +169,7 @@ class _Driver:
 
     async def _open(self) -> Session:
         return await Session.open(
-            RequestParams(REPLAY_MODEL, 8_000, "frame"),
+            RequestParams(model=REPLAY_MODEL, max_tokens=8_000, system="frame"),
             project=None,
             settings=self._settings(),
             clock=self._clock,
@@ -276,7 +282,12 @@ class _Driver:
         }
         wire = freeze(usage)
         assert isinstance(wire, JsonObject)
-        return ModelResponse(Message("assistant", tuple(blocks)), read_usage(usage), wire, model=REPLAY_MODEL)
+        return ModelResponse(
+            message=Message("assistant", tuple(blocks)),
+            usage=read_usage(usage),
+            usage_wire=wire,
+            model=REPLAY_MODEL,
+        )
 
 
 def _cleared(view: PreparedRequest) -> Iterator[ToolUseId]:

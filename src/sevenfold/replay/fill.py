@@ -66,7 +66,7 @@ class ContextFill:
         return sum(share.carried_tokens for share in self.shares)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ContextBlock:
     """One block in the context."""
 
@@ -80,7 +80,7 @@ class ContextBlock:
     is_repeated: bool = False
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class FillSums:
     """Tokens by row."""
 
@@ -236,13 +236,18 @@ class ContextTracker:
             if path:
                 self._paths[block.id] = path
         if not isinstance(block, ToolResult):
-            return ContextBlock(key, slot, portion.tokens)
+            return ContextBlock(key=key, slot=slot, tokens=portion.tokens)
         path = self._paths.pop(block.tool_use_id, None)
         if path is None or block.is_error:
-            return ContextBlock(key, slot, portion.tokens, block.tool_use_id)
+            return ContextBlock(key=key, slot=slot, tokens=portion.tokens, result=block.tool_use_id)
         read = hash((path, block.content))
         return ContextBlock(
-            key, slot, portion.tokens, block.tool_use_id, read, is_repeated=self._reads[read] > 0
+            key=key,
+            slot=slot,
+            tokens=portion.tokens,
+            result=block.tool_use_id,
+            read=read,
+            is_repeated=self._reads[read] > 0,
         )
 
     def _hold(self, item: ContextBlock, sign: int) -> None:

@@ -37,7 +37,7 @@ FIRST_VALUE_SHARE = 0.5
 tokens, while the estimate was within a quarter of every final count in the logs it was tried on."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Found:
     """What the report will hold."""
 
@@ -92,25 +92,25 @@ class ConversationAccount:
         found = self._found
         session = facts.session or path.stem
         return SessionReport(
-            session,
-            agent,
-            lane or None,
-            path,
-            facts.project,
-            facts.version,
-            found.first_at,
-            found.last_at,
-            found.unbilled,
-            found.uncounted,
-            tuple(total.bill(model) for model, total in sorted(found.sums.items())),
-            tuple(found.breaks),
-            tuple(found.compactions),
-            tuple(found.clearings),
-            self._series.points(),
-            found.largest,
-            self._contents.fill(),
-            merge_repeated_reads(found.reads.values()),
-            self._results.finish(f"{session}/{lane}" if lane else session),
+            id=session,
+            agent=agent,
+            sub_agent=lane or None,
+            path=path,
+            project=facts.project,
+            version=facts.version,
+            first_at=found.first_at,
+            last_at=found.last_at,
+            unbilled_calls=found.unbilled,
+            uncounted_calls=found.uncounted,
+            bills=tuple(total.bill(model) for model, total in sorted(found.sums.items())),
+            breaks=tuple(found.breaks),
+            compactions=tuple(found.compactions),
+            clearings=tuple(found.clearings),
+            series=self._series.points(),
+            largest_prompt_tokens=found.largest,
+            fill=self._contents.fill(),
+            repeated_reads=merge_repeated_reads(found.reads.values()),
+            costly_results=self._results.finish(f"{session}/{lane}" if lane else session),
         )
 
     def _say(self, said: ForeignInput, *, is_counted: bool) -> None:
@@ -170,7 +170,11 @@ class ConversationAccount:
                 found.breaks.append(broke)
             if mark == "compaction" and found.compactions and found.compactions[-1].after_tokens is None:
                 found.compactions[-1] = replace(found.compactions[-1], after_tokens=run.prompt)
-            self._series.add(SeriesPoint(found.calls, call.at, run.prompt, run.read, mark))
+            self._series.add(
+                SeriesPoint(
+                    call=found.calls, at=call.at, prompt_tokens=run.prompt, read_tokens=run.read, mark=mark
+                )
+            )
             found.largest = max(found.largest, run.prompt)
         else:
             self._results.skip(run.prompt)
@@ -197,7 +201,10 @@ class ConversationAccount:
         """The provider summed the history up within the call itself."""
         for item in usage.iterations:
             if item.kind == "compaction":
-                self._compact(ForeignCompaction(call.lane, call.at, item.prompt), is_counted=is_counted)
+                self._compact(
+                    ForeignCompaction(lane=call.lane, at=call.at, before_tokens=item.prompt),
+                    is_counted=is_counted,
+                )
 
     def _compact(self, step: ForeignCompaction, *, is_counted: bool) -> None:
         self._drop(self._contents.cut(step.kept, step.kept_from))

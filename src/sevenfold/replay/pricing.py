@@ -37,7 +37,7 @@ class CallRates:
     paid: Decimal
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CallPrice:
     """One call's price. Without one, all is None: a model that no table knows is not free."""
 
@@ -86,9 +86,9 @@ class CallPricer:
         spent = compute_cost(usage, model, when=when, catalog=self._catalog)
         if spent is None:
             gap = _gap(usage, model)
-            return CallPrice(_ROWS[gap].format(row), gap)
+            return CallPrice(row=_ROWS[gap].format(row), gap=gap)
         bare = compute_uncached_cost(usage, model, when=when, catalog=self._catalog)
-        return CallPrice(row, None, spent, bare, self._rates(usage, model, when))
+        return CallPrice(row=row, gap=None, cost=spent, uncached=bare, rates=self._rates(usage, model, when))
 
     def _rates(self, usage: Usage, model: Model, when: datetime | None) -> CallRates | None:
         """Of the request's own tokens: what was billed beside them (compaction) says nothing of theirs."""

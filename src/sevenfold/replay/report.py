@@ -55,7 +55,7 @@ class RepeatedRead:
     """Estimated, of the repetitions."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionReport:
     """One conversation: a session, or a sub-agent of one."""
 
@@ -101,7 +101,7 @@ class LineCounts:
     """Lines that could not be read, by what is wrong with them."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FileReport:
     path: Path
     agent: ForeignAgent
@@ -111,7 +111,7 @@ class FileReport:
     """Models in it that no table knows, or that have no price."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayReport:
     """Everything that was read."""
 
@@ -151,17 +151,17 @@ def build_replay_report(
     read = tuple(files)
     sessions = sorted((item for file in read for item in file.sessions), key=_by_cost)
     return ReplayReport(
-        origin,
-        len(read),
-        sum_line_counts(file.lines for file in read),
-        tuple(sessions),
-        merge_bills(bill for session in sessions for bill in session.bills),
-        sum_fills(session.fill for session in sessions),
-        choose_costliest(item for session in sessions for item in session.costly_results),
-        merge_repeated_reads(item for session in sessions for item in session.repeated_reads),
-        tuple(sorted(unreadable, key=lambda item: str(item.path))),
-        repriced,
-        tuple(dict.fromkeys(event for file in read for event in file.events)),
+        origin=origin,
+        files=len(read),
+        lines=sum_line_counts(file.lines for file in read),
+        sessions=tuple(sessions),
+        bills=merge_bills(bill for session in sessions for bill in session.bills),
+        fill=sum_fills(session.fill for session in sessions),
+        costly_results=choose_costliest(item for session in sessions for item in session.costly_results),
+        repeated_reads=merge_repeated_reads(item for session in sessions for item in session.repeated_reads),
+        unreadable=tuple(sorted(unreadable, key=lambda item: str(item.path))),
+        repriced=repriced,
+        events=tuple(dict.fromkeys(event for file in read for event in file.events)),
     )
 
 

@@ -21,7 +21,7 @@ LABEL_ARGUMENTS = (
 """Which argument tells a reader best what a tool was asked, most telling first."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CostlyResult:
     session: str
     tool: str
@@ -41,7 +41,7 @@ class CostlyResult:
         return (self.usd or Decimal(0), self.tokens * self.sent)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Tracked:
     tool: str
     label: str
@@ -101,7 +101,9 @@ class ResultCosts:
     def add(self, id: ToolUseId, tokens: float, at: datetime | None) -> None:  # noqa: A002
         """A result joined the context."""
         asked = self._asked.pop(id, _Asked("", ""))
-        tracked = _Tracked(asked.tool, asked.label, at, tokens, self._prompt)
+        tracked = _Tracked(
+            tool=asked.tool, label=asked.label, at=at, tokens=tokens, after_tokens=self._prompt
+        )
         self._live[id] = tracked
         self._unsent.append(tracked)
 
@@ -146,13 +148,13 @@ class ResultCosts:
     def _finished(self, tracked: _Tracked) -> CostlyResult:
         usd = tracked.usd + tracked.tokens * (self._read_total - tracked.first_total)
         return CostlyResult(
-            "",
-            tracked.tool,
-            tracked.label,
-            tracked.at,
-            round(tracked.tokens),
-            self._calls - tracked.first_call,
-            Decimal(usd).quantize(NANO_USD) if self._is_priced else None,
+            session="",
+            tool=tracked.tool,
+            label=tracked.label,
+            at=tracked.at,
+            tokens=round(tracked.tokens),
+            sent=self._calls - tracked.first_call,
+            usd=Decimal(usd).quantize(NANO_USD) if self._is_priced else None,
         )
 
     def _keep(self, item: CostlyResult) -> None:

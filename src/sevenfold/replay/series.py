@@ -12,7 +12,7 @@ MAX_SERIES_POINTS = 320
 """Twice the dots that 80 columns of braille have; a page needs no more either."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesPoint:
     """A call; after thinning, the largest of a few neighbours."""
 

@@ -58,7 +58,7 @@ class PolicyQuestion:
     terms: ReplayTerms
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyFigures:
     """One session or several. Costs are in tokens at the price of fresh input, without output."""
 
@@ -112,7 +112,7 @@ class PolicyFigures:
         return self.one_pointer_away / self.wanted if self.wanted else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRates:
     """What a session's tokens cost."""
 
@@ -226,7 +226,7 @@ def choose_session_rates(calls: Sequence[RecordedCall], question: PolicyQuestion
     fresh = tariff.prices.fresh if tariff and tariff.long_prices is None else None
     # A model that no table knows is taken to sign, for caution: that says nothing about it.
     is_signed = model.is_known and model.has_preserved_thinking
-    return SessionRates(model.name, prices, source, fresh, is_signed)
+    return SessionRates(model=model.name, prices=prices, source=source, fresh_usd=fresh, is_signed=is_signed)
 
 
 def _measure(

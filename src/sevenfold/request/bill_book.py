@@ -12,7 +12,7 @@ from sevenfold.core.requests import ModelResponse
 from sevenfold.core.usage import NO_USAGE, Usage
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SpendSummary:
     """What the calls of one lane used, or of all."""
 
@@ -49,13 +49,13 @@ class UsageLedger:
             billed = self._catalog.find(model)
             price = compute_cost(usage, billed, when=when, catalog=self._catalog)
             plain = compute_uncached_cost(usage, billed, when=when, catalog=self._catalog)
-        lane = self._lanes.get(who, SpendSummary(who))
+        lane = self._lanes.get(who, SpendSummary(who=who))
         self._lanes[who] = SpendSummary(
-            who,
-            lane.calls + 1,
-            lane.usage + _all_runs(usage),
-            sum_costs((lane.cost, price)),
-            sum_costs((lane.cost_without_caching, plain)),
+            who=who,
+            calls=lane.calls + 1,
+            usage=lane.usage + _all_runs(usage),
+            cost=sum_costs((lane.cost, price)),
+            cost_without_caching=sum_costs((lane.cost_without_caching, plain)),
         )
         return price
 
@@ -69,7 +69,16 @@ class UsageLedger:
 
 def _all_runs(usage: Usage) -> Usage:
     """One call's tokens without its list of runs, which would make a sum longer with every call."""
-    beside = (Usage(run.fresh, run.read, run.written_5m, run.written_1h, run.output) for run in usage.beside)
+    beside = (
+        Usage(
+            fresh=run.fresh,
+            read=run.read,
+            written_5m=run.written_5m,
+            written_1h=run.written_1h,
+            output=run.output,
+        )
+        for run in usage.beside
+    )
     whole = sum(beside, replace(usage, iterations=()))
     return replace(whole, requests=usage.requests)
 
@@ -77,9 +86,9 @@ def _all_runs(usage: Usage) -> Usage:
 def _total(lanes: Iterable[SpendSummary]) -> SpendSummary:
     listed = tuple(lanes)
     return SpendSummary(
-        "all",
-        sum(lane.calls for lane in listed),
-        sum((lane.usage for lane in listed), NO_USAGE),
-        sum_costs(lane.cost for lane in listed),
-        sum_costs(lane.cost_without_caching for lane in listed),
+        who="all",
+        calls=sum(lane.calls for lane in listed),
+        usage=sum((lane.usage for lane in listed), NO_USAGE),
+        cost=sum_costs(lane.cost for lane in listed),
+        cost_without_caching=sum_costs(lane.cost_without_caching for lane in listed),
     )

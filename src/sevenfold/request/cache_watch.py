@@ -50,7 +50,7 @@ class CachedPrefix:
     ttl: timedelta
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CacheOutcome:
     """What became of a request's prompt."""
 
@@ -64,7 +64,7 @@ class CacheOutcome:
     cost: Cost | None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Sent:
     """A request that was checked."""
 
@@ -116,9 +116,9 @@ class CacheMonitor:
             self._emit(CutRegistered(request.who, cut.layer, cut.reason, cut.first))
         found = self._predecessor(request)
         if found is None:
-            self._lane(request.who).recent.append(_Sent(self._comparer.begin(request), now))
+            self._lane(request.who).recent.append(_Sent(sketch=self._comparer.begin(request), started=now))
             return None
-        sent, difference = _Sent(found.step.sketch, now), found.step.difference
+        sent, difference = _Sent(sketch=found.step.sketch, started=now), found.step.difference
         self._lane(request.who).recent.append(sent)
         if found.step.is_longer:
             sent.expects = found.sent.left
@@ -139,16 +139,27 @@ class CacheMonitor:
         sent = next((item for item in self._own(request.who) if item.sketch.request is request), None)
         run = reply.usage.last_run or _summed_up(reply.usage)
         if sent is None:
-            return CacheOutcome(0, run.read, None, told, price)
+            return CacheOutcome(expected_tokens=0, read_tokens=run.read, cause=None, told=told, cost=price)
         promised, sent.promise = sent.expects, _promise(request, reply, sent.started)
         expected = promised.tokens if promised else 0
         if promised is None or run.read >= expected or _is_edited(reply):
-            return CacheOutcome(expected, run.read, None, told, price)
+            return CacheOutcome(
+                expected_tokens=expected, read_tokens=run.read, cause=None, told=told, cost=price
+            )
         idle = max(timedelta(), sent.started - promised.since)
         cause = sent.broken or ("idle" if idle > promised.ttl else "unexplained")
-        missed = CacheMissed(request.who, expected, run.read, int(idle.total_seconds()), cause, told)
+        missed = CacheMissed(
+            who=request.who,
+            expected_tokens=expected,
+            read_tokens=run.read,
+            idle_seconds=int(idle.total_seconds()),
+            cause=cause,
+            told=told,
+        )
         self._emit(missed)
-        return CacheOutcome(expected, run.read, cause, told, price)
+        return CacheOutcome(
+            expected_tokens=expected, read_tokens=run.read, cause=cause, told=told, cost=price
+        )
 
     def _predecessor(self, request: ModelRequest) -> _Found | None:
         if request.who == _MAIN:

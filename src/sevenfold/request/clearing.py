@@ -82,17 +82,17 @@ class MicrocompactLayer:
         tokens, now = path.tally.count().tokens, path.around.clock.now()
         prices = path.cache_prices(tokens)
         return ClearingFacts(
-            now,
-            path.last_request,
-            path.last_call,
-            path.ttl,
-            prices,
-            tokens,
-            path.sent_tokens,
-            path.rounds,
-            path.window.thresholds.warning,
-            path.local.live_tokens(now, path.ttl),
-            path.local.marked_tokens,
+            now=now,
+            last_request=path.last_request,
+            last_answer=path.last_call,
+            ttl=path.ttl,
+            prices=prices,
+            view_tokens=tokens,
+            cached_tokens=path.sent_tokens,
+            round=path.rounds,
+            warning_tokens=path.window.thresholds.warning,
+            live_tokens=path.local.live_tokens(now, path.ttl),
+            marked_tokens=path.local.marked_tokens,
         )
 
     def _markers(self, chosen: Chosen) -> Iterator[tuple[ToolUseId, str]]:

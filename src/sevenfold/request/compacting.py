@@ -46,7 +46,7 @@ class CompactionSources:
     extras: tuple[Extra, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionRequest:
     """Why a view is cut down, and how."""
 
@@ -187,11 +187,11 @@ class CompactionLayer:
         last = next((item.entry for item in reversed(before) if item.entry != ENGINE_ENTRY), ENGINE_ENTRY)
         journal.add(
             BoundaryRecord(
-                "manual" if done.trigger == "manual" else "auto",
-                done.tokens_before,
-                path.entries[last].id if last != ENGINE_ENTRY else None,
-                tuple(extra.title for extra in extras if extra.kind == "tools"),
-                segment,
+                trigger="manual" if done.trigger == "manual" else "auto",
+                tokens_before=done.tokens_before,
+                last_message=path.entries[last].id if last != ENGINE_ENTRY else None,
+                tools=tuple(extra.title for extra in extras if extra.kind == "tools"),
+                kept=segment,
             )
         )
         self._write_again(done.head[: done.before], stays)

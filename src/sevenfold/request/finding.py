@@ -93,7 +93,18 @@ class MemoryFinder:
         others = islice(newest, max(0, limit - len(found)))
         return (
             *found,
-            *(RecallCandidate(m.key, m.kind, m.name, m.description, m.body, 0.0, 0.0) for m in others),
+            *(
+                RecallCandidate(
+                    key=m.key,
+                    kind=m.kind,
+                    name=m.name,
+                    description=m.description,
+                    body=m.body,
+                    share=0.0,
+                    rare_words=0.0,
+                )
+                for m in others
+            ),
         )
 
     def list(self, keys: Iterable[str]) -> tuple[ManifestLine, ...]:
@@ -120,7 +131,16 @@ class MemoryFinder:
                 broken = f"could not be confirmed on {mark.at:%Y-%m-%d}: {', '.join(mark.broken)}"
             path = str(self._library.memory.path / one.key)
             body = stored.memory.body
-            taken.append(RecalledMemory(one.key, path, body, stored.modified, stored.origin, broken))
+            taken.append(
+                RecalledMemory(
+                    key=one.key,
+                    path=path,
+                    body=body,
+                    modified=stored.modified,
+                    origin=stored.origin,
+                    doubt=broken,
+                )
+            )
         return tuple(taken)
 
     def count(self, keys: Iterable[str], now: datetime) -> None:
@@ -145,16 +165,16 @@ class MemoryFinder:
     def _candidate(self, found: RankedMemory, warmth: float) -> RecallCandidate:
         memory = self._stored[found.key].memory
         return RecallCandidate(
-            memory.key,
-            memory.kind,
-            memory.name,
-            memory.description,
-            memory.body,
-            found.overlap.share,
-            found.overlap.rare_words,
-            found.meaning,
-            warmth,
-            found.overlap.words,
+            key=memory.key,
+            kind=memory.kind,
+            name=memory.name,
+            description=memory.description,
+            body=memory.body,
+            share=found.overlap.share,
+            rare_words=found.overlap.rare_words,
+            meaning=found.meaning,
+            warmth=warmth,
+            words=found.overlap.words,
         )
 
 

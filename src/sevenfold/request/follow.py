@@ -14,7 +14,7 @@ from sevenfold.request.pipeline import ViewBuilder
 HISTORY_CHANGED_REASON = "the caller changed or dropped messages that were there before"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class HistorySync:
     """One caller's history and how much of it has been taken."""
 

@@ -53,7 +53,7 @@ class _End:
     """When a request last wrote or found it: the next one does."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class LocalClearing:
     """One conversation's clearable results and what clearing has won so far."""
 

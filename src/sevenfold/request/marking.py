@@ -24,12 +24,12 @@ from sevenfold.request.placement import (
 from sevenfold.request.view import ViewMessages
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class BreakpointPlanner:
     """The markers of one conversation."""
 
     settings: CacheSettings
-    _facts: BreakpointFacts = field(default_factory=lambda: BreakpointFacts(0))
+    _facts: BreakpointFacts = field(default_factory=lambda: BreakpointFacts(breakpoints=0))
     _state: BreakpointState = INITIAL_BREAKPOINT_STATE
     _placement: BreakpointPlan | None = None
     _standing: BlockPosition | None = None

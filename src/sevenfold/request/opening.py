@@ -49,7 +49,7 @@ LATEST_SESSION = "latest"
 TEMPLATES_FOLDER = "templates"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionOptions:
     """Which session to open."""
 
@@ -65,7 +65,7 @@ class SessionOptions:
     """Whether the project-local settings file is the user's own."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionResources:
     """A session's surroundings, held open until `close`."""
 
@@ -103,12 +103,27 @@ class SessionResources:
         user_home = find_user_home(environ)
         home = settings.of(PlaceSettings).home_folder(user_home)
         start = Path(os.path.realpath(wanted.project)) if wanted.project else None
-        instructions = InstructionPaths(home, user_home, root, start)
+        instructions = InstructionPaths(home=home, user_home=user_home, root=root, start=start)
         if wanted.project is None:
             path, catalog = select_pipeline_settings(settings), build_catalog(settings)
             estimator = choose_estimator(path.window)
-            around = SessionDeps(path, catalog, clock, emit, NoJournal(), estimator=estimator)
-            return cls(new_session_id(), around, None, None, None, ExitStack(), instructions)
+            around = SessionDeps(
+                settings=path,
+                catalog=catalog,
+                clock=clock,
+                emit=emit,
+                journal=NoJournal(),
+                estimator=estimator,
+            )
+            return cls(
+                id=new_session_id(),
+                around=around,
+                folder=None,
+                project=None,
+                resumed=None,
+                exits=ExitStack(),
+                instructions=instructions,
+            )
         with ExitStack() as exits:
             project = exits.enter_context(
                 open_project(wanted.project, settings, user_home=user_home, clock=clock, emit=emit)
@@ -133,19 +148,27 @@ class SessionResources:
             found = _resume(project.sessions, named, emit) if wanted.session else None
             for stored in (*found.kept, *found.records) if found else ():
                 journal.note_offset(stored.record.id, stored.offset)
-            around = SessionDeps(path, catalog, clock, emit, journal, spills, choose_estimator(path.window))
+            around = SessionDeps(
+                settings=path,
+                catalog=catalog,
+                clock=clock,
+                emit=emit,
+                journal=journal,
+                spills=spills,
+                estimator=choose_estimator(path.window),
+            )
             templates = open_if_there(home / TEMPLATES_FOLDER, exits)
             return cls(
-                named,
-                around,
-                folder,
-                project,
-                found,
-                exits.pop_all(),
-                instructions,
-                templates,
-                governor,
-                log,
+                id=named,
+                around=around,
+                folder=folder,
+                project=project,
+                resumed=found,
+                exits=exits.pop_all(),
+                instructions=instructions,
+                templates=templates,
+                governor=governor,
+                log=log,
             )
 
     async def write_events(self) -> None:
@@ -163,16 +186,16 @@ class SessionResources:
 
 def select_pipeline_settings(settings: Settings) -> PipelineSettings:
     return PipelineSettings(
-        settings.of(ToolResultSettings),
-        settings.of(CompactSettings),
-        settings.of(WindowSettings),
-        settings.of(CacheSettings),
-        settings.of(NotesSettings),
-        settings.of(MicrocompactSettings),
-        settings.of(ServerEditSettings),
-        settings.of(ContextSettings),
-        settings.of(MemorySettings),
-        settings.of(RecallSettings),
+        tool_results=settings.of(ToolResultSettings),
+        compact=settings.of(CompactSettings),
+        window=settings.of(WindowSettings),
+        cache=settings.of(CacheSettings),
+        notes=settings.of(NotesSettings),
+        microcompact=settings.of(MicrocompactSettings),
+        server_edits=settings.of(ServerEditSettings),
+        context=settings.of(ContextSettings),
+        memory=settings.of(MemorySettings),
+        recall=settings.of(RecallSettings),
     )
 
 

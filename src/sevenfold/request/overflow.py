@@ -77,7 +77,12 @@ class Compactor:
         self._catalog, self._clock, self._emit = catalog, clock or SystemClock(), emit
         self._asker = (
             SummaryRequester(
-                provider, settings, prompts or read_summary_prompts(), catalog, self._clock, emit
+                provider=provider,
+                settings=settings,
+                prompts=prompts or read_summary_prompts(),
+                catalog=catalog,
+                clock=self._clock,
+                emit=emit,
             )
             if provider
             else None
@@ -178,10 +183,10 @@ class Compactor:
     def _facts(self, climb: CompactionRun, notes: NotesKeepPlan | NoNotesPlan) -> StrategyFacts:
         job = climb.job
         return StrategyFacts(
-            job.trigger,
-            tuple(climb.attempts),
-            self._state.failures_in_row,
-            notes.reason if isinstance(notes, NoNotesPlan) else "",
+            trigger=job.trigger,
+            attempts=tuple(climb.attempts),
+            failures_in_row=self._state.failures_in_row,
+            notes_missing=notes.reason if isinstance(notes, NoNotesPlan) else "",
             has_model=self._asker is not None,
             has_structural=bool(job.structural.strip()),
             block_missing=explain_no_block(climb, self._settings),
@@ -239,28 +244,28 @@ class Compactor:
         took = self._clock.uptime() - started
         self._emit(
             HistoryCompacted(
-                draft.rung,
-                job.trigger,
-                job.tokens_before,
-                composed.tokens,
-                len(composed.kept),
-                climb.calls,
-                took // timedelta(milliseconds=1),
+                rung=draft.rung,
+                trigger=job.trigger,
+                tokens_before=job.tokens_before,
+                tokens_after=composed.tokens,
+                kept_messages=len(composed.kept),
+                calls=climb.calls,
+                milliseconds=took // timedelta(milliseconds=1),
             )
         )
         return Compacted(
-            draft.rung,
-            job.trigger,
-            composed.head,
-            composed.kept_from,
-            composed.kept,
-            job.tokens_before,
-            composed.tokens,
-            draft.summary,
-            tuple(climb.replies),
-            (COMPACTION_BLOCK_BETA,) if _has_block(composed.head) else (),
-            climb.calls,
-            composed.before,
+            rung=draft.rung,
+            trigger=job.trigger,
+            head=composed.head,
+            kept_from=composed.kept_from,
+            kept=composed.kept,
+            tokens_before=job.tokens_before,
+            tokens_after=composed.tokens,
+            summary=draft.summary,
+            replies=tuple(climb.replies),
+            betas=(COMPACTION_BLOCK_BETA,) if _has_block(composed.head) else (),
+            calls=climb.calls,
+            before=composed.before,
         )
 
     async def _keep(self, state: BreakerState) -> None:

@@ -55,7 +55,7 @@ _KEPT_SHARE = 4
 """At most this part of the target goes to rounds that are kept beside a summary."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryRequester:
     """Asks for summaries, and judges the answers."""
 
@@ -91,7 +91,9 @@ class SummaryRequester:
         blocks = [block for block in reply.message.blocks if isinstance(block, Compaction)]
         if len(blocks) != 1 or not (blocks[0].content or "").strip():
             return SummaryFailure("unusable", f"no compaction block came (stopped by {reply.stop_reason})")
-        return SummaryDraft("block", blocks[0].content or "", kept_from, block=blocks[0])
+        return SummaryDraft(
+            rung="block", summary=blocks[0].content or "", kept_from=kept_from, block=blocks[0]
+        )
 
     async def _ask_whole(self, climb: CompactionRun) -> SummaryDraft | SummaryFailure:
         """On the unchanged prefix, or on a stripped copy where the prices say so."""
@@ -109,7 +111,7 @@ class SummaryRequester:
         summary = await self._ask_fork(climb, request, scope)
         if isinstance(summary, SummaryFailure):
             return summary
-        return SummaryDraft("summary", summary, kept_from, before)
+        return SummaryDraft(rung="summary", summary=summary, kept_from=kept_from, before=before)
 
     async def _ask_trimmed(self, climb: CompactionRun) -> SummaryDraft | SummaryFailure:
         """Ask without the oldest rounds; drop more of them each time the prompt is still too long."""
@@ -130,7 +132,7 @@ class SummaryRequester:
             return summary
         kept_from = climb.newest(min(self.settings.keep_tokens, climb.limit // _KEPT_SHARE))
         remark = f"Its first {climb.dropped} rounds did not fit and are not in the summary."
-        return SummaryDraft("trimmed", summary, kept_from, remark=remark)
+        return SummaryDraft(rung="trimmed", summary=summary, kept_from=kept_from, remark=remark)
 
     def _choose_request(self, climb: CompactionRun, request: ModelRequest) -> ModelRequest:
         job, count = climb.job, len(request.messages)
@@ -140,13 +142,13 @@ class SummaryRequester:
         stripped_tokens = climb.sizer.frame_tokens + climb.sizer.rewritten(stripped, job)
         others = [self.catalog.find(name, self.emit) for name in self.settings.summary_models]
         facts = SummaryPathFacts(
-            climb.model,
-            job.is_warm,
-            job.tokens_before - sum(job.counts[count:]),
-            stripped_tokens,
-            others,
-            self.clock.now().date(),
-            count_uncached_tokens(request.messages, job.counts[:count], climb.model, held),
+            model=climb.model,
+            is_warm=job.is_warm,
+            whole_tokens=job.tokens_before - sum(job.counts[count:]),
+            stripped_tokens=stripped_tokens,
+            others=others,
+            when=self.clock.now().date(),
+            unread_tokens=count_uncached_tokens(request.messages, job.counts[:count], climb.model, held),
         )
         choice = choose_summary_path(facts)
         if choice.is_warm:
@@ -159,7 +161,7 @@ class SummaryRequester:
         self, climb: CompactionRun, request: ModelRequest, scope: str
     ) -> str | SummaryFailure:
         directive = render_summary_directive(self.prompts.summary, instructions=climb.wishes, scope=scope)
-        brief = ForkBrief(_KIND, directive, max_tokens=self._max_tokens(climb))
+        brief = ForkBrief(kind=_KIND, directive=directive, max_tokens=self._max_tokens(climb))
         reply = await self._send(climb, self._run(request, brief))
         return reply if isinstance(reply, SummaryFailure) else parse_summary_reply(reply)
 
@@ -264,7 +266,11 @@ def _for_model(model: Model, frame: RequestParams, messages: tuple[Message, ...]
     if not model.takes_system_role:
         plain = without_system_role(plain)
     own = RequestParams(
-        model.name, min(frame.max_tokens, model.max_output_tokens), frame.system, frame.tools, EMPTY_OBJECT
+        model=model.name,
+        max_tokens=min(frame.max_tokens, model.max_output_tokens),
+        system=frame.system,
+        tools=frame.tools,
+        params=EMPTY_OBJECT,
     )
     return ModelRequest(own, ensure_user_first(plain, _DROPPED))
 

@@ -35,7 +35,7 @@ _LEAST_TOKENS = 1_000
 RestoreScope: TypeAlias = Literal["all", "extras", "nothing"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryDraft:
     """A summary, and which messages of the view stand beside it."""
 
@@ -63,7 +63,7 @@ class SummaryFailure:
     reason: str
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class CompactionRun:
     """Changed by the one compaction that owns it."""
 
@@ -154,15 +154,15 @@ def start_compaction_run(job: CompactionJob, model: Model, settings: CompactSett
         raise InputError("there is nothing to compact yet: nothing was said since the view began")
     rounds = tuple(item for item in split_rounds(messages, job.counts) if item.start >= head)
     climb = CompactionRun(
-        job,
-        model,
-        settings,
-        ViewSizer.for_job(job, model),
-        is_summary,
-        head,
-        _after_head(rounds, messages, job.counts, head),
-        None,
-        None,
+        job=job,
+        model=model,
+        settings=settings,
+        sizer=ViewSizer.for_job(job, model),
+        is_summary=is_summary,
+        head=head,
+        rounds=_after_head(rounds, messages, job.counts, head),
+        part_index=None,
+        overshoot=None,
     )
     if job.part is not None:
         climb.part_index = _part_index(climb, job.part.index)

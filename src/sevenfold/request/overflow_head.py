@@ -38,7 +38,7 @@ NOTES_STRATEGIES: frozenset[CompactionStrategy] = frozenset({"notes", "structura
 NO_ROOM_REASON = "the view has no room for it"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ComposedView:
     """A view that could be sent."""
 
@@ -103,7 +103,9 @@ async def _compose(draft: SummaryDraft, climb: CompactionRun) -> ComposedView:
     if draft.rung in NOTES_STRATEGIES:
         spoken = (extract_user_text(message) for message in kept if message.role == "user")
         summary = without_quoted_requests(summary, (*(item.text for item in said), *spoken))
-    head = SummaryHead(draft.rung, summary, said, job.transcript, draft.remark)
+    head = SummaryHead(
+        rung=draft.rung, summary=summary, said=said, transcript=job.transcript, remark=draft.remark
+    )
     opening = render_summary_head(head, restored)
     blocks = () if draft.block is None else (Message("assistant", (draft.block,)),)
     tokens = (
@@ -113,7 +115,14 @@ async def _compose(draft: SummaryDraft, climb: CompactionRun) -> ComposedView:
         + _kept_tokens(draft, kept, climb)
     )
     head_messages = (*before, *blocks, opening)
-    return ComposedView(head_messages, draft.kept_from, kept, tokens, tuple(events), len(before))
+    return ComposedView(
+        head=head_messages,
+        kept_from=draft.kept_from,
+        kept=kept,
+        tokens=tokens,
+        events=tuple(events),
+        before=len(before),
+    )
 
 
 def _kept(draft: SummaryDraft, climb: CompactionRun) -> tuple[Message, ...]:

@@ -48,7 +48,7 @@ class Part:
     """A message of the view. It is moved back to the beginning of its round."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionJob:
     request: ModelRequest
     """The whole view as it would be sent now."""
@@ -95,7 +95,7 @@ class CompactionJob:
     """What else is put back after it: skills (newest first), plan, todo list, …"""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Compacted:
     """The new view: `head`, then `kept`."""
 

@@ -31,21 +31,21 @@ def plan_notes_draft(climb: CompactionRun, settings: NotesSettings) -> NotesKeep
     """Whether the notes can replace the history."""
     job = climb.job
     facts = NotesCompactFacts(
-        climb.messages,
-        job.counts,
-        job.notes.text,
-        job.notes.template,
-        job.notes.noted,
-        climb.sizer.text(job.notes.text or ""),
-        climb.sizer.frame_tokens,
-        job.target,
+        messages=climb.messages,
+        tokens=job.counts,
+        notes=job.notes.text,
+        template=job.notes.template,
+        noted=job.notes.noted,
+        notes_tokens=climb.sizer.text(job.notes.text or ""),
+        overhead_tokens=climb.sizer.frame_tokens,
+        target_tokens=job.target,
         drops_thinking=not job.capabilities.rewrites_history,
     )
     return plan_notes_compaction(facts, _narrowed(settings, climb.limit))
 
 
 def draft_notes(plan: NotesKeepPlan, climb: CompactionRun) -> SummaryDraft:
-    return SummaryDraft("notes", climb.job.notes.text or "", plan.start)
+    return SummaryDraft(rung="notes", summary=climb.job.notes.text or "", kept_from=plan.start)
 
 
 def draft_structural(climb: CompactionRun, settings: NotesSettings) -> SummaryDraft:
@@ -54,9 +54,9 @@ def draft_structural(climb: CompactionRun, settings: NotesSettings) -> SummaryDr
     if job.part is not None and climb.part_index is not None:
         is_up_to = job.part.side == "up_to"
         kept_from, before = (climb.part_index, 0) if is_up_to else (end, climb.part_index)
-        return SummaryDraft("structural", job.structural, kept_from, before)
+        return SummaryDraft(rung="structural", summary=job.structural, kept_from=kept_from, before=before)
     start = choose_notes_start(climb.messages, job.counts, end - 1, _narrowed(settings, climb.limit))
-    return SummaryDraft("structural", job.structural, climb.kept_from(start))
+    return SummaryDraft(rung="structural", summary=job.structural, kept_from=climb.kept_from(start))
 
 
 def _narrowed(settings: NotesSettings, target: int) -> NotesSettings:
@@ -73,7 +73,7 @@ def draft_clip(climb: CompactionRun) -> SummaryDraft:
     text = truncate_tokens(known, room // SUMMARY_SHARE, climb.sizer.text)
     budget = room // _KEPT_SHARE
     start = choose_kept_start(climb.rounds, budget, length=len(climb.messages))
-    draft = SummaryDraft("clip", text, start)
+    draft = SummaryDraft(rung="clip", summary=text, kept_from=start)
     if start == len(climb.messages) and climb.rounds:
         draft = _with_last_round(draft, climb, budget)
     return _with_remark(draft, climb)

@@ -16,7 +16,7 @@ from sevenfold.request.placement import CacheSettings
 from sevenfold.store.memory_settings import MemorySettings
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineSettings:
     tool_results: ToolResultSettings = field(default_factory=ToolResultSettings)
     compact: CompactSettings = field(default_factory=CompactSettings)

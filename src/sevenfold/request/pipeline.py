@@ -79,7 +79,7 @@ FORGOTTEN_KEY = "forgotten"
 CutDetail: TypeAlias = Callable[[], JsonObject]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionDeps:
     """What a request path is given to work with."""
 
@@ -111,10 +111,12 @@ class ViewBuilder:
         self.cleared: dict[ToolUseId, str] = {}
         self.tally = Tally(self.model, estimator=around.estimator)
         self.tally.set_frame(_system_text(frame), frame.tools)
-        self.spilling = SpillLayer(around.settings.tool_results, around.spills, around.emit, {})
+        self.spilling = SpillLayer(
+            settings=around.settings.tool_results, spills=around.spills, emit=around.emit, decisions={}
+        )
         self._shaping = ViewNormalizer(self._rules(), around.emit)
-        self.server = ServerClearing(around.settings.server_edits, is_clearable)
-        self.local = LocalClearing(around.settings.microcompact)
+        self.server = ServerClearing(settings=around.settings.server_edits, is_clearable=is_clearable)
+        self.local = LocalClearing(settings=around.settings.microcompact)
         self.sent_tokens = self.held = 0
         """Of the last request that was answered; and the messages at the view's beginning that it held."""
         self.last_request: datetime | None = None
@@ -127,7 +129,7 @@ class ViewBuilder:
         """Headers that what stands in the view needs, such as a compaction block."""
         self.marks: tuple[CallerBreakpoint, ...] = ()
         """The caller's own cache markers, by message of the history."""
-        self._marking = BreakpointPlanner(around.settings.cache)
+        self._marking = BreakpointPlanner(settings=around.settings.cache)
         self._cuts: list[Cut] = []
         self._unbilled: set[BillLost] = set()
         self._view: PreparedRequest | None = None
@@ -230,7 +232,11 @@ class ViewBuilder:
         """What a model call cost. Its answer is written down here, and shown by `take_answer`."""
         self.around.journal.add(
             UsageRecord(
-                reply.model or self.frame.model, "main", reply.usage_wire, reply.dialect, self.binding
+                model=reply.model or self.frame.model,
+                who="main",
+                wire=reply.usage_wire,
+                dialect=reply.dialect,
+                frame=self.binding,
             )
         )
         self._marking.answered(self._started or self.around.clock.now())
@@ -339,7 +345,9 @@ class ViewBuilder:
             request = ModelRequest(self._sent_frame(), messages, marks)
             reached = self.window.thresholds
             level, left = reached.level(count), reached.percent_left(count)
-            self._view = PreparedRequest(request, count, level, left, tuple(self._cuts))
+            self._view = PreparedRequest(
+                request=request, tokens=count, level=level, percent_left=left, cuts=tuple(self._cuts)
+            )
         return self._view
 
     def cache_prices(self, tokens: int) -> CachePrices:

@@ -70,7 +70,7 @@ class BlockPosition(NamedTuple):
     block: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BreakpointFacts:
     """What a place depends on beside the messages."""
 
@@ -95,7 +95,7 @@ class BreakpointFacts:
     not worth writing."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BreakpointState:
     """What was seen of a view so far: the next request costs time in its new messages alone."""
 
@@ -274,7 +274,16 @@ def _look_on(view: Sequence[Message], facts: BreakpointFacts, state: BreakpointS
                 lost = thinking
                 written = tuple(item for item in written if item.message < lost)
             opening, thinking = look.spot or opening, None
-    return BreakpointState(len(view), blocks, end, opening, thinking, has_thought, written, state.standing)
+    return BreakpointState(
+        messages=len(view),
+        blocks=blocks,
+        end=end,
+        opening=opening,
+        thinking=thinking,
+        has_thought=has_thought,
+        written=written,
+        standing=state.standing,
+    )
 
 
 def _look(message: Message, index: int, before: int) -> _Look:

@@ -76,7 +76,7 @@ class RequestOutline:
     knobs: tuple[PromptParam, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RequestComparison:
     """A request after another one."""
 
@@ -112,7 +112,13 @@ class RequestComparer:
         difference = self._compare(previous, sketch, shared)
         is_longer = goes_on or _blocks(request, shared) >= _blocks(before, shared)
         is_trimmed = goes_on and difference is not None and _is_set_alike(previous, sketch)
-        return RequestComparison(sketch, difference, difference is None and is_longer, shared, is_trimmed)
+        return RequestComparison(
+            sketch=sketch,
+            difference=difference,
+            is_longer=difference is None and is_longer,
+            shared=shared,
+            is_trimmed=is_trimmed,
+        )
 
     def _compare(
         self, previous: RequestOutline, current: RequestOutline, shared: int
@@ -142,7 +148,7 @@ class RequestComparer:
 
     def _compare_from(self, first: int, before: ModelRequest, after: ModelRequest) -> PromptDifference | None:
         """The same where all before a message is known to be equal, and nothing there can vanish."""
-        bare = RequestParams(after.frame.model, 0)
+        bare = RequestParams(model=after.frame.model, max_tokens=0)
         earlier = self._render(bare, before.messages[first:])
         found = find_first_difference(earlier, self._render(bare, after.messages[first:], earlier))
         if found is None or not found.path.startswith("messages."):

@@ -158,7 +158,7 @@ class RecallLayer:
         manifest = finder.list(one.key for one in candidates)
         asked = Message("user", render_side_query(side.instruction, prompt, manifest, count))
         params = JsonObject({"output_config": build_output_config(count)})
-        frame = RequestParams(side.model, SIDE_QUERY_TOKENS, params=params)
+        frame = RequestParams(model=side.model, max_tokens=SIDE_QUERY_TOKENS, params=params)
         reply = await side.provider.send(ModelRequest(frame, (asked,), who=RECALL_KIND))
         chosen = parse_recall_choice(reply.text, candidates)
         if chosen is None:
@@ -215,7 +215,15 @@ class RecallLayer:
         for one in choice.candidates:
             percent = round(100 * estimate_certainty(one))
             size = min(one.size_bytes, settings.file_bytes)
-            self._emit(MemoryRecalled(one.key, percent, choice.ranked_by, size, self._is_late))
+            self._emit(
+                MemoryRecalled(
+                    key=one.key,
+                    percent=percent,
+                    ranked_by=choice.ranked_by,
+                    size_bytes=size,
+                    is_late=self._is_late,
+                )
+            )
 
 
 def _asked(messages: Sequence[Message]) -> list[str]:

@@ -41,7 +41,7 @@ boundary lost their thinking; how large the view was after it; the headers that 
 messages and rounds the session had then."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Facts:
     """What all records together say of single ones."""
 
@@ -87,7 +87,7 @@ class _Facts:
 
 def rebuild_view(path: ViewBuilder, resumed: ResumedSession) -> list[Message]:
     """Fill an empty path with a resumed session; the messages of its history since the boundary."""
-    facts = _Facts(path.binding)
+    facts = _Facts(binding=path.binding)
     for stored in (*resumed.kept, *resumed.records):
         facts.read(stored.record)
     path.betas = facts.betas

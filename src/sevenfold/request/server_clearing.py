@@ -31,7 +31,7 @@ class ClearingStep:
     tokens: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class ServerClearing:
     """One conversation's answered tool uses, and which of them the provider is told to clear."""
 

@@ -22,7 +22,7 @@ from sevenfold.store.spill import SpillStore, spill_digest
 NO_DISK_REASON = "the session has no folder on disk; open it with a project to have large results stored"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class SpillLayer:
     """The decisions of a session, each made once."""
 

@@ -40,7 +40,7 @@ class Cut:
     detail: JsonObject = EMPTY_OBJECT
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedRequest:
     """What to send now, and how full the window is with it."""
 
@@ -53,7 +53,7 @@ class PreparedRequest:
     """What was rewritten since the last view."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class ViewMessages:
     """The messages of the view, and where in it each tool result stands."""
 

@@ -25,7 +25,9 @@ class MonitoredProvider(ProviderWrapper):
         reply = await self._inner.send(request, on_delta)
         self._watch.settle(request, reply, self._clock.now())
         model = reply.model or request.frame.model
-        self._journal.add(UsageRecord(model, request.who, reply.usage_wire, reply.dialect))
+        self._journal.add(
+            UsageRecord(model=model, who=request.who, wire=reply.usage_wire, dialect=reply.dialect)
+        )
         return reply
 
     async def close(self) -> None:

@@ -34,7 +34,7 @@ class ForkDenial:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ForkResult:
     replies: tuple[ModelResponse, ...]
     text: str
@@ -79,7 +79,16 @@ async def run_fork(
     progress = _Progress()
     try:
         messages = [*parent.messages, *appended]
-        await _run_rounds(parent, messages, brief, provider, run_tool, on_delta, emit, progress)
+        await _run_rounds(
+            parent,
+            messages,
+            brief,
+            provider,
+            run_tool=run_tool,
+            on_delta=on_delta,
+            emit=emit,
+            progress=progress,
+        )
     except Exception:
         progress.outcome = "failed"
         raise
@@ -87,11 +96,11 @@ async def run_fork(
         emit(_ended(brief, progress))
     replies = tuple(progress.replies)
     return ForkResult(
-        replies,
-        replies[-1].text,
-        tuple(progress.denials),
-        sum_usage(reply.usage for reply in replies),
-        progress.outcome == "answered",
+        replies=replies,
+        text=replies[-1].text,
+        denials=tuple(progress.denials),
+        usage=sum_usage(reply.usage for reply in replies),
+        is_done=progress.outcome == "answered",
     )
 
 
@@ -176,11 +185,11 @@ async def _answer(
 def _ended(brief: ForkBrief, progress: _Progress) -> ForkEnded:
     used = sum_usage(reply.usage for reply in progress.replies)
     return ForkEnded(
-        brief.kind,
-        progress.outcome,
-        len(progress.replies),
-        used.read,
-        used.written,
-        used.fresh,
-        used.output,
+        kind=brief.kind,
+        outcome=progress.outcome,
+        rounds=len(progress.replies),
+        read_tokens=used.read,
+        written_tokens=used.written,
+        fresh_tokens=used.fresh,
+        output_tokens=used.output,
     )

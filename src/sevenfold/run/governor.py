@@ -107,7 +107,15 @@ class Governor:
         usage = reply.usage
         micro = self._price(usage, billed, now)
         spent = Expense(_tokens(usage), micro or 0)
-        line = SpendCharge(now, hold.kind, billed, self._session, spent.tokens, usage.read, micro)
+        line = SpendCharge(
+            at=now,
+            kind=hold.kind,
+            model=billed,
+            session=self._session,
+            tokens=spent.tokens,
+            read=usage.read,
+            micro_usd=micro,
+        )
 
         def write() -> None:
             # The ledger first: a death in between counts the call twice for the caps, and never not at all.
@@ -115,7 +123,9 @@ class Governor:
             self._change(lambda state: clear_strikes(settle_hold(state, hold, spent, now), hold.kind))
 
         await self._written(hold.kind, write)
-        self._emit(CallCharged(hold.kind, billed, spent.tokens, usage.read, micro))
+        self._emit(
+            CallCharged(kind=hold.kind, model=billed, tokens=spent.tokens, read=usage.read, micro_usd=micro)
+        )
 
     async def fail(self, hold: SpendHold, error: ProviderError) -> None:
         """The call failed: one strike, and what was held is free again unless an answer had begun."""

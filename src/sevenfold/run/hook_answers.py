@@ -39,7 +39,7 @@ UNSUPPORTED_FIELDS = ("sessionTitle", "watchPaths", "reloadSkills")
 _STRENGTH: dict[HookDecision | None, int] = {None: 0, "allow": 1, "ask": 2, "deny": 3}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HookResult:
     """What hooks said, one or all together."""
 

@@ -33,7 +33,7 @@ HookDialect: TypeAlias = Literal["own", "claude"]
 _PLAIN = re.compile(r"[\w|]*")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hook:
     """A command that is asked at an event."""
 
@@ -82,7 +82,7 @@ def parse_hooks(config: JsonObject, *, source: str, dialect: HookDialect) -> Hoo
             found.problems.append(f"{name}: no event of that name; there are {', '.join(_EVENTS)}")
             continue
         for group in _objects(groups):
-            _read_group(event, group, Hook(event, "", source=source, dialect=dialect), found)
+            _read_group(event, group, Hook(event=event, command="", source=source, dialect=dialect), found)
     return found
 
 
@@ -100,7 +100,16 @@ def _read_group(event: HookEvent, group: JsonObject, like: Hook, found: HookList
             found.problems.append(f"{event}: a hook of type {kind!r} is not run; expected a command")
             continue
         limit = _limit(event, hook.get("timeout"))
-        found.hooks.append(Hook(event, command, pattern, limit, like.dialect, like.source))
+        found.hooks.append(
+            Hook(
+                event=event,
+                command=command,
+                matcher=pattern,
+                limit=limit,
+                dialect=like.dialect,
+                source=like.source,
+            )
+        )
 
 
 def _limit(event: HookEvent, seconds: Json) -> timedelta:

@@ -44,7 +44,7 @@ _CLAUDE_MODES: dict[PermissionMode, str] = {
 """The modes in the words that hooks know."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HookContext:
     """Which session hooks are asked about, and where they run."""
 

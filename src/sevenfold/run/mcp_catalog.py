@@ -28,7 +28,7 @@ _COMBINED = ("anyOf", "oneOf", "allOf", "not", "$ref")
 """A schema that begins with one of these is refused by some providers."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerTool:
     """A tool of a server's."""
 
@@ -78,7 +78,13 @@ def make_server_tool(server: str, own_name: str, description: str, schema: JsonO
     cut = (
         description if len(description) <= MAX_TOOL_DESCRIPTION else description[:MAX_TOOL_DESCRIPTION] + "…"
     )
-    return ServerTool(make_tool_name(server, own_name), server, own_name, cut, schema)
+    return ServerTool(
+        name=make_tool_name(server, own_name),
+        server=server,
+        own_name=own_name,
+        description=cut,
+        schema=schema,
+    )
 
 
 def choose_declared(listed: Mapping[str, Sequence[ServerTool] | None], budget_tokens: int) -> DeclaredTools:

@@ -9,7 +9,7 @@ from sevenfold.core.json import EMPTY_OBJECT, JsonObject
 from sevenfold.core.settings import limit, line, lines, pairs, switch
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class McpSettings:
     SECTION: ClassVar[str] = "mcp_client"
 
@@ -32,7 +32,7 @@ class McpSettings:
     """Four per cent of a 200,000-token window: schemas stand in every prompt, used or not."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class McpServer:
     """One `[mcp."name"]`: a program that is started, or an address. `${NAME}` is a variable's value."""
 

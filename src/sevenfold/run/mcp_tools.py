@@ -35,7 +35,7 @@ async def call_server_tool(
 def _outside(name: str, given: JsonObject) -> AccessRequest:
     said = f"{name} {write_json(given).decode('utf-8', 'replace')}"
     return AccessRequest(
-        "outside",
+        kind="outside",
         tool=name,
         said=said if len(said) <= MAX_SUMMARY_TEXT_CHARS else said[:MAX_SUMMARY_TEXT_CHARS] + "…",
     )
@@ -138,7 +138,7 @@ class ToolSearchTool:
 
     def need(self, given: JsonObject, place: ToolContext) -> AccessRequest:
         del place
-        return AccessRequest("nothing", said=f"look up tools: {_query(given)}")
+        return AccessRequest(kind="nothing", said=f"look up tools: {_query(given)}")
 
     async def run(self, given: JsonObject, place: ToolContext, on_progress: OnProgress) -> ToolOutput:
         del on_progress

@@ -77,7 +77,7 @@ class Grants:
     """A person is asked one thing at a time."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Guard:
     """Decides each call of a session. `mode` may be changed at any time."""
 
@@ -139,7 +139,13 @@ class Guard:
 
     def is_hidden(self, real: str, tool: str = "read") -> bool:
         """Whether rules keep a file from being read, for tools that look through many."""
-        case = RuleSubject(tool, AccessRequest("read", (real,)), (real,), self.root, self.user_home)
+        case = RuleSubject(
+            tool=tool,
+            need=AccessRequest(kind="read", paths=(real,)),
+            real=(real,),
+            root=self.root,
+            user_home=self.user_home,
+        )
         return find_possible_rule(self.rules.deny, case) is not None
 
     async def _asked(
@@ -158,7 +164,13 @@ class Guard:
         return PermissionVerdict("allow", answer.words, verdict.paths)
 
     def _case(self, use: ToolUse, need: AccessRequest) -> RuleSubject:
-        return RuleSubject(need.tool or use.name, need, real_paths(need), self.root, self.user_home)
+        return RuleSubject(
+            tool=need.tool or use.name,
+            need=need,
+            real=real_paths(need),
+            root=self.root,
+            user_home=self.user_home,
+        )
 
     def _barred(self, need: AccessRequest) -> str | None:
         """Why the mode itself rules a call out, whatever rules and people say."""

@@ -196,7 +196,15 @@ class RuleGuard:
             if self._own is not None:
                 self._own.add(shown)
             self.counts.uses.append(MemoryUse(memory, "shown"))
-            self._emit(RuleShown(memory, str(one.condition), use.name, use.id, is_held))
+            self._emit(
+                RuleShown(
+                    memory=memory,
+                    condition=str(one.condition),
+                    tool=use.name,
+                    tool_use_id=use.id,
+                    is_held=is_held,
+                )
+            )
 
     def _count(self, memory: str, outcome: MemoryUseKind) -> None:
         self.counts.uses.append(MemoryUse(memory, outcome))
@@ -229,7 +237,9 @@ def _action(use: ToolUse, need: AccessRequest, place: ToolContext) -> ProposedAc
         spelled = (*find_text_paths(need.command), *plan.patched)
         paths += _inside((str(place.cwd / path) for path in spelled), place.root)
         written = need.profile != "read-only" and bool(plan.written or plan.patched)
-    return ProposedAction(tools, tuple(paths), need.command, written, use.name == "plan")
+    return ProposedAction(
+        tools=tools, paths=tuple(paths), command=need.command, changes_files=written, plans=use.name == "plan"
+    )
 
 
 def _inside(paths: Iterable[str], root: Path) -> list[str]:

@@ -49,11 +49,18 @@ def parse_memory_rule(stored: StoredMemory, settings: RuleSettings) -> ParsedRul
     source = f"saved {stored.modified:%Y-%m-%d}, {_WORDS[stored.origin.said_by]}"
     text = fit_rule_text(memory.key, memory.body, settings.limit_bytes)
     # A gate that cannot be read is shut: whoever wrote one meant that it should hold.
-    rule = MemoryRule(memory.key, memory.name, text, conditions.found, bool(gate), source)
+    rule = MemoryRule(
+        memory=memory.key,
+        name=memory.name,
+        text=text,
+        conditions=conditions.found,
+        is_gate=bool(gate),
+        source=source,
+    )
     return ParsedRule(rule, refused)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class MemoryRuleReader:
     """Every method blocks on the disk."""
 

@@ -44,7 +44,7 @@ class PermissionRules:
     allow: tuple[PermissionRule, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RuleSubject:
     """One call, as rules look at it."""
 

@@ -34,7 +34,7 @@ CPU_SECONDS = 3_600
 """Of one process. What runs longer than an hour at full speed has been forgotten."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxSettings:
     SECTION: ClassVar[str] = "sandbox"
 

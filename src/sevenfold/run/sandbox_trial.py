@@ -94,7 +94,7 @@ async def _try(sandbox: Sandbox, profile: SandboxProfile, environ: Mapping[str, 
     with tempfile.TemporaryDirectory(prefix="sevenfold-trial-") as folder, socket.socket() as listener:
         ground = _Ground(folder, listener)
         ground.lay()
-        place = ToolContext(ground.inside, ground.inside, environ=environ)
+        place = ToolContext(root=ground.inside, cwd=ground.inside, environ=environ)
         try:
             async with asyncio.timeout(_LONGEST_SECONDS):
                 printed = await _run(sandbox, profile, ground.command(), place)

@@ -30,7 +30,7 @@ MICROS_PER_CENT = 10_000
 MAX_PAUSE = SPEND_DAY
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SpendSettings:
     SECTION: ClassVar[str] = "spend"
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 from sevenfold.core.settings import amount, choice, limit, switch
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SyncSettings:
     SECTION: ClassVar[str] = "sync"
 

@@ -18,7 +18,7 @@ MAX_TASKS = 32
 """At once. More than that is a loop that starts things."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class BackgroundTask:
     """One command in the background."""
 
@@ -65,7 +65,7 @@ class BackgroundTasks:
     def start(self, make: Callable[[], SandboxJob]) -> BackgroundTask:
         if len(self.running()) >= MAX_TASKS:
             raise InputError(f"{MAX_TASKS} tasks are running, which is the most; stop one with task_stop")
-        task = BackgroundTask(TaskId(f"task-{len(self._tasks) + 1}"), make())
+        task = BackgroundTask(id=TaskId(f"task-{len(self._tasks) + 1}"), job=make())
         self._tasks[task.id] = task
         watching = asyncio.create_task(self._watch(task))
         self._watching.add(watching)

@@ -18,7 +18,7 @@ AccessKind: TypeAlias = Literal["nothing", "read", "edit", "run", "fetch", "mess
 of somebody else's (MCP), of which nothing is known."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AccessRequest:
     """What a call is about to do, said before it does it. Permissions are decided on this alone."""
 

@@ -38,7 +38,7 @@ AnyGuard: TypeAlias = Guard | ForkGuard
 """Decides for a person who can be asked, or for a fork that has nobody to ask."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class ToolBatch:
     """What the calls of one answer came to so far. Whoever was cancelled finds here what had been done."""
 
@@ -104,7 +104,7 @@ class ToolExecutor:
         answers: ToolBatch | None = None,
     ) -> tuple[ToolResult, ...]:
         """The results of these calls, in their order. `answers` has what was done if this is cancelled."""
-        found = answers or ToolBatch(tuple(uses))
+        found = answers or ToolBatch(uses=tuple(uses))
         for group in self._groups(uses):
             room = asyncio.Semaphore(MAX_PARALLEL_CALLS)
             async with asyncio.TaskGroup() as running:

@@ -71,7 +71,9 @@ class ClaimVerifier:
         self, claims: Iterable[MemoryClaim], budget: timedelta | None = None
     ) -> tuple[BrokenClaim, ...]:
         """The same for claims that were found already, in their order. URLs are not looked at here."""
-        checking = _Checking(Path(resolve_path(str(self.root))), self, _deadline(budget))
+        checking = _Checking(
+            root=Path(resolve_path(str(self.root))), verifier=self, on_time=_deadline(budget)
+        )
         found: list[BrokenClaim] = []
         # Those that cost a look come before those that may cost all the time there is.
         for claim in sorted(claims, key=lambda claim: claim.kind == "symbol"):
@@ -93,7 +95,7 @@ class ClaimVerifier:
         self._known[word] = is_there
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Checking:
     """One look at a project: its files are listed at most once."""
 

@@ -42,7 +42,7 @@ def ignore_edit(_path: str) -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext:
     """What every tool is handed. What only one tool needs is given to that tool when it is made."""
 

@@ -39,7 +39,13 @@ async def handle_whoami(desk: AppState, call: ApiRequest) -> ApiResponse:
     await desk.look(who, lambda _tx: None)  # only whether it still holds
     expires = None if who.expires_ms is None else format_ms_time(who.expires_ms)
     told = wire.WhoTold(
-        who.org, who.org_name, who.member_name, who.role, sorted(who.scopes), who.token, expires
+        org=who.org,
+        org_name=who.org_name,
+        member=who.member_name,
+        role=who.role,
+        scopes=sorted(who.scopes),
+        token=who.token,
+        expires=expires,
     )
     return ApiResponse(told)
 
@@ -53,7 +59,7 @@ async def handle_list_repos(desk: AppState, call: ApiRequest) -> ApiResponse:
 async def handle_claim_repo(desk: AppState, call: ApiRequest) -> ApiResponse:
     sent, who, now = cast("wire.ClaimSent", call.body), call.who, desk.now_ms
     repo = await desk.write(
-        who, lambda tx: claim_repo(tx, who, sent.name, sent.remote, "admin", now, desk.limits)
+        who, lambda tx: claim_repo(tx, who, sent.name, sent.remote, "admin", now_ms=now, limits=desk.limits)
     )
     return ApiResponse(_repo(repo), 201)
 
@@ -62,15 +68,15 @@ async def handle_prove_repo(desk: AppState, call: ApiRequest) -> ApiResponse:
     sent, who, now = cast("wire.ProofSent", call.body), call.who, desk.now_ms
     if desk.forge is None:
         raise ApiError(
-            422,
-            "bad request",
-            "this server asks no forge",
-            "have an admin claim the repository, or start the server with --forge HOST",
+            status=422,
+            kind="bad request",
+            message="this server asks no forge",
+            advice="have an admin claim the repository, or start the server with --forge HOST",
         )
     found = await desk.forge.look_up(sent.remote, sent.credential)
     proof = f"{desk.forge.host}#{found.number}"
     repo = await desk.write(
-        who, lambda tx: claim_repo(tx, who, found.name, sent.remote, proof, now, desk.limits)
+        who, lambda tx: claim_repo(tx, who, found.name, sent.remote, proof, now_ms=now, limits=desk.limits)
     )
     return ApiResponse(_repo(repo), 201)
 
@@ -106,9 +112,12 @@ async def handle_list_tokens(desk: AppState, call: ApiRequest) -> ApiResponse:
         wire.TokensTold(
             [
                 wire.TokenTold(
-                    *(one.id, one.member, one.scopes, format_ms_time(one.created_ms)),
-                    None if one.expires_ms is None else format_ms_time(one.expires_ms),
-                    one.is_revoked,
+                    id=one.id,
+                    member=one.member,
+                    scopes=one.scopes,
+                    created=format_ms_time(one.created_ms),
+                    expires=None if one.expires_ms is None else format_ms_time(one.expires_ms),
+                    revoked=one.is_revoked,
                 )
                 for one in tokens
             ]
@@ -119,7 +128,12 @@ async def handle_list_tokens(desk: AppState, call: ApiRequest) -> ApiResponse:
 async def handle_add_token(desk: AppState, call: ApiRequest) -> ApiResponse:
     sent, who, now = cast("wire.TokenSent", call.body), call.who, desk.now_ms
     if not 1 <= sent.days <= MOST_DAYS:
-        raise ApiError(422, "bad request", f"a token cannot last {sent.days} days", f"say 1 to {MOST_DAYS}")
+        raise ApiError(
+            status=422,
+            kind="bad request",
+            message=f"a token cannot last {sent.days} days",
+            advice=f"say 1 to {MOST_DAYS}",
+        )
     lasts = timedelta(days=sent.days)
     token = await desk.write(who, lambda tx: add_token(tx, who, sent.member, sent.scopes, now, lasts=lasts))
     return ApiResponse(wire.NewTokenTold(token.id, token.text), 201)
@@ -136,7 +150,11 @@ async def handle_start_device(desk: AppState, call: ApiRequest) -> ApiResponse:
     code = await desk.write(None, lambda tx: start_device(tx, sent.name, now))
     verify = f"an admin runs: sevenfold serve device approve ORG {code.user_code} MEMBER"
     told = wire.DeviceTold(
-        code.device_code, code.user_code, verify, DEVICE_POLL_INTERVAL.seconds, CODE_LIFETIME.seconds
+        device_code=code.device_code,
+        user_code=code.user_code,
+        verify=verify,
+        interval=DEVICE_POLL_INTERVAL.seconds,
+        expires_in=CODE_LIFETIME.seconds,
     )
     return ApiResponse(told, 201)
 
@@ -169,7 +187,13 @@ async def handle_read_audit(desk: AppState, call: ApiRequest) -> ApiResponse:
         wire.AuditTold(
             [
                 wire.LineTold(
-                    one.id, format_ms_time(one.at_ms), one.member, one.token, one.verb, one.repo, one.detail
+                    id=one.id,
+                    at=format_ms_time(one.at_ms),
+                    member=one.member,
+                    token=one.token,
+                    verb=one.verb,
+                    repo=one.repo,
+                    detail=one.detail,
                 )
                 for one in lines
             ]
@@ -185,13 +209,24 @@ def _before(text: str) -> str:
 def _whole(text: str, name: str, most: int) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 16 and 1 <= int(text) <= most):
         raise ApiError(
-            400, "bad request", f"{name} is {text[:40]!r}", f"send a whole number from 1 to {most:,}"
+            status=400,
+            kind="bad request",
+            message=f"{name} is {text[:40]!r}",
+            advice=f"send a whole number from 1 to {most:,}",
         )
     return int(text)
 
 
 def _repo(one: Repo) -> wire.RepoTold:
-    return wire.RepoTold(one.id, one.name, one.remote, one.proof, one.seq, one.entries, one.bytes)
+    return wire.RepoTold(
+        id=one.id,
+        name=one.name,
+        remote=one.remote,
+        proof=one.proof,
+        seq=one.seq,
+        entries=one.entries,
+        bytes=one.bytes,
+    )
 
 
 def _member(one: OrgMember) -> wire.MemberTold:

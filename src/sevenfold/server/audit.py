@@ -13,7 +13,7 @@ AUDIT_LINE_ID = re.compile(r"[0-9]{15}[0-9a-f]{12}", re.ASCII)
 """Milliseconds first, so that lines of one moment keep an order of their own."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AuditLine:
     id: str
     """Later ones are greater."""
@@ -56,6 +56,14 @@ def read_audit(tx: Tx, org: OrgId, limit: int, before: str | None = None) -> lis
         limit,
     )
     return [
-        AuditLine(sql_text(row[0]), sql_number(row[1]), *(sql_text(value) for value in row[2:]))
-        for row in rows
+        AuditLine(
+            id=sql_text(id_),
+            at_ms=sql_number(at),
+            member=sql_text(member),
+            token=sql_text(token),
+            verb=sql_text(verb),
+            repo=sql_text(repo),
+            detail=sql_text(detail),
+        )
+        for id_, at, member, token, verb, repo, detail in rows
     ]

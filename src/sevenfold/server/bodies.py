@@ -25,26 +25,39 @@ def inflate(data: bytes, encoding: str, limit_bytes: int) -> bytes:
         return data
     if encoding != "gzip":
         raise ApiError(
-            415, "unsupported", f"{encoding[:40]!r} is no encoding that is read here", "send gzip, or none"
+            status=415,
+            kind="unsupported",
+            message=f"{encoding[:40]!r} is no encoding that is read here",
+            advice="send gzip, or none",
         )
     reader = zlib.decompressobj(16 + zlib.MAX_WBITS)
     try:
         plain = reader.decompress(data, limit_bytes + 1)
     except zlib.error as error:
         raise ApiError(
-            400, "bad request", f"the body is no gzip: {error}", "send it again, or plain"
+            status=400,
+            kind="bad request",
+            message=f"the body is no gzip: {error}",
+            advice="send it again, or plain",
         ) from error
     if len(plain) > limit_bytes:
         raise make_too_large(f"the request has more than {limit_bytes:,} bytes once inflated")
     if not reader.eof or reader.unused_data:
-        raise ApiError(400, "bad request", "the gzip is cut off, or has something behind it", "send it again")
+        raise ApiError(
+            status=400,
+            kind="bad request",
+            message="the gzip is cut off, or has something behind it",
+            advice="send it again",
+        )
     return plain
 
 
 def check_sizes(raw_bytes: int, texts: Sequence[str], limits: ServerLimits) -> None:
     """Many texts share a small body; one alone may be as large as a file may be."""
     if not texts:
-        raise ApiError(422, "bad request", "the request holds no text", "send at least one")
+        raise ApiError(
+            status=422, kind="bad request", message="the request holds no text", advice="send at least one"
+        )
     for text in texts:
         size = len(text.encode())
         if size > limits.file_bytes:
@@ -57,5 +70,8 @@ def check_sizes(raw_bytes: int, texts: Sequence[str], limits: ServerLimits) -> N
 
 def make_too_large(message: str) -> ApiError:
     return ApiError(
-        413, "too large", message, "split it: a large file travels alone, others in smaller bodies"
+        status=413,
+        kind="too large",
+        message=message,
+        advice="split it: a large file travels alone, others in smaller bodies",
     )

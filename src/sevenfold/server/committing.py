@@ -23,7 +23,7 @@ from sevenfold.sync.protocol import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RepoState:
     """The row of a repository."""
 
@@ -67,7 +67,8 @@ def read_repo_state(tx: Tx, who: Principal, repo: RepoId, *, locking: str = "") 
     )
     if not found:
         raise make_not_found("such repository")
-    return RepoState(*(sql_number(value) for value in found[0]))
+    seq, floor, entries, size, kept = (sql_number(value) for value in found[0])
+    return RepoState(seq=seq, floor=floor, entries=entries, bytes=size, kept_bytes=kept)
 
 
 def read_stored_entries(tx: Tx, writer: WriteContext, keys: Iterable[str]) -> dict[TeamKey, StoredEntry]:
@@ -121,10 +122,10 @@ def _conflict(found: CommitConflicts) -> ApiError:
         for key, entry in found.entries.items()
     }
     return ApiError(
-        409,
-        "conflict",
-        f"{len(entries)} of the keys changed since they were read; nothing was applied",
-        "pull, merge, and commit against the versions in `conflicts`",
+        status=409,
+        kind="conflict",
+        message=f"{len(entries)} of the keys changed since they were read; nothing was applied",
+        advice="pull, merge, and commit against the versions in `conflicts`",
         extras={"conflicts": entries},
     )
 
@@ -144,10 +145,10 @@ def _read_sizes(tx: Tx, writer: WriteContext, wanted: Commit) -> dict[Checksum, 
     missing = [one for one in needed if one not in bodies]
     if missing:
         raise ApiError(
-            422,
-            "missing",
-            f"{len(missing)} of the bodies that the commit names were not sent, or were forgotten",
-            "send those in `missing` to /bodies, then the commit again",
+            status=422,
+            kind="missing",
+            message=f"{len(missing)} of the bodies that the commit names were not sent, or were forgotten",
+            advice="send those in `missing` to /bodies, then the commit again",
             extras={"missing": list[str](missing)},
         )
     return bodies
@@ -160,11 +161,11 @@ def _state_after(
     left = sum(1 for one in before if one.entry.checksum is not None)
     came = [bodies[one.checksum].bytes for one in wanted.changes if one.checksum is not None]
     return RepoState(
-        state.seq + 1,
-        state.floor,
-        state.entries - left + len(came),
-        state.bytes - sum(one.bytes for one in before) + sum(came),
-        state.kept_bytes
+        seq=state.seq + 1,
+        floor=state.floor,
+        entries=state.entries - left + len(came),
+        bytes=state.bytes - sum(one.bytes for one in before) + sum(came),
+        kept_bytes=state.kept_bytes
         + CHANGE_BYTES * len(wanted.changes)
         + sum(one.bytes for one in bodies.values() if not one.is_kept),
     )
@@ -184,10 +185,10 @@ def _check_quota(limits: ServerLimits, before: RepoState, after: RepoState) -> N
     ):
         if now > limit and now > was:
             raise ApiError(
-                422,
-                "quota",
-                f"the repository would have {now:,} {what}; {limit:,} is the limit",
-                f"{advice} first",
+                status=422,
+                kind="quota",
+                message=f"the repository would have {now:,} {what}; {limit:,} is the limit",
+                advice=f"{advice} first",
             )
 
 
@@ -201,10 +202,11 @@ def _check_names(tx: Tx, writer: WriteContext, new: int) -> None:
     )
     if names > limit:
         raise ApiError(
-            422,
-            "quota",
-            f"the repository would have {names:,} names, deleted ones included; {limit:,} is the limit",
-            f"use names that were there before; one that was deleted is forgotten after"
+            status=422,
+            kind="quota",
+            message=f"the repository would have {names:,} names, deleted ones included; "
+            f"{limit:,} is the limit",
+            advice=f"use names that were there before; one that was deleted is forgotten after"
             f" {writer.limits.tombstone_days} days",
         )
 
@@ -216,10 +218,11 @@ def _check_org(tx: Tx, writer: WriteContext) -> None:
     used, limit = sql_number(kept[0][0]), writer.limits.org_bytes
     if used > limit:
         raise ApiError(
-            422,
-            "quota",
-            f"the organisation has {used:,} bytes in all repositories with their history; {limit:,} may be",
-            "ask the operator for more",
+            status=422,
+            kind="quota",
+            message=f"the organisation has {used:,} bytes in all repositories with their "
+            f"history; {limit:,} may be",
+            advice="ask the operator for more",
         )
 
 

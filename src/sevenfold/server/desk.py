@@ -27,7 +27,7 @@ RowOwner: TypeAlias = Principal | OrgId | None
 """Whose rows a transaction is about: a principal's, who must still be one; an organisation's; nobody's."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ApiRequest:
     """A request that may be carried out: who, what, and with which words."""
 
@@ -93,10 +93,10 @@ class AppState:
             self._turns[line] = turns = _Turns(Semaphore(self.limits.at_once))
         if self._waiting >= self.limits.waiting or turns.waiting >= self.limits.org_waiting:
             raise ApiError(
-                503,
-                "not ready",
-                "too many requests wait for their turn",
-                "ask again after the seconds in Retry-After",
+                status=503,
+                kind="not ready",
+                message="too many requests wait for their turn",
+                advice="ask again after the seconds in Retry-After",
                 retry=True,
                 retry_after_seconds=2,
             )

@@ -54,10 +54,10 @@ def start_device(tx: Tx, name: str, now_ms: int) -> DeviceCode:
     waiting = sql_number(tx.rows("SELECT count(*) FROM device")[0][0])
     if waiting >= _MOST_WAITING:
         raise ApiError(
-            429,
-            "rate",
-            "too many devices wait to be approved",
-            "ask again in a few minutes",
+            status=429,
+            kind="rate",
+            message="too many devices wait to be approved",
+            advice="ask again in a few minutes",
             retry=True,
             retry_after_seconds=60,
         )
@@ -78,7 +78,10 @@ def approve_device(tx: Tx, who: Principal | OrgId, user_code: str, member: str, 
     )
     if not found or _is_over(sql_number(found[0][0]), now_ms) or found[0][2] is not None:
         raise ApiError(
-            404, "not found", "no device waits with that code", "start again: sevenfold team join URL"
+            status=404,
+            kind="not found",
+            message="no device waits with that code",
+            advice="start again: sevenfold team join URL",
         )
     chosen = find_member(tx, org, member)
     check_outranks(who, chosen)
@@ -95,17 +98,17 @@ def read_approval(tx: Tx, device_code: str, now_ms: int) -> OrgId:
     found = tx.rows("SELECT created, org FROM device WHERE hash = ?", hash_token(device_code))
     if not found or _is_over(sql_number(found[0][0]), now_ms):
         raise ApiError(
-            400,
-            "expired",
-            "the code is unknown, used or past its time",
-            "start again: sevenfold team join URL",
+            status=400,
+            kind="expired",
+            message="the code is unknown, used or past its time",
+            advice="start again: sevenfold team join URL",
         )
     if found[0][1] is None:
         raise ApiError(
-            400,
-            "pending",
-            "nobody has approved the device yet",
-            f"ask again in {DEVICE_POLL_INTERVAL.seconds} seconds",
+            status=400,
+            kind="pending",
+            message="nobody has approved the device yet",
+            advice=f"ask again in {DEVICE_POLL_INTERVAL.seconds} seconds",
             retry=True,
         )
     return OrgId(sql_text(found[0][1]))
@@ -119,10 +122,10 @@ def finish_device(tx: Tx, org: OrgId, device_code: str, now_ms: int) -> SignedIn
     )
     if not found:
         raise ApiError(
-            400,
-            "expired",
-            "the code is unknown, used or past its time",
-            "start again: sevenfold team join URL",
+            status=400,
+            kind="expired",
+            message="the code is unknown, used or past its time",
+            advice="start again: sevenfold team join URL",
         )
     member = find_member(tx, org, sql_text(found[0][0]))
     scopes = check_scopes(sql_text(found[0][1]).split())

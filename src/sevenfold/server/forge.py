@@ -49,10 +49,10 @@ def read_remote(remote: str) -> ForgePath:
     found = _REMOTE.fullmatch(remote)
     if found is None or ".." in remote:
         raise ApiError(
-            422,
-            "bad request",
-            f"{remote[:120]!r} is no remote of a forge",
-            "send it like https://HOST/OWNER/NAME or git@HOST:OWNER/NAME",
+            status=422,
+            kind="bad request",
+            message=f"{remote[:120]!r} is no remote of a forge",
+            advice="send it like https://HOST/OWNER/NAME or git@HOST:OWNER/NAME",
         )
     return ForgePath(found[1], found[2], found[3])
 
@@ -68,20 +68,20 @@ class Forge:
         path = read_remote(remote)
         if path.host != self.host:
             raise ApiError(
-                422,
-                "bad request",
-                f"{path.host} is not the forge of this server",
-                f"use a remote of {self.host}",
+                status=422,
+                kind="bad request",
+                message=f"{path.host} is not the forge of this server",
+                advice=f"use a remote of {self.host}",
             )
         api = PUBLIC_APIS.get(self.host, f"https://{self.host}/api/v1")
         said = await self._fetch(f"{api}/repos/{path.owner}/{path.name}", credential)
         repo = _read(said) if said is not None else None
         if repo is None or not repo.may_push:
             raise ApiError(
-                422,
-                "bad request",
-                "the forge does not say that this credential may push there",
-                "check remote and credential, or have an admin claim the repository",
+                status=422,
+                kind="bad request",
+                message="the forge does not say that this credential may push there",
+                advice="check remote and credential, or have an admin claim the repository",
             )
         return repo
 
@@ -111,10 +111,10 @@ async def fetch_over_http(url: str, credential: str) -> bytes | None:
             answer = await client.get(url, headers=headers)
     except httpx2.HTTPError as error:
         raise ApiError(
-            503,
-            "not ready",
-            f"the forge did not answer ({type(error).__name__})",
-            "ask again later, or have an admin claim the repository",
+            status=503,
+            kind="not ready",
+            message=f"the forge did not answer ({type(error).__name__})",
+            advice="ask again later, or have an admin claim the repository",
             retry=True,
             retry_after_seconds=30,
         ) from error

@@ -75,7 +75,7 @@ READY_TTL = timedelta(seconds=1)
 """So long an answer of the database stands for it: anybody may ask, and as often as they like."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Seen:
     """What is known of a request so far, for its line in the log."""
 
@@ -119,7 +119,7 @@ class TeamApi:
         return route
 
     async def _serve(self, operation: Operation, request: Request) -> Response:
-        seen = _Seen(time.perf_counter(), f"{self._prefix}{next(self._numbers):08x}")
+        seen = _Seen(began=time.perf_counter(), request=f"{self._prefix}{next(self._numbers):08x}")
         try:
             response = _respond(await self._perform(operation, request, seen))
         except ApiError as refusal:
@@ -136,22 +136,24 @@ class TeamApi:
             raise
         except RightsChanged as error:  # again and again while one request was under way
             raise ApiError(
-                503,
-                "not ready",
-                "the rights of this token are being changed",
-                "send the same again",
+                status=503,
+                kind="not ready",
+                message="the rights of this token are being changed",
+                advice="send the same again",
                 retry=True,
                 retry_after_seconds=RETRY_SECONDS,
             ) from error
         except InputError as error:
-            raise ApiError(422, "bad request", str(error)[:500], "correct the request") from error
+            raise ApiError(
+                status=422, kind="bad request", message=str(error)[:500], advice="correct the request"
+            ) from error
         except DatabaseFailed as error:
             self._meters.tell("database failed", error=str(error)[:500], request=seen.request)
             raise ApiError(
-                503,
-                "not ready",
-                "the database does not answer; what was asked for may have been done or not",
-                "send the same again: a commit with the same id is applied once",
+                status=503,
+                kind="not ready",
+                message="the database does not answer; what was asked for may have been done or not",
+                advice="send the same again: a commit with the same id is applied once",
                 retry=True,
                 retry_after_seconds=RETRY_SECONDS,
             ) from error
@@ -161,7 +163,10 @@ class TeamApi:
             where = " < ".join(f"{one.filename.rpartition('/')[2]}:{one.lineno}" for one in reversed(frames))
             self._meters.tell("bug", error=type(error).__name__, where=where, request=seen.request)
             raise ApiError(
-                500, "server", "the server has a bug", f"report it, with the request id {seen.request}"
+                status=500,
+                kind="server",
+                message="the server has a bug",
+                advice=f"report it, with the request id {seen.request}",
             ) from error
 
     async def _carry_out(self, operation: Operation, request: Request, seen: _Seen) -> ApiResponse:
@@ -181,13 +186,13 @@ class TeamApi:
             seen.bytes_in = len(raw)
             body = _decode(raw, operation.takes)
         call = ApiRequest(
-            seen.principal,
-            seen.repo,
-            request.query_params,
-            request.headers,
-            request.path_params,
-            body,
-            seen.bytes_in,
+            principal=seen.principal,
+            repo=seen.repo,
+            query=request.query_params,
+            headers=request.headers,
+            places=request.path_params,
+            body=body,
+            raw_bytes=seen.bytes_in,
         )
         async with self._desk.turn(seen.principal.org if seen.principal else ""):
             for _ in range(RIGHTS_TRIES):
@@ -205,16 +210,26 @@ class TeamApi:
 
         kind = request.headers.get("content-type", _JSON).partition(";")[0].strip().lower()
         if kind != _JSON:
-            raise ApiError(415, "unsupported", f"{kind[:80]!r} is not read here", f"send {_JSON}")
+            raise ApiError(
+                status=415,
+                kind="unsupported",
+                message=f"{kind[:80]!r} is not read here",
+                advice=f"send {_JSON}",
+            )
         limit = self._desk.limits.raw_bytes if operation.needs_repo else MAX_SMALL_BODY_BYTES
         try:
             async with asyncio.timeout(BODY_TIME.total_seconds()):
                 raw = await read_capped(request.stream(), limit)
         except ClientDisconnect as error:  # nobody hears this; the log and the figures do
-            raise ApiError(400, "cut off", "the body ended before its end", "send it again") from error
+            raise ApiError(
+                status=400, kind="cut off", message="the body ended before its end", advice="send it again"
+            ) from error
         except TimeoutError as error:
             raise ApiError(
-                408, "cut off", f"the body took longer than {BODY_TIME.seconds} s", "send less at a time"
+                status=408,
+                kind="cut off",
+                message=f"the body took longer than {BODY_TIME.seconds} s",
+                advice="send less at a time",
             ) from error
         return inflate(raw, request.headers.get("content-encoding", "").strip().lower(), limit)
 
@@ -228,10 +243,13 @@ class TeamApi:
         return ApiResponse(wire.HealthTold("ok"))
 
     async def _missing(self, request: Request, error: Exception) -> Response:
-        seen = _Seen(time.perf_counter(), f"{self._prefix}{next(self._numbers):08x}")
+        seen = _Seen(began=time.perf_counter(), request=f"{self._prefix}{next(self._numbers):08x}")
         if getattr(error, "status_code", 404) == 405:
             refusal = ApiError(
-                405, "method", f"{request.method[:20]} is not for this path", "see docs/openapi.json"
+                status=405,
+                kind="method",
+                message=f"{request.method[:20]} is not for this path",
+                advice="see docs/openapi.json",
             )
         else:
             refusal = make_not_found("such path")
@@ -268,7 +286,9 @@ class TeamApi:
 def _read_repo(request: Request) -> str:
     repo = request.query_params.get("repo")
     if not repo:
-        raise ApiError(400, "bad request", "the request names no repository", "add ?repo=ID")
+        raise ApiError(
+            status=400, kind="bad request", message="the request names no repository", advice="add ?repo=ID"
+        )
     if not REPO_ID.fullmatch(repo):
         raise make_not_found("such repository")
     return repo
@@ -281,11 +301,17 @@ def _decode(raw: bytes, kind: type) -> object:
         return cast("object", msgspec.json.decode(raw, type=kind))
     except msgspec.ValidationError as error:
         raise ApiError(
-            422, "bad request", f"the JSON does not fit: {error}", "see docs/openapi.json"
+            status=422,
+            kind="bad request",
+            message=f"the JSON does not fit: {error}",
+            advice="see docs/openapi.json",
         ) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ApiError(
-            400, "bad request", f"the body is no JSON: {error}", f"send {_JSON} in UTF-8"
+            status=400,
+            kind="bad request",
+            message=f"the body is no JSON: {error}",
+            advice=f"send {_JSON} in UTF-8",
         ) from error
 
 

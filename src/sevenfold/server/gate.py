@@ -98,10 +98,10 @@ class AccessControl:
         if principal is None:
             self.admit_stranger(address)
             raise ApiError(
-                401,
-                "unauthorised",
-                "the request has no token that is good here: none, unknown, revoked or past its time",
-                "send Authorization: Bearer TOKEN; sevenfold team join URL gets one",
+                status=401,
+                kind="unauthorised",
+                message="the request has no token that is good here: none, unknown, revoked or past its time",
+                advice="send Authorization: Bearer TOKEN; sevenfold team join URL gets one",
             )
         return principal
 
@@ -132,10 +132,10 @@ def _text_in(authorization: str) -> str:
 def _too_often(wait: timedelta, whose: str) -> ApiError:
     seconds = max(1, -(-wait // timedelta(seconds=1)))
     return ApiError(
-        429,
-        "rate",
-        f"too many requests of {whose}",
-        f"wait {seconds} s, and ask less often",
+        status=429,
+        kind="rate",
+        message=f"too many requests of {whose}",
+        advice=f"wait {seconds} s, and ask less often",
         retry=True,
         retry_after_seconds=seconds,
     )

@@ -9,7 +9,7 @@ from datetime import timedelta
 from sevenfold.sync.protocol import MAX_REQUEST_BYTES, MAX_TEAM_ENTRIES, MAX_TEAM_FILE_BYTES, MAX_TOTAL_BYTES
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerLimits:
     entries: int = MAX_TEAM_ENTRIES
     """Living memories of a repository: a prompt shows an index of 200."""

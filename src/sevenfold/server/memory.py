@@ -110,10 +110,10 @@ def store_bodies(tx: Tx, writer: WriteContext, bodies: Sequence[str]) -> list[Ch
     used = sql_number(waiting[0][0])
     if used > writer.limits.waiting_bytes:
         raise ApiError(
-            422,
-            "quota",
-            f"{used:,} bytes of bodies wait for a commit; {writer.limits.waiting_bytes:,} may",
-            f"commit what was sent, or wait {writer.limits.body_hours} hours until it is forgotten",
+            status=422,
+            kind="quota",
+            message=f"{used:,} bytes of bodies wait for a commit; {writer.limits.waiting_bytes:,} may",
+            advice=f"commit what was sent, or wait {writer.limits.body_hours} hours until it is forgotten",
         )
     return checksums
 
@@ -147,10 +147,10 @@ def upsert_texts(
     state = read_repo_state(tx, writer.principal, writer.repo, locking=tx.locking)
     if if_match is not None and f'"{state.seq}"' not in if_match and "*" not in if_match:
         raise ApiError(
-            412,
-            "stale",
-            f"the repository is at {state.seq} and not where If-Match says",
-            "read the checksums, take what changed, and send the rest with the new ETag",
+            status=412,
+            kind="stale",
+            message=f"the repository is at {state.seq} and not where If-Match says",
+            advice="read the checksums, take what changed, and send the rest with the new ETag",
             extras={"seq": state.seq},
         )
     now = read_stored_entries(tx, writer, texts)
@@ -174,7 +174,11 @@ def check_team_keys(keys: Iterable[str]) -> None:
             check_team_key(key)
         except KeyRefused as error:
             raise ApiError(
-                422, "key", str(error), "rename the memory", extras={"keys": [key[:200]]}
+                status=422,
+                kind="key",
+                message=str(error),
+                advice="rename the memory",
+                extras={"keys": [key[:200]]},
             ) from error
 
 
@@ -184,7 +188,10 @@ def _check(wanted: Commit) -> None:
         check_commit(wanted)
     except InputError as error:
         raise ApiError(
-            422, "bad request", str(error), "send a commit as docs/sync-protocol.md has it"
+            status=422,
+            kind="bad request",
+            message=str(error),
+            advice="send a commit as docs/sync-protocol.md has it",
         ) from error
 
 
@@ -214,10 +221,10 @@ def _applied_before(tx: Tx, writer: WriteContext, id_: CommitId, digest: str) ->
         return None
     if found[0][0] != digest:
         raise ApiError(
-            422,
-            "commit reused",
-            f"the id {id_[:80]!r} was another commit's",
-            "make ids from what is changed, so that different commits have different ones",
+            status=422,
+            kind="commit reused",
+            message=f"the id {id_[:80]!r} was another commit's",
+            advice="make ids from what is changed, so that different commits have different ones",
         )
     return sql_number(found[0][1])
 

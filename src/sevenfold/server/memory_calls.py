@@ -41,7 +41,10 @@ async def handle_read_memory(desk: AppState, call: ApiRequest) -> ApiResponse:
     view = call.query.get("view")
     if view not in (None, "hashes"):
         raise ApiError(
-            400, "bad request", f"there is no view {view[:40]!r}", "leave it out, or ask for view=hashes"
+            status=400,
+            kind="bad request",
+            message=f"there is no view {view[:40]!r}",
+            advice="leave it out, or ask for view=hashes",
         )
     seen = _tags(call.headers.get("if-none-match"))
     if seen is not None:
@@ -111,12 +114,12 @@ def _told(repo: RepoId, found: RepoContents, *, bodies: bool) -> wire.MemoryTold
     deleted = {str(key): wire.DeletedTold(version) for key, version in found.deleted.items()}
     if not bodies:
         hashes = {str(key): wire.HashTold(one.version, one.checksum) for key, one in found.entries.items()}
-        return wire.HashesTold(repo, found.seq, found.floor, hashes, deleted)
+        return wire.HashesTold(repo=repo, seq=found.seq, floor=found.floor, entries=hashes, deleted=deleted)
     entries = {
         str(key): wire.EntryTold(one.version, one.checksum, one.content or "")
         for key, one in found.entries.items()
     }
-    return wire.MemoryTold(repo, found.seq, found.floor, entries, deleted)
+    return wire.MemoryTold(repo=repo, seq=found.seq, floor=found.floor, entries=entries, deleted=deleted)
 
 
 def _applied(applied: CommitApplied) -> wire.AppliedTold:

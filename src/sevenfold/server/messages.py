@@ -100,7 +100,7 @@ class DeletedTold:
     version: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryTold:
     repo: str
     seq: int
@@ -109,7 +109,7 @@ class MemoryTold:
     deleted: Mapping[str, DeletedTold]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HashesTold:
     """The same without the texts."""
 
@@ -137,7 +137,7 @@ class AppliedTold:
     versions: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WhoTold:
     org: str
     org_name: str
@@ -148,7 +148,7 @@ class WhoTold:
     expires: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RepoTold:
     id: str
     name: str
@@ -176,7 +176,7 @@ class MembersTold:
     members: Sequence[MemberTold]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TokenTold:
     id: str
     member: str
@@ -198,7 +198,7 @@ class NewTokenTold:
     """Told once."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceTold:
     device_code: str
     user_code: str
@@ -215,7 +215,7 @@ class SignedInTold:
     scopes: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LineTold:
     id: str
     at: str

@@ -13,7 +13,7 @@ HISTOGRAM_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.
 """Where the bars of a histogram end: from one read of SQLite to what a client waits for."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RequestLogEntry:
     """One request, for the log. Names of memories are not in it: they may tell something."""
 

@@ -75,7 +75,9 @@ def make_protocol() -> type[asyncio.Protocol]:
 
 
 def _spell_refusal(message: str) -> bytes:
-    refusal = ApiError(400, "bad request", message, "send HTTP/1.1, with a head of 64 KB at most")
+    refusal = ApiError(
+        status=400, kind="bad request", message=message, advice="send HTTP/1.1, with a head of 64 KB at most"
+    )
     body = json.dumps(refusal.body())
     return (
         f"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"

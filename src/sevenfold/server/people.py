@@ -44,7 +44,7 @@ class OrgMember:
     role: MemberRole
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ApiToken:
     id: TokenId
     member: MemberId
@@ -83,7 +83,10 @@ def find_org(tx: Tx, name: str) -> Org:
     found = tx.rows("SELECT id, name FROM org WHERE name = ? OR id = ?", name, name)
     if not found:
         raise ApiError(
-            404, "not found", f"there is no organisation {name[:80]!r}", "list them: serve org list"
+            status=404,
+            kind="not found",
+            message=f"there is no organisation {name[:80]!r}",
+            advice="list them: serve org list",
         )
     return Org(OrgId(sql_text(found[0][0])), sql_text(found[0][1]))
 
@@ -119,7 +122,10 @@ def find_member(tx: Tx, org: OrgId, name: str) -> OrgMember:
     )
     if not found:
         raise ApiError(
-            404, "not found", f"there is no member {name[:80]!r}", "list them: GET /api/v1/members"
+            status=404,
+            kind="not found",
+            message=f"there is no member {name[:80]!r}",
+            advice="list them: GET /api/v1/members",
         )
     return _member(found[0])
 
@@ -185,12 +191,12 @@ def list_tokens(tx: Tx, org: OrgId) -> list[ApiToken]:
     )
     return [
         ApiToken(
-            TokenId(sql_text(id_)),
-            MemberId(sql_text(member)),
-            _scopes(sql_text(scopes)),
-            sql_number(created),
-            None if expires is None else sql_number(expires),
-            revoked is not None,
+            id=TokenId(sql_text(id_)),
+            member=MemberId(sql_text(member)),
+            scopes=_scopes(sql_text(scopes)),
+            created_ms=sql_number(created),
+            expires_ms=None if expires is None else sql_number(expires),
+            is_revoked=revoked is not None,
         )
         for id_, member, scopes, created, expires, revoked in rows
     ]
@@ -200,7 +206,12 @@ def revoke_token(tx: Tx, who: Principal | OrgId, id_: str, now_ms: int) -> None:
     org = _org_of(who)
     found = tx.rows("SELECT member FROM token WHERE org = ? AND id = ?", org, id_)
     if not found:
-        raise ApiError(404, "not found", f"there is no token {id_[:80]!r}", "list them: GET /api/v1/tokens")
+        raise ApiError(
+            status=404,
+            kind="not found",
+            message=f"there is no token {id_[:80]!r}",
+            advice="list them: GET /api/v1/tokens",
+        )
     owner = tx.rows("SELECT id, name, role FROM member WHERE org = ? AND id = ?", org, found[0][0])
     check_outranks(who, _member(owner[0]))
     tx.rows("UPDATE token SET revoked = ? WHERE org = ? AND id = ? AND revoked IS NULL", now_ms, org, id_)
@@ -228,14 +239,14 @@ def find_principal(tx: Tx, org: OrgId, hash_: str, now_ms: int) -> Principal | N
     if expires is not None and sql_number(expires) <= now_ms:
         return None
     return Principal(
-        org,
-        sql_text(org_name),
-        MemberId(sql_text(member)),
-        sql_text(member_name),
-        cast("MemberRole", sql_text(role)),
-        TokenId(sql_text(token)),
-        frozenset(_scopes(sql_text(scopes))),
-        None if expires is None else sql_number(expires),
+        org=org,
+        org_name=sql_text(org_name),
+        member=MemberId(sql_text(member)),
+        member_name=sql_text(member_name),
+        role=cast("MemberRole", sql_text(role)),
+        token=TokenId(sql_text(token)),
+        scopes=frozenset(_scopes(sql_text(scopes))),
+        expires_ms=None if expires is None else sql_number(expires),
     )
 
 
@@ -271,10 +282,10 @@ def check_scopes(scopes: Iterable[str]) -> tuple[TokenScope, ...]:
     unknown = sorted(wanted - set(TOKEN_SCOPES))
     if unknown or not wanted:
         raise ApiError(
-            422,
-            "bad request",
-            f"{unknown[0][:80]!r} is no scope" if unknown else "a token needs a scope",
-            f"name some of {', '.join(TOKEN_SCOPES)}",
+            status=422,
+            kind="bad request",
+            message=f"{unknown[0][:80]!r} is no scope" if unknown else "a token needs a scope",
+            advice=f"name some of {', '.join(TOKEN_SCOPES)}",
         )
     return tuple(scope for scope in TOKEN_SCOPES if scope in wanted)
 
@@ -294,17 +305,20 @@ def _member(row: SqlRow) -> OrgMember:
 def _check_name(name: str, what: str) -> None:
     if not NAME_PATTERN.fullmatch(name):
         raise ApiError(
-            422,
-            "bad request",
-            f"{name[:80]!r} cannot be the name of a{'n' if what[0] == 'o' else ''} {what}",
-            "use 1 to 80 letters, digits, spaces and . _ @ + -, beginning with a letter or digit",
+            status=422,
+            kind="bad request",
+            message=f"{name[:80]!r} cannot be the name of a{'n' if what[0] == 'o' else ''} {what}",
+            advice="use 1 to 80 letters, digits, spaces and . _ @ + -, beginning with a letter or digit",
         )
 
 
 def _check_role(who: Principal | OrgId, role: str) -> MemberRole:
     if role not in MEMBER_ROLES:
         raise ApiError(
-            422, "bad request", f"{role[:80]!r} is no role", f"name one of {', '.join(MEMBER_ROLES)}"
+            status=422,
+            kind="bad request",
+            message=f"{role[:80]!r} is no role",
+            advice=f"name one of {', '.join(MEMBER_ROLES)}",
         )
     if role == "owner" and isinstance(who, Principal) and who.role != "owner":
         raise _owners_alone("makes an owner")
@@ -318,7 +332,7 @@ def check_outranks(who: Principal | OrgId, member: OrgMember) -> None:
 
 
 def _owners_alone(what: str) -> ApiError:
-    return ApiError(403, "forbidden", f"only an owner {what}", "ask an owner")
+    return ApiError(status=403, kind="forbidden", message=f"only an owner {what}", advice="ask an owner")
 
 
 def _check_owner_left(tx: Tx, org: OrgId, member: OrgMember) -> None:
@@ -330,9 +344,17 @@ def _check_owner_left(tx: Tx, org: OrgId, member: OrgMember) -> None:
     )
     if len(owners) == 1:
         raise ApiError(
-            422, "bad request", f"{member.name} is the only owner", "make somebody else an owner first"
+            status=422,
+            kind="bad request",
+            message=f"{member.name} is the only owner",
+            advice="make somebody else an owner first",
         )
 
 
 def _exists(what: str) -> ApiError:
-    return ApiError(409, "exists", f"there is {what} already", "choose another name, or use that one")
+    return ApiError(
+        status=409,
+        kind="exists",
+        message=f"there is {what} already",
+        advice="choose another name, or use that one",
+    )

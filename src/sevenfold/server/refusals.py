@@ -33,7 +33,7 @@ ApiErrorKind: TypeAlias = Literal[
 ErrorExtra: TypeAlias = "int | list[str] | Mapping[str, object]"
 
 
-@dataclass(eq=False)  # not frozen: Python itself writes the traceback into it
+@dataclass(eq=False, kw_only=True)  # not frozen: Python itself writes the traceback into it
 class ApiError(Exception):
     """Raised where it is found, answered in one place. It never holds a body, a token or a secret."""
 
@@ -62,5 +62,8 @@ class ApiError(Exception):
 def make_not_found(what: str) -> ApiError:
     """The same words for what is not there and for what is somebody else's."""
     return ApiError(
-        404, "not found", f"there is no {what}", "list what your organisation has: GET /api/v1/repos"
+        status=404,
+        kind="not found",
+        message=f"there is no {what}",
+        advice="list what your organisation has: GET /api/v1/repos",
     )

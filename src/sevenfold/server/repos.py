@@ -22,7 +22,7 @@ REPO_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(?:/[A-Za-z0-9][A-Za-z0-
 REPO_REMOTE = re.compile(r"[!-~]{0,500}", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Repo:
     id: RepoId
     name: str
@@ -41,10 +41,10 @@ def claim_repo(
     if not REPO_NAME.fullmatch(name) or not REPO_REMOTE.fullmatch(remote):
         wrong = name if not REPO_NAME.fullmatch(name) else remote
         raise ApiError(
-            422,
-            "bad request",
-            f"{wrong[:80]!r} cannot be a repository's name or remote",
-            "name it like owner/name, of letters, digits and . _ -; a remote has no spaces",
+            status=422,
+            kind="bad request",
+            message=f"{wrong[:80]!r} cannot be a repository's name or remote",
+            advice="name it like owner/name, of letters, digits and . _ -; a remote has no spaces",
         )
     check_text_secrets(f"{name}\n{remote}", "its name or remote")
     if "#" in proof:  # the forge's number, which stays when it is renamed there
@@ -52,10 +52,10 @@ def claim_repo(
     count = sql_number(tx.rows("SELECT count(*) FROM repo WHERE org = ?", org)[0][0])
     if count >= limits.repos:
         raise ApiError(
-            422,
-            "quota",
-            f"the organisation has {count:,} repositories, its limit",
-            "ask the operator for more",
+            status=422,
+            kind="quota",
+            message=f"the organisation has {count:,} repositories, its limit",
+            advice="ask the operator for more",
         )
     id_ = RepoId(new_row_id())
     added = tx.rows(
@@ -64,19 +64,24 @@ def claim_repo(
         *(org, id_, name, remote, proof, now_ms),
     )
     if not added:
-        raise ApiError(409, "exists", f"there is a repository called {name} already", "use that one")
+        raise ApiError(
+            status=409,
+            kind="exists",
+            message=f"there is a repository called {name} already",
+            advice="use that one",
+        )
     record_audit(tx, who, "repo.claim", now_ms, repo=id_, detail=f"{name}, by {proof}")
-    return Repo(id_, name, remote, proof, 0, 0, 0)
+    return Repo(id=id_, name=name, remote=remote, proof=proof, seq=0, entries=0, bytes=0)
 
 
 def _check_unproved(tx: Tx, org: OrgId, proof: str) -> None:
     found = tx.rows("SELECT name FROM repo WHERE org = ? AND proof = ?", org, proof)
     if found:
         raise ApiError(
-            409,
-            "exists",
-            f"it is claimed already, as {sql_text(found[0][0])}",
-            "use that one: it is the same",
+            status=409,
+            kind="exists",
+            message=f"it is claimed already, as {sql_text(found[0][0])}",
+            advice="use that one: it is the same",
         )
 
 
@@ -123,9 +128,11 @@ def collect_garbage(tx: Tx, org: OrgId, repo: RepoId, now_ms: int, limits: Serve
 def _repo(row: SqlRow) -> Repo:
     id_, name, remote, proof, seq, entries, size = row
     return Repo(
-        RepoId(sql_text(id_)),
-        sql_text(name),
-        sql_text(remote),
-        sql_text(proof),
-        *(sql_number(value) for value in (seq, entries, size)),
+        id=RepoId(sql_text(id_)),
+        name=sql_text(name),
+        remote=sql_text(remote),
+        proof=sql_text(proof),
+        seq=sql_number(seq),
+        entries=sql_number(entries),
+        bytes=sql_number(size),
     )

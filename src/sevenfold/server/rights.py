@@ -62,7 +62,7 @@ ACCESS_RULES: Mapping[Verb, AccessRule] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
     """Whom a token speaks for."""
 
@@ -92,14 +92,14 @@ def check_right(principal: Principal, verb: Verb) -> None:
     rule = ACCESS_RULES[verb]
     if principal.role not in rule.roles:
         raise ApiError(
-            403,
-            "forbidden",
-            f"{verb} is not for the role {principal.role}",
-            f"ask an owner for the role {' or '.join(sorted(rule.roles))}",
+            status=403,
+            kind="forbidden",
+            message=f"{verb} is not for the role {principal.role}",
+            advice=f"ask an owner for the role {' or '.join(sorted(rule.roles))}",
         )
     raise ApiError(
-        403,
-        "forbidden",
-        f"{verb} needs a token with the scope {rule.scope}",
-        "ask an admin for a token that has it",
+        status=403,
+        kind="forbidden",
+        message=f"{verb} needs a token with the scope {rule.scope}",
+        advice="ask an admin for a token that has it",
     )

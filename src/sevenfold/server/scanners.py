@@ -67,10 +67,10 @@ class SecretScanners:
             if self._pool is pool:
                 self._pool = None
             raise ApiError(
-                503,
-                "not ready",
-                "the search for secrets ended before it was done; nothing was stored",
-                "send the same again",
+                status=503,
+                kind="not ready",
+                message="the search for secrets ended before it was done; nothing was stored",
+                advice="send the same again",
                 retry=True,
                 retry_after_seconds=1,
             ) from error

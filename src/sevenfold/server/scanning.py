@@ -44,14 +44,17 @@ def allow_finding(tx: Tx, who: Principal | OrgId, fingerprint: str, reason: str,
     org, member = (who.org, who.member) if isinstance(who, Principal) else (who, "operator")
     if not reason.strip() or len(reason) > 500 or "\0" in reason:
         raise ApiError(
-            422, "bad request", "an allowance needs a reason of 1 to 500 characters", "say why it is none"
+            status=422,
+            kind="bad request",
+            message="an allowance needs a reason of 1 to 500 characters",
+            advice="say why it is none",
         )
     if len(fingerprint) != 20 or not set(fingerprint) <= set("0123456789abcdef"):
         raise ApiError(
-            422,
-            "bad request",
-            f"{fingerprint[:80]!r} is no fingerprint",
-            "copy the one that a refusal has told",
+            status=422,
+            kind="bad request",
+            message=f"{fingerprint[:80]!r} is no fingerprint",
+            advice="copy the one that a refusal has told",
         )
     check_text_secrets(reason, "the reason")
     tx.rows(
@@ -73,7 +76,10 @@ def check_text_secrets(text: str, what: str) -> None:
     found = find_secrets(text, key=bytes(16)).findings
     if found:
         raise ApiError(
-            422, "secret", f"{what} seems to hold a secret ({found[0].name})", "take it out, and change it"
+            status=422,
+            kind="secret",
+            message=f"{what} seems to hold a secret ({found[0].name})",
+            advice="take it out, and change it",
         )
 
 
@@ -96,10 +102,10 @@ def refuse_blocked(blocked: Mapping[str, BlockedFindings], count: int) -> None:
     """`Refusal` 422 if anything was found in so many texts."""
     if blocked:
         raise ApiError(
-            422,
-            "secret",
-            f"{len(blocked)} of {count} texts seem to hold a secret; nothing was stored",
-            "take it out, or have an admin allow its fingerprint with a reason",
+            status=422,
+            kind="secret",
+            message=f"{len(blocked)} of {count} texts seem to hold a secret; nothing was stored",
+            advice="take it out, or have an admin allow its fingerprint with a reason",
             extras={"secrets": dict(blocked)},
         )
 

@@ -20,7 +20,7 @@ APPEND_ONLY_TABLES = ("entry_history", "audit")
 """Rows are added to these, and never changed or removed."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Migration:
     number: int
     date: str
@@ -96,12 +96,13 @@ _PERMIT = "permit (name TEXT PRIMARY KEY, taken BIGINT NOT NULL, at BIGINT NOT N
 
 MIGRATIONS = (
     Migration(
-        1,
-        "2026-11-15",
-        "Per-key versions and tombstones, since a version of the whole repository makes writers give up; "
+        number=1,
+        date="2026-11-15",
+        reason="Per-key versions and tombstones, since a version of the whole repository makes "
+        "writers give up; "
         "bodies apart from entries, so that a commit is small and atomic; history and audit that only grow; "
         "rows guarded by organisation, so that a forgotten condition shows nothing.",
-        _FIRST,
+        statements=_FIRST,
         postgresql=(
             *(line for table in TENANT_TABLES for line in _guarded(table)),
             """CREATE FUNCTION sevenfold_refuse() RETURNS trigger LANGUAGE plpgsql AS
@@ -111,11 +112,12 @@ MIGRATIONS = (
         sqlite=tuple(line for table in APPEND_ONLY_TABLES for line in _kept_in_sqlite(table)),
     ),
     Migration(
-        2,
-        "2026-11-15",
-        "What processes take of the rates that they share, so that several allow no more than one. After a "
+        number=2,
+        date="2026-11-15",
+        reason="What processes take of the rates that they share, so that several allow no more "
+        "than one. After a "
         "crash it is worth nothing, so PostgreSQL need not make it durable.",
-        (),
+        statements=(),
         postgresql=(f"CREATE UNLOGGED TABLE {_PERMIT}",),
         sqlite=(f"CREATE TABLE {_PERMIT}",),
     ),

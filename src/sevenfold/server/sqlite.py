@@ -72,7 +72,7 @@ class SqliteDatabase:
 
     def write(self, _org: OrgId | None, work: Callable[[Tx], _T], /) -> Future[_T]:
         future = Future[_T]()
-        self._jobs.put(_Work(work, future))
+        self._jobs.put(_Work(work=work, future=future))
         return future
 
     def close(self) -> None:
@@ -123,7 +123,7 @@ class _Job(Protocol):
     def settle(self, failure: DatabaseFailed | None) -> None: ...
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Work(Generic[_T]):
     """One of the writes that share a transaction: what it raises undoes it alone."""
 

@@ -41,7 +41,7 @@ SUMMARY_REQUEST = "Summarise the conversation so far, so that it can be continue
 """What is billed as the summary's instruction where a client sends none of its own."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GeneratedReply:
     content: tuple[JsonObject, ...]
     stop_reason: str
@@ -76,7 +76,14 @@ class ReplyGenerator:
             return await self._compact_on_demand()
         if is_cache_warmup(call):
             spent = RunUsage("message", await self._begin(self._look_up(prepared.seen)), 0)
-            return GeneratedReply((), "max_tokens", None, (spent,), prepared.seen, {})
+            return GeneratedReply(
+                content=(),
+                stop_reason="max_tokens",
+                stop_sequence=None,
+                runs=(spent,),
+                seen=prepared.seen,
+                overrides={},
+            )
         compacting = prepared.compacting
         if compacting is not None and prepared.tokens >= compacting.trigger_tokens:
             return await self._compact_first(compacting)
@@ -99,7 +106,12 @@ class ReplyGenerator:
         spent = RunUsage("message", bill, tokens.output, tokens.thinking)
         content = (*opening, *said)
         return GeneratedReply(
-            content, output.stop_reason, output.stop_sequence, (*before, spent), seen, reply.usage
+            content=content,
+            stop_reason=output.stop_reason,
+            stop_sequence=output.stop_sequence,
+            runs=(*before, spent),
+            seen=seen,
+            overrides=reply.usage,
         )
 
     async def _compact_first(self, compacting: CompactEdit) -> GeneratedReply:
@@ -109,7 +121,14 @@ class ReplyGenerator:
         reply, spent = summary.reply, summary.spent
         block = make_threshold_block(reply.text or None)
         if compacting.pauses:
-            return GeneratedReply((block,), "compaction", None, (spent,), prepared.seen, reply.usage)
+            return GeneratedReply(
+                content=(block,),
+                stop_reason="compaction",
+                stop_sequence=None,
+                runs=(spent,),
+                seen=prepared.seen,
+                overrides=reply.usage,
+            )
         if not reply.text:
             return await self._converse(prepared.seen, (block,), (spent,))
         message = JsonObject({"role": "assistant", "content": (block,)})
@@ -125,9 +144,23 @@ class ReplyGenerator:
         reply, spent = summary.reply, summary.spent
         if not reply.text:
             reason = reply.stop_reason or "end_turn"
-            return GeneratedReply((), reason, None, (spent,), prepared.seen, reply.usage)
+            return GeneratedReply(
+                content=(),
+                stop_reason=reason,
+                stop_sequence=None,
+                runs=(spent,),
+                seen=prepared.seen,
+                overrides=reply.usage,
+            )
         block = make_signed_block(call, prepared.binding, reply.text)
-        return GeneratedReply((block,), "compaction", None, (spent,), prepared.seen, reply.usage)
+        return GeneratedReply(
+            content=(block,),
+            stop_reason="compaction",
+            stop_sequence=None,
+            runs=(spent,),
+            seen=prepared.seen,
+            overrides=reply.usage,
+        )
 
     async def _summarise(self, instructions: str | None) -> _Summary:
         seen, model = self._prepared.seen, self._call.model
@@ -146,12 +179,12 @@ class ReplyGenerator:
         call, world = self._call, self._world
         system = [as_word(block.wire.get("text")) for block in seen.blocks if block.level == "system"]
         prompt = brains.Prompt(
-            world.next_question(),
-            call.model_name,
-            "\n\n".join(text for text in system if text),
-            list_tool_names(call.body),
-            self._messages(seen),
-            _max_tokens(call),
+            number=world.next_question(),
+            model=call.model_name,
+            system="\n\n".join(text for text in system if text),
+            tools=list_tool_names(call.body),
+            messages=self._messages(seen),
+            max_tokens=_max_tokens(call),
             thinks=is_thinking_on(call),
             purpose="summary" if is_summary else "reply",
             instructions=instructions,
@@ -179,7 +212,16 @@ class ReplyGenerator:
     def _sign(self, output: LimitedReply, opening: tuple[JsonObject, ...]) -> tuple[JsonObject, ...]:
         call, binding = self._call, self._prepared.binding
         for wire in opening:
-            binding.advance(PromptBlock("", "messages", "assistant", as_word(wire.get("type")), wire, 0))
+            binding.advance(
+                PromptBlock(
+                    path="",
+                    level="messages",
+                    role="assistant",
+                    kind=as_word(wire.get("type")),
+                    wire=wire,
+                    turn=0,
+                )
+            )
         blocks = with_tool_ids(output.blocks, self._suffix)
         return sign_reply(binding, call.model, blocks, shows=is_thinking_shown(call, self._world), turn=0)
 

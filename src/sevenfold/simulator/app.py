@@ -117,7 +117,7 @@ class MessagesRoutes:
         """A path or a method that is not there, in the API's own words."""
         status = getattr(error, "status_code", 404)
         told = "Not Found" if status == 404 else "Method Not Allowed"
-        return self._refused(ErrorResponse(status, told))
+        return self._refused(ErrorResponse(status=status, message=told))
 
     async def _serve(self, request: Request, endpoint: MessagesEndpoint) -> Response:
         world = self._find_world()
@@ -150,7 +150,7 @@ class MessagesRoutes:
             if request.method == "POST":
                 act(read_object(await request.body()))
         except InputError as error:
-            return self._refused(ErrorResponse(400, str(error)))
+            return self._refused(ErrorResponse(status=400, message=str(error)))
         return json_response(JsonObject(state()))
 
 
@@ -195,7 +195,9 @@ async def _events(served: MessagesResponse, *, pings: bool) -> AsyncIterator[byt
         if at == served.breaks_after:
             if isinstance(fault, StreamFault):
                 yield render_sse(
-                    ErrorResponse(fault.status, fault.message).body(served.headers["request-id"])
+                    ErrorResponse(status=fault.status, message=fault.message).body(
+                        served.headers["request-id"]
+                    )
                 )
                 return
             raise ConnectionDropped

@@ -34,13 +34,13 @@ class RunUsage:
     def iteration(self) -> Iteration:
         bill = self.bill
         return Iteration(
-            bill.fresh,
-            bill.read,
-            bill.written_5m,
-            bill.written_1h,
-            self.output,
-            self.thinking,
-            self.kind,
+            fresh=bill.fresh,
+            read=bill.read,
+            written_5m=bill.written_5m,
+            written_1h=bill.written_1h,
+            output=self.output,
+            thinking=self.thinking,
+            kind=self.kind,
         )
 
 
@@ -53,13 +53,13 @@ def compute_request_usage(
     geo = call.body.get("inference_geo")
     speed = call.body.get("speed")
     total = Usage(
-        sum(run.fresh for run in spoken),
-        sum(run.read for run in spoken),
-        sum(run.written_5m for run in spoken),
-        sum(run.written_1h for run in spoken),
-        sum(run.output for run in spoken),
-        sum(run.thinking for run in spoken),
-        tuple(spent) if len(spent) > len(spoken) else (),
+        fresh=sum(run.fresh for run in spoken),
+        read=sum(run.read for run in spoken),
+        written_5m=sum(run.written_5m for run in spoken),
+        written_1h=sum(run.written_1h for run in spoken),
+        output=sum(run.output for run in spoken),
+        thinking=sum(run.thinking for run in spoken),
+        iterations=tuple(spent) if len(spent) > len(spoken) else (),
         service_tier="standard",
         speed=speed if isinstance(speed, str) else None,
         geo=geo if isinstance(geo, str) else None,

@@ -22,7 +22,7 @@ STOP_REASONS = (
 """What an answer may say of why it ended."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
     """A conversation that wants an answer."""
 

@@ -38,7 +38,7 @@ class RequestEnvelope:
         return beta in self.betas
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MessagesRequest:
     endpoint: MessagesEndpoint
     envelope: RequestEnvelope
@@ -110,8 +110,15 @@ def parse_messages_request(
     name = as_text("model", require_field("", body, "model"))
     model = world.catalog.find(name, emit)
     if not model.is_known:
-        raise RequestRefused(ErrorResponse(404, f"model: {name}"))
-    return MessagesRequest(endpoint, envelope, body, model, started, BlockListing(body, world.knowledge))
+        raise RequestRefused(ErrorResponse(status=404, message=f"model: {name}"))
+    return MessagesRequest(
+        endpoint=endpoint,
+        envelope=envelope,
+        body=body,
+        model=model,
+        started=started,
+        listing=BlockListing(body, world.knowledge),
+    )
 
 
 def find_model_name(data: bytes) -> str:
@@ -128,7 +135,7 @@ def _read_key(headers: Mapping[str, str]) -> str:
     key = headers.get("x-api-key") or (token.strip() if scheme.lower() == "bearer" else "")
     if not key:
         message = "x-api-key header is required: send it, or an Authorization: Bearer header, with any value"
-        raise RequestRefused(ErrorResponse(401, message))
+        raise RequestRefused(ErrorResponse(status=401, message=message))
     return key
 
 

@@ -39,7 +39,7 @@ def render_found_model(catalog: Catalog, name: str) -> JsonObject:
     """One model, by any spelling that a request could use."""
     model = catalog.find(name)
     if not model.is_known:
-        raise RequestRefused(ErrorResponse(404, f"model: {name}"))
+        raise RequestRefused(ErrorResponse(status=404, message=f"model: {name}"))
     return describe_model(model)
 
 
@@ -94,5 +94,7 @@ def _supported(value: bool) -> JsonObject:
 
 def _limit(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not FEWEST <= int(text) <= MOST:
-        raise RequestRefused(ErrorResponse(400, f"limit: Input should be an integer from {FEWEST} to {MOST}"))
+        raise RequestRefused(
+            ErrorResponse(status=400, message=f"limit: Input should be an integer from {FEWEST} to {MOST}")
+        )
     return int(text)

@@ -20,7 +20,7 @@ CutToolInput: TypeAlias = Literal["drop", "empty"]
 UnsimulatedMode: TypeAlias = Literal["refuse", "ignore"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Choices:
     strict: bool = True
     """Refuse request fields that the API does not know, as it does; off, they are ignored."""

@@ -51,12 +51,12 @@ def make_signed_block(call: MessagesRequest, binding: BindingChain, summary: str
     end = binding.end
     changes = find_tool_changes(call.listing.spoken)
     seal = CompactionSeal(
-        hash_json(summary),
-        hash_json(changes),
-        end.frame,
-        end.prefix,
-        end.last_role,
-        call.model.has_preserved_thinking,
+        content=hash_json(summary),
+        tool_changes=hash_json(changes),
+        frame=end.frame,
+        prefix=end.prefix,
+        last_role=end.last_role,
+        carries=call.model.has_preserved_thinking,
     )
     block: dict[str, Json] = {"type": "compaction", "content": summary, "signature": seal.write()}
     if changes:

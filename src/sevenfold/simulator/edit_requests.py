@@ -40,7 +40,7 @@ class EditAmount:
     value: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolClearing:
     trigger: EditAmount = EditAmount("input_tokens", 100_000)
     keep: int = 3
@@ -113,11 +113,11 @@ def _read_tools(path: str, edit: JsonObject) -> ToolClearing:
     at_least = _read_amount(path, edit, "clear_at_least", ("input_tokens",))
     spared = edit.get("exclude_tools")
     return ToolClearing(
-        trigger or usual.trigger,
-        keep.value if keep else usual.keep,
-        at_least.value if at_least else usual.at_least_tokens,
-        usual.spared if spared is None else frozenset(as_texts(f"{path}.exclude_tools", spared)),
-        _read_inputs(f"{path}.clear_tool_inputs", edit.get("clear_tool_inputs")),
+        trigger=trigger or usual.trigger,
+        keep=keep.value if keep else usual.keep,
+        at_least_tokens=at_least.value if at_least else usual.at_least_tokens,
+        spared=usual.spared if spared is None else frozenset(as_texts(f"{path}.exclude_tools", spared)),
+        inputs=_read_inputs(f"{path}.clear_tool_inputs", edit.get("clear_tool_inputs")),
     )
 
 

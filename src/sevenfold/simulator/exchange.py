@@ -38,7 +38,7 @@ ORGANIZATION_ID = "org_sevenfold_simulator"
 """One simulator is one organisation; its keys are workspaces."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MessagesResponse:
     """What the front has to send."""
 
@@ -56,7 +56,7 @@ class _FaultMet(RequestRefused):
     """The request is refused because a fault says so."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Visit:
     """A request on its way through, as far as it is known."""
 
@@ -85,7 +85,13 @@ class MessagesExchange:
         """Answer a request; whatever goes wrong is an answer too."""
         world = self.world
         suffix = world.next_request()
-        visit = _Visit(endpoint, suffix, data, self._first_entry(endpoint, suffix), world.faults.take())
+        visit = _Visit(
+            endpoint=endpoint,
+            suffix=suffix,
+            body=data,
+            entry=self._first_entry(endpoint, suffix),
+            fault=world.faults.take(),
+        )
         try:
             return await self._serve(visit, headers, data)
         except _FaultMet as met:
@@ -93,19 +99,21 @@ class MessagesExchange:
         except RequestRefused as refusal:
             return self._refused(visit, refusal.problem)
         except WireError as error:
-            return self._refused(visit, ErrorResponse(400, str(error)))
+            return self._refused(visit, ErrorResponse(status=400, message=str(error)))
         except Exception as error:
             # The brain's failure or ours: told to the client, and kept for whoever runs the simulator.
             world.failures.append(error)
             told = f"{type(error).__name__}: {error}"
-            return self._refused(visit, ErrorResponse(500, told, should_retry=False))
+            return self._refused(visit, ErrorResponse(status=500, message=told, should_retry=False))
 
     async def _serve(self, visit: _Visit, headers: Mapping[str, str], data: bytes) -> MessagesResponse:
         world = self.world
         now = world.clock.now()
         if len(data) > world.choices.request_limit_bytes:
             limit = world.choices.request_limit_bytes
-            raise RequestRefused(ErrorResponse(413, f"Request exceeds the maximum size of {limit} bytes"))
+            raise RequestRefused(
+                ErrorResponse(status=413, message=f"Request exceeds the maximum size of {limit} bytes")
+            )
         envelope = parse_envelope(headers, world.choices)
         visit.entry = replace(visit.entry, workspace=envelope.workspace)
         if isinstance(visit.fault, StatusFault):
@@ -115,11 +123,13 @@ class MessagesExchange:
             envelope.workspace if visit.endpoint == "messages" else f"{envelope.workspace} counts"
         )
         world.meter.admit(visit.meter_key, now)
-        call = parse_messages_request(visit.endpoint, envelope, data, world, now, visit.events.append)
+        call = parse_messages_request(
+            visit.endpoint, envelope, data, world, started=now, emit=visit.events.append
+        )
         visit.entry = replace(visit.entry, model=call.model_name)
         validate_request(call, world.choices)
         if isinstance(visit.fault, StreamFault) and not call.streams:
-            raise _FaultMet(ErrorResponse(visit.fault.status, visit.fault.message))
+            raise _FaultMet(ErrorResponse(status=visit.fault.status, message=visit.fault.message))
         visit.trace = RequestTrace.of(call)
         visit.previous = world.records.predecessor(visit.trace, call.model_name)
         prepared = prepare_prompt(call, world, visit.previous)
@@ -136,7 +146,9 @@ class MessagesExchange:
             original = JsonObject({"original_input_tokens": prepared.sent.tokens})
             body["context_management"] = original
         self._note(visit, visit.entry)
-        return MessagesResponse(200, JsonObject(body), self._headers(visit), fault=visit.fault)
+        return MessagesResponse(
+            status=200, body=JsonObject(body), headers=self._headers(visit), fault=visit.fault
+        )
 
     def _answered(
         self, visit: _Visit, call: MessagesRequest, prepared: PreparedPrompt, answered: GeneratedReply
@@ -176,7 +188,14 @@ class MessagesExchange:
                 ),
             ),
         )
-        return MessagesResponse(200, body, self._headers(visit), call.streams, visit.fault, breaks_after)
+        return MessagesResponse(
+            status=200,
+            body=body,
+            headers=self._headers(visit),
+            streams=call.streams,
+            fault=visit.fault,
+            breaks_after=breaks_after,
+        )
 
     def _refused(self, visit: _Visit, problem: ErrorResponse, *, meets: bool = False) -> MessagesResponse:
         if visit.fault is not None and not meets:
@@ -186,10 +205,19 @@ class MessagesExchange:
         model = visit.entry.model or find_model_name(visit.body)
         self._note(visit, replace(visit.entry, model=model, status=problem.status, error=problem.message))
         headers = {**self._headers(visit), **problem.headers()}
-        return MessagesResponse(problem.status, problem.body(visit.entry.request_id), headers)
+        return MessagesResponse(
+            status=problem.status, body=problem.body(visit.entry.request_id), headers=headers
+        )
 
     def _first_entry(self, endpoint: MessagesEndpoint, suffix: str) -> Entry:
-        return Entry(0, self.world.clock.now(), endpoint, f"req_{suffix}", "", "")
+        return Entry(
+            number=0,
+            at=self.world.clock.now(),
+            endpoint=endpoint,
+            request_id=f"req_{suffix}",
+            workspace="",
+            model="",
+        )
 
     def _note(self, visit: _Visit, entry: Entry) -> None:
         ledger = self.world.ledger

@@ -15,7 +15,7 @@ from sevenfold.simulator.refusals import ERROR_TYPES, ErrorResponse
 FAULT_MESSAGE = "Simulated fault"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StatusFault:
     """The request is refused before anything is done for it."""
 
@@ -28,7 +28,12 @@ class StatusFault:
     @property
     def problem(self) -> ErrorResponse:
         return ErrorResponse(
-            self.status, self.message, self.code, EMPTY_OBJECT, self.retry_after, self.should_retry
+            status=self.status,
+            message=self.message,
+            code=self.code,
+            details=EMPTY_OBJECT,
+            retry_after=self.retry_after,
+            should_retry=self.should_retry,
         )
 
 
@@ -110,11 +115,11 @@ def parse_simulated_fault(wire: JsonObject) -> SimulatedFault:
                     f"the API never answers with status {status}; use one of {sorted(ERROR_TYPES)}"
                 )
             return StatusFault(
-                status,
-                _text(wire, "message") or FAULT_MESSAGE,
-                _text(wire, "code"),
-                _seconds(wire, "retry_after"),
-                _switch(wire, "should_retry"),
+                status=status,
+                message=_text(wire, "message") or FAULT_MESSAGE,
+                code=_text(wire, "code"),
+                retry_after=_seconds(wire, "retry_after"),
+                should_retry=_switch(wire, "should_retry"),
             )
         case "stream_error":
             return StreamFault(

@@ -15,7 +15,7 @@ EFFORT_LEVELS: tuple[EffortLevel, ...] = ("low", "medium", "high", "xhigh", "max
 _NAME = re.compile(r"claude-(?P<family>[a-z]+)-(?P<major>[0-9]{1,2})(?:-(?P<minor>[0-9]{1,2}))?")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFeatures:
     """The defaults are those of a model that nobody knows: it may do everything."""
 

@@ -29,7 +29,7 @@ MAX_CACHED_FRAMES = 256
 """Tools and system prompts to know: an agent has a few, each of them large."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class CachedMessage:
     """One message at its place in a request."""
 
@@ -116,7 +116,9 @@ class MessageCache:
         if known is None:
             blocks = tuple(list_message_blocks(turn, message))
             spoken = tuple(block for block in blocks if block.kind != EFFORT_KIND)
-            known = CachedMessage(message, blocks, blocks if len(spoken) == len(blocks) else spoken)
+            known = CachedMessage(
+                message=message, blocks=blocks, spoken=blocks if len(spoken) == len(blocks) else spoken
+            )
             self._known[id(message), turn] = known
         return known
 

@@ -19,7 +19,7 @@ from sevenfold.store.disk import map_os_errors
 _NOTHING = Usage()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """One request."""
 
@@ -158,7 +158,13 @@ def _by_kind(runs: Iterable[Iteration]) -> tuple[JsonObject, ...]:
     """One row a kind: what is in the dollars and in no other count."""
     sums: dict[str, Usage] = {}
     for run in runs:
-        counts = Usage(run.fresh, run.read, run.written_5m, run.written_1h, run.output)
+        counts = Usage(
+            fresh=run.fresh,
+            read=run.read,
+            written_5m=run.written_5m,
+            written_1h=run.written_1h,
+            output=run.output,
+        )
         sums[run.kind] = sums.get(run.kind, NO_USAGE) + counts
     return tuple(_counts(kind, sums[kind]) for kind in sorted(sums))
 

@@ -55,7 +55,9 @@ class RateMeter:
         ]
         if over:
             message = f"This request would exceed your workspace's rate limit of {over[0]} per minute."
-            raise RequestRefused(ErrorResponse(429, message, retry_after=window.opened + RATE_WINDOW - now))
+            raise RequestRefused(
+                ErrorResponse(status=429, message=message, retry_after=window.opened + RATE_WINDOW - now)
+            )
         window.requests += 1
 
     def charge(self, workspace: str, counts: TokenCounts, now: datetime) -> None:

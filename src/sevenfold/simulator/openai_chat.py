@@ -52,15 +52,17 @@ def parse_chat_request(body: JsonObject) -> OpenAIRequest:
         reader.add(f"messages[{at}]", require_object(f"messages[{at}]", item))
     reader.finish()
     return OpenAIRequest(
-        require_text("model", body.get("model")),
-        "\n\n".join(reader.system),
-        tuple(_tool(f"tools[{at}]", require_object(f"tools[{at}]", tool)) for at, tool in enumerate(tools)),
-        tuple(reader.messages),
-        read_count("max_completion_tokens", most),
-        tuple(require_text("stop", item) for item in stops),
-        body.get("stream") is True,
-        isinstance(options, JsonObject) and options.get("include_usage") is True,
-        effort not in (None, "none"),
+        model=require_text("model", body.get("model")),
+        system="\n\n".join(reader.system),
+        tools=tuple(
+            _tool(f"tools[{at}]", require_object(f"tools[{at}]", tool)) for at, tool in enumerate(tools)
+        ),
+        messages=tuple(reader.messages),
+        max_tokens=read_count("max_completion_tokens", most),
+        stops=tuple(require_text("stop", item) for item in stops),
+        streams=body.get("stream") is True,
+        tells_usage=isinstance(options, JsonObject) and options.get("include_usage") is True,
+        thinks=effort not in (None, "none"),
     )
 
 

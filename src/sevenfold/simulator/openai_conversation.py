@@ -16,7 +16,7 @@ INVALID_ARGUMENTS_KEY = "invalid_json"
 """The key under which a brain finds arguments that are no JSON object."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OpenAIRequest:
     """A request of either endpoint."""
 
@@ -32,7 +32,7 @@ class OpenAIRequest:
     thinks: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OpenAIReply:
     """What is returned, before either shape is given to it."""
 

@@ -43,7 +43,7 @@ OPENAI_ERROR_TYPES: Mapping[int, str] = {
 """The type in the body of an error; of the client's others `invalid_request_error`, else `server_error`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OpenAIResponse:
     """What the front has to send."""
 
@@ -55,7 +55,7 @@ class OpenAIResponse:
     fault: SimulatedFault | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Visit:
     """A request on its way through, as far as it is known."""
 
@@ -76,21 +76,32 @@ class OpenAIExchange:
     ) -> OpenAIResponse:
         """Answer a request; whatever goes wrong is an answer too."""
         world, suffix = self.world, self.world.next_request()
-        entry = Entry(0, world.clock.now(), endpoint, f"req_{suffix}", "", "")
-        visit = _Visit(endpoint, suffix, data, entry, world.faults.take())
+        entry = Entry(
+            number=0,
+            at=world.clock.now(),
+            endpoint=endpoint,
+            request_id=f"req_{suffix}",
+            workspace="",
+            model="",
+        )
+        visit = _Visit(endpoint=endpoint, suffix=suffix, body=data, entry=entry, fault=world.faults.take())
         try:
             return await self._serve(visit, headers, data)
         except RequestRefused as refusal:
             return self._refused(visit, refusal.problem)
         except WireError as error:
             return self._refused(
-                visit, ErrorResponse(400, f"We could not parse the JSON body of your request: {error}")
+                visit,
+                ErrorResponse(
+                    status=400, message=f"We could not parse the JSON body of your request: {error}"
+                ),
             )
         except Exception as error:
             # The brain's failure or ours: told to the client, and kept for whoever runs the simulator.
             world.failures.append(error)
             return self._refused(
-                visit, ErrorResponse(500, f"{type(error).__name__}: {error}", should_retry=False)
+                visit,
+                ErrorResponse(status=500, message=f"{type(error).__name__}: {error}", should_retry=False),
             )
 
     async def _serve(self, visit: _Visit, headers: Mapping[str, str], data: bytes) -> OpenAIResponse:
@@ -104,14 +115,18 @@ class OpenAIExchange:
         talk = parse_chat_request(body) if visit.endpoint == "chat" else parse_responses_request(body)
         visit.entry = replace(visit.entry, model=talk.model)
         if isinstance(fault, StreamFault) and not talk.streams:
-            raise RequestRefused(ErrorResponse(fault.status, fault.message))
+            raise RequestRefused(ErrorResponse(status=fault.status, message=fault.message))
         answer = await self._answer(visit, talk, workspace)
         headers = {"x-request-id": visit.entry.request_id}
         if visit.endpoint == "chat":
             events = tuple(iter_chat_chunks(answer, tells_usage=talk.tells_usage)) if talk.streams else None
-            return OpenAIResponse(200, render_chat_completion(answer), headers, events, fault)
+            return OpenAIResponse(
+                status=200, body=render_chat_completion(answer), headers=headers, events=events, fault=fault
+            )
         events = tuple(iter_response_events(answer)) if talk.streams else None
-        return OpenAIResponse(200, render_response(answer), headers, events, fault)
+        return OpenAIResponse(
+            status=200, body=render_response(answer), headers=headers, events=events, fault=fault
+        )
 
     async def _answer(self, visit: _Visit, talk: OpenAIRequest, workspace: str) -> OpenAIReply:
         world, started = self.world, self.world.clock.now()
@@ -129,12 +144,12 @@ class OpenAIExchange:
         usage = self._usage(model, output, room, prompt, hit.cached_tokens)
         prefix = "chatcmpl-" if visit.endpoint == "chat" else "resp_"
         answer = OpenAIReply(
-            f"{prefix}{visit.suffix}",
-            int(started.timestamp()),
-            talk.model,
-            _with_ids(output.blocks, visit.suffix),
-            output.stop_reason,
-            usage,
+            id=f"{prefix}{visit.suffix}",
+            created=int(started.timestamp()),
+            model=talk.model,
+            blocks=_with_ids(output.blocks, visit.suffix),
+            stop_reason=output.stop_reason,
+            usage=usage,
         )
         self._note(visit, model, answer)
         return answer
@@ -144,7 +159,13 @@ class OpenAIExchange:
         names = tuple(name for tool in talk.tools if isinstance(name := tool.get("name"), str))
         most = talk.max_tokens or model.max_output_tokens
         prompt = Prompt(
-            world.next_question(), talk.model, talk.system, names, talk.messages, most, thinks=talk.thinks
+            number=world.next_question(),
+            model=talk.model,
+            system=talk.system,
+            tools=names,
+            messages=talk.messages,
+            max_tokens=most,
+            thinks=talk.thinks,
         )
         return await world.brain.reply(prompt)
 
@@ -166,7 +187,7 @@ class OpenAIExchange:
         wires = [render_block_wire(block) for block in output.blocks]
         thought = sum(count(wire) for wire in wires if wire.get("type") == "thinking")
         tokens = compute_billed_tokens(output, room, sum(count(wire) for wire in wires), thought)
-        return Usage(prompt - cached, cached, output=tokens.output, thinking=tokens.thinking)
+        return Usage(fresh=prompt - cached, read=cached, output=tokens.output, thinking=tokens.thinking)
 
     def _note(self, visit: _Visit, model: Model, answer: OpenAIReply) -> None:
         world, usage, when = self.world, answer.usage, visit.entry.at
@@ -187,7 +208,7 @@ class OpenAIExchange:
         model = visit.entry.model or find_model_name(visit.body)
         self._write(visit, replace(visit.entry, model=model, status=problem.status, error=problem.message))
         headers = {"x-request-id": visit.entry.request_id, **problem.headers()}
-        return OpenAIResponse(problem.status, render_openai_error(problem), headers)
+        return OpenAIResponse(status=problem.status, body=render_openai_error(problem), headers=headers)
 
     def _write(self, visit: _Visit, entry: Entry) -> None:
         ledger = self.world.ledger
@@ -212,7 +233,7 @@ def parse_api_key(headers: Mapping[str, str]) -> str:
     scheme, _, key = headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not key.strip():
         told = "You didn't provide an API key: send an Authorization: Bearer header, with any value."
-        raise RequestRefused(ErrorResponse(401, told))
+        raise RequestRefused(ErrorResponse(status=401, message=told))
     return f"proj_{digest(key.strip().encode())[:24]}"
 
 

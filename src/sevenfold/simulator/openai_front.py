@@ -70,7 +70,9 @@ class OpenAIRoutes:
             known = [model for model in world.catalog.models if asked is None or model.name == asked]
             if asked is not None and not known:
                 raise RequestRefused(
-                    ErrorResponse(404, f"The model '{asked}' does not exist.", "model_not_found")
+                    ErrorResponse(
+                        status=404, message=f"The model '{asked}' does not exist.", code="model_not_found"
+                    )
                 )
         except RequestRefused as refusal:
             return json_response(render_openai_error(refusal.problem), refusal.problem.status)
@@ -135,7 +137,7 @@ async def _events(served: OpenAIResponse, endpoint: OpenAIEndpoint) -> AsyncIter
 
 
 def _stream_error(endpoint: OpenAIEndpoint, fault: StreamFault) -> JsonObject:
-    body = render_openai_error(ErrorResponse(fault.status, fault.message))
+    body = render_openai_error(ErrorResponse(status=fault.status, message=fault.message))
     if endpoint == "chat":
         return body
     fields: dict[str, Json] = {

@@ -48,11 +48,11 @@ def parse_responses_request(body: JsonObject) -> OpenAIRequest:
     reasoning = body.get("reasoning")
     effort = reasoning.get("effort") if isinstance(reasoning, JsonObject) else None
     return OpenAIRequest(
-        require_text("model", body.get("model")),
-        require_text("instructions", told) if told is not None else "",
-        tuple(require_object(f"tools[{at}]", tool) for at, tool in enumerate(tools)),
-        reader.finish(),
-        read_count("max_output_tokens", body.get("max_output_tokens")),
+        model=require_text("model", body.get("model")),
+        system=require_text("instructions", told) if told is not None else "",
+        tools=tuple(require_object(f"tools[{at}]", tool) for at, tool in enumerate(tools)),
+        messages=reader.finish(),
+        max_tokens=read_count("max_output_tokens", body.get("max_output_tokens")),
         streams=body.get("stream") is True,
         thinks=effort not in (None, "none"),
     )

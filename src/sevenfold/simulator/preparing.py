@@ -22,7 +22,7 @@ from sevenfold.simulator.view import rebuild_body
 from sevenfold.simulator.world import SimulatorState
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedPrompt:
     sent: RenderedPrompt
     """As the client sent it, before any edit."""
@@ -87,15 +87,15 @@ def prepare_prompt(
     if deleted:
         applied.append(describe_deletion(seen, plain))
     return PreparedPrompt(
-        sent,
-        body,
-        seen,
-        count,
-        checked.binding,
-        checked.transformations,
-        tuple(applied),
-        edits.compacting,
-        deleted,
+        sent=sent,
+        body=body,
+        seen=seen,
+        count=count,
+        binding=checked.binding,
+        transformations=checked.transformations,
+        applied=tuple(applied),
+        compacting=edits.compacting,
+        deleted=deleted,
     )
 
 

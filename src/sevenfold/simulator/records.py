@@ -57,7 +57,7 @@ def _keys(known: CachedMessage) -> tuple[int, ...]:
     return known.keys
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RequestRecord:
     number: int
     """Of its entry in the ledger."""
@@ -79,7 +79,7 @@ class RequestRecord:
     ) -> RequestRecord:
         told = {key: call.body.get(key) for key in _PARAMS}
         params = hash_json(JsonObject({**told, "betas": tuple(sorted(call.envelope.betas))}))
-        return cls(number, trace, sent, seen, params)
+        return cls(number=number, trace=trace, sent=sent, seen=seen, params=params)
 
     def without_blocks(self) -> RequestRecord:
         return replace(self, sent=replace(self.sent, blocks=()), seen=replace(self.seen, blocks=()))

@@ -26,7 +26,7 @@ ERROR_TYPES: Mapping[int, str] = {
 """The type that stands in the body of each status."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorResponse:
     """An error answer, before it is written down."""
 
@@ -75,4 +75,4 @@ def make_invalid_request(
     message: str, code: str | None = None, details: JsonObject = EMPTY_OBJECT
 ) -> RequestRefused:
     """A request that breaks a rule of the contract."""
-    return RequestRefused(ErrorResponse(400, message, code, details))
+    return RequestRefused(ErrorResponse(status=400, message=message, code=code, details=details))

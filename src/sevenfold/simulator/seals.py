@@ -67,7 +67,7 @@ def make_model_key(model: Model) -> Digest:
     return digest(model.name.encode())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionSeal:
     """What an on-demand compaction block is bound to, and what kept turns need to stay valid after it."""
 
@@ -109,12 +109,12 @@ def parse_compaction_seal(signature: str) -> CompactionSeal | None:
     if not isinstance(fields, JsonObject):
         return None
     return CompactionSeal(
-        Digest(_word(fields.get("content"))),
-        Digest(_word(fields.get("tool_changes"))),
-        Digest(_word(fields.get("frame"))),
-        Digest(_word(fields.get("prefix"))),
-        _word(fields.get("last_role")),
-        fields.get("carries") is True,
+        content=Digest(_word(fields.get("content"))),
+        tool_changes=Digest(_word(fields.get("tool_changes"))),
+        frame=Digest(_word(fields.get("frame"))),
+        prefix=Digest(_word(fields.get("prefix"))),
+        last_role=_word(fields.get("last_role")),
+        carries=fields.get("carries") is True,
     )
 
 

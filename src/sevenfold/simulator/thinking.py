@@ -155,7 +155,12 @@ def sign_reply(
     for index, block in enumerate(blocks):
         wire = _signed(binding, model, block, shows=shows)
         placed = PromptBlock(
-            f"messages.{turn}.content.{index}", "messages", "assistant", str(wire["type"]), wire, turn
+            path=f"messages.{turn}.content.{index}",
+            level="messages",
+            role="assistant",
+            kind=str(wire["type"]),
+            wire=wire,
+            turn=turn,
         )
         binding.advance(placed)
         written.append(wire)

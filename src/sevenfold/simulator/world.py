@@ -21,7 +21,7 @@ from sevenfold.simulator.openai_cache import PrefixCache
 from sevenfold.simulator.records import RequestRecords
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class SimulatorState:
     """Belongs to the loop that serves; others may read the ledger, plan faults and move the clock."""
 

@@ -48,7 +48,7 @@ class Instruction:
     """It goes on beyond what is read of any file."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InstructionPaths:
     """Where to look."""
 
@@ -66,7 +66,7 @@ class InstructionPaths:
     """Whether the user's own one does."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Candidate:
     """A file that may be there."""
 
@@ -170,11 +170,11 @@ def _resolved(wanted: str, folder: Path, user_home: Path) -> Path:
 
 def _candidates(places: InstructionPaths) -> Iterator[_Candidate]:
     managed, home = places.managed, places.home
-    yield _Candidate(managed, "managed", managed.parent, (managed.parent,))
+    yield _Candidate(path=managed, kind="managed", folder=managed.parent, bounds=(managed.parent,))
     own = (places.user_home, home)
-    yield _Candidate(home / OWN_NAMES[0], "user", home, own)
+    yield _Candidate(path=home / OWN_NAMES[0], kind="user", folder=home, bounds=own)
     if places.claude_user_file:
-        yield _Candidate(places.user_home / CLAUDE_USER_FILE, "user", home, own)
+        yield _Candidate(path=places.user_home / CLAUDE_USER_FILE, kind="user", folder=home, bounds=own)
     if places.root is None:
         return
     folders = _folders(places.root, places.start or places.root)
@@ -182,10 +182,14 @@ def _candidates(places: InstructionPaths) -> Iterator[_Candidate]:
     local_names = LOCAL_NAMES + (CLAUDE_LOCAL_NAMES if places.claude_files else ())
     for folder in folders:
         for name in names:
-            yield _Candidate(folder / name, "project", folder, (places.root,), is_bound=True)
+            yield _Candidate(
+                path=folder / name, kind="project", folder=folder, bounds=(places.root,), is_bound=True
+            )
     for folder in folders:
         for name in local_names:
-            yield _Candidate(folder / name, "local", folder, (places.root,), is_bound=True)
+            yield _Candidate(
+                path=folder / name, kind="local", folder=folder, bounds=(places.root,), is_bound=True
+            )
 
 
 def _folders(root: Path, start: Path) -> list[Path]:

@@ -155,7 +155,13 @@ class Lock:
                 state,
                 token=token,
                 holder=LockHolder(
-                    os.getpid(), read_boot_id(), now, up, now + self._lease, up + self._lease, nonce
+                    pid=os.getpid(),
+                    boot=read_boot_id(),
+                    started=now,
+                    started_up=up,
+                    until=now + self._lease,
+                    until_up=up + self._lease,
+                    nonce=nonce,
                 ),
                 last_attempt=now,
                 # A holder still in the record means that the attempt before us ended in a crash.

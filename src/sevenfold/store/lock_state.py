@@ -11,7 +11,7 @@ from sevenfold.core.errors import InputError
 from sevenfold.core.json import Json, JsonObject
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LockHolder:
     """Who holds the lock. The PID is for people to read: PIDs are reused, exclusion does not rest on them."""
 
@@ -48,7 +48,7 @@ class PidStamp:
     modified_ns: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LockState:
     token: int = 0
     """Grows with every holder and never goes back."""
@@ -101,12 +101,12 @@ def read_lock_state(wire: JsonObject) -> LockState:
     if not isinstance(faces, tuple):
         raise InputError(f"the lock's record has faces = {faces!r}; expected a list")
     return LockState(
-        _whole(wire, "token"),
-        None if holder is None else _read_holder(holder),
-        _when(wire, "last_success"),
-        _when(wire, "last_attempt"),
-        _whole(wire, "strikes"),
-        tuple(_read_face(face) for face in faces),
+        token=_whole(wire, "token"),
+        holder=None if holder is None else _read_holder(holder),
+        last_success=_when(wire, "last_success"),
+        last_attempt=_when(wire, "last_attempt"),
+        strikes=_whole(wire, "strikes"),
+        faces=tuple(_read_face(face) for face in faces),
     )
 
 
@@ -118,7 +118,13 @@ def _read_holder(wire: Json) -> LockHolder:
     if not isinstance(boot, str) or not isinstance(nonce, str) or started is None or until is None:
         raise InputError("the lock's record names a holder without its times")
     return LockHolder(
-        _whole(wire, "pid"), boot, started, _span(wire, "started_up"), until, _span(wire, "until_up"), nonce
+        pid=_whole(wire, "pid"),
+        boot=boot,
+        started=started,
+        started_up=_span(wire, "started_up"),
+        until=until,
+        until_up=_span(wire, "until_up"),
+        nonce=nonce,
     )
 
 

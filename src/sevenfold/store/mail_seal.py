@@ -30,7 +30,7 @@ MAIL_NAME_PATTERN = re.compile(rf"(\d{{12}})-([1-9]\d{{0,8}})-({MAIL_ID_PATTERN.
 """One way to write each: a slot must lead back to its file."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Mail:
     sender: str
     summary: str
@@ -106,7 +106,7 @@ class MailSigner:
             sent = datetime.fromisoformat(_text(fields, "sent"))
         except ValueError as error:
             raise WireError("the time it was sent is none") from error
-        return Mail(sender, summary, body, sent, MailId(named))
+        return Mail(sender=sender, summary=summary, body=body, sent=sent, id=MailId(named))
 
     def _sealed(self, fields: object, number: int) -> str:
         # The number too: order rests on it, and a name can be changed or a file copied to another.

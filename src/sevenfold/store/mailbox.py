@@ -57,7 +57,7 @@ _MAX_PROVEN = 10_000
 """Several full mailboxes' worth of names: a megabyte."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MailSettings:
     SECTION: ClassVar[str] = "mail"
 

@@ -42,7 +42,7 @@ class Remove:
     base: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StoredMemory:
     """A memory as it was last accepted."""
 
@@ -69,7 +69,7 @@ class MemoryChange:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Transaction:
     """Changes that happened together. Without an id nothing was recorded, for there was nothing to change."""
 
@@ -90,7 +90,7 @@ class ProposedChange:
     base: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PendingReview:
     """Changes that a person has to look at."""
 

@@ -232,7 +232,7 @@ class MemoryDir:
 
     def reject(self, id_: str, why: str = "") -> Transaction:
         """A person disagrees: the accepted text stays, and comes back into a file that says otherwise."""
-        person = Origin("user", why or "rejected", said_by="user")
+        person = Origin(who="user", why=why or "rejected", said_by="user")
 
         def plan(_: MemoryState) -> list[LoggedTransaction]:
             return [self._logged("reject", person, (), of=self._book.waiting(id_).id)]
@@ -249,7 +249,9 @@ class MemoryDir:
                 raise FileMissing(f"there is no memory {key!r} to vouch for")
             origin = replace(version.origin, is_accepted=True)
             text = self._book.text_of(key, version)
-            change = LoggedChange(key, version.sha256, version.sha256, text, origin)
+            change = LoggedChange(
+                key=key, before=version.sha256, after=version.sha256, text=text, origin=origin
+            )
             return [self._logged("trust", person, (change,))]
 
         return self._record(plan).told()
@@ -304,7 +306,9 @@ class MemoryDir:
         with self._fresh():
             entry = self._history.find(id_)
             undone = self._history.undone(entry.id)
-        return self._change("revert", undone, Origin("user", why or f"takes back {entry.id}"), of=entry.id)
+        return self._change(
+            "revert", undone, Origin(who="user", why=why or f"takes back {entry.id}"), of=entry.id
+        )
 
     def undo(self, why: str = "") -> Transaction:
         """Take back the last transaction that was not taken back yet."""
@@ -317,7 +321,7 @@ class MemoryDir:
         with self._fresh():
             entry = self._history.find(id_)
             back = self._history.restored(key, entry.id)
-        return self._change("revert", [back], Origin("user", why or f"back to {entry.id}"), of="")
+        return self._change("revert", [back], Origin(who="user", why=why or f"back to {entry.id}"), of="")
 
     def purge(self, *, session: str = "", key: str = "", who: str = "") -> PurgeReport:
         """Erase all versions from one source for good, history included. What was there before comes back."""
@@ -340,7 +344,12 @@ class MemoryDir:
         memory = read_memory(key, replace_lone_surrogates(self._book.text_of(key, version)))
         is_waiting = self._book.state.is_waiting(key)
         return StoredMemory(
-            memory, version.sha256, version.at, version.origin, version.transaction, is_waiting
+            memory=memory,
+            sha256=version.sha256,
+            modified=version.at,
+            origin=version.origin,
+            transaction=version.transaction,
+            is_waiting=is_waiting,
         )
 
     def _agreed(self, waiting: LoggedTransaction, change: LoggedChange) -> LoggedChange:
@@ -374,13 +383,17 @@ class MemoryDir:
             entry = found[0].entry if found else None
             if not isinstance(entry, LoggedTransaction):
                 self._upkeep.settle(self._book.state.end - 1)
-                nothing = self._logged("commit", Origin("user", "nothing to do"), ())
+                nothing = self._logged("commit", Origin(who="user", why="nothing to do"), ())
                 return replace(nothing, id=TransactionId(""))
             self._upkeep.settle(found[0].place.offset)
         if entry.kind != "propose":
             keys = [change.key for change in entry.changes]
             told = ", ".join(keys[:_TOLD_KEYS]) + (" …" if len(keys) > _TOLD_KEYS else "")
-            self._emit(MemoryChanged(entry.id, entry.kind, entry.origin.who, told, len(keys)))
+            self._emit(
+                MemoryChanged(
+                    transaction=entry.id, kind=entry.kind, who=entry.origin.who, keys=told, count=len(keys)
+                )
+            )
         return entry
 
     def _logged(
@@ -394,12 +407,19 @@ class MemoryDir:
         settles: tuple[str, ...] = (),
     ) -> LoggedTransaction:
         return LoggedTransaction(
-            new_transaction_id(), self._clock.now(), kind, origin, changes, of, reason, settles
+            id=new_transaction_id(),
+            at=self._clock.now(),
+            kind=kind,
+            origin=origin,
+            changes=changes,
+            of=of,
+            reason=reason,
+            settles=settles,
         )
 
 
 def _by_person(why: str) -> Origin:
-    return Origin("user", why, said_by="user", is_accepted=True)
+    return Origin(who="user", why=why, said_by="user", is_accepted=True)
 
 
 def _waiting(entry: LoggedTransaction) -> PendingReview:
@@ -409,4 +429,11 @@ def _waiting(entry: LoggedTransaction) -> PendingReview:
         )
         for item in entry.changes
     )
-    return PendingReview(entry.id, entry.at, entry.origin, entry.reason, changes, entry.kind == "outside")
+    return PendingReview(
+        id=entry.id,
+        at=entry.at,
+        origin=entry.origin,
+        reason=entry.reason,
+        changes=changes,
+        is_outside=entry.kind == "outside",
+    )

@@ -18,7 +18,7 @@ from sevenfold.store.memory_records import LoggedChange, LoggedTransaction
 NO_EFFECT_KINDS = ("propose", "outside", "reject", "purge")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PastVersion:
     """A text that a memory once had."""
 
@@ -98,7 +98,13 @@ class MemoryHistory:
                 past = None
                 if change.after is not None and change.text is not None:
                     at, origin = change.at or entry.at, entry.origin_of(change)
-                    past = PastVersion(change.after, change.text, at, origin, change.order or order)
+                    past = PastVersion(
+                        sha256=change.after,
+                        text=change.text,
+                        at=at,
+                        origin=origin,
+                        order=change.order or order,
+                    )
                 yield VersionStep(entry.id, past)
 
     def undone(self, id_: str) -> list[LoggedChange]:
@@ -168,8 +174,16 @@ def _speaks_of(entry: LoggedTransaction, key: str) -> bool:
 
 def _back(key: str, now: str | None, past: PastVersion | None) -> LoggedChange:
     if past is None:
-        return LoggedChange(key, now, None)
-    return LoggedChange(key, now, past.sha256, past.text, past.origin, past.at, order=past.order)
+        return LoggedChange(key=key, before=now, after=None)
+    return LoggedChange(
+        key=key,
+        before=now,
+        after=past.sha256,
+        text=past.text,
+        origin=past.origin,
+        at=past.at,
+        order=past.order,
+    )
 
 
 def _lines(text: str) -> list[str]:

@@ -26,14 +26,16 @@ def check_changes(changes: Sequence[Write | Remove]) -> list[LoggedChange]:
 
 def _checked(change: Write | Remove) -> LoggedChange:
     if isinstance(change, Remove):
-        return LoggedChange(change.key, change.base, None)
+        return LoggedChange(key=change.key, before=change.base, after=None)
     text = replace_lone_surrogates(change.text)
     size = len(encode_text(text))
     if size > MAX_MEMORY_FILE_BYTES:
         raise InputError(
             f"{change.key} would have {size:,} bytes; at most {MAX_MEMORY_FILE_BYTES:,} are kept; split it"
         )
-    return LoggedChange(change.key, change.base, hash_text(text), text, change.origin)
+    return LoggedChange(
+        key=change.key, before=change.base, after=hash_text(text), text=text, origin=change.origin
+    )
 
 
 def plan_changes(

@@ -29,7 +29,7 @@ from sevenfold.store.memory_records import (
 )
 from sevenfold.store.mutex import mutex
 
-ERASED = LoggedChange("", None, None)
+ERASED = LoggedChange(key="", before=None, after=None)
 """In place of a change that is gone: it counts, so that the order of all others stays."""
 
 LEAST_WORDS = 4
@@ -70,7 +70,7 @@ class PurgeSource:
         return origin.session == self.session if self.session else origin.who == self.who
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Erased:
     transactions: set[str]
     versions: int
@@ -92,12 +92,12 @@ def purge_history(
     source.check()
     with mutex(book.folder, HISTORY_MUTEX):
         book.refresh()
-        erased = _Erased(set(), 0, set(), set(), set())
+        erased = _Erased(transactions=set(), versions=0, keys=set(), said=set(), repeating=set())
         lines = list(_without(book, source, erased))
         if erased.transactions:
             sync((*erased.keys, INDEX_FILE))
-            told = Origin("user", f"{erased.versions} versions erased by {source.said}")
-            last = LoggedTransaction(new_transaction_id(), now, "purge", told, ())
+            told = Origin(who="user", why=f"{erased.versions} versions erased by {source.said}")
+            last = LoggedTransaction(id=new_transaction_id(), at=now, kind="purge", origin=told, changes=())
             kept = (_without_lines(book, line, erased.keys) for line in lines)
             book.log.replace(
                 [
@@ -125,9 +125,10 @@ def forget_upkeep(book: MemoryStore, now: datetime) -> None:
 
 def _upkeep(book: MemoryStore, now: datetime, placed: Mapping[str, FileSnapshot]) -> Iterator[bytes]:
     """What is known of the files, so that nothing of ours is taken for somebody else's."""
-    yield format_log_line(UpkeepRecord(0, now, placed, book.state.boot))
+    yield format_log_line(UpkeepRecord(upto=0, at=now, files=placed, boot=book.state.boot))
     yield from (
-        format_log_line(UpkeepRecord(0, now, {}, "", sha256)) for sha256 in sorted(book.state.intended)
+        format_log_line(UpkeepRecord(upto=0, at=now, files={}, boot="", intends=sha256))
+        for sha256 in sorted(book.state.intended)
     )
 
 
@@ -184,7 +185,7 @@ def _kept(
 def _without_trace(entry: LoggedTransaction, source: PurgeSource) -> Origin:
     if source.key or not source.is_meant("", entry.origin):
         return entry.origin
-    return Origin(entry.origin.who, "erased")
+    return Origin(who=entry.origin.who, why="erased")
 
 
 def _note_repeating(kept: Iterable[LoggedChange], erased: _Erased) -> None:

@@ -55,7 +55,7 @@ class FileSnapshot:
 NO_FILE = FileSnapshot(None)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedChange:
     key: str
     before: str | None
@@ -73,7 +73,7 @@ class LoggedChange:
     """Of a version that is put back: as new as it was then."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedTransaction:
     """A transaction with its texts."""
 
@@ -95,10 +95,12 @@ class LoggedTransaction:
         changes = tuple(
             MemoryChange(item.key, item.before, item.after, self.origin_of(item)) for item in self.changes
         )
-        return Transaction(self.id, self.at, self.kind, self.origin, changes, self.of)
+        return Transaction(
+            id=self.id, at=self.at, kind=self.kind, origin=self.origin, changes=changes, of=self.of
+        )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UpkeepRecord:
     """Files were put in place, for every transaction up to a place in the log."""
 
@@ -117,7 +119,7 @@ _Wire: TypeAlias = "dict[str, object]"
 
 def make_first_entry(at: datetime) -> UpkeepRecord:
     """The first line, whose random id tells this file from any other."""
-    return UpkeepRecord(0, at, {}, "")
+    return UpkeepRecord(upto=0, at=at, files={}, boot="")
 
 
 def new_transaction_id() -> TransactionId:
@@ -176,7 +178,9 @@ def read_log_entry(line: bytes) -> LogEntry | None:
         files = cast("_Wire", value["files"])
         placed = {key: read_file_snapshot(item) for key, item in files.items()}
         intends = _text(value.get("intends", ""))
-        return UpkeepRecord(_whole(value["upto"]), at, placed, _text(value["boot"]), intends)
+        return UpkeepRecord(
+            upto=_whole(value["upto"]), at=at, files=placed, boot=_text(value["boot"]), intends=intends
+        )
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise WireError(f"it makes no sense: {error!r}") from error
 
@@ -205,13 +209,15 @@ def read_origin(wire: object) -> Origin:
     """`ValueError` for an origin that only a newer version can know."""
     fields = cast("_Wire", wire)
     return Origin(
-        CHANGE_AUTHORS[CHANGE_AUTHORS.index(cast("ChangeAuthor", fields["who"]))],
-        _text(fields["why"]),
-        _text(fields.get("session", "")),
-        _texts(fields.get("messages", ())),
-        SAID_BY[SAID_BY.index(cast("SaidBy", fields["said_by"]))],
-        frozenset(TAINTS[TAINTS.index(cast("Taint", item))] for item in _texts(fields.get("taint", ()))),
-        fields.get("accepted") is True,
+        who=CHANGE_AUTHORS[CHANGE_AUTHORS.index(cast("ChangeAuthor", fields["who"]))],
+        why=_text(fields["why"]),
+        session=_text(fields.get("session", "")),
+        messages=_texts(fields.get("messages", ())),
+        said_by=SAID_BY[SAID_BY.index(cast("SaidBy", fields["said_by"]))],
+        taint=frozenset(
+            TAINTS[TAINTS.index(cast("Taint", item))] for item in _texts(fields.get("taint", ()))
+        ),
+        is_accepted=fields.get("accepted") is True,
     )
 
 
@@ -251,28 +257,28 @@ def _write_change(change: LoggedChange) -> dict[str, object]:
 
 def _read_logged(id_: TransactionId, at: datetime, wire: _Wire) -> LoggedTransaction:
     return LoggedTransaction(
-        id_,
-        at,
-        TRANSACTION_KINDS[TRANSACTION_KINDS.index(cast("TransactionKind", wire["kind"]))],
-        read_origin(wire["origin"]),
-        tuple([_read_change(change) for change in cast("list[_Wire]", wire["changes"])]),
-        _text(wire.get("of", "")),
-        _text(wire.get("reason", "")),
-        _texts(wire.get("settles", ())),
+        id=id_,
+        at=at,
+        kind=TRANSACTION_KINDS[TRANSACTION_KINDS.index(cast("TransactionKind", wire["kind"]))],
+        origin=read_origin(wire["origin"]),
+        changes=tuple([_read_change(change) for change in cast("list[_Wire]", wire["changes"])]),
+        of=_text(wire.get("of", "")),
+        reason=_text(wire.get("reason", "")),
+        settles=_texts(wire.get("settles", ())),
     )
 
 
 def _read_change(wire: _Wire) -> LoggedChange:
     origin, at, stamp, order = wire.get("origin"), wire.get("at"), wire.get("stamp"), wire.get("order")
     return LoggedChange(
-        _text(wire["key"]),
-        _maybe_text(wire["before"]),
-        _maybe_text(wire["after"]),
-        _maybe_text(wire.get("text")),
-        None if origin is None else read_origin(origin),
-        None if at is None else datetime.fromisoformat(_text(at)),
-        None if stamp is None else _read_stamp(stamp),
-        None if order is None else _whole(order),
+        key=_text(wire["key"]),
+        before=_maybe_text(wire["before"]),
+        after=_maybe_text(wire["after"]),
+        text=_maybe_text(wire.get("text")),
+        origin=None if origin is None else read_origin(origin),
+        at=None if at is None else datetime.fromisoformat(_text(at)),
+        stamp=None if stamp is None else _read_stamp(stamp),
+        order=None if order is None else _whole(order),
     )
 
 

@@ -33,7 +33,7 @@ MAX_REJECTED = 200
 """Of what a person did not want, the newest: each is compared with what a writer wants next."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryVersion:
     """An accepted text: which, since when, whose, and where in the history it stands."""
 
@@ -55,7 +55,7 @@ class PendingTransaction:
     keys: tuple[str, ...]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class MemoryState:
     end: int = 0
     """Up to where the history was read."""
@@ -163,7 +163,14 @@ class MemoryState:
         version = None
         if change.after is not None:
             at, origin = change.at or entry.at, entry.origin_of(change)
-            version = MemoryVersion(change.after, at, entry.id, origin, place, change.order or self.count)
+            version = MemoryVersion(
+                sha256=change.after,
+                at=at,
+                transaction=entry.id,
+                origin=origin,
+                place=place,
+                order=change.order or self.count,
+            )
         if key == INDEX_FILE:
             self.layout = version
             self.since.clear()
@@ -302,7 +309,14 @@ class _State:
             "tuple[str, str, str, int, int, int, int]", wire
         )
         when, id_ = datetime.fromisoformat(at), TransactionId(transaction)
-        return MemoryVersion(sha256, when, id_, self._origins[origin], RecordPosition(offset, length), order)
+        return MemoryVersion(
+            sha256=sha256,
+            at=when,
+            transaction=id_,
+            origin=self._origins[origin],
+            place=RecordPosition(offset, length),
+            order=order,
+        )
 
     def _pending(self, wire: object) -> PendingTransaction:
         offset, length, is_outside, *keys = cast("tuple[int, int, bool, *tuple[str, ...]]", wire)

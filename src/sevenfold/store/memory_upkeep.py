@@ -43,7 +43,9 @@ FILES = "files"
 FILES_WAIT = timedelta(milliseconds=25)
 """How long one waits for the files before looking whether somebody else has brought them up to date."""
 
-_EDIT = Origin("outside edit", "a file was changed past the engine", taint=frozenset(["outside edit"]))
+_EDIT = Origin(
+    who="outside edit", why="a file was changed past the engine", taint=frozenset(["outside edit"])
+)
 
 
 class MemoryUpkeep:
@@ -184,7 +186,7 @@ class MemoryUpkeep:
             if is_durable:
                 self._files.sync(self._placed)
             placed, boot, now = dict(self._placed), read_boot_id(), self._clock.now()
-            self._book.record(lambda _: [UpkeepRecord(upto, now, placed, boot)])
+            self._book.record(lambda _: [UpkeepRecord(upto=upto, at=now, files=placed, boot=boot)])
             self._placed.clear()
             if not is_durable:  # else the history is about to be put together anew
                 self._book.write_checkpoint()
@@ -253,10 +255,22 @@ class MemoryUpkeep:
 
         def plan(state: MemoryState) -> list[LoggedTransaction]:
             found = look.placement
-            change = LoggedChange(key, state.sha_of(key), found.sha256, look.text, stamp=found.stamp)
+            change = LoggedChange(
+                key=key, before=state.sha_of(key), after=found.sha256, text=look.text, stamp=found.stamp
+            )
             older = (state.held[key],) if key in state.held else ()
             now, id_ = self._clock.now(), new_transaction_id()
-            return [LoggedTransaction(id_, now, kind, told, (change,), reason=origin.why, settles=older)]
+            return [
+                LoggedTransaction(
+                    id=id_,
+                    at=now,
+                    kind=kind,
+                    origin=told,
+                    changes=(change,),
+                    reason=origin.why,
+                    settles=older,
+                )
+            ]
 
         [found] = self._book.record(plan)
         self._placed.pop(key, None)
@@ -284,7 +298,9 @@ class MemoryUpkeep:
             self._note(INDEX_FILE, self._files.remove(INDEX_FILE))
         elif (sha256 := hash_text(wanted)) != known.sha256:
             # Told before it is done: what lies there after a death is then known to be nobody else's.
-            intent = UpkeepRecord(state.covered, self._clock.now(), {}, state.boot, sha256)
+            intent = UpkeepRecord(
+                upto=state.covered, at=self._clock.now(), files={}, boot=state.boot, intends=sha256
+            )
             self._book.record(lambda _: [intent])
             self._note(INDEX_FILE, self._files.put(INDEX_FILE, wanted))
 
@@ -302,8 +318,17 @@ class MemoryUpkeep:
             if look and look.text is not None and look.placement.stamp:
                 stamp = look.placement.stamp
                 found.append(
-                    LoggedChange(key, None, look.placement.sha256, look.text, at=stamp.time, stamp=stamp)
+                    LoggedChange(
+                        key=key,
+                        before=None,
+                        after=look.placement.sha256,
+                        text=look.text,
+                        at=stamp.time,
+                        stamp=stamp,
+                    )
                 )
         found.sort(key=lambda change: (change.at or self._clock.now(), change.key))
-        origin = Origin("user", "what was there when its history began")
-        return LoggedTransaction(new_transaction_id(), self._clock.now(), "adopt", origin, tuple(found))
+        origin = Origin(who="user", why="what was there when its history began")
+        return LoggedTransaction(
+            id=new_transaction_id(), at=self._clock.now(), kind="adopt", origin=origin, changes=tuple(found)
+        )

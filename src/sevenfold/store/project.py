@@ -37,7 +37,7 @@ _SWEPT = "swept"
 _NOT_OURS = (NotRegular, FileMissing, KeyRefused, AccessDenied)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
     """A project and its folders, held open."""
 
@@ -83,13 +83,24 @@ class Project:
             if memory_dir:
                 kept = open_memory_folder(memory_dir, root, projects, disk, patience)
             elif memory_home:
-                kept = open_shared_memory_folder(memory_home, named, root, projects, disk, patience)
+                kept = open_shared_memory_folder(
+                    memory_home, named, root, projects, disk=disk, patience=patience
+                )
             else:
                 kept = base.subfolder("memory")
             face = PidFile(undo.enter_context(kept))
             memory = undo.enter_context(kept.without_own())
             base.close()
-            project = cls(root, named, folder, sessions, memory, mail, control, face)
+            project = cls(
+                root=root,
+                id=named,
+                folder=folder,
+                sessions=sessions,
+                memory=memory,
+                mail=mail,
+                control=control,
+                face=face,
+            )
             project._sweep_at_times((clock or SystemClock()).now(), emit)
             undo.pop_all()
         return project

@@ -151,11 +151,11 @@ def _read_decision(wire: JsonObject) -> RecordBody:
     digest = _maybe_text(wire, "digest")
     return DecisionRecord(
         SpillDecision(
-            ToolUseId(_text(wire, "tool_use_id")),
-            _maybe_text(wire, "preview"),
-            _maybe_text(wire, "spill"),
-            None if digest is None else Digest(digest),
-            _whole(wire, "size_bytes"),
+            tool_use_id=ToolUseId(_text(wire, "tool_use_id")),
+            preview=_maybe_text(wire, "preview"),
+            spill=_maybe_text(wire, "spill"),
+            digest=None if digest is None else Digest(digest),
+            size_bytes=_whole(wire, "size_bytes"),
         )
     )
 
@@ -175,11 +175,11 @@ def _read_boundary(wire: JsonObject) -> RecordBody:
     if not isinstance(tools, tuple) or not all(isinstance(tool, str) for tool in tools):
         raise WireError("its tools are no list of names")
     return BoundaryRecord(
-        "auto" if trigger == "auto" else "manual",
-        _whole(wire, "tokens_before"),
-        None if last is None else RecordId(last),
-        tuple(str(tool) for tool in tools),
-        _read_segment(wire.get("kept")),
+        trigger="auto" if trigger == "auto" else "manual",
+        tokens_before=_whole(wire, "tokens_before"),
+        last_message=None if last is None else RecordId(last),
+        tools=tuple(str(tool) for tool in tools),
+        kept=_read_segment(wire.get("kept")),
     )
 
 
@@ -202,7 +202,9 @@ def _read_usage(wire: JsonObject) -> RecordBody:
         raise WireError("its usage is none")
     spoken = "anthropic" if dialect == "anthropic" else "openai"
     frame = _maybe_text(wire, "frame") or ""
-    return UsageRecord(_text(wire, "model"), _text(wire, "who"), usage, spoken, frame)
+    return UsageRecord(
+        model=_text(wire, "model"), who=_text(wire, "who"), wire=usage, dialect=spoken, frame=frame
+    )
 
 
 def _read_parent(wire: JsonObject) -> RecordBody:

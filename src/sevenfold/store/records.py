@@ -58,7 +58,7 @@ class KeptSegment:
     """Where the head's line starts, so that resuming need not look for it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BoundaryRecord:
     """Compaction cut here: resuming starts at the last of these."""
 
@@ -70,7 +70,7 @@ class BoundaryRecord:
     kept: KeptSegment | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UsageRecord:
     """What one model call was billed, as the provider said it."""
 

@@ -50,7 +50,7 @@ allows less than an agreement to `LOCAL`, and must not turn into one."""
 Consent: TypeAlias = Literal["agreed", "refused", "unasked"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
     """A settings file that came with a repository: what it wants, and what a person has said to that."""
 
@@ -68,7 +68,7 @@ class Proposal:
         return ", ".join(item.key for item in self.waiting)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SettingsFile:
     """A file that settings are looked for in."""
 
@@ -106,8 +106,8 @@ def read_settings(
     """
     known, user_home = tuple(sections), find_user_home(environ)
     faults = _Faults()
-    managed = _read_drafts([SettingsFile(SettingSource.MANAGED, managed_file)], faults)
-    drafts = [RawSettings(SettingSource.ARGUMENT, "", arguments or {}), *managed]
+    managed = _read_drafts([SettingsFile(source=SettingSource.MANAGED, path=managed_file)], faults)
+    drafts = [RawSettings(source=SettingSource.ARGUMENT, where="", tables=arguments or {}), *managed]
     home = _find_home(drafts, environ, user_home)
     answers = _Answers(home, root)
     drafts += _read_drafts(_own_files(home, root, trusts_local=trusts_local), faults, answers)
@@ -143,8 +143,8 @@ def read_proposals(
     Files that cannot be read are left out: `read_settings` tells of them.
     """
     known, faults = tuple(sections), _Faults()
-    managed = _read_drafts([SettingsFile(SettingSource.MANAGED, managed_file)], faults)
-    given = RawSettings(SettingSource.ARGUMENT, "", arguments or {})
+    managed = _read_drafts([SettingsFile(source=SettingSource.MANAGED, path=managed_file)], faults)
+    given = RawSettings(source=SettingSource.ARGUMENT, where="", tables=arguments or {})
     home = _find_home([given, *managed], environ, find_user_home(environ))
     found: list[Proposal] = []
     for file in _own_files(home, root, trusts_local=True):
@@ -152,11 +152,19 @@ def read_proposals(
             content = _read_content(file) if file.consent_key else None
             if content is None:
                 continue
-            hearing = SettingsCollector(known)
-            hearing.hear(RawSettings(file.source, str(file), _parse(file.path, content), file.advice))
+            hearing = SettingsCollector(sections=known)
+            hearing.hear(
+                RawSettings(
+                    source=file.source, where=str(file), tables=_parse(file.path, content), advice=file.advice
+                )
+            )
             free = tuple(dict.fromkeys(claim.slot.key for claim in hearing.claims))
             consent = _Answers(home, root).find(file, content)
-            found.append(Proposal(file, content, consent, free, tuple(hearing.waiting)))
+            found.append(
+                Proposal(
+                    file=file, content=content, consent=consent, free=free, waiting=tuple(hearing.waiting)
+                )
+            )
     return tuple(found)
 
 
@@ -196,7 +204,7 @@ def read_local_settings(root: Path) -> bytes | None:
 
 
 def _own_files(home: Path, root: Path | None, *, trusts_local: bool) -> list[SettingsFile]:
-    user = SettingsFile(SettingSource.USER, home / "settings.toml")
+    user = SettingsFile(source=SettingSource.USER, path=home / "settings.toml")
     if root is None:
         return [user]
     committed, local = root / COMMITTED_SETTINGS_FILE, root / LOCAL_SETTINGS_FILE
@@ -207,14 +215,17 @@ def _own_files(home: Path, root: Path | None, *, trusts_local: bool) -> list[Set
             if _is_same(committed, user.path)
             else [
                 SettingsFile(
-                    SettingSource.COMMITTED, committed, confined_to=root, consent_key=COMMITTED_SETTINGS_FILE
+                    source=SettingSource.COMMITTED,
+                    path=committed,
+                    confined_to=root,
+                    consent_key=COMMITTED_SETTINGS_FILE,
                 )
             ]
         ),
         user,
         _found_local(local, root, user.path, trusts_local=trusts_local)
         if os.path.exists(local)
-        else SettingsFile(SettingSource.LOCAL, local),
+        else SettingsFile(source=SettingSource.LOCAL, path=local),
     ]
 
 
@@ -227,8 +238,8 @@ def _found_local(path: Path, root: Path, user_file: Path, *, trusts_local: bool)
     if trusts_local or file.source is not SettingSource.LOCAL:
         return file
     return SettingsFile(
-        SettingSource.COMMITTED,
-        path,
+        source=SettingSource.COMMITTED,
+        path=path,
         confined_to=root,
         remark="nobody has agreed to it",
         advice=f"agree to the file when `sevenfold chat` asks, or use the user file, {user_file}",
@@ -243,18 +254,18 @@ def _local_file(path: Path, root: Path, user_file: Path) -> SettingsFile:
         names.add(real.relative_to(os.path.realpath(root)).as_posix())
     answer = read_tracking(root, frozenset(names))
     if answer == "untracked":
-        return SettingsFile(SettingSource.LOCAL, path)
+        return SettingsFile(source=SettingSource.LOCAL, path=path)
     if answer == "tracked":
         return SettingsFile(
-            SettingSource.COMMITTED,
-            path,
+            source=SettingSource.COMMITTED,
+            path=path,
             confined_to=root,
             remark="tracked by git",
             consent_key=TRACKED_LOCAL,
         )
     return SettingsFile(
-        SettingSource.COMMITTED,
-        path,
+        source=SettingSource.COMMITTED,
+        path=path,
         confined_to=root,
         remark="no readable git index shows that it is yours",
         advice=f"use the user file, {user_file}",
@@ -266,7 +277,7 @@ def _find_home(drafts: Iterable[RawSettings], environ: Mapping[str, str], user_h
     """Home decides where the user file is, so only sources that do not depend on it can set it."""
     section = PlaceSettings.SECTION
     places = [
-        RawSettings(draft.source, draft.where, {section: draft.tables[section]})
+        RawSettings(source=draft.source, where=draft.where, tables={section: draft.tables[section]})
         for draft in drafts
         if section in draft.tables
     ]
@@ -315,7 +326,12 @@ class _Answers:
         consent = self.find(file, content) if file.source is SettingSource.COMMITTED else "unasked"
         tables = _parse(file.path, content)
         return RawSettings(
-            file.source, str(file), tables, file.advice, consent == "agreed", _say_waiting(file, consent)
+            source=file.source,
+            where=str(file),
+            tables=tables,
+            advice=file.advice,
+            is_agreed=consent == "agreed",
+            waits_because=_say_waiting(file, consent),
         )
 
 

@@ -29,7 +29,7 @@ CHARGE = "charge"
 """What a line of the ledger is called, beside the records of a transcript."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SpendCharge:
     """One call of the ledger."""
 
@@ -112,4 +112,6 @@ def _read_charge(record: Record) -> SpendCharge | None:
         return None
     if not (isinstance(tokens, int) and isinstance(read, int) and isinstance(usd, int | None)):
         return None
-    return SpendCharge(record.at, kind, model, session, tokens, read, usd)
+    return SpendCharge(
+        at=record.at, kind=kind, model=model, session=session, tokens=tokens, read=read, micro_usd=usd
+    )

@@ -64,12 +64,16 @@ class SpillStore:
             name = self._write(result.tool_use_id, content)
         except SevenfoldError as error:
             self._emit(SpillFailed(result.tool_use_id, size, str(error)))
-            return SpillDecision(result.tool_use_id)
+            return SpillDecision(tool_use_id=result.tool_use_id)
         path = f"{self._folder.path}/{name}"
         self._emit(ResultSpilled(result.tool_use_id, path, size))
         preview = render_preview(content.text, path, size, self._settings)
         return SpillDecision(
-            result.tool_use_id, preview, f"{SPILL_FOLDER}/{name}", digest(content.data), size
+            tool_use_id=result.tool_use_id,
+            preview=preview,
+            spill=f"{SPILL_FOLDER}/{name}",
+            digest=digest(content.data),
+            size_bytes=size,
         )
 
     def path_of(self, decision: SpillDecision) -> str | None:

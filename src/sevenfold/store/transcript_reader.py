@@ -63,7 +63,7 @@ _KEPT = (MessageRecord, InjectedRecord, DecisionRecord, CutRecord, UsageRecord, 
 UNFINISHED_LINE = "the file ends in mid-line"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ResumedSession:
     """All that a session needs to go on. A boundary that was written twice counts where it stands first."""
 
@@ -104,10 +104,16 @@ def resume(folder: Folder, session: str, *, emit: Emit = ignore_event) -> Resume
                 kept = _read_kept(folder.disk, fd, segment, found)
     for bad in found.bad:
         emit(LineQuarantined(f"{folder.path}/{key}", bad.offset, bad.length_bytes, bad.reason))
-    return ResumedSession(found.boundary, kept, tuple(found.records), tuple(found.bad), found.repeated)
+    return ResumedSession(
+        boundary=found.boundary,
+        kept=kept,
+        records=tuple(found.records),
+        bad=tuple(found.bad),
+        repeated=found.repeated,
+    )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Gathered:
     boundary: StoredRecord | None = None
     records: list[StoredRecord] = field(default_factory=list[StoredRecord])

@@ -120,7 +120,7 @@ def replace_file(
     Mode and owner are kept. Missing folders above are made. A file that is not as expected is left alone.
     """
     with map_os_errors(f"write {real}"), _parent(real, disk, create=expected is None) as step:
-        _put(step, real, data, expected, max_bytes, disk)
+        _put(step, real, data, expected, max_bytes=max_bytes, disk=disk)
         _sync_folder(step, disk)
 
 

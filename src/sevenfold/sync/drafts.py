@@ -13,7 +13,7 @@ from sevenfold.sync.protocol import MAX_TEAM_FILE_BYTES, TeamEntry, TeamKey, com
 from sevenfold.sync.state import LocalText
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedWrite:
     """What is to be written for one key, and what both ends will then have agreed on."""
 
@@ -38,15 +38,19 @@ async def prepare_write(
     before = mine.checksum if mine else None
     if not isinstance(step, MergeTexts) or mine is None or text is None:
         kept = step.kept if isinstance(step, PullText) else None
-        return PlannedWrite(key, step.entry, (FileChange(key, before, text),), kept=kept or "")
+        return PlannedWrite(
+            key=key, entry=step.entry, changes=(FileChange(key, before, text),), kept=kept or ""
+        )
     merged = await _merged(files, step, base, mine.text, text)
     if merged is not None:
         kept = "lost by the server, kept here" if step.is_older else ""
-        return PlannedWrite(key, step.entry, (FileChange(key, before, merged),), is_merged=True, kept=kept)
+        return PlannedWrite(
+            key=key, entry=step.entry, changes=(FileChange(key, before, merged),), is_merged=True, kept=kept
+        )
     copy = choose_copy_key(key, mine.checksum, here)
     there = here.get(copy)
     both = (FileChange(copy, there.checksum if there else None, mine.text), FileChange(key, before, text))
-    return PlannedWrite(key, step.entry, both, copy=copy)
+    return PlannedWrite(key=key, entry=step.entry, changes=both, copy=copy)
 
 
 async def _merged(

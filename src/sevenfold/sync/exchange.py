@@ -192,8 +192,8 @@ class SyncExchange:
                     here,
                     key,
                     step,
-                    bodies[step.entry.checksum] if step.entry.checksum else None,
-                    state.bases.get(key),
+                    text=bodies[step.entry.checksum] if step.entry.checksum else None,
+                    base=state.bases.get(key),
                 )
                 for key, step in work.items()
                 if step.entry.checksum is None or step.entry.checksum in bodies
@@ -335,5 +335,11 @@ class SyncExchange:
     def _tell(self) -> None:
         done = self._report
         if done.has_news:
-            counts = (done.taken, done.dropped, done.merged, done.sent, done.deleted)
-            self._emit(TeamSynced(*map(len, counts)))
+            event = TeamSynced(
+                taken=len(done.taken),
+                dropped=len(done.dropped),
+                merged=len(done.merged),
+                sent=len(done.sent),
+                deleted=len(done.deleted),
+            )
+            self._emit(event)

@@ -33,7 +33,7 @@ class TeamRepository:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceLogin:
     """What a person has to say to an admin, and what is asked with until they have."""
 
@@ -77,11 +77,11 @@ async def start_device_login(link: ServerClient, name: str) -> DeviceLogin:
     told = await link.call("POST", "/device", {"name": name})
     interval = max(1, _whole(told, "interval"))
     return DeviceLogin(
-        _text(told, "user_code"),
-        _text(told, "verify"),
-        _text(told, "device_code"),
-        timedelta(seconds=interval),
-        max(1, _whole(told, "expires_in") // interval),
+        code=_text(told, "user_code"),
+        advice=_text(told, "verify"),
+        device_code=_text(told, "device_code"),
+        interval=timedelta(seconds=interval),
+        polls=max(1, _whole(told, "expires_in") // interval),
     )
 
 
@@ -99,7 +99,13 @@ async def pull_token(link: ServerClient, device: DeviceLogin, sleep: Sleep) -> s
 
 
 def make_membership(link: ServerClient, person: TokenOwner, repository: TeamRepository) -> Membership:
-    return Membership(link.url, repository.id, repository.name, person.org_name or person.org, person.member)
+    return Membership(
+        url=link.url,
+        repo=repository.id,
+        repo_name=repository.name,
+        org=person.org_name or person.org,
+        member=person.member,
+    )
 
 
 def _text(value: JsonObject, name: str) -> str:

@@ -36,7 +36,7 @@ class FolderLedger:
         try:
             return _read(read_object(self._folder.read(SYNC_STATE_FILE, max_bytes=_MAX_STATE_BYTES)))
         except FileMissing:
-            return SyncState(secrets.token_hex(16))
+            return SyncState(device=secrets.token_hex(16))
         except WireError as error:
             raise FileDamaged(
                 f"{self._folder.path}/{SYNC_STATE_FILE} cannot be read: {error}; `sevenfold team "
@@ -102,14 +102,14 @@ def _entries(entries: Mapping[TeamKey, TeamEntry]) -> dict[str, list[int | str |
 def _read(value: JsonObject) -> SyncState:
     pending, incoming = value.get("pending"), value.get("incoming")
     return SyncState(
-        _text(value.get("device")),
-        _text(value.get("etag")),
-        _read_entries(value.get("remote")),
-        _read_entries(value.get("bases")),
-        _arrival(_object(incoming)) if incoming else None,
-        _doomed(value.get("doomed")),
-        {TeamKey(key): _refused(one) for key, one in _object(value.get("refused")).items()},
-        None if pending is None else _commit(_object(pending)),
+        device=_text(value.get("device")),
+        etag=_text(value.get("etag")),
+        remote=_read_entries(value.get("remote")),
+        bases=_read_entries(value.get("bases")),
+        incoming=_arrival(_object(incoming)) if incoming else None,
+        doomed=_doomed(value.get("doomed")),
+        refused={TeamKey(key): _refused(one) for key, one in _object(value.get("refused")).items()},
+        pending=None if pending is None else _commit(_object(pending)),
     )
 
 
@@ -153,11 +153,11 @@ def _change(value: Json) -> TeamChange:
 def _pace(value: JsonObject) -> RetryState:
     failures, not_before = value.get("failures"), value.get("not_before")
     return RetryState(
-        tuple(_moment(one) for one in failures) if isinstance(failures, tuple) else (),
-        _whole(value.get("in_a_row")),
-        None if not_before is None else _moment(not_before),
-        _text(value.get("refusal")),
-        _text(value.get("mark")),
+        failures=tuple(_moment(one) for one in failures) if isinstance(failures, tuple) else (),
+        in_a_row=_whole(value.get("in_a_row")),
+        not_before=None if not_before is None else _moment(not_before),
+        refusal=_text(value.get("refusal")),
+        mark=_text(value.get("mark")),
     )
 
 

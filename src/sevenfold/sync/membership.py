@@ -23,7 +23,7 @@ TOKENS_FILE = "team-tokens.json"
 _MAX_BYTES = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Membership:
     """One project's place on a server."""
 
@@ -53,7 +53,7 @@ def read_membership(folder: Folder) -> Membership | None:
     url, repo, name, org, member = (
         str(value.get(part, "")) for part in ("url", "repo", "repo_name", "org", "member")
     )
-    return Membership(url, RepoId(repo), name, org, member)
+    return Membership(url=url, repo=RepoId(repo), repo_name=name, org=org, member=member)
 
 
 def write_membership(folder: Folder, joined: Membership, *, wait: timedelta = timedelta(0)) -> None:

@@ -17,7 +17,7 @@ _FIRST_WAIT = timedelta(seconds=5)
 LONGEST_RETRY_WAIT = timedelta(minutes=5)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RetryState:
     """What went wrong lately."""
 
@@ -54,7 +54,7 @@ def after_failure(pace: RetryState, now: datetime, error: SevenfoldError, mark: 
 
 
 def after_success(pace: RetryState, now: datetime) -> RetryState:
-    return RetryState(_recent(pace.failures, now))
+    return RetryState(failures=_recent(pace.failures, now))
 
 
 def _recent(moments: tuple[datetime, ...], now: datetime) -> tuple[datetime, ...]:

@@ -13,7 +13,7 @@ class SyncConflict:
     copy: TeamKey
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class SyncReport:
     """What an exchange did."""
 

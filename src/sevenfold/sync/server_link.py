@@ -50,7 +50,7 @@ SLOWEST_BYTES_PER_SECOND = 10_000
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerResponse:
     status: int
     body: JsonObject
@@ -234,11 +234,13 @@ async def _read_answer(response: httpx2.Response, limit: asyncio.Timeout) -> Ser
             )
     wait = response.headers.get("retry-after", "")
     return ServerResponse(
-        response.status_code,
-        _object(bytes(data)),
-        response.headers.get("etag", ""),
-        timedelta(seconds=int(wait)) if wait.isascii() and wait.isdigit() and len(wait) < 6 else None,
-        response.headers.get("location", ""),
+        status=response.status_code,
+        body=_object(bytes(data)),
+        etag=response.headers.get("etag", ""),
+        retry_after=timedelta(seconds=int(wait))
+        if wait.isascii() and wait.isdigit() and len(wait) < 6
+        else None,
+        location=response.headers.get("location", ""),
     )
 
 

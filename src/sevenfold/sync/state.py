@@ -42,7 +42,7 @@ class PendingWrite:
     """Files that go because somebody wants them deleted for all."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SyncState:
     """What a device knows about its exchanges; docs/sync-protocol.md says in which order it is written."""
 

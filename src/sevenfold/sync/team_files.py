@@ -69,7 +69,7 @@ class TeamFiles:
         known = {
             one.sha256: one.origin for one in map(self._memory.find, self._memory.keys(TEAM_PREFIX)) if one
         }
-        received = Origin("sync", _received(mark), taint=frozenset({"team"}))
+        received = Origin(who="sync", why=_received(mark), taint=frozenset({"team"}))
         self._memory.commit([_change(change, known) for change in changes], received)
 
 

@@ -79,7 +79,7 @@ class Keys:
         await self.wait_until(lambda: text in self.text)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Desk:
     """A chat that runs, and its keyboard."""
 

@@ -35,9 +35,9 @@ def play(
 
     async def tell(models: ScriptedProvider) -> None:
         asking = PermissionPrompt()
-        shop = Shop(folder, models, tools or [Plain()])
+        shop = Shop(home=folder, provider=models, tools=tools or [Plain()])
         agents = [await shop.open(ask=asking.ask) for _ in range(sessions)]
-        desk = Desk(agents[0], asking, others=agents[1:])
+        desk = Desk(agent=agents[0], asking=asking, others=agents[1:])
         async with asyncio.timeout(60):
             running = asyncio.create_task(desk.chat.run())
             await asyncio.sleep(0)
@@ -83,7 +83,7 @@ def test_a_question_is_answered_by_the_next_line(tmp_path: Path) -> None:
         await desk.keys.wait_for("Then not.")
         assert "(it is answered)" in desk.keys.text
 
-    tool = Plain("shell", kind="run")
+    tool = Plain(name="shell", kind="run")
     models = play(
         tmp_path,
         [make_response(calls={"shell": {"command": "make"}}), make_response("Then not.")],
@@ -101,7 +101,7 @@ def test_a_yes_lets_the_tool_run(tmp_path: Path) -> None:
         desk.keys.enter("y")
         await desk.keys.wait_for("Built.")
 
-    tool = Plain("shell", kind="run")
+    tool = Plain(name="shell", kind="run")
     play(
         tmp_path,
         [make_response(calls={"shell": {"command": "make"}}), make_response("Built.")],

@@ -28,8 +28,8 @@ def shoot(
     """The exit code and the lines."""
 
     async def tell(models: ScriptedProvider) -> tuple[int, list[str]]:
-        tools = [Plain(), Plain("shell", kind="run")]
-        agent = await Shop(folder, models, tools).open(max_rounds=max_rounds)
+        tools = [Plain(), Plain(name="shell", kind="run")]
+        agent = await Shop(home=folder, provider=models, tools=tools).open(max_rounds=max_rounds)
         lines: list[str] = []
         try:
             facts = await run_headless(agent, "Go.", lines.append, shot, ManualClock())
@@ -43,10 +43,10 @@ def shoot(
 
 def test_the_result_comes_last_with_what_was_paid_after_the_turn(tmp_path: Path) -> None:
     async def tell(models: ScriptedProvider) -> list[str]:
-        agent = await Shop(tmp_path, models, [Plain()]).open()
+        agent = await Shop(home=tmp_path, provider=models, tools=[Plain()]).open()
 
         async def write(_end: TurnEnd) -> None:
-            await agent.session.run_fork(ForkBrief("notes", "Say more."))
+            await agent.session.run_fork(ForkBrief(kind="notes", directive="Say more."))
 
         agent.add_writer("a writer", write)
         lines: list[str] = []

@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 from sevenfold.agent.face.status import StatusLine, render_status_line
 
 FULL = StatusLine(
-    "claude-opus-5-5", "ask", 61_200, 180_000, 0.4213, 2, 1, "layer 1: a result went to disk", True
+    model="claude-opus-5-5",
+    mode="ask",
+    context_tokens=61_200,
+    limit_tokens=180_000,
+    spent_usd=0.4213,
+    tasks=2,
+    queued=1,
+    news="layer 1: a result went to disk",
+    is_working=True,
 )
 
 
@@ -28,4 +36,6 @@ def test_what_matters_least_goes_first() -> None:
 
 
 def test_a_model_without_a_price_says_so() -> None:
-    assert "unpriced" in render_status_line(StatusLine("local", "ask", 0, 0, None), 80)
+    assert "unpriced" in render_status_line(
+        StatusLine(model="local", mode="ask", context_tokens=0, limit_tokens=0, spent_usd=None), 80
+    )

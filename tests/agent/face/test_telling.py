@@ -41,7 +41,17 @@ def test_a_layers_act_names_its_number() -> None:
 
 
 def test_a_compaction_says_what_it_saved() -> None:
-    told = render_event_text(HistoryCompacted("notes", "auto", 180_000, 21_000, 6, 0, 12))
+    told = render_event_text(
+        HistoryCompacted(
+            rung="notes",
+            trigger="auto",
+            tokens_before=180_000,
+            tokens_after=21_000,
+            kept_messages=6,
+            calls=0,
+            milliseconds=12,
+        )
+    )
     assert told is not None
     assert "180,000 → 21,000" in told.text
 

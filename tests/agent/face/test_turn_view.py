@@ -59,7 +59,9 @@ def paper() -> Paper:
 
 @pytest.fixture
 def view(paper: Paper) -> TurnView:
-    return TurnView(paper, StatusLine("claude-opus-5-5", "ask"), root="/srv/app", unfolding="ctrl-o")
+    return TurnView(
+        paper, StatusLine(model="claude-opus-5-5", mode="ask"), root="/srv/app", unfolding="ctrl-o"
+    )
 
 
 def use(name: str = "shell", number: int = 1) -> ToolUse:
@@ -71,7 +73,12 @@ def ended(text: str, name: str = "shell", number: int = 1, *, diff: str = "", ba
 
 
 def round_ended() -> RoundEnded:
-    return RoundEnded(ModelResponse(Message("assistant", "x"), NO_USAGE, EMPTY_OBJECT), 5_000, 10_000, 0.25)
+    return RoundEnded(
+        ModelResponse(message=Message("assistant", "x"), usage=NO_USAGE, usage_wire=EMPTY_OBJECT),
+        5_000,
+        10_000,
+        0.25,
+    )
 
 
 def watch(view: TurnView, *seen: TurnEvent) -> None:

@@ -15,7 +15,7 @@ def make_place(tmp_path: Path) -> ToolContext:
     session = tmp_path / "session"
     root.mkdir(exist_ok=True)
     session.mkdir(exist_ok=True)
-    return ToolContext(root, root, session, environ={"HOME": str(tmp_path)})
+    return ToolContext(root=root, cwd=root, session_folder=session, environ={"HOME": str(tmp_path)})
 
 
 def call(tool: Tool, place: ToolContext, /, **given: object) -> ToolOutput:

@@ -47,7 +47,7 @@ def index(memory: MemoryTool) -> str:
 
 class Foreign(UnknownConversation):
     def judge_change(self, _before: Remembered | None, _after: Remembered, /) -> Origin:
-        return Origin("agent", "", taint=frozenset(["web"]))
+        return Origin(who="agent", why="", taint=frozenset(["web"]))
 
 
 class Renaming(UnknownConversation):
@@ -166,7 +166,7 @@ def test_a_rule_says_when_it_applies(memory: MemoryTool, place: ToolContext) -> 
 
 def test_what_a_write_does_not_speak_of_stays_in_the_head(memory: MemoryTool, place: ToolContext) -> None:
     text = "---\nname: a\ndescription: x\napplies_to: [tool:shell]\ngate: acknowledge\nmine: 1\n---\n\nAsk.\n"
-    memory.memory.commit([Write("a.md", text, None)], Origin("user", ""))
+    memory.memory.commit([Write("a.md", text, None)], Origin(who="user", why=""))
     given = {"action": "write", "name": "a", "description": "x", "content": "Ask first."}
     text_of(call(memory, place, **given))
     stored = memory.memory.read("a.md").memory

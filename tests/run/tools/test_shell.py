@@ -196,7 +196,7 @@ def test_without_asking_nothing_runs_that_is_not_held(
         bench = Bench(tmp_path, mode, sandbox)
         given = freeze_object({"command": "ls"} | ({"access": access} if access else {}))
         need = bench.shell.need(given, bench.place)
-        verdict = Guard(mode, PermissionRules(), bench.place.root).decide(
+        verdict = Guard(mode=mode, rules=PermissionRules(), root=bench.place.root).decide(
             ToolUse(ToolUseId("x"), "shell", given), need
         )
         if verdict.decision == "allow" and need.profile == "open":

@@ -33,7 +33,7 @@ def test_skills_of_user_and_project_are_listed_and_loaded(place: ToolContext, tm
     put(tmp_path / "home/skills", "review", "Look twice.", "Reviews code.")
     put(place.root / ".sevenfold/skills", "deploy", "Deploy $ARGUMENTS.")
     put(place.root / ".claude/skills", "pdf", "Use scripts/x.py", "x" * 500)
-    tool = SkillTool(find_skills(list_skill_folders(place.root, tmp_path / "home")))
+    tool = SkillTool(skills=find_skills(list_skill_folders(place.root, tmp_path / "home")))
     [source] = tool.sources()
     assert source.text.split("\n")[0] == "- deploy: Does things."
     assert "- review: Reviews code." in source.text
@@ -49,8 +49,8 @@ def test_skills_of_user_and_project_are_listed_and_loaded(place: ToolContext, tm
 
 def test_a_skill_that_is_not_there_is_answered_with_those_that_are(place: ToolContext) -> None:
     with pytest.raises(InputError, match="there are: none"):
-        call(SkillTool(()), place, name="../x")
-    assert SkillTool(()).sources() == ()
+        call(SkillTool(skills=()), place, name="../x")
+    assert SkillTool(skills=()).sources() == ()
 
 
 def test_a_resumed_session_remembers_what_it_loaded(place: ToolContext, tmp_path: Path) -> None:
@@ -58,13 +58,13 @@ def test_a_resumed_session_remembers_what_it_loaded(place: ToolContext, tmp_path
     put(tmp_path / "skills", "one", "First.")
     put(tmp_path / "skills", "two", "Of $ARGUMENTS.")
     folders = list_skill_folders(place.root, tmp_path)
-    tool = SkillTool(find_skills(folders))
+    tool = SkillTool(skills=find_skills(folders))
     tool.begin(place)
     for name in ("two", "gone", "one"):
         call(tool, place, name=name, arguments="all")
     shutil.rmtree(tmp_path / "skills/gone")
     events: list[Event] = []
-    later = SkillTool(find_skills(folders))
+    later = SkillTool(skills=find_skills(folders))
     later.begin(replace(place, emit=events.append))
     assert [extra.title for extra in later.extras()] == ["one", "two"]
     assert "Of all." in later.extras()[1].text

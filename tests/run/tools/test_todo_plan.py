@@ -85,7 +85,8 @@ def planning(place: ToolContext, answer: PermissionResponse) -> tuple[PlanTool, 
         return answer
 
     return PlanTool(
-        Guard("accept-edits", PermissionRules(), place.root, ask), PlanFile(place.session_folder)
+        Guard(mode="accept-edits", rules=PermissionRules(), root=place.root, ask=ask),
+        PlanFile(place.session_folder),
     ), asked
 
 
@@ -129,7 +130,7 @@ def test_planning_does_not_loosen_a_read_only_session(place: ToolContext) -> Non
 
 
 def test_a_plan_lives_in_memory_where_there_is_no_folder(place: ToolContext) -> None:
-    plan = PlanTool(Guard("ask", PermissionRules(), place.root), PlanFile(None))
+    plan = PlanTool(Guard(mode="ask", rules=PermissionRules(), root=place.root), PlanFile(None))
     assert plan.extras() == ()
     assert "nobody" in fault_of(call(plan, place, action="present", plan="x"))
     assert plan.extras() == (Extra("plan", "the plan", "x"),)

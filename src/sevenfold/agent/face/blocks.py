@@ -47,7 +47,7 @@ class _Fence:
         return len(bare) >= len(self.mark) and set(bare) == {self.mark[0]}
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class MarkdownStream:
     """Text in, in pieces of any size; blocks out, as soon as they are complete."""
 

@@ -41,7 +41,7 @@ class HeadlessOptions:
 DEFAULT_HEADLESS = HeadlessOptions()
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Run:
     """What is known of a run while it is under way."""
 
@@ -106,7 +106,7 @@ async def run_headless(
 ) -> HeadlessResult:
     """Run the turn and tell it. In text form an error is raised for the caller to tell."""
     clock = clock or SystemClock()
-    began, run = clock.uptime(), _Run(agent, shot, write)
+    began, run = clock.uptime(), _Run(agent=agent, shot=shot, write=write)
     run.begin()
     end = await _interruptible(agent, prompt, run)
     took = clock.uptime() - began
@@ -114,13 +114,13 @@ async def run_headless(
         # Whoever reads a bill wants all of it; whoever reads an answer wants it now.
         await _settle(agent)
     facts = HeadlessResult(
-        end,
-        agent.session.id,
-        took,
-        run.usage,
-        agent.spent_usd,
-        tuple(run.denials),
-        run.is_over_budget,
+        end=end,
+        session=agent.session.id,
+        took=took,
+        usage=run.usage,
+        spent_usd=agent.spent_usd,
+        denials=tuple(run.denials),
+        is_over_budget=run.is_over_budget,
     )
     if shot.form == "text" and end.error is not None:
         raise end.error

@@ -10,7 +10,7 @@ _LEAST_NEWS = 16
 """Fewer columns than this would say nothing of what happened."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StatusLine:
     """What the line is made of."""
 

@@ -25,7 +25,7 @@ ResultSubtype: TypeAlias = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HeadlessResult:
     """What a run was, when it is over."""
 

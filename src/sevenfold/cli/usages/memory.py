@@ -128,128 +128,141 @@ def _export(parser: ArgumentParser) -> None:
 
 MEMORY_ACTIONS = (
     CommandAction(
-        "list",
-        "what is remembered, newest first",
-        "Memories with their type, age, uses and what is wrong with them. A rule shows how often it was\n"
+        name="list",
+        help="what is remembered, newest first",
+        more="Memories with their type, age, uses and what is wrong with them. A rule shows how "
+        "often it was\n"
         "put before an action and what became of that.",
-        _list,
-        ("list", "list --type feedback", "list --json | jq '.[] | select(.broken != [])'"),
+        add=_list,
+        examples=("list", "list --type feedback", "list --json | jq '.[] | select(.broken != [])'"),
     ),
     CommandAction(
-        "show",
-        "one memory: text, origin, uses",
-        "A memory as it was last accepted, where it came from and what became of it. With --json, or\n"
+        name="show",
+        help="one memory: text, origin, uses",
+        more="A memory as it was last accepted, where it came from and what became of it. With --json, or\n"
         "when piped, nothing is lost: the text is the file's.",
-        _show,
-        ("show release-steps", "show release-steps --at 18f3"),
+        add=_show,
+        examples=("show release-steps", "show release-steps --at 18f3"),
     ),
     CommandAction(
-        "add",
-        "remember something",
-        "Writes a new memory in your name. Its text comes from -m, from standard input, or from $EDITOR.\n"
+        name="add",
+        help="remember something",
+        more="Writes a new memory in your name. Its text comes from -m, from standard input, or "
+        "from $EDITOR.\n"
         "With --applies-to it is a rule: put before every action that meets the condition.",
-        _add,
-        (
+        add=_add,
+        examples=(
             "add style -m 'Tabs, never spaces.' --type feedback",
             "add db --applies-to 'path:migrations/**' < note.md",
         ),
     ),
     CommandAction(
-        "edit",
-        "change a memory in $EDITOR",
-        "Opens a copy in $VISUAL or $EDITOR. What you save is committed in your name; if somebody changed\n"
+        name="edit",
+        help="change a memory in $EDITOR",
+        more="Opens a copy in $VISUAL or $EDITOR. What you save is committed in your name; if "
+        "somebody changed\n"
         "the memory meanwhile, nothing is overwritten and your text is kept beside.",
-        _memory,
-        ("edit release-steps",),
+        add=_memory,
+        examples=("edit release-steps",),
     ),
     CommandAction(
-        "rm",
-        "forget memories; undo brings them back",
-        "Removes memories from sight. Their history stays: `sevenfold memory undo` brings them back, and\n"
+        name="rm",
+        help="forget memories; undo brings them back",
+        more="Removes memories from sight. Their history stays: `sevenfold memory undo` brings "
+        "them back, and\n"
         "`purge` erases for good.",
-        _rm,
-        ("rm release-steps old-plan",),
+        add=_rm,
+        examples=("rm release-steps old-plan",),
     ),
     CommandAction(
-        "search",
-        "find memories by words",
-        "Memories that hold the words, best first, however they are inflected.",
-        _search,
-        ("search 'how do we release'",),
+        name="search",
+        help="find memories by words",
+        more="Memories that hold the words, best first, however they are inflected.",
+        add=_search,
+        examples=("search 'how do we release'",),
     ),
     CommandAction(
-        "check",
-        "do memories still hold?",
-        "Looks whether the paths, symbols and commands that memories name are still there, and whether\n"
+        name="check",
+        help="do memories still hold?",
+        more="Looks whether the paths, symbols and commands that memories name are still there, and whether\n"
         "their conditions can be read. What could not be confirmed is marked. Exit code 1 if there is any.",
-        _check,
-        ("check", "check release-steps --online", "check --json"),
+        add=_check,
+        examples=("check", "check release-steps --online", "check --json"),
     ),
     CommandAction(
-        "review",
-        "accept or reject what waits",
-        "Text that came from tools, the web or others, and edits made past Sevenfold, wait until you accept\n"
+        name="review",
+        help="accept or reject what waits",
+        more="Text that came from tools, the web or others, and edits made past Sevenfold, wait "
+        "until you accept\n"
         "them: until then nobody is shown them. At a terminal they come one by one.",
-        _review,
-        ("review", "review --accept 18f3", "review --reject 18f3", "review --trust team/style"),
+        add=_review,
+        examples=("review", "review --accept 18f3", "review --reject 18f3", "review --trust team/style"),
     ),
     CommandAction(
-        "log",
-        "every change, newest first",
-        "Who changed what, when and why.",
-        _log,
-        ("log", "log release-steps --limit 5"),
-    ),
-    CommandAction("diff", "what a change did", "A change as a unified diff.", _id, ("diff 18f3",)),
-    CommandAction(
-        "blame",
-        "where each line came from",
-        "Each line of a memory with the change that brought it.",
-        _memory,
-        ("blame release-steps",),
+        name="log",
+        help="every change, newest first",
+        more="Who changed what, when and why.",
+        add=_log,
+        examples=("log", "log release-steps --limit 5"),
     ),
     CommandAction(
-        "revert",
-        "take one change back",
-        "Puts back what a change replaced. If its memories were changed again since, nothing is done.",
-        _id,
-        ("revert 18f3",),
+        name="diff",
+        help="what a change did",
+        more="A change as a unified diff.",
+        add=_id,
+        examples=("diff 18f3",),
     ),
     CommandAction(
-        "undo",
-        "take the last change back",
-        "Takes the last change back, byte for byte.",
-        add_no_options,
-        ("undo",),
+        name="blame",
+        help="where each line came from",
+        more="Each line of a memory with the change that brought it.",
+        add=_memory,
+        examples=("blame release-steps",),
     ),
     CommandAction(
-        "restore",
-        "bring an old version back",
-        "Brings a memory back as it was after a change.",
-        _restore,
-        ("restore release-steps 18f3",),
+        name="revert",
+        help="take one change back",
+        more="Puts back what a change replaced. If its memories were changed again since, nothing is done.",
+        add=_id,
+        examples=("revert 18f3",),
     ),
     CommandAction(
-        "purge",
-        "erase by source, history included",
-        "Erases what came from a session, a memory or a kind of writer, every version of it. This cannot be\n"
+        name="undo",
+        help="take the last change back",
+        more="Takes the last change back, byte for byte.",
+        add=add_no_options,
+        examples=("undo",),
+    ),
+    CommandAction(
+        name="restore",
+        help="bring an old version back",
+        more="Brings a memory back as it was after a change.",
+        add=_restore,
+        examples=("restore release-steps 18f3",),
+    ),
+    CommandAction(
+        name="purge",
+        help="erase by source, history included",
+        more="Erases what came from a session, a memory or a kind of writer, every version of "
+        "it. This cannot be\n"
         "undone: it says what will go, and asks.",
-        _purge,
-        ("purge --session 3f2a", "purge --memory address --yes", "purge --who 'outside edit'"),
+        add=_purge,
+        examples=("purge --session 3f2a", "purge --memory address --yes", "purge --who 'outside edit'"),
     ),
     CommandAction(
-        "import",
-        "take in a folder of markdown",
-        "Takes in a folder of markdown files, one topic a file. What has a name that is taken is left out,\n"
+        name="import",
+        help="take in a folder of markdown",
+        more="Takes in a folder of markdown files, one topic a file. What has a name that is "
+        "taken is left out,\n"
         "and so is what cannot be a memory; both are said.",
-        _import,
-        ("import ~/notes/app", "import --claude"),
+        add=_import,
+        examples=("import ~/notes/app", "import --claude"),
     ),
     CommandAction(
-        "export",
-        "write all memories to a folder",
-        "Writes every memory as a file, and the index beside them.",
-        _export,
-        ("export ~/backup/app-memory",),
+        name="export",
+        help="write all memories to a folder",
+        more="Writes every memory as a file, and the index beside them.",
+        add=_export,
+        examples=("export ~/backup/app-memory",),
     ),
 )

@@ -30,7 +30,7 @@ def parse_port(text: str) -> int:
     return int(text)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommandAction:
     """One of the things that a command does, with a help of its own."""
 

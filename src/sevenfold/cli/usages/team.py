@@ -63,52 +63,63 @@ def _leave(parser: ArgumentParser) -> None:
 
 TEAM_ACTIONS = (
     CommandAction(
-        "join",
-        "join a repository on a server",
-        "Joins this project to a repository on a server. The token is pasted, read\n"
+        name="join",
+        help="join a repository on a server",
+        more="Joins this project to a repository on a server. The token is pasted, read\n"
         "from standard input, or had by a code; it is kept for you alone in\n"
         "Sevenfold's home, and never in the repository. Ends with a first exchange.",
-        _join,
-    ),
-    CommandAction("status", "joined what, and what waits (the default)", "Asks no server.", add_no_options),
-    CommandAction(
-        "pull", "take what is new there", "Takes what is new on the server; sends nothing.", add_no_options
+        add=_join,
     ),
     CommandAction(
-        "push",
-        "send what is new here",
-        "Sends what is new here, having taken what is new there.",
-        add_no_options,
+        name="status",
+        help="joined what, and what waits (the default)",
+        more="Asks no server.",
+        add=add_no_options,
     ),
     CommandAction(
-        "conflicts",
-        "memories that two people changed",
-        "Both texts of each, as a difference.",
-        add_no_options,
+        name="pull",
+        help="take what is new there",
+        more="Takes what is new on the server; sends nothing.",
+        add=add_no_options,
     ),
     CommandAction(
-        "resolve",
-        "settle a conflict, for all",
-        "Keeps one of the two texts, or a third, under the memory's name, and deletes\n"
+        name="push",
+        help="send what is new here",
+        more="Sends what is new here, having taken what is new there.",
+        add=add_no_options,
+    ),
+    CommandAction(
+        name="conflicts",
+        help="memories that two people changed",
+        more="Both texts of each, as a difference.",
+        add=add_no_options,
+    ),
+    CommandAction(
+        name="resolve",
+        help="settle a conflict, for all",
+        more="Keeps one of the two texts, or a third, under the memory's name, and deletes\n"
         "the copy for everybody.",
-        _resolve,
+        add=_resolve,
     ),
     CommandAction(
-        "delete",
-        "delete a memory for everybody",
-        "Deletes a shared memory here, and for everybody at the next exchange. A\n"
+        name="delete",
+        help="delete a memory for everybody",
+        more="Deletes a shared memory here, and for everybody at the next exchange. A\n"
         "change that somebody makes at the same time survives, and that is said.",
-        _delete,
+        add=_delete,
     ),
     CommandAction(
-        "allow",
-        "let a finding pass that is no secret",
-        "Says that something which looks like a secret may be shared, with a reason.\n"
+        name="allow",
+        help="let a finding pass that is no secret",
+        more="Says that something which looks like a secret may be shared, with a reason.\n"
         "The server has its own list: an admin allows it there.",
-        _allow,
+        add=_allow,
     ),
     CommandAction(
-        "leave", "leave the server; files stay", "Forgets the server. The files stay as they are.", _leave
+        name="leave",
+        help="leave the server; files stay",
+        more="Forgets the server. The files stay as they are.",
+        add=_leave,
     ),
 )
 """In the order in which `--help` lists them."""

@@ -47,7 +47,7 @@ class EditTool:
     def need(self, given: JsonObject, place: ToolContext) -> AccessRequest:
         path = resolve_asked_path(given, "file_path", place)
         _change(given)
-        return AccessRequest("edit", (path,), said=f"edit {path}")
+        return AccessRequest(kind="edit", paths=(path,), said=f"edit {path}")
 
     async def run(self, given: JsonObject, place: ToolContext, _on_progress: OnProgress) -> ToolOutput:
         asked, change = resolve_asked_path(given, "file_path", place), _change(given)

@@ -21,7 +21,7 @@ MAX_REDIRECTS = 5
 MAX_URL_CHARS = 4_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FetchedPage:
     url: str
     status: int
@@ -141,11 +141,11 @@ async def _get(client: httpx2.AsyncClient, url: str, settings: WebSettings) -> F
     kind, _, rest = answer.headers.get("content-type", "").lower().partition(";")
     moved = answer.headers.get("location", "") if answer.status_code in (301, 302, 303, 307, 308) else ""
     return FetchedPage(
-        url,
-        answer.status_code,
-        kind.strip(),
-        rest.partition("charset=")[2].strip(" \"';"),
-        bytes(body[: settings.max_bytes]),
-        len(body) > settings.max_bytes,
-        urljoin(url, moved) if moved else "",
+        url=url,
+        status=answer.status_code,
+        kind=kind.strip(),
+        charset=rest.partition("charset=")[2].strip(" \"';"),
+        body=bytes(body[: settings.max_bytes]),
+        is_cut=len(body) > settings.max_bytes,
+        moved_to=urljoin(url, moved) if moved else "",
     )

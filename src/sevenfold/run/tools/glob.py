@@ -40,7 +40,7 @@ class GlobTool:
 
     def need(self, given: JsonObject, place: ToolContext) -> AccessRequest:
         folder = resolve_asked_path(given, "path", place, ".")
-        return AccessRequest("read", (folder,), said=f"find {_pattern(given)} in {folder}")
+        return AccessRequest(kind="read", paths=(folder,), said=f"find {_pattern(given)} in {folder}")
 
     async def run(self, given: JsonObject, place: ToolContext, _on_progress: OnProgress) -> ToolOutput:
         asked, pattern = resolve_asked_path(given, "path", place, "."), _pattern(given)

@@ -69,7 +69,9 @@ class GrepTool:
     def need(self, given: JsonObject, place: ToolContext) -> AccessRequest:
         path = resolve_asked_path(given, "path", place, ".")
         _checked(given)
-        return AccessRequest("read", (path,), said=f"search {path} for {get_string(given, 'pattern')}")
+        return AccessRequest(
+            kind="read", paths=(path,), said=f"search {path} for {get_string(given, 'pattern')}"
+        )
 
     async def run(self, given: JsonObject, place: ToolContext, _on_progress: OnProgress) -> ToolOutput:
         _checked(given)
@@ -120,8 +122,8 @@ def _search(given: JsonObject, real: str) -> SearchQuery:
         raise FileMissing(f"{real} is not there; check its name with glob")
     glob = get_string(given, "glob", "")
     return SearchQuery(
-        get_string(given, "pattern"),
-        real,
+        pattern=get_string(given, "pattern"),
+        real=real,
         is_file=not os.path.isdir(real),
         ignore_case=get_flag(given, "ignore_case"),
         context=get_integer(given, "context", 0, at_least=0),

@@ -26,7 +26,7 @@ MAX_WRITTEN_MEMORY_BYTES = 64 * 1024
 
 _ACTIONS = ("list", "read", "write", "delete")
 
-_SAVED = Origin("agent", "saved by the agent", said_by="model")
+_SAVED = Origin(who="agent", why="saved by the agent", said_by="model")
 _FORGETTING = ("forget", "delete", "remove", "drop")
 
 _NAME = re.compile(r"(?:team/)?[a-z0-9][a-z0-9_-]{0,79}")
@@ -102,12 +102,14 @@ class MemoryTool:
     def need(self, given: JsonObject, _place: ToolContext) -> AccessRequest:
         action = get_choice(given, "action", _ACTIONS)
         if action == "list":
-            return AccessRequest("read", (str(self.memory.path),), said="list memories")
+            return AccessRequest(kind="read", paths=(str(self.memory.path),), said="list memories")
         key = _key(given)
         if action == "write":
             _draft(given)
         kind = "read" if action == "read" else "edit"
-        return AccessRequest(kind, (f"{self.memory.path}/{key}",), said=f"{action} the memory {key}")
+        return AccessRequest(
+            kind=kind, paths=(f"{self.memory.path}/{key}",), said=f"{action} the memory {key}"
+        )
 
     async def run(self, given: JsonObject, _place: ToolContext, _on_progress: OnProgress) -> ToolOutput:
         return await call_in_thread(lambda: ToolOutput(self._do(given)))
@@ -193,7 +195,9 @@ def _draft(given: JsonObject) -> MemoryDraft:
     key = _key(given)
     name = key.rpartition("/")[2].removesuffix(".md")
     kind, content = get_choice(given, "type", MEMORY_KINDS, "project"), get_string(given, "content")
-    draft = MemoryDraft(key, name, description, kind, content, _conditions(given))
+    draft = MemoryDraft(
+        key=key, name=name, description=description, kind=kind, body=content, applies_to=_conditions(given)
+    )
     _written(draft, None)
     return draft
 

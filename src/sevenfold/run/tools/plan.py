@@ -77,7 +77,7 @@ class PlanTool:
         self.file.folder = place.session_folder
 
     def need(self, given: JsonObject, _place: ToolContext) -> AccessRequest:
-        return AccessRequest("nothing", said=f"{_action(given)} a plan")
+        return AccessRequest(kind="nothing", said=f"{_action(given)} a plan")
 
     async def run(self, given: JsonObject, _place: ToolContext, _on_progress: OnProgress) -> ToolOutput:
         if _action(given) == "enter":
@@ -102,7 +102,7 @@ class PlanTool:
         return ToolOutput("nothing can be changed now; look around, then present a plan")
 
     async def _present(self, given: JsonObject) -> ToolOutput:
-        need = AccessRequest("nothing", said="approve this plan")
+        need = AccessRequest(kind="nothing", said="approve this plan")
         use = ToolUse(ToolUseId("plan"), self.spec.name, given)
         async with self.guard.grants.asking:
             answer = await self.guard.ask(PermissionRequest(use, need, "the plan is ready for approval"))

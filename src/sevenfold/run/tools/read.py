@@ -65,7 +65,7 @@ class ReadTool:
     def need(self, given: JsonObject, place: ToolContext) -> AccessRequest:
         path = resolve_asked_path(given, "file_path", place)
         _window(given)
-        return AccessRequest("read", (path,), said=f"read {path}")
+        return AccessRequest(kind="read", paths=(path,), said=f"read {path}")
 
     async def run(self, given: JsonObject, place: ToolContext, _on_progress: OnProgress) -> ToolOutput:
         asked, window = resolve_asked_path(given, "file_path", place), _window(given)

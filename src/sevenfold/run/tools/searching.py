@@ -24,7 +24,7 @@ MAX_OUTPUT_BYTES = 8 * 1024 * 1024
 """Far more than is ever shown; the rest is not waited for."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SearchQuery:
     pattern: str
     real: str

@@ -94,7 +94,7 @@ class ShellTool:
         self._seconds(given)
         get_flag(given, "background")
         return AccessRequest(
-            "run", command=wish.line, profile=wish.profile, said=wish.description or wish.line
+            kind="run", command=wish.line, profile=wish.profile, said=wish.description or wish.line
         )
 
     async def run(self, given: JsonObject, place: ToolContext, on_progress: OnProgress) -> ToolOutput:

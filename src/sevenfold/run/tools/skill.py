@@ -34,7 +34,7 @@ _SPEC = ToolSpec(
 )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class SkillTool:
     """The tool, and what it has loaded so far."""
 
@@ -57,7 +57,7 @@ class SkillTool:
                 self._kept.lose(f"the skill {name} is not in use again: {error}")
 
     def need(self, given: JsonObject, _place: ToolContext) -> AccessRequest:
-        return AccessRequest("nothing", said=f"load the skill {self._find(given).name}")
+        return AccessRequest(kind="nothing", said=f"load the skill {self._find(given).name}")
 
     async def run(self, given: JsonObject, _place: ToolContext, _on_progress: OnProgress) -> ToolOutput:
         skill, arguments = self._find(given), get_string(given, "arguments", "")

@@ -40,7 +40,7 @@ class TaskOutputTool:
     def need(self, given: JsonObject, _place: ToolContext) -> AccessRequest:
         name = get_string(given, "task", "")
         get_integer(given, "wait_seconds", 0, at_least=0, at_most=_MOST_SECONDS)
-        return AccessRequest("nothing", said=f"output of {name}" if name else "list of tasks")
+        return AccessRequest(kind="nothing", said=f"output of {name}" if name else "list of tasks")
 
     async def run(self, given: JsonObject, _place: ToolContext, _on_progress: OnProgress) -> ToolOutput:
         name = get_string(given, "task", "")
@@ -67,7 +67,7 @@ class TaskStopTool:
         self.tasks = tasks
 
     def need(self, given: JsonObject, _place: ToolContext) -> AccessRequest:
-        return AccessRequest("nothing", said=f"stop {get_string(given, 'task')}")
+        return AccessRequest(kind="nothing", said=f"stop {get_string(given, 'task')}")
 
     async def run(self, given: JsonObject, _place: ToolContext, _on_progress: OnProgress) -> ToolOutput:
         return ToolOutput(_told(await self.tasks.stop(get_string(given, "task"))))

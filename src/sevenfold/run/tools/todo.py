@@ -75,7 +75,7 @@ class TodoTool:
             self.kept.lose(str(error))
 
     def need(self, given: JsonObject, _place: ToolContext) -> AccessRequest:
-        return AccessRequest("nothing", said=f"todo list of {len(_items(given))}")
+        return AccessRequest(kind="nothing", said=f"todo list of {len(_items(given))}")
 
     async def run(self, given: JsonObject, _place: ToolContext, _on_progress: OnProgress) -> ToolOutput:
         self.todos.items = _items(given)

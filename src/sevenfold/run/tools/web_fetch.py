@@ -47,7 +47,7 @@ class WebFetchTool:
 
     def need(self, given: JsonObject, _place: ToolContext) -> AccessRequest:
         url = check_url(get_string(given, "url"))
-        return AccessRequest("fetch", url=url, said=f"fetch {url}")
+        return AccessRequest(kind="fetch", url=url, said=f"fetch {url}")
 
     async def run(self, given: JsonObject, place: ToolContext, _on_progress: OnProgress) -> ToolOutput:
         try:

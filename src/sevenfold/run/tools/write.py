@@ -32,7 +32,7 @@ class WriteTool:
     def need(self, given: JsonObject, place: ToolContext) -> AccessRequest:
         path = resolve_asked_path(given, "file_path", place)
         get_string(given, "content")
-        return AccessRequest("edit", (path,), said=f"write {path}")
+        return AccessRequest(kind="edit", paths=(path,), said=f"write {path}")
 
     async def run(self, given: JsonObject, place: ToolContext, _on_progress: OnProgress) -> ToolOutput:
         asked, content = resolve_asked_path(given, "file_path", place), get_string(given, "content")

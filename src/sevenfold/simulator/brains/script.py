@@ -17,7 +17,7 @@ ANY_TIMES = 0
 """`times` of a step that may be asked for again and again, and need not be asked for at all."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
     """What a request must look like: everything that is given must hold; nothing given fits every reply."""
 

@@ -128,16 +128,16 @@ class ClaudeReader:
         said, model = as_blocks(message.get("content")), get_name(message, "model")
         key, at = LineKey(get_name(line, "uuid")), get_time(line, "timestamp")
         if model == _NO_CALL:
-            yield ForeignInput(lane, key, at, "assistant", said, "attachment")
+            yield ForeignInput(lane=lane, key=key, at=at, role="assistant", blocks=said, source="attachment")
             return
         yield ForeignOutput(
-            lane,
-            key,
-            at,
-            CallId(get_name(message, "id")),
-            model,
-            said,
-            self._read_usage(get_object(message, "usage")),
+            lane=lane,
+            key=key,
+            at=at,
+            call=CallId(get_name(message, "id")),
+            model=model,
+            blocks=said,
+            usage=self._read_usage(get_object(message, "usage")),
             is_complete=bool(get_text(message, "stop_reason")),
             cleared_tokens=_cleared(message),
         )
@@ -168,12 +168,12 @@ def _said(line: JsonFields, lane: ConversationId) -> Iterator[ForeignInput]:
     said = as_blocks(message.get("content"))
     if said and get_name(message, "role") != "assistant":
         yield ForeignInput(
-            lane,
-            LineKey(get_name(line, "uuid")),
-            get_time(line, "timestamp"),
-            "user",
-            said,
-            _source(line, message),
+            lane=lane,
+            key=LineKey(get_name(line, "uuid")),
+            at=get_time(line, "timestamp"),
+            role="user",
+            blocks=said,
+            source=_source(line, message),
         )
 
 
@@ -196,7 +196,12 @@ def _attached(line: JsonFields, lane: ConversationId) -> Iterator[ForeignInput]:
     source: ForeignSource = "memory" if kind == "instructions" or "memor" in kind else "attachment"
     if said:
         yield ForeignInput(
-            lane, LineKey(get_name(line, "uuid")), get_time(line, "timestamp"), "system", said, source
+            lane=lane,
+            key=LineKey(get_name(line, "uuid")),
+            at=get_time(line, "timestamp"),
+            role="system",
+            blocks=said,
+            source=source,
         )
 
 
@@ -208,11 +213,11 @@ def _boundary(line: JsonFields, lane: ConversationId) -> Iterator[ForeignEntry]:
             kept = _keys(get_object(about, "preservedMessages"), "allUuids", "uuids")
             first = LineKey(get_name(get_object(about, "preservedSegment"), "headUuid"))
             yield ForeignCompaction(
-                lane,
-                at,
-                get_int(about, "preTokens") or get_int(about, "pre_tokens"),
-                kept,
-                NO_LINE_KEY if kept else first,
+                lane=lane,
+                at=at,
+                before_tokens=get_int(about, "preTokens") or get_int(about, "pre_tokens"),
+                kept=kept,
+                kept_from=NO_LINE_KEY if kept else first,
             )
         case "microcompact_boundary":
             about = get_object(line, "microcompactMetadata")

@@ -89,7 +89,7 @@ class CodexReader:
                 yield from _introduced(about)
                 yield from _instructed(about, line)
             case "compacted":
-                yield ForeignCompaction(MAIN_CONVERSATION, get_time(line, "timestamp"))
+                yield ForeignCompaction(lane=MAIN_CONVERSATION, at=get_time(line, "timestamp"))
                 yield from self._replaced(about, line)
             case _ if kind in _ITEMS:
                 yield from self._item(line, line)
@@ -107,14 +107,29 @@ class CodexReader:
         if kind == "message" and get_name(item, "role") != "assistant":
             said = _spoken(item)
             if said:
-                yield ForeignInput(MAIN_CONVERSATION, NO_LINE_KEY, at, _role(item), said, _source(item, said))
+                yield ForeignInput(
+                    lane=MAIN_CONVERSATION,
+                    key=NO_LINE_KEY,
+                    at=at,
+                    role=_role(item),
+                    blocks=said,
+                    source=_source(item, said),
+                )
         elif kind in OUTPUTS:
-            yield ForeignInput(MAIN_CONVERSATION, NO_LINE_KEY, at, "user", (_output(item),))
+            yield ForeignInput(
+                lane=MAIN_CONVERSATION, key=NO_LINE_KEY, at=at, role="user", blocks=(_output(item),)
+            )
         elif kind in _ITEMS:
             made = _made(kind, item)
             if made:
                 yield ForeignOutput(
-                    MAIN_CONVERSATION, NO_LINE_KEY, at, self._call, self._model, made, dialect="openai"
+                    lane=MAIN_CONVERSATION,
+                    key=NO_LINE_KEY,
+                    at=at,
+                    call=self._call,
+                    model=self._model,
+                    blocks=made,
+                    dialect="openai",
                 )
         else:
             yield UnknownLine(f"response_item/{kind or '(no type)'}")
@@ -128,13 +143,13 @@ class CodexReader:
         usage = self._read_usage(get_object(event, "info"))
         if usage is not None:
             yield ForeignOutput(
-                MAIN_CONVERSATION,
-                NO_LINE_KEY,
-                get_time(line, "timestamp"),
-                self._call,
-                self._model,
-                (),
-                usage,
+                lane=MAIN_CONVERSATION,
+                key=NO_LINE_KEY,
+                at=get_time(line, "timestamp"),
+                call=self._call,
+                model=self._model,
+                blocks=(),
+                usage=usage,
                 is_complete=True,
                 dialect="openai",
             )
@@ -156,13 +171,27 @@ class CodexReader:
         at = get_time(line, "timestamp")
         summary = get_text(about, "message")
         if summary:
-            yield ForeignInput(MAIN_CONVERSATION, NO_LINE_KEY, at, "user", (Text(summary),), "summary")
+            yield ForeignInput(
+                lane=MAIN_CONVERSATION,
+                key=NO_LINE_KEY,
+                at=at,
+                role="user",
+                blocks=(Text(summary),),
+                source="summary",
+            )
         for item in map(as_fields, get_list(about, "replacement_history")):
             said = (
                 _spoken(item) if get_name(item, "type") == "message" else _made(get_name(item, "type"), item)
             )
             if said:
-                yield ForeignInput(MAIN_CONVERSATION, NO_LINE_KEY, at, _role(item), said, _source(item, said))
+                yield ForeignInput(
+                    lane=MAIN_CONVERSATION,
+                    key=NO_LINE_KEY,
+                    at=at,
+                    role=_role(item),
+                    blocks=said,
+                    source=_source(item, said),
+                )
 
 
 def _introduced(about: JsonFields) -> Iterator[ForeignSession]:
@@ -175,12 +204,12 @@ def _instructed(about: JsonFields, line: JsonFields) -> Iterator[ForeignInput]:
     told = get_text(get_object(about, "base_instructions"), "text") or get_text(about, "instructions")
     if told:
         yield ForeignInput(
-            MAIN_CONVERSATION,
-            NO_LINE_KEY,
-            get_time(line, "timestamp"),
-            "system",
-            (Text(told),),
-            "system_prompt",
+            lane=MAIN_CONVERSATION,
+            key=NO_LINE_KEY,
+            at=get_time(line, "timestamp"),
+            role="system",
+            blocks=(Text(told),),
+            source="system_prompt",
         )
 
 

@@ -39,7 +39,7 @@ class ForeignSession:
     """Of the agent."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignInput:
     """Something joined the conversation that no model call produced."""
 
@@ -51,7 +51,7 @@ class ForeignInput:
     source: ForeignSource = "human"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignOutput:
     """Part of what a model call produced. All parts of it have its id; usage is repeated, or comes last."""
 
@@ -70,7 +70,7 @@ class ForeignOutput:
     """What the provider took out of this request by itself (`context_management`)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignCompaction:
     """The history before this was replaced by what comes next."""
 

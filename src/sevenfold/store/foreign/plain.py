@@ -64,18 +64,18 @@ class PlainReader:
         before, after = said[: _place(meta)], said[_place(meta) :]
         key, at = LineKey(get_name(meta, "uuid", "id")), _moment(line, meta)
         if before:
-            yield ForeignInput(MAIN_CONVERSATION, key, at, "user", before)
+            yield ForeignInput(lane=MAIN_CONVERSATION, key=key, at=at, role="user", blocks=before)
         yield from _boundary(get_object(meta, "boundary"), meta)
         if role == "assistant":
             yield self._answered(line, message, after)
         elif after:
             yield ForeignInput(
-                MAIN_CONVERSATION,
-                key,
-                at,
-                "user" if role == "user" else "system",
-                after,
-                _source(role, after, meta),
+                lane=MAIN_CONVERSATION,
+                key=key,
+                at=at,
+                role="user" if role == "user" else "system",
+                blocks=after,
+                source=_source(role, after, meta),
             )
 
     def _answered(self, line: JsonFields, message: JsonFields, said: tuple[Block, ...]) -> ForeignOutput:
@@ -89,13 +89,13 @@ class PlainReader:
         usage = _read_usage(wire, self._dialect)
         self._count += usage is not None
         return ForeignOutput(
-            MAIN_CONVERSATION,
-            LineKey(get_name(meta, "uuid", "id")),
-            _moment(line, meta),
-            CallId(call),
-            get_name(message, "model") or get_name(line, "model") or get_name(meta, "model"),
-            said,
-            usage,
+            lane=MAIN_CONVERSATION,
+            key=LineKey(get_name(meta, "uuid", "id")),
+            at=_moment(line, meta),
+            call=CallId(call),
+            model=get_name(message, "model") or get_name(line, "model") or get_name(meta, "model"),
+            blocks=said,
+            usage=usage,
             is_complete=bool(get_text(message, "stop_reason")) or self._dialect == "openai",
             dialect=self._dialect,
         )
@@ -105,7 +105,12 @@ def _introduced(line: JsonFields, meta: JsonFields) -> Iterator[ForeignEntry]:
     told = get_text(meta, "system")
     if told:
         yield ForeignInput(
-            MAIN_CONVERSATION, LineKey(""), _moment(line, meta), "system", (Text(told),), "system_prompt"
+            lane=MAIN_CONVERSATION,
+            key=LineKey(""),
+            at=_moment(line, meta),
+            role="system",
+            blocks=(Text(told),),
+            source="system_prompt",
         )
     session = get_name(meta, "session", "session_id") or get_name(line, "session_id")
     if session:
@@ -127,7 +132,7 @@ def _boundary(boundary: JsonFields, meta: JsonFields) -> Iterator[ForeignEntry]:
             MAIN_CONVERSATION, at, frozenset(map(ToolUseId, ids)), get_int(boundary, "tokens_saved")
         )
     else:
-        yield ForeignCompaction(MAIN_CONVERSATION, at, get_int(boundary, "pre_tokens"))
+        yield ForeignCompaction(lane=MAIN_CONVERSATION, at=at, before_tokens=get_int(boundary, "pre_tokens"))
 
 
 def _source(role: str, said: tuple[Block, ...], meta: JsonFields) -> ForeignSource:
