@@ -19,7 +19,7 @@ UV := uv==0.13.7
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help try test repeat stories check format models torture bench constraints clean
+.PHONY: help try test repeat stories check format models torture bench mutation constraints clean
 
 help:  ## say what there is
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
@@ -71,6 +71,9 @@ bench: $(READY)  ## measure what the README claims (DATA=folder of real sessions
 	$(BIN)/python -m bench.server_load
 	$(BIN)/python bench/soak.py
 	$(BIN)/python bench/walks.py
+
+mutation: $(READY)  ## change the source line by line in a copy, and count what its tests notice
+	$(BIN)/python -m bench.mutation
 
 constraints:  ## pin the tools again (UPGRADE=1 moves them to their newest)
 	$(PYTHON) -m venv --clear .venv.lock

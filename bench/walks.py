@@ -86,7 +86,7 @@ class Call:
         return "/".join(parts[:depth])
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class Walk:
     """What was counted on one walk."""
 
@@ -160,12 +160,12 @@ class Recorder:
         own = {call.file for call in calls if call.thread not in threads}
         packages = [call.package(depth) for call in calls]
         return Walk(
-            calls=len(calls),
-            files=files,
-            simulator_files=[file for file in files if file not in own],
-            packages=list(dict.fromkeys(packages)),
-            switches=count_switches([package for package in packages if package.partition("/")[0] != CORE]),
-            switches_with_core=count_switches(packages),
+            len(calls),
+            files,
+            [file for file in files if file not in own],
+            list(dict.fromkeys(packages)),
+            count_switches([package for package in packages if package.partition("/")[0] != CORE]),
+            count_switches(packages),
         )
 
 

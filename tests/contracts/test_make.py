@@ -33,7 +33,19 @@ def bare(tmp_path: Path) -> Path:
 def test_make_alone_says_what_there_is() -> None:
     code, told, _ = make()
     assert code == 0
-    for target in ("test", "repeat", "check", "format", "torture", "bench", "constraints", "clean", "help"):
+    targets = (
+        "test",
+        "repeat",
+        "check",
+        "format",
+        "torture",
+        "bench",
+        "mutation",
+        "constraints",
+        "clean",
+        "help",
+    )
+    for target in targets:
         assert re.search(rf"^  make {target} +\S", told, re.MULTILINE)
 
 
