@@ -23,9 +23,14 @@ from statistics import fmean, median
 from cache_sessions import Session, read_sessions
 from cache_simulation import BREAK_TOKENS, Call, Simulation, body
 
-from sevenfold.core.cache_model import DEFAULT_CACHE_CHOICES, CacheChoices, PromptLevel, render_prompt
+from sevenfold.core.cache.prompt_cache import (
+    DEFAULT_CACHE_CHOICES,
+    CacheChoices,
+    PromptLevel,
+    render_prompt,
+)
 from sevenfold.core.json import JsonObject
-from sevenfold.core.token_estimators import weigh_by_shape
+from sevenfold.core.tokens.estimators import weigh_by_shape
 from sevenfold.core.wire import read_block
 
 NEAR_POINTS = 2.0

@@ -10,7 +10,8 @@ from itertools import accumulate, pairwise
 from cache_sessions import Request, Session, Turn, cleared
 from cache_sizes import FRAME, Sizes
 
-from sevenfold.core.cache_model import (
+from sevenfold.core.cache.prompt_blocks import THINKING_TYPES
+from sevenfold.core.cache.prompt_cache import (
     DEFAULT_CACHE_CHOICES,
     FIVE_MINUTES,
     ONE_HOUR,
@@ -26,7 +27,6 @@ from sevenfold.core.cache_model import (
 )
 from sevenfold.core.catalog import CATALOG
 from sevenfold.core.json import JsonObject
-from sevenfold.core.prompt_blocks import THINKING_TYPES
 from sevenfold.core.usage import Usage
 
 BREAK_TOKENS = 1_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sevenfold.core.json import JsonObject
-from sevenfold.core.token_estimators import weigh_by_shape
+from sevenfold.core.tokens.estimators import weigh_by_shape
 from sevenfold.core.wire import read_block
 
 FRAME = JsonObject({"type": "text", "text": "(system prompt and tools: in no log)"})

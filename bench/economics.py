@@ -2,8 +2,8 @@
 
 Every session of more than 50,000 tokens is played under every policy, at three prices of a cache read and for
 both lifetimes of the cache. A ratio is a session's cost over that of the cheapest cuts that clear all but the
-last five results (`replay/optimum.py`); "vs keep" is the worst session against clearing nothing; "in view" is
-the share of what later calls use that some result still shows. The rules are in `docs/economics.md`.
+last five results (`replay/policies/optimum.py`); "vs keep" is the worst session against clearing nothing; "in
+view" is the share of what later calls use that some result still shows. The rules are in `docs/economics.md`.
 
     python bench/economics.py --data DIR                    # the table; exit code 1 if a bar is missed
     python bench/economics.py --data DIR --picture FILE     # and the frontier, as SVG
@@ -25,11 +25,11 @@ from pathlib import Path
 
 from economics_picture import Panel, Spot, draw
 
-from sevenfold.layers.microcompact import CachePrices, MicrocompactSettings
-from sevenfold.replay.counterfactual import CacheRates, PolicyOutcome, play_recording
-from sevenfold.replay.counterfactual_record import Recording, read_recordings
-from sevenfold.replay.optimum import find_optimum
+from sevenfold.layers.microcompact.policy import CachePrices, MicrocompactSettings
 from sevenfold.replay.policies import CLEARING_POLICIES
+from sevenfold.replay.policies.counterfactual import CacheRates, PolicyOutcome, play_recording
+from sevenfold.replay.policies.optimum import find_optimum
+from sevenfold.replay.policies.recording import Recording, read_recordings
 from sevenfold.store.foreign.detect import detect_agent
 
 LEAST_TOKENS = 50_000

@@ -23,11 +23,11 @@ from pathlib import Path
 
 from economics import LEAST_TOKENS, RATES, Rate, session_files
 
-from sevenfold.layers.microcompact import MicrocompactSettings
-from sevenfold.replay.counterfactual import PlayedRequest, PolicyOutcome, play_recording
-from sevenfold.replay.counterfactual_record import Recording, read_recordings
-from sevenfold.replay.optimum import find_optimum
+from sevenfold.layers.microcompact.policy import MicrocompactSettings
 from sevenfold.replay.policies import CLEARING_POLICIES
+from sevenfold.replay.policies.counterfactual import PlayedRequest, PolicyOutcome, play_recording
+from sevenfold.replay.policies.optimum import find_optimum
+from sevenfold.replay.policies.recording import Recording, read_recordings
 from sevenfold.store.foreign.detect import detect_agent
 
 NAMES = ("thrift", "balanced")

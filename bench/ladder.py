@@ -31,11 +31,11 @@ from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, ToolResult
 from sevenfold.core.models import Model
 from sevenfold.core.requests import Dialect, ModelRequest, ModelResponse, RequestParams
-from sevenfold.engine.session import Session
-from sevenfold.layers.compact_ladder import MODEL_STRATEGIES, CompactionStrategy
-from sevenfold.layers.structural_notes import StructuralNotes
+from sevenfold.layers.compaction.policy import MODEL_STRATEGIES, CompactionStrategy
+from sevenfold.layers.session_notes.structural_notes import StructuralNotes
 from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.providers.provider import Capabilities, OnDelta
+from sevenfold.session.session import Session
 from sevenfold.testing import DropFault, Prompt, Simulator, SlowFault, StatusFault, StreamFault, say
 from sevenfold.testing import Reply as Said
 

@@ -31,15 +31,15 @@ from random import Random
 from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
 from memory_world import WAYS, Saying, World
 
-from sevenfold.agent.setup import AgentOptions, open_agent
+from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.events import CallCharged, DreamEnded, Event, ExtractionEnded
 from sevenfold.core.memories import Memory
 from sevenfold.providers.anthropic import AnthropicProvider
-from sevenfold.run.governor import Governor
-from sevenfold.run.spend import MICROS_PER_CENT, SPEND_DAY, SPEND_HOUR, SpendSettings
-from sevenfold.store.memory_dir import MemoryDir
-from sevenfold.store.spend_book import SpendStore
+from sevenfold.session.spend.budget import MICROS_PER_CENT, SPEND_DAY, SPEND_HOUR, SpendSettings
+from sevenfold.session.spend.governor import Governor
+from sevenfold.session.spend.store import SpendStore
+from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.testing import Simulator
 
 MODEL = "claude-opus-5-5"

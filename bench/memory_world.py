@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
 
-from sevenfold.agent.dreams import DREAM_SYSTEM_PROMPT
+from sevenfold.agent.opening.dreams import DREAM_SYSTEM_PROMPT
 from sevenfold.core.messages import Block, Text
-from sevenfold.layers.forks import FORK_MARK
+from sevenfold.layers.forks.policy import FORK_MARK
 from sevenfold.testing import Prompt, call_tool
 from sevenfold.testing import Reply as Said
 

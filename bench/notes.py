@@ -28,12 +28,12 @@ from notes_uses import KINDS, Seen, Use, told, uses_of
 from token_replay import Session, read_sessions, regrouped
 
 from sevenfold.core.messages import Message, Text, ToolUse
-from sevenfold.core.token_estimators import CALIBRATED_ESTIMATOR
-from sevenfold.core.token_shape import estimate_text_tokens
-from sevenfold.layers.notes_compact import choose_notes_start
-from sevenfold.layers.notes_said import without_quoted_requests
-from sevenfold.layers.session_notes import NotesSettings, find_over_limit
-from sevenfold.layers.structural_notes import StructuralNotes
+from sevenfold.core.tokens.estimators import CALIBRATED_ESTIMATOR
+from sevenfold.core.tokens.shape import estimate_text_tokens
+from sevenfold.layers.compaction.notes_policy import choose_notes_start
+from sevenfold.layers.compaction.notes_quotes import without_quoted_requests
+from sevenfold.layers.session_notes.policy import NotesSettings, find_over_limit
+from sevenfold.layers.session_notes.structural_notes import StructuralNotes
 
 CUTS = (60_000, 100_000, 150_000, 200_000, 300_000, 400_000)
 LEFT = 6

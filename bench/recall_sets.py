@@ -16,9 +16,9 @@ from typing import TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from sevenfold.search.lexical import build_lexical_index
-from sevenfold.search.meanings import TextEncoder
-from sevenfold.search.memory_index import shorten_query
+from sevenfold.layers.memory.search.lexical import build_lexical_index
+from sevenfold.layers.memory.search.memory_index import shorten_query
+from sevenfold.layers.memory.search.text_encoder import TextEncoder
 
 Scores: TypeAlias = "NDArray[np.float64]"
 

@@ -16,11 +16,11 @@ from pathlib import Path
 
 from sevenfold.core.memories import read_memory
 from sevenfold.core.provenance import Origin
-from sevenfold.search.disk_index import DiskIndex
-from sevenfold.search.meanings import TextEncoder
-from sevenfold.search.memory_index import MemoryIndex
-from sevenfold.search.text_cache import TextCache
-from sevenfold.store.memory_changes import StoredMemory, TransactionId
+from sevenfold.layers.memory.search.disk_index import DiskIndex
+from sevenfold.layers.memory.search.memory_index import MemoryIndex
+from sevenfold.layers.memory.search.text_cache import TextCache
+from sevenfold.layers.memory.search.text_encoder import TextEncoder
+from sevenfold.store.memory.changes import StoredMemory, TransactionId
 
 QUESTIONS = 200
 SENTENCES = 3

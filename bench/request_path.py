@@ -47,8 +47,8 @@ from sevenfold.core.messages import Block, Message, Text, Thinking, ToolUse
 from sevenfold.core.requests import ModelResponse, RequestParams
 from sevenfold.core.usage import read_usage
 from sevenfold.core.wire import write_message
-from sevenfold.engine import Session
-from sevenfold.integrations.lanes import ConversationPool
+from sevenfold.integrations.conversations import ConversationPool
+from sevenfold.session import Session
 
 MODEL = "claude-opus-5"
 WHOLE, SHORT = 1_000_000, 100_000

@@ -29,23 +29,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import process_time
 
-from sevenfold.background.extraction import ExtractionPlaces, ExtractionWriter, ForkTools
-from sevenfold.background.extraction_rules import ConversationSnapshot, RecordedMessage
-from sevenfold.background.living_docs import RunFork
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.events import ignore_event
 from sevenfold.core.messages import Message, ToolResult, ToolUse
 from sevenfold.core.requests import ModelRequest, RequestParams
-from sevenfold.layers.extract import ExtractionSettings
-from sevenfold.layers.forks import ForkBrief
-from sevenfold.layers.recall import MIN_CERTAINTY, estimate_certainty
+from sevenfold.layers.forks.policy import ForkBrief
+from sevenfold.layers.forks.runner import ForkResult, ToolRunner, run_fork
+from sevenfold.layers.living_docs.writer import RunFork
+from sevenfold.layers.memory.extraction.policy import ExtractionSettings
+from sevenfold.layers.memory.extraction.statement_reader import ConversationSnapshot, RecordedMessage
+from sevenfold.layers.memory.extraction.writer import ExtractionPlaces, ExtractionWriter, ForkTools
+from sevenfold.layers.memory.recall.finder import MemoryFinder, MemoryLibrary
+from sevenfold.layers.memory.recall.policy import MIN_CERTAINTY, estimate_certainty
 from sevenfold.providers.scripted import ScriptedProvider, make_response
-from sevenfold.request.finding import MemoryFinder, MemoryLibrary
-from sevenfold.request.sections import SETTINGS_SECTIONS
-from sevenfold.run.fork import ForkResult, ToolRunner, run_fork
-from sevenfold.store.memory_dir import MemoryDir
-from sevenfold.store.project import open_project
-from sevenfold.store.settings_files import read_settings
+from sevenfold.session.setting_sections import SETTINGS_SECTIONS
+from sevenfold.store.memory.directory import MemoryDir
+from sevenfold.store.project.project import open_project
+from sevenfold.store.project.settings_files import read_settings
 
 FIRST = 5
 

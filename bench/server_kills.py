@@ -13,9 +13,9 @@ from typing import cast
 
 from bench.server_wire import MEMORY, Laptop, Tally, Tenant, make_tenant, push
 
-from sevenfold.sync.protocol import compute_checksum
-from tests.server.postgres import LocalPostgres
-from tests.server.processes import Served
+from sevenfold.team.protocol import compute_checksum
+from tests.team.server.postgres import LocalPostgres
+from tests.team.server.processes import Served
 
 LAPTOPS = 16
 

@@ -25,8 +25,8 @@ from bench.server_kills import Killed, run_kills
 from bench.server_noise import MOST_RATIO, Kind, Noise, run_noise
 from bench.server_wire import MEMORY, Laptop, Process, Tally, Tenant, make_tenant, push
 
-from tests.server.postgres import LocalPostgres, programs
-from tests.server.processes import Served
+from tests.team.server.postgres import LocalPostgres, programs
+from tests.team.server.processes import Served
 
 KINDS = ("sqlite", "postgresql")
 LOOSE = ("--rate", "1000000")

@@ -18,7 +18,7 @@ from typing import Literal, TypeAlias
 
 from bench.server_wire import MEMORY, Laptop, Tally, Tenant, make_tenant
 
-from tests.server.processes import Served
+from tests.team.server.processes import Served
 
 Kind: TypeAlias = Literal["small texts", "large texts"]
 OTHERS = 5

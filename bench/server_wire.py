@@ -11,12 +11,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TypeAlias, cast
 
-from sevenfold.server.database import OrgId, Tx
-from sevenfold.server.limits import ServerLimits
-from sevenfold.server.opening import open_database
-from sevenfold.server.people import add_member, add_org, add_token, new_row_id
-from sevenfold.server.repos import claim_repo
-from sevenfold.sync.protocol import compute_checksum
+from sevenfold.team.protocol import compute_checksum
+from sevenfold.team.server.database import OrgId, Tx
+from sevenfold.team.server.database_url import open_database
+from sevenfold.team.server.limits import ServerLimits
+from sevenfold.team.server.people import add_member, add_org, add_token, new_row_id
+from sevenfold.team.server.repos import claim_repo
 
 MEMORY = "/api/v1/memory"
 Json: TypeAlias = "dict[str, object]"

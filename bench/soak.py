@@ -28,18 +28,18 @@ from pathlib import Path
 
 from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
 
-from sevenfold.agent.agent import Agent
-from sevenfold.agent.seen import RoundEnded, TurnEvent
-from sevenfold.agent.setup import AgentOptions, open_agent
+from sevenfold.agent.loop.agent import Agent
+from sevenfold.agent.loop.turn_events import RoundEnded, TurnEvent
+from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
+from sevenfold.agent.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec
 from sevenfold.core.events import CacheMissed, Event, HistoryCompacted, PrefixBroken
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.messages import Text, Thinking
+from sevenfold.core.tool_context import ToolContext
 from sevenfold.core.usage import Usage
-from sevenfold.layers.forks import FORK_MARK, ForkBrief
+from sevenfold.layers.forks.policy import FORK_MARK, ForkBrief
 from sevenfold.providers.anthropic import AnthropicProvider
-from sevenfold.run.spend import SpendSettings
-from sevenfold.run.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec
-from sevenfold.run.workplace import ToolContext
+from sevenfold.session.spend.budget import SpendSettings
 from sevenfold.testing import Prompt, Simulator, call_tool
 from sevenfold.testing import Reply as Said
 

@@ -23,10 +23,10 @@ from statistics import median
 from counting import BAR, Timing, measure_counting, ratio_of
 
 from sevenfold.core.messages import Message
-from sevenfold.store.folder import Folder
-from sevenfold.store.records import BoundaryRecord, MessageRecord, Record, RecordId
-from sevenfold.store.transcript import Transcript
-from sevenfold.store.transcript_reader import resume
+from sevenfold.store.files.folder import Folder
+from sevenfold.store.transcript.reader import resume
+from sevenfold.store.transcript.records import BoundaryRecord, MessageRecord, Record, RecordId
+from sevenfold.store.transcript.transcript import Transcript
 
 MB = 1024 * 1024
 AT = datetime(2026, 11, 15, tzinfo=UTC)

@@ -53,7 +53,7 @@ import sevenfold
 from sevenfold import attach
 
 # The only import that is not part of the public API.
-from sevenfold.agent.setup import AgentOptions, open_agent
+from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
 from sevenfold.testing import Prompt, Reply, Simulator, call_tool
 
 PACKAGE = Path(sevenfold.__file__).parent

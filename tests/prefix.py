@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
 import pytest
 
-from sevenfold.core.cache_model import (
+from sevenfold.core.cache.prompt_cache import (
     PromptDifference,
     PromptLevel,
     RenderedPrompt,
@@ -34,9 +34,9 @@ from sevenfold.core.requests import ModelRequest, ModelResponse
 from sevenfold.core.wire import write_message
 
 if TYPE_CHECKING:
-    from sevenfold.request.pipeline import ViewBuilder
-    from sevenfold.request.view import Cut, PreparedRequest
-    from sevenfold.simulator.records import RequestRecord, RequestRecords
+    from sevenfold.core.view import Cut, PreparedRequest
+    from sevenfold.session.pipeline import ViewBuilder
+    from sevenfold.simulator.state.request_records import RequestRecord, RequestRecords
 
 MAIN = "main"
 RECENT = 4
@@ -81,12 +81,12 @@ class PrefixGuard:
     def installed(self) -> Generator[None]:
         """Watch over everything that is sent meanwhile. A room that no test imports is not loaded for it."""
         with pytest.MonkeyPatch.context() as patch:
-            if "sevenfold.request.pipeline" in sys.modules:
-                from sevenfold.request.pipeline import ViewBuilder
+            if "sevenfold.session.pipeline" in sys.modules:
+                from sevenfold.session.pipeline import ViewBuilder
 
                 patch.setattr(ViewBuilder, "hand_out", self._noting_views(ViewBuilder.hand_out))
-            if "sevenfold.simulator.records" in sys.modules:
-                from sevenfold.simulator.records import RequestRecords
+            if "sevenfold.simulator.state.request_records" in sys.modules:
+                from sevenfold.simulator.state.request_records import RequestRecords
 
                 patch.setattr(RequestRecords, "add", self._noting_wires(RequestRecords.add))
             for provider in provider_classes():

@@ -4,21 +4,55 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sevenfold._moved import install_finder
 from sevenfold.core.version import __version__
 
 if TYPE_CHECKING:
-    from sevenfold.engine import Session
+    from sevenfold.core.messages import Message, Text, Thinking, ToolResult, ToolUse
+    from sevenfold.core.requests import ModelRequest, ModelResponse, RequestParams
+    from sevenfold.core.usage import Usage
     from sevenfold.integrations.anthropic_sdk import attach
-    from sevenfold.request.finding import recall
-    from sevenfold.store.memory_dir import MemoryDir
+    from sevenfold.layers.memory.recall.finder import recall
+    from sevenfold.providers.provider import Provider
+    from sevenfold.session.blocking import BlockingSession
+    from sevenfold.session.session import Session
+    from sevenfold.store.memory.directory import MemoryDir
 
-__all__ = ["MemoryDir", "Session", "__version__", "attach", "recall"]
+__all__ = [
+    "BlockingSession",
+    "MemoryDir",
+    "Message",
+    "ModelRequest",
+    "ModelResponse",
+    "Provider",
+    "RequestParams",
+    "Session",
+    "Text",
+    "Thinking",
+    "ToolResult",
+    "ToolUse",
+    "Usage",
+    "__version__",
+    "attach",
+    "recall",
+]
 
 _FOUND_IN = {
-    "MemoryDir": "sevenfold.store.memory_dir",
-    "Session": "sevenfold.engine",
+    "BlockingSession": "sevenfold.session.blocking",
+    "MemoryDir": "sevenfold.store.memory.directory",
+    "Message": "sevenfold.core.messages",
+    "ModelRequest": "sevenfold.core.requests",
+    "ModelResponse": "sevenfold.core.requests",
+    "Provider": "sevenfold.providers.provider",
+    "RequestParams": "sevenfold.core.requests",
+    "Session": "sevenfold.session.session",
+    "Text": "sevenfold.core.messages",
+    "Thinking": "sevenfold.core.messages",
+    "ToolResult": "sevenfold.core.messages",
+    "ToolUse": "sevenfold.core.messages",
+    "Usage": "sevenfold.core.usage",
     "attach": "sevenfold.integrations.anthropic_sdk",
-    "recall": "sevenfold.request.finding",
+    "recall": "sevenfold.layers.memory.recall.finder",
 }
 """What `from sevenfold import …` offers. Loaded when it is asked for: importing the package stays light."""
 
@@ -29,3 +63,10 @@ def __getattr__(name: str) -> object:
     if name not in _FOUND_IN:
         raise AttributeError(f"module 'sevenfold' has no attribute {name!r}")
     return getattr(import_module(_FOUND_IN[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+install_finder()

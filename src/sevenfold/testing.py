@@ -19,18 +19,26 @@ from typing import TYPE_CHECKING
 
 from sevenfold.core.catalog import CATALOG, Catalog
 from sevenfold.core.errors import SimulatorError
-from sevenfold.simulator.brain import Brain, BrainFunction, FunctionBrain, Prompt, Reply, call_tool, say
-from sevenfold.simulator.brains.echo import EchoBrain
-from sevenfold.simulator.brains.load import load_brain
-from sevenfold.simulator.brains.script import ANY_TIMES, Match, Script, Step, script
-from sevenfold.simulator.choices import DEFAULT_CHOICES, Choices
-from sevenfold.simulator.clock import VirtualClock
-from sevenfold.simulator.counting import BlockTokenizer, estimate_tokens
-from sevenfold.simulator.faults import DropFault, SimulatedFault, SlowFault, StatusFault, StreamFault
-from sevenfold.simulator.ledger import BillingLedger, Entry, LedgerFile
-from sevenfold.simulator.limits import RateLimits
+from sevenfold.simulator.responders.brain_protocol import (
+    Brain,
+    BrainFunction,
+    FunctionBrain,
+    Prompt,
+    Reply,
+    call_tool,
+    say,
+)
+from sevenfold.simulator.responders.echo import EchoBrain
+from sevenfold.simulator.responders.load import load_brain
+from sevenfold.simulator.responders.script import ANY_TIMES, Match, Script, Step, script
 from sevenfold.simulator.server import SimulatorServer
-from sevenfold.simulator.world import SimulatorState
+from sevenfold.simulator.state.clock import VirtualClock
+from sevenfold.simulator.state.counting import BlockTokenizer, estimate_tokens
+from sevenfold.simulator.state.faults import DropFault, SimulatedFault, SlowFault, StatusFault, StreamFault
+from sevenfold.simulator.state.ledger import BillingLedger, Entry, LedgerFile
+from sevenfold.simulator.state.simulator_state import SimulatorState
+from sevenfold.simulator.wire.choices import DEFAULT_CHOICES, Choices
+from sevenfold.simulator.wire.rate_limits import RateLimits
 
 if TYPE_CHECKING:
     from anthropic import Anthropic, AsyncAnthropic

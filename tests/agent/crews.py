@@ -8,21 +8,22 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from sevenfold.agent.agent import Agent
-from sevenfold.agent.agents import AgentTool
-from sevenfold.agent.ground import ProjectContext, SessionSelector
-from sevenfold.agent.members import SubagentOptions
-from sevenfold.agent.send_message import SendMessageTool
-from sevenfold.agent.setup import AgentOptions, open_agent
-from sevenfold.agent.team import AgentTeam
+from sevenfold.agent.loop.agent import Agent
+from sevenfold.agent.loop.project_context import ProjectContext, SessionSelector
+from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
+from sevenfold.agent.permissions.guard import AskPermission, deny_unattended
+from sevenfold.agent.sandbox.background_tasks import BackgroundTasks
+from sevenfold.agent.subagents.agent_team import AgentTeam
+from sevenfold.agent.subagents.agent_tool import AgentTool
+from sevenfold.agent.subagents.send_message import SendMessageTool
+from sevenfold.agent.subagents.subagent import SubagentOptions
+from sevenfold.agent.tool import Tool
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.events import Emit, Event
 from sevenfold.core.messages import Message, Text, ToolResult
-from sevenfold.layers.mail import LEAD_NAME
+from sevenfold.core.settings.permissions import PermissionMode
+from sevenfold.layers.forks.mail import LEAD_NAME
 from sevenfold.providers.provider import Provider
-from sevenfold.run.permissions import AskPermission, PermissionMode, deny_unattended
-from sevenfold.run.tasks import BackgroundTasks
-from sevenfold.run.tool import Tool
 from tests.agent.workshop import NO_ASIDES, Noted, Plain
 
 MODEL = "claude-opus-5-5"

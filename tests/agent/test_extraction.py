@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from sevenfold.agent.tools.read import ReadTool
+from sevenfold.agent.tools.write import WriteTool
 from sevenfold.core.events import ExtractionEnded
 from sevenfold.core.memories import write_memory
 from sevenfold.core.provenance import Origin
 from sevenfold.core.requests import ModelRequest
-from sevenfold.layers.extract import EXTRACTION_KIND
+from sevenfold.layers.memory.extraction.policy import EXTRACTION_KIND
 from sevenfold.providers.scripted import ScriptedProvider, make_response
-from sevenfold.run.tools.read import ReadTool
-from sevenfold.run.tools.write import WriteTool
-from sevenfold.store.memory_changes import Write as Change
-from sevenfold.store.memory_dir import MemoryDir
-from sevenfold.store.offload import run_blocking
+from sevenfold.store.files.offload import run_blocking
+from sevenfold.store.memory.changes import Write as Change
+from sevenfold.store.memory.directory import MemoryDir
 from tests.agent.workshop import Shop
-from tests.background.learning import written
+from tests.layers.learning import written
 
 TABS = "From now on, indent with tabs, never with spaces."
 

@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from sevenfold.agent.agent import Agent
-from sevenfold.agent.setup import AgentOptions, open_agent
+from sevenfold.agent.loop.agent import Agent
+from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
+from sevenfold.agent.tool import AccessRequest, OnProgress, Tool, ToolOutput, ToolSpec
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import Event
 from sevenfold.core.json import JsonObject, freeze_object
+from sevenfold.core.tool_context import ToolContext
 from sevenfold.providers.provider import Provider
-from sevenfold.run.tool import AccessRequest, OnProgress, Tool, ToolOutput, ToolSpec
-from sevenfold.run.workplace import ToolContext
 
 ANY = freeze_object({"type": "object"})
 

@@ -15,7 +15,7 @@ from typing import cast
 import pytest
 
 from sevenfold.cli import commands, main
-from sevenfold.cli.render import Screen
+from sevenfold.cli.screen import Screen
 from sevenfold.core.errors import DiskFull, InputError, SettingsError
 from sevenfold.core.version import __version__
 from sevenfold.layers import LAYERS
@@ -123,7 +123,7 @@ def test_an_interrupt_while_the_command_is_loaded_is_no_traceback(
     real = builtins.__import__
 
     def interrupted(name: str, *more: object) -> object:
-        if name == "sevenfold.cli.render":
+        if name == "sevenfold.cli.screen":
             raise KeyboardInterrupt
         return cast("Callable[..., object]", real)(name, *more)
 

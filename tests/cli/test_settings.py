@@ -11,8 +11,8 @@ import pytest
 from sevenfold.cli import main
 from sevenfold.cli.sections import SETTINGS_SECTIONS
 from sevenfold.cli.settings import format_value
-from sevenfold.core.setting_kinds import LimitTable, SettingValue
 from sevenfold.core.settings import list_specs
+from sevenfold.core.settings.kinds import LimitTable, SettingValue
 
 
 @pytest.fixture

@@ -15,11 +15,11 @@ from importlinter import Contract, ContractCheck, fields, output
 
 
 class TableField(fields.Field[Mapping[str, frozenset[str]]]):
-    """A TOML table of lists: library = rooms."""
+    """A TOML table of lists: library = packages."""
 
     def parse(self, raw_data: object) -> Mapping[str, frozenset[str]]:
         if not isinstance(raw_data, dict):
-            raise fields.ValidationError("expected a table of lists: library = [rooms]")
+            raise fields.ValidationError("expected a table of lists: library = [packages]")
         rows = cast("dict[str, list[str]]", raw_data)
         return {library: frozenset(rooms) for library, rooms in rows.items()}
 
@@ -40,24 +40,37 @@ class Listing(Contract):
 
 
 class Pure(Listing):
-    """A room that imports its own modules, the values under it, and nothing that acts."""
+    """Policies of a package, which import values, other policies and nothing that acts."""
 
-    room = fields.StringField()
+    package = fields.StringField()
+    values = fields.SetField(subfield=fields.StringField())
+    except_values = fields.SetField(subfield=fields.StringField())
     allowed = fields.SetField(subfield=fields.StringField())
-    except_ours = fields.SetField(subfield=fields.StringField())
+    modules = fields.SetField(subfield=fields.StringField())
 
     def breaches(self, graph: ImportGraph) -> Iterator[str]:
-        room, allowed = cast("str", self.room), cast("set[str]", self.allowed)
-        refused = cast("set[str]", self.except_ours)
-        for importer in sorted(_inside(graph, room)):
+        package, listed = cast("str", self.package), cast("set[str]", self.modules)
+        yield from (f"{module} is listed and does not exist" for module in listed - graph.modules)
+        policies = {module for module in _inside(graph, package) if is_policy(module) or module in listed}
+        for importer in sorted(policies):
             for imported in graph.find_modules_directly_imported_by(importer):
-                ours = _root(imported) == _root(room)
-                if imported in refused or (not ours and _root(imported) not in allowed):
+                if imported not in policies and not self._may_import(imported):
                     yield _line(graph, importer, imported)
+
+    def _may_import(self, imported: str) -> bool:
+        if _root(imported) != _root(cast("str", self.package)):
+            return _root(imported) in cast("set[str]", self.allowed)
+        values, refused = cast("set[str]", self.values), cast("set[str]", self.except_values)
+        return imported not in refused and any(f"{imported}.".startswith(f"{one}.") for one in values)
+
+
+def is_policy(module: str) -> bool:
+    """By its name alone: `policy`, or ending in `_policy`."""
+    return module.rpartition(".")[2].endswith("policy")
 
 
 class Outside(Listing):
-    """Each library from outside is imported only by the rooms of its row."""
+    """Each library from outside is imported only by the packages of its row."""
 
     libraries = TableField()
 
@@ -87,7 +100,7 @@ class Acyclic(Listing):
 
 
 class Apart(Listing):
-    """One room reaches none of some others, by however many steps. A room not yet built reaches nothing."""
+    """One package reaches none of some others, by however many steps. One that is not built reaches nothing."""
 
     importer = fields.StringField()
     never = fields.SetField(subfield=fields.StringField())

@@ -11,7 +11,7 @@ from tests.contracts.house import parse, relative, source_files
 
 pytestmark = pytest.mark.gate
 
-SAFE = "src/sevenfold/store/safe_git.py"
+SAFE = "src/sevenfold/store/git/safe_git.py"
 STARTING = frozenset(
     {
         *("Popen", "run", "call", "check_call", "check_output", "getoutput", "getstatusoutput"),
@@ -26,18 +26,18 @@ NOT_PROGRAMS = frozenset({("asyncio", "run"), ("anyio", "run"), ("loop", "run")}
 
 STARTERS = {
     SAFE: "git",
-    "src/sevenfold/agent/teammates.py": "this program, as a teammate",
-    "src/sevenfold/cli/doctor_machine.py": "ripgrep, for its version",
-    "src/sevenfold/cli/memory_change.py": "the user's editor",
-    "src/sevenfold/cli/tour_team.py": "this program, for the tour",
-    "src/sevenfold/run/command.py": "the supervisor of a command",
-    "src/sevenfold/run/confine/supervise.py": "a command, confined",
-    "src/sevenfold/run/hook_command.py": "a hook that the user agreed to",
-    "src/sevenfold/run/keeper.py": "a command's first process",
-    "src/sevenfold/run/mcp_transport.py": "an MCP server that the user agreed to",
-    "src/sevenfold/run/tools/searching.py": "ripgrep",
-    "src/sevenfold/run/tools/web_fetch.py": "Python, to convert a page",
-    "src/sevenfold/search/weights.py": "pip, to fetch weights",
+    "src/sevenfold/agent/subagents/teammate_process.py": "this program, as a teammate",
+    "src/sevenfold/cli/inspect/doctor_machine.py": "ripgrep, for its version",
+    "src/sevenfold/cli/memory/change.py": "the user's editor",
+    "src/sevenfold/cli/tour/team.py": "this program, for the tour",
+    "src/sevenfold/agent/sandbox/command.py": "the supervisor of a command",
+    "src/sevenfold/agent/sandbox/supervisor.py": "a command, confined",
+    "src/sevenfold/agent/hooks/command.py": "a hook that the user agreed to",
+    "src/sevenfold/agent/mcp/child_supervisor.py": "a command's first process",
+    "src/sevenfold/agent/mcp/transport.py": "an MCP server that the user agreed to",
+    "src/sevenfold/agent/tools/file_search.py": "ripgrep",
+    "src/sevenfold/agent/tools/web_fetch.py": "Python, to convert a page",
+    "src/sevenfold/layers/memory/search/weights.py": "pip, to fetch weights",
 }
 """Every module that starts a program, and which. A new one has to say here that it is not git."""
 
@@ -115,7 +115,7 @@ def test_every_listed_module_still_starts_a_program() -> None:
     ] == []
 
 
-LISTED = "src/sevenfold/cli/doctor_machine.py"
+LISTED = "src/sevenfold/cli/inspect/doctor_machine.py"
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ LISTED = "src/sevenfold/cli/doctor_machine.py"
         ("src/new.py", "run_elsewhere(('/usr/bin/git', 'status'))", "line 1: a command line of git"),
         (LISTED, "subprocess.run('git status', shell=True)", "line 1: names git where programs are started"),
         (LISTED, "words = which('git')\nos.execv(words, [])", "line 1: names git where programs are started"),
-        (LISTED, "from sevenfold.store.safe_git import GIT\nsubprocess.run([GIT])", "line 2: starts git"),
+        (LISTED, "from sevenfold.store.git.safe_git import GIT\nsubprocess.run([GIT])", "line 2: starts git"),
     ],
 )
 def test_a_git_call_elsewhere_is_found(path: str, code: str, told: str) -> None:

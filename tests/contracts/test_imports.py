@@ -17,8 +17,9 @@ from tests.contracts.house import ROOT, run
 pytestmark = pytest.mark.gate
 
 DOWN = "Imports go down, never up and never sideways"
-PURE = "Layers do not act"
-OUTSIDE = "Each outside library stays in the rooms named for it"
+PURE = "Policies decide and do not act"
+ORDER = "A layer uses only the layers below it"
+OUTSIDE = "Each outside library stays in the packages named for it"
 SERVER = "The server knows the protocol, not the engine"
 ACYCLIC = "No module imports itself by a detour"
 
@@ -62,7 +63,7 @@ def plant(house: Path, module: str, code: str) -> None:
 def test_every_contract_is_kept() -> None:
     verdict = lint(ROOT)
     assert verdict.code == 0, verdict.text
-    for name in (DOWN, PURE, OUTSIDE, SERVER, ACYCLIC):
+    for name in (DOWN, ORDER, PURE, OUTSIDE, SERVER, ACYCLIC):
         assert f"{name} KEPT" in verdict.text
 
 
@@ -90,7 +91,7 @@ def test_an_import_sideways_breaks_the_build(copy: Path) -> None:
     assert verdict.broken == {DOWN}, verdict.text
 
 
-def test_a_room_that_nobody_planned_breaks_the_build(copy: Path) -> None:
+def test_a_package_that_nobody_planned_breaks_the_build(copy: Path) -> None:
     plant(copy, "utils/things.py", "")
     plant(copy, "helpers.py", "")
     verdict = lint(copy)
@@ -100,33 +101,49 @@ def test_a_room_that_nobody_planned_breaks_the_build(copy: Path) -> None:
     assert "sevenfold.helpers" in verdict.text
 
 
-def test_a_layer_that_could_act_breaks_the_build(copy: Path) -> None:
+def test_a_policy_that_could_act_breaks_the_build(copy: Path) -> None:
     acting = ("os", "pathlib", "time", "asyncio", "http.client", "socket", "io", "random", "importlib")
     names = {f"planted_{module.partition('.')[0]}": module for module in (*acting, "sqlite3")}
     for name, module in names.items():
-        plant(copy, f"layers/{name}.py", f"def decide() -> None:\n    import {module}\n")
+        plant(copy, f"layers/{name}_policy.py", f"def decide() -> None:\n    import {module}\n")
     verdict = lint(copy)
     assert verdict.broken == {PURE}, verdict.text
-    expected = {name: f"layers.{name} -> {name.removeprefix('planted_')} (line 2)" for name in names}
+    expected = {name: f"layers.{name}_policy -> {name.removeprefix('planted_')} (line 2)" for name in names}
     assert {name for name, line in expected.items() if line not in verdict.text} == set()
 
 
-def test_a_layer_that_knows_a_provider_breaks_two_contracts(copy: Path) -> None:
+def test_a_policy_that_knows_a_provider_breaks_two_contracts(copy: Path) -> None:
     libraries = ("httpx2", "anthropic", "openai")
     for library in libraries:
-        plant(copy, f"layers/planted_{library}.py", f"import {library}\n")
+        plant(copy, f"layers/planted_{library}_policy.py", f"import {library}\n")
     verdict = lint(copy)
     assert verdict.broken == {PURE, OUTSIDE}
-    told = {library: verdict.text.count(f"layers.planted_{library} -> {library}") for library in libraries}
+    told = {
+        library: verdict.text.count(f"layers.planted_{library}_policy -> {library}") for library in libraries
+    }
     assert told == dict.fromkeys(libraries, 2), verdict.text
 
 
-def test_a_layer_that_reads_the_clock_breaks_the_build(copy: Path) -> None:
-    plant(copy, "layers/planted.py", "from sevenfold.core.clock import SystemClock\n")
+def test_a_policy_that_reads_the_clock_breaks_the_build(copy: Path) -> None:
+    plant(copy, "layers/planted_policy.py", "from sevenfold.core.clock import SystemClock\n")
     assert lint(copy).broken == {PURE}
 
 
-def test_a_library_outside_its_rooms_breaks_the_build(copy: Path) -> None:
+def test_a_policy_that_uses_a_module_that_acts_breaks_the_build(copy: Path) -> None:
+    plant(copy, "layers/planted_policy.py", "import sevenfold.layers.planted\n")
+    plant(copy, "layers/planted.py", "import os\n")
+    verdict = lint(copy)
+    assert verdict.broken == {PURE}
+    assert "sevenfold.layers.planted_policy -> sevenfold.layers.planted (line 1)" in verdict.text
+
+
+def test_a_layer_that_uses_one_above_it_breaks_the_build(copy: Path) -> None:
+    plant(copy, "layers/tool_results/planted.py", "import sevenfold.layers.dreams.sown\n")
+    plant(copy, "layers/dreams/sown.py", "")
+    assert lint(copy).broken == {ORDER}
+
+
+def test_a_library_outside_its_packages_breaks_the_build(copy: Path) -> None:
     plant(copy, "providers/planted.py", "import anthropic\n")
     assert lint(copy).broken == frozenset()
     plant(copy, "store/planted.py", "import anthropic.types\n")
@@ -144,22 +161,22 @@ def test_a_library_that_the_table_does_not_name_breaks_the_build(copy: Path) -> 
 
 
 def test_a_server_that_knows_the_engine_breaks_the_build(copy: Path) -> None:
-    rooms = ("engine", "request", "background", "run", "providers")
-    for room in rooms:
-        plant(copy, f"{room}/planted.py", "")
-        plant(copy, f"server/planted_{room}.py", f"import sevenfold.{room}.planted\n")
+    packages = ("agent", "layers", "providers", "session", "store")
+    for package in packages:
+        plant(copy, f"{package}/planted.py", "")
+        plant(copy, f"team/server/planted_{package}.py", f"import sevenfold.{package}.planted\n")
     verdict = lint(copy)
-    assert verdict.broken == {SERVER}
-    expected = {room: f"server.planted_{room} -> sevenfold.{room}.planted" for room in rooms}
-    assert {room for room, line in expected.items() if line not in verdict.text} == set()
+    assert verdict.broken == {DOWN, SERVER}
+    expected = {package: f"server.planted_{package} -> sevenfold.{package}.planted" for package in packages}
+    assert {package for package, line in expected.items() if line not in verdict.text} == set()
 
 
 def test_a_server_that_reaches_the_engine_through_a_friend_breaks_the_build(copy: Path) -> None:
-    plant(copy, "run/planted.py", "")
-    plant(copy, "sync/protocol.py", "")
-    plant(copy, "server/planted.py", "import sevenfold.sync.protocol\n")
-    assert lint(copy).broken == frozenset(), "the protocol itself is free to be known"
-    plant(copy, "sync/protocol.py", "import sevenfold.run.planted\n")
+    plant(copy, "store/planted.py", "")
+    plant(copy, "team/sown.py", "")
+    plant(copy, "team/server/planted.py", "import sevenfold.team.sown\n")
+    assert lint(copy).broken == frozenset(), "what is shared is free to be known"
+    plant(copy, "team/sown.py", "import sevenfold.store.planted\n")
     assert lint(copy).broken == {SERVER}
 
 
@@ -171,23 +188,23 @@ def test_a_cycle_through_a_deferred_import_breaks_the_build(copy: Path) -> None:
     assert "sevenfold.core.planted -> sevenfold.core.sown -> sevenfold.core.planted" in verdict.text
 
 
-def test_the_table_of_libraries_names_only_rooms_of_the_house() -> None:
+def test_the_table_of_libraries_names_only_packages_of_ours() -> None:
     config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     contracts = cast("list[dict[str, object]]", config["tool"]["importlinter"]["contracts"])
     by_name = {contract["name"]: contract for contract in contracts}
     layers = " ".join(cast("list[str]", by_name[DOWN]["layers"]))
-    rooms = set(re.findall(r"\w+", layers))
+    packages = set(re.findall(r"\w+", layers))
     table = cast("dict[str, list[str]]", by_name[OUTSIDE]["libraries"])
-    assert {room for row in table.values() for room in row} <= rooms
+    assert {package for row in table.values() for package in row} <= packages
 
 
-def test_a_room_that_is_built_stands_in_the_list_without_brackets() -> None:
+def test_a_package_that_is_built_stands_in_the_list_without_brackets() -> None:
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     planned = set(re.findall(r"\((\w+)\)", text))
-    package = ROOT / "src" / "sevenfold"
+    home = ROOT / "src" / "sevenfold"
     built = {
-        room
-        for room in planned
-        if any((package / file).exists() for file in (f"{room}/__init__.py", f"{room}.py"))
+        package
+        for package in planned
+        if any((home / file).exists() for file in (f"{package}/__init__.py", f"{package}.py"))
     }
-    assert built == set(), "take the brackets off these rooms in [tool.importlinter]"
+    assert built == set(), "take the brackets off these packages in [tool.importlinter]"

@@ -55,14 +55,14 @@ ALLOWED = {
     # Actions of the memory tool, which this module serves.
     "src/sevenfold/integrations/memory_commands.py": {"create", "str_replace", "view"},
     # Programs that a command line starts.
-    "src/sevenfold/layers/structural_commands.py": {"cat", "grep"},
-    "src/sevenfold/layers/structural_shell.py": {"find", "ls"},
+    "src/sevenfold/layers/session_notes/command_ledger.py": {"cat", "grep"},
+    "src/sevenfold/core/text/shell_paths.py": {"find", "ls"},
     # Languages of fenced code.
-    "src/sevenfold/layers/verify_claims.py": {"bash", "shell"},
+    "src/sevenfold/layers/memory/trust/claims.py": {"bash", "shell"},
     # The two tools that this module defines.
-    "src/sevenfold/run/mcp_tools.py": {"mcp_call", "tool_search"},
+    "src/sevenfold/agent/mcp/tools.py": {"mcp_call", "tool_search"},
     # Words of a permission rule that stand for all tools that read or edit.
-    "src/sevenfold/run/rules.py": {"edit", "read"},
+    "src/sevenfold/agent/permissions/rules.py": {"edit", "read"},
 }
 """By module: tool names that mean something else there, or that are its own."""
 

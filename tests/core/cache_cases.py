@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from sevenfold.core.cache_model import (
+from sevenfold.core.cache.prompt_cache import (
     DEFAULT_CACHE_CHOICES,
     CacheChoices,
     CacheScope,

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import httpx2
 from hypothesis import strategies as st
 
-from sevenfold.core.flatten import NormalizeRules
 from sevenfold.core.json import EMPTY_OBJECT, JsonObject
 from sevenfold.core.messages import (
     Block,
@@ -27,8 +26,9 @@ from sevenfold.core.messages import (
     ToolUseId,
 )
 from sevenfold.core.models import Model
+from sevenfold.core.normalize import NormalizeRules
 from sevenfold.core.wire import write_message
-from sevenfold.simulator.gates import find_model_features
+from sevenfold.simulator.wire.model_features import find_model_features
 from sevenfold.testing import Choices, Simulator
 
 SOURCE = JsonObject({"type": "base64", "media_type": "image/png", "data": "aGk="})

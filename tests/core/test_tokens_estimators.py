@@ -17,8 +17,8 @@ from sevenfold.core.messages import (
     ToolUse,
     ToolUseId,
 )
-from sevenfold.core.token_estimators import ESTIMATORS, MEDIA_TOKENS, weigh_by_shape, weigh_plainly
-from sevenfold.core.token_shape import MEASURED_WEIGHTS, estimate_text_tokens
+from sevenfold.core.tokens.estimators import ESTIMATORS, MEDIA_TOKENS, weigh_by_shape, weigh_plainly
+from sevenfold.core.tokens.shape import MEASURED_WEIGHTS, estimate_text_tokens
 from sevenfold.core.wire import read_block
 from tests.core import wires
 

@@ -24,7 +24,6 @@ from sevenfold.core.messages import (
     ToolUse,
     ToolUseId,
 )
-from sevenfold.core.token_estimators import weigh_by_shape, weigh_plainly
 from sevenfold.core.tokens import (
     CALIBRATED_ESTIMATOR,
     PLAIN_ESTIMATOR,
@@ -37,6 +36,7 @@ from sevenfold.core.tokens import (
     TokenMix,
     measure_context,
 )
+from sevenfold.core.tokens.estimators import weigh_by_shape, weigh_plainly
 from sevenfold.core.usage import Usage
 from sevenfold.core.wire import read_message
 from tests.core import wires

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 
-from sevenfold.server.committing import CHANGE_BYTES
-from sevenfold.server.front import BODY_TIME
-from sevenfold.server.gate import SELDOM_BURST
-from sevenfold.server.limits import (
+from sevenfold.team.server.access import SELDOM_BURST
+from sevenfold.team.server.commits import CHANGE_BYTES
+from sevenfold.team.server.http_api import BODY_TIME
+from sevenfold.team.server.http_timeouts import HEAD_TIME, TAKE_TIME
+from sevenfold.team.server.limits import (
     MAX_SMALL_BODY_BYTES,
     REQUEST_BYTES_A_PERMIT,
     RESPONSE_BYTES_A_PERMIT,
     ServerLimits,
 )
-from sevenfold.server.patience import HEAD_TIME, TAKE_TIME
-from sevenfold.server.rights import ACCESS_RULES, MEMBER_ROLES
+from sevenfold.team.server.rights import ACCESS_RULES, MEMBER_ROLES
 from tests.contracts.house import ROOT
 
 PAGE = (ROOT / "docs" / "server.md").read_text(encoding="utf-8")

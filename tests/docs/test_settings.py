@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.cli.reasons import read_setting_reasons
 from sevenfold.cli.sections import SETTINGS_SECTIONS
+from sevenfold.cli.setting_reasons import read_setting_reasons
 from sevenfold.cli.settings import format_value
 from sevenfold.core.settings import SettingSpec, SettingsSection, list_specs
 from tests.contracts.house import ROOT

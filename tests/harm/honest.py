@@ -8,10 +8,10 @@ from pathlib import Path
 
 from sevenfold.core.messages import Message
 from sevenfold.core.requests import ModelRequest, ModelResponse
-from sevenfold.layers.extract import ExtractionSettings
+from sevenfold.layers.memory.extraction.policy import ExtractionSettings
+from sevenfold.layers.memory.search.lexical import LexicalIndex
 from sevenfold.providers.scripted import make_response
-from sevenfold.search.lexical import LexicalIndex
-from tests.background.learning import School, WriterName, written
+from tests.layers.learning import School, WriterName, written
 
 FIRST = 5
 

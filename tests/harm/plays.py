@@ -13,17 +13,17 @@ from sevenfold.core.memories import INDEX_FILE, write_memory
 from sevenfold.core.messages import Image, Message, Text
 from sevenfold.core.provenance import Origin
 from sevenfold.core.requests import ModelRequest, ModelResponse
-from sevenfold.layers.compact_summary import SUMMARY_OPENING
-from sevenfold.layers.extract import ExtractionSettings
-from sevenfold.layers.mail import NoteMessage, render_mail
-from sevenfold.layers.rules import RuleSettings
+from sevenfold.layers.compaction.summary import SUMMARY_OPENING
+from sevenfold.layers.forks.mail import NoteMessage, render_mail
+from sevenfold.layers.memory.extraction.policy import ExtractionSettings
+from sevenfold.layers.memory.rules.policy import RuleSettings
+from sevenfold.layers.memory.rules.reader import MemoryRuleReader
+from sevenfold.layers.memory.search.lexical import LexicalIndex
 from sevenfold.providers.scripted import make_response
-from sevenfold.run.rule_shelf import MemoryRuleReader
-from sevenfold.search.lexical import LexicalIndex
-from sevenfold.store.memory_changes import Write
-from tests.background.learning import Lesson, School, WriterName, written
+from sevenfold.store.memory.changes import Write
 from tests.harm.payloads import PAYLOADS, Payload
 from tests.harm.wrappings import WRAPPINGS
+from tests.layers.learning import Lesson, School, WriterName, written
 
 Vector: TypeAlias = Literal[
     "tool output",

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.background.learning import WriterName
 from tests.harm.honest import recall
 from tests.harm.plays import VECTORS, Playground, Vector, make_cases, play, some_cases
+from tests.layers.learning import WriterName
 
 WRITERS: tuple[WriterName, ...] = ("rules", "model")
 EVERY = 29

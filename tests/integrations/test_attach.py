@@ -14,11 +14,12 @@ from anthropic import beta_tool
 
 from sevenfold.core.errors import InputError, ReplyBroken, WireError
 from sevenfold.core.events import CutRegistered, HistoryChanged, ReplyUnrecorded, ResultSpilled
-from sevenfold.integrations import anthropic_sdk, lanes
+from sevenfold.integrations import anthropic_sdk
+from sevenfold.integrations import conversations as lanes
 from sevenfold.integrations.anthropic_sdk import attach
 from sevenfold.integrations.anthropic_stream import STREAM_LEFT_REASON, StreamedReplyReader
 from sevenfold.testing import Prompt, Reply, Simulator, StatusFault, say
-from tests.engine.talk import Listener
+from tests.session.talk import Listener
 
 MODEL = "claude-opus-5"
 SYSTEM = "You help with a repository. " * 100

@@ -15,10 +15,10 @@ import pytest
 from sevenfold.core.errors import SettingsError, WireError
 from sevenfold.core.events import HistoryRepaired, ResultSpilled
 from sevenfold.integrations.anthropic_sdk import attach
-from sevenfold.request.mirror import without_breakpoints
+from sevenfold.session.message_tracker import without_breakpoints
 from sevenfold.testing import Choices, Prompt, Reply, Simulator, say
-from tests.engine.talk import Listener
-from tests.engine.test_bad_input import HUGE, LARGE, SetClock
+from tests.session.talk import Listener
+from tests.session.test_bad_input import HUGE, LARGE, SetClock
 
 Way: TypeAlias = Literal["blocking", "blocking stream", "async", "async stream"]
 Wire: TypeAlias = dict[str, Any]

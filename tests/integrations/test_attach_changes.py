@@ -12,7 +12,7 @@ import pytest
 from sevenfold.core.models import MODELS
 from sevenfold.integrations.anthropic_sdk import attach
 from sevenfold.testing import Prompt, Reply, Simulator, say
-from tests.engine.talk import Listener
+from tests.session.talk import Listener
 
 SIGNED = [model.name for model in MODELS if model.has_preserved_thinking]
 ROUNDS = 5

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from sevenfold.core.provenance import Origin
 from sevenfold.integrations.memory_commands import CommandResult, MemoryCommands
 from sevenfold.integrations.memory_tool import async_memory_tool, memory_tool
-from sevenfold.store.memory_changes import ANYTHING, Write
-from sevenfold.store.memory_dir import MemoryDir
-from sevenfold.store.project import Project
+from sevenfold.store.memory.changes import ANYTHING, Write
+from sevenfold.store.memory.directory import MemoryDir
+from sevenfold.store.project.project import Project
 from sevenfold.testing import Prompt, Reply, Simulator, call_tool, say
 
 MODEL = "claude-opus-5-5"

@@ -25,13 +25,13 @@ from sevenfold.core.errors import (
     SignInRefused,
 )
 from sevenfold.providers.anthropic import AnthropicProvider
-from sevenfold.providers.anthropic_errors import map_anthropic_error, map_anthropic_errors
+from sevenfold.providers.anthropic.errors import map_anthropic_error, map_anthropic_errors
 from sevenfold.providers.error_map import map_fault, read_provider_fault
-from sevenfold.providers.openai_chat import ChatProvider
-from sevenfold.providers.openai_errors import map_openai_error as map_openai
-from sevenfold.providers.openai_errors import map_openai_errors as mapped_openai
-from sevenfold.providers.openai_responses import ResponsesProvider
-from sevenfold.providers.too_long import PromptOverflow, read_overflow
+from sevenfold.providers.openai.chat import ChatProvider
+from sevenfold.providers.openai.errors import map_openai_error as map_openai
+from sevenfold.providers.openai.errors import map_openai_errors as mapped_openai
+from sevenfold.providers.openai.responses import ResponsesProvider
+from sevenfold.providers.prompt_overflow import PromptOverflow, read_overflow
 from tests.providers.asking import ask
 
 MAXIMUM = "This model's maximum context length is"

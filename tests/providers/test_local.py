@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.agent.seen import DeltaReceived, TurnEvent
-from sevenfold.agent.setup import AgentOptions, open_agent
+from sevenfold.agent.loop.turn_events import DeltaReceived, TurnEvent
+from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
 from sevenfold.core.catalog import CATALOG
 from sevenfold.core.errors import InputError
 from sevenfold.core.requests import ModelRequest, RequestParams

@@ -27,8 +27,8 @@ from sevenfold.core.errors import (
 from sevenfold.core.messages import Message, Opaque, Text, Thinking, ToolResult, ToolUse
 from sevenfold.core.requests import ModelRequest, ModelResponse
 from sevenfold.core.usage import read_openai_usage
-from sevenfold.providers.openai_chat import ChatProvider
-from sevenfold.providers.openai_responses import ResponsesProvider
+from sevenfold.providers.openai.chat import ChatProvider
+from sevenfold.providers.openai.responses import ResponsesProvider
 from sevenfold.providers.provider import Delta, Provider, TextDelta, ThinkingDelta, ToolDelta
 from sevenfold.testing import DropFault, Prompt, Simulator, StatusFault, StreamFault, call_tool
 from sevenfold.testing import Reply as Said

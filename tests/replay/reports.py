@@ -12,7 +12,7 @@ from sevenfold.core.prices import Cost
 from sevenfold.core.usage import TokenCounts
 from sevenfold.replay.bills import ModelBill
 from sevenfold.replay.breaks import BREAK_CAUSES, BreakCause, CacheBreak
-from sevenfold.replay.fill import ContextFill, FillShare
+from sevenfold.replay.context_fill import ContextFill, FillShare
 from sevenfold.replay.report import (
     FileReport,
     LineCounts,
@@ -23,7 +23,7 @@ from sevenfold.replay.report import (
     SessionReport,
     build_replay_report,
 )
-from sevenfold.replay.results import CostlyResult
+from sevenfold.replay.result_costs import CostlyResult
 from sevenfold.replay.series import MAX_SERIES_POINTS, PointMark, SeriesPoint
 from sevenfold.store.foreign.find import UnreadableFile
 

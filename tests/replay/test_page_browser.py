@@ -11,7 +11,7 @@ from typing import cast
 import pytest
 from playwright.sync_api import Browser, expect
 
-from sevenfold.cli.figures import format_tokens, format_usd
+from sevenfold.cli.formatting import format_tokens, format_usd
 from sevenfold.core.events import ModelUnknown
 from sevenfold.replay.account import ReplayTerms, read_account
 from sevenfold.replay.page.build import build_page

@@ -7,9 +7,9 @@ import pytest
 
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.events import Event
-from sevenfold.store.disk import Disk, SystemDisk
-from sevenfold.store.folder import Folder
-from sevenfold.store.git_root import real_path
+from sevenfold.store.files.disk import Disk, SystemDisk
+from sevenfold.store.files.folder import Folder
+from sevenfold.store.git.root import real_path
 from sevenfold.store.mailbox import Mailbox
 from tests.store.disks import CountingDisk, WalkingDisk, open_handles
 from tests.store.mails import opened

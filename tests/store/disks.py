@@ -9,8 +9,8 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from sevenfold.store.disk import Disk, SystemDisk
-from sevenfold.store.folder import Folder
+from sevenfold.store.files.disk import Disk, SystemDisk
+from sevenfold.store.files.folder import Folder
 from tests.store.faults import Operation
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NoReturn, TypeAlias, TypeVar, get_args
 
-from sevenfold.store.disk import SYSTEM_DISK, Disk
+from sevenfold.store.files.disk import SYSTEM_DISK, Disk
 
 Operation: TypeAlias = Literal[
     "open",

@@ -22,9 +22,9 @@ from sevenfold.core.errors import (
 )
 from sevenfold.core.events import Event
 from sevenfold.core.json import JsonObject, freeze
-from sevenfold.store.disk import SystemDisk
-from sevenfold.store.folder import Folder
-from sevenfold.store.mail_seal import MAIL_KEY_FILE, Mail, MailId
+from sevenfold.store.files.disk import SystemDisk
+from sevenfold.store.files.folder import Folder
+from sevenfold.store.mail_signing import MAIL_KEY_FILE, Mail, MailId
 from sevenfold.store.mailbox import MAX_MAIL_BYTES, Mailbox, MailSettings
 from tests.core import wires
 from tests.store import children

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from sevenfold.core.errors import MailboxFull, SevenfoldError
 from sevenfold.core.events import Event, MailQuarantined
-from sevenfold.store.folder import Folder
+from sevenfold.store.files.folder import Folder
 from sevenfold.store.mailbox import Mail, Mailbox, MailId, MailSettings
 from tests.store.disks import QUICK, open_handles
 from tests.store.faults import Accident, Fault, FaultyDisk

@@ -10,16 +10,16 @@ from datetime import UTC, datetime
 from sevenfold.core.errors import WireError
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, ToolUse, ToolUseId
-from sevenfold.store.folder import Folder
-from sevenfold.store.record_lines import LINE_HEAD, read_line, write_line
-from sevenfold.store.records import BoundaryRecord, KeptSegment, MessageRecord, Record, RecordId
-from sevenfold.store.transcript_reader import (
+from sevenfold.store.files.folder import Folder
+from sevenfold.store.transcript.reader import (
     ResumedSession,
     StoredRecord,
     TranscriptLine,
     resume,
     scan_transcript,
 )
+from sevenfold.store.transcript.record_lines import LINE_HEAD, read_line, write_line
+from sevenfold.store.transcript.records import BoundaryRecord, KeptSegment, MessageRecord, Record, RecordId
 
 AT = datetime(2026, 11, 15, tzinfo=UTC)
 SESSION = "s1"

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.events import ignore_event
-from sevenfold.request.finding import MemoryFinder, MemoryLibrary
-from sevenfold.request.sections import SETTINGS_SECTIONS
-from sevenfold.store.memory_dir import MemoryDir
-from sevenfold.store.project import open_project
-from sevenfold.store.settings_files import read_settings
-from tests.background.learning import School
+from sevenfold.layers.memory.recall.finder import MemoryFinder, MemoryLibrary
+from sevenfold.session.setting_sections import SETTINGS_SECTIONS
+from sevenfold.store.memory.directory import MemoryDir
+from sevenfold.store.project.project import open_project
+from sevenfold.store.project.settings_files import read_settings
+from tests.layers.learning import School
 
 REPORT = "Shipping labels of parcels to islands come out with the wrong price. Fix label_price, please."
 

@@ -14,20 +14,20 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.agent.mail import MailFeed
+from sevenfold.agent.subagents.mail_feed import MailFeed
 from sevenfold.core.provenance import Origin
-from sevenfold.store import lock, mutex
-from sevenfold.store.disk import write_all
-from sevenfold.store.folder import Folder
-from sevenfold.store.lock import Lock
-from sevenfold.store.lock_state import LockState
-from sevenfold.store.mail_seal import Mail, MailId
+from sevenfold.store.files import lock, mutex
+from sevenfold.store.files.disk import write_all
+from sevenfold.store.files.exclusive_rename import ExclusiveRenamer
+from sevenfold.store.files.folder import Folder
+from sevenfold.store.files.lock import Lock
+from sevenfold.store.files.lock_state import LockState
+from sevenfold.store.mail_signing import Mail, MailId
 from sevenfold.store.mailbox import Mailbox
-from sevenfold.store.memory_changes import ANYTHING, Remove, Transaction, Write
-from sevenfold.store.memory_dir import MemoryDir
-from sevenfold.store.new_names import ExclusiveRenamer
-from sevenfold.store.records import Record
-from sevenfold.store.transcript import Transcript
+from sevenfold.store.memory.changes import ANYTHING, Remove, Transaction, Write
+from sevenfold.store.memory.directory import MemoryDir
+from sevenfold.store.transcript.records import Record
+from sevenfold.store.transcript.transcript import Transcript
 from tests.torture.lossy import LossyDisk
 from tests.torture.stage import QuickDisk
 
@@ -89,7 +89,7 @@ def let_errors_out(patch: pytest.MonkeyPatch) -> None:
     def unmapped(doing: str) -> Generator[None]:
         yield
 
-    patch.setattr("sevenfold.store.folder.map_os_errors", unmapped)
+    patch.setattr("sevenfold.store.files.folder.map_os_errors", unmapped)
 
 
 def count_crashes_as_success(patch: pytest.MonkeyPatch) -> None:
@@ -205,7 +205,7 @@ def name_by_slug(root: Path) -> str:
 BYPASS = """
 import sys
 from pathlib import Path
-from sevenfold.store.folder import Folder
+from sevenfold.store.files.folder import Folder
 from tests.torture import traced
 
 def replace(self, key, data, *, modified_ns=None):

@@ -11,13 +11,13 @@ from bench.secret_samples import PROVIDERS, TRANSFORMS, Sample, in_note, make_sa
 
 from sevenfold.core.events import Event
 from sevenfold.core.team_keys import is_team_key
-from sevenfold.store.folder import Folder
-from sevenfold.sync.exchange import SyncExchange
-from sevenfold.sync.protocol import TeamKey
-from sevenfold.sync.screening import SecretScreen
-from sevenfold.sync.state import SyncState
-from tests.sync.sim_device import Chronicle, SimFiles, SimLedger
-from tests.sync.sim_server import Network, SimServer
+from sevenfold.store.files.folder import Folder
+from sevenfold.team.client.exchange import SyncExchange
+from sevenfold.team.client.screening import SecretScreen
+from sevenfold.team.client.state import SyncState
+from sevenfold.team.protocol import TeamKey
+from tests.team.sim_device import Chronicle, SimFiles, SimLedger
+from tests.team.sim_server import Network, SimServer
 from tests.torture.rig import Orders, Outcome, outcome
 
 AT_ONCE = 100

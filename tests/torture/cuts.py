@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from sevenfold.store.disk import Disk
+from sevenfold.store.files.disk import Disk
 from tests.torture.faults import SCENARIOS, Make
 from tests.torture.gang import try_all
 from tests.torture.lossy import LEFTOVERS, LossyDisk

@@ -12,15 +12,15 @@ from datetime import timedelta
 from pathlib import Path
 from random import Random
 
-from sevenfold.background.dreaming import Dreamer
 from sevenfold.core.errors import LockError, MemoryConflict
 from sevenfold.core.memories import write_memory
 from sevenfold.core.provenance import Origin
-from sevenfold.layers.dream import DreamSettings
-from sevenfold.store.lock import Lock, LockSettings
-from sevenfold.store.memory_changes import Write
-from sevenfold.store.memory_dir import MemoryDir
-from sevenfold.store.project import Project
+from sevenfold.layers.dreams.dreamer import Dreamer
+from sevenfold.layers.dreams.policy import DreamSettings
+from sevenfold.store.files.lock import Lock, LockSettings
+from sevenfold.store.memory.changes import Write
+from sevenfold.store.memory.directory import MemoryDir
+from sevenfold.store.project.project import Project
 from tests.torture.crew import Crew
 from tests.torture.faults import run_faults
 from tests.torture.play_dream import Dreams

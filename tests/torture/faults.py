@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Protocol
 
-from sevenfold.store.disk import SYSTEM_DISK, Disk, SystemDisk
+from sevenfold.store.files.disk import SYSTEM_DISK, Disk, SystemDisk
 from tests.store.faults import ACCIDENTS, Accident, Fault, FaultyDisk, Operation, can_happen
 from tests.torture.crew import Crew
 from tests.torture.gang import try_all

@@ -11,20 +11,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from sevenfold.agent.permissions.guard import Guard
+from sevenfold.agent.permissions.reach import ForkGuard, PermissionVerdict, Reach
+from sevenfold.agent.permissions.rules import PermissionRules, parse_permission_rules
+from sevenfold.agent.tool import Tool
+from sevenfold.agent.tools.edit import EditTool
+from sevenfold.agent.tools.glob import GlobTool
+from sevenfold.agent.tools.read import ReadTool
+from sevenfold.agent.tools.write import WriteTool
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.messages import ToolUse, ToolUseId
-from sevenfold.run.permissions import PERMISSION_MODES, Guard, PermissionMode
-from sevenfold.run.reach import ForkGuard, PermissionVerdict, Reach
-from sevenfold.run.rules import PermissionRules, parse_permission_rules
-from sevenfold.run.tool import Tool
-from sevenfold.run.tools.edit import EditTool
-from sevenfold.run.tools.glob import GlobTool
-from sevenfold.run.tools.read import ReadTool
-from sevenfold.run.tools.write import WriteTool
-from sevenfold.run.workplace import ReadState, ToolContext
+from sevenfold.core.settings.permissions import PERMISSION_MODES, PermissionMode
+from sevenfold.core.tool_context import ReadState, ToolContext
 
-CORPUS = Path(__file__).parent.parent / "run" / "corpus" / "path_lines.txt"
+CORPUS = Path(__file__).parent / "corpus" / "path_lines.txt"
 CANARY = "canary"
 """Stands in everything outside that can be read."""
 KEY = "a key"

@@ -13,10 +13,10 @@ from random import Random
 
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import LeaseLost, LockBusy
-from sevenfold.store.disk import SYSTEM_DISK
-from sevenfold.store.folder import Folder
-from sevenfold.store.lock import Lease, Lock
-from sevenfold.store.lock_face import PidFile
+from sevenfold.store.files.disk import SYSTEM_DISK
+from sevenfold.store.files.folder import Folder
+from sevenfold.store.files.lock import Lease, Lock
+from sevenfold.store.files.pid_file import PidFile
 from tests.torture.crew import Crew
 from tests.torture.play_lock import open_memory
 from tests.torture.rig import Orders, Outcome, outcome

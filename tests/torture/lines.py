@@ -15,14 +15,14 @@ from urllib.parse import urlsplit
 
 from sevenfold.core.errors import InputError, LockBusy, TeamError
 from sevenfold.core.events import TeamConflicted
-from sevenfold.server.database import Database
-from sevenfold.server.opening import open_database
-from sevenfold.sync.protocol import TeamKey
-from tests.server.live import Live, serving
-from tests.server.postgres import LocalPostgres, programs
-from tests.server.team import Team
-from tests.sync.bad_line import BadLine, bad_line
-from tests.sync.laptops import Laptop, Office
+from sevenfold.team.protocol import TeamKey
+from sevenfold.team.server.database import Database
+from sevenfold.team.server.database_url import open_database
+from tests.team.client.bad_line import BadLine, bad_line
+from tests.team.laptops import Laptop, Office
+from tests.team.live import Live, serving
+from tests.team.server.postgres import LocalPostgres, programs
+from tests.team.team import Team
 from tests.torture.rig import Orders, Outcome, outcome
 
 KEYS = ("a.md", "b.md", "c/d.md")

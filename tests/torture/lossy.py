@@ -17,7 +17,7 @@ from pathlib import Path
 from random import Random
 from typing import Literal, TypeAlias, get_args
 
-from sevenfold.store.disk import SYSTEM_DISK, Disk
+from sevenfold.store.files.disk import SYSTEM_DISK, Disk
 
 Leftover: TypeAlias = Literal["synced alone", "names too", "bytes too", "zeros", "some"]
 LEFTOVERS: tuple[Leftover, ...] = get_args(Leftover)

@@ -13,12 +13,12 @@ from sevenfold.core.errors import MemoryConflict
 from sevenfold.core.events import ignore_event
 from sevenfold.core.memories import INDEX_FILE, write_memory
 from sevenfold.core.provenance import Origin
-from sevenfold.store.disk import SYSTEM_DISK
-from sevenfold.store.memory_changes import Write
-from sevenfold.store.memory_dir import MEMORY_FOLDER, MemoryDir
-from sevenfold.store.memory_log import MemoryLog
-from sevenfold.store.memory_records import LoggedTransaction
-from sevenfold.store.project import Project
+from sevenfold.store.files.disk import SYSTEM_DISK
+from sevenfold.store.memory.changes import Write
+from sevenfold.store.memory.directory import MEMORY_FOLDER, MemoryDir
+from sevenfold.store.memory.log import MemoryLog
+from sevenfold.store.memory.records import LoggedTransaction
+from sevenfold.store.project.project import Project
 from tests.torture.crew import Crew
 from tests.torture.cuts import run_cuts
 from tests.torture.faults import run_faults

@@ -14,9 +14,9 @@ from pathlib import Path
 from random import Random
 
 from sevenfold.core.errors import SevenfoldError
-from sevenfold.store.disk import FOLDER_FLAGS, READ_FLAGS, Disk
-from sevenfold.store.folder import Folder
-from sevenfold.store.identity import make_project_id
+from sevenfold.store.files.disk import FOLDER_FLAGS, READ_FLAGS, Disk
+from sevenfold.store.files.folder import Folder
+from sevenfold.store.project.identity import make_project_id
 from tests.torture.gang import try_all
 from tests.torture.hostile import Outside, hostile_keys, set_traps
 from tests.torture.rig import Orders, Outcome, outcome

@@ -11,19 +11,19 @@ from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
-from sevenfold.background.dream_source import read_dream_inputs
-from sevenfold.background.dreaming import Dreamer
 from sevenfold.core.clock import Clock, ManualClock
 from sevenfold.core.events import DreamStarted, Emit, Event, ignore_event
 from sevenfold.core.memories import write_memory
 from sevenfold.core.provenance import Origin
-from sevenfold.layers.dream import DreamSettings
-from sevenfold.layers.dream_merge import plan_merge
-from sevenfold.store.disk import Disk
-from sevenfold.store.lock import DEFAULT_LEASE
-from sevenfold.store.memory_changes import ANYTHING, Write
-from sevenfold.store.memory_dir import MemoryDir
-from sevenfold.store.project import Project
+from sevenfold.layers.dreams.dreamer import Dreamer
+from sevenfold.layers.dreams.inputs import read_dream_inputs
+from sevenfold.layers.dreams.merge import plan_merge
+from sevenfold.layers.dreams.policy import DreamSettings
+from sevenfold.store.files.disk import Disk
+from sevenfold.store.files.lock import DEFAULT_LEASE
+from sevenfold.store.memory.changes import ANYTHING, Write
+from sevenfold.store.memory.directory import MemoryDir
+from sevenfold.store.project.project import Project
 from tests.torture.stage import QUICK_DISK, Seen, Stage
 
 EDITED = "c.md"

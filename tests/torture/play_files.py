@@ -16,11 +16,12 @@ from sevenfold.core.canonical import Digest
 from sevenfold.core.errors import FileMissing
 from sevenfold.core.events import Event, SpillFailed, ignore_event
 from sevenfold.core.messages import ToolResult, ToolUseId
-from sevenfold.layers.tool_results import SpillDecision, ToolResultSettings
-from sevenfold.store.folder import TEMP_PREFIX, Folder
-from sevenfold.store.mutex import edit_file
-from sevenfold.store.notes import NotesFile
-from sevenfold.store.spill import SPILL_FOLDER, SpillStore
+from sevenfold.core.spills import SpillDecision
+from sevenfold.layers.session_notes.notes import NotesFile
+from sevenfold.layers.tool_results.policy import ToolResultSettings
+from sevenfold.layers.tool_results.spill import SPILL_FOLDER, SpillStore
+from sevenfold.store.files.folder import TEMP_PREFIX, Folder
+from sevenfold.store.files.mutex import edit_file
 from tests.torture.stage import QUICK_DISK, Seen, Stage, clock_after
 
 MAX_BYTES = 10_000_000

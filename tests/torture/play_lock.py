@@ -13,10 +13,10 @@ from typing import ClassVar
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import FileMissing, LeaseLost
 from sevenfold.core.events import Event, LockRebuilt
-from sevenfold.store.disk import Disk
-from sevenfold.store.folder import Folder
-from sevenfold.store.lock import DEFAULT_LEASE, Lease, Lock
-from sevenfold.store.lock_face import PID_FILE, PidFile, make_pid_stamp
+from sevenfold.store.files.disk import Disk
+from sevenfold.store.files.folder import Folder
+from sevenfold.store.files.lock import DEFAULT_LEASE, Lease, Lock
+from sevenfold.store.files.pid_file import PID_FILE, PidFile, make_pid_stamp
 from tests.torture.stage import QUICK_DISK, Seen, Stage, clock_after
 
 WORK = "work.md"

@@ -11,10 +11,10 @@ from typing import ClassVar
 
 from sevenfold.core.events import Event, ignore_event
 from sevenfold.core.json import JsonObject
-from sevenfold.store.disk import Disk
-from sevenfold.store.folder import Folder
+from sevenfold.store.files.disk import Disk
+from sevenfold.store.files.folder import Folder
 from sevenfold.store.mailbox import Mail, Mailbox, MailId
-from sevenfold.store.project import Project
+from sevenfold.store.project.project import Project
 from tests.torture.stage import QUICK_DISK, Seen, Stage
 
 SENT = datetime(2026, 11, 15, tzinfo=UTC)

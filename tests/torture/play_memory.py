@@ -13,10 +13,10 @@ from sevenfold.core.errors import InputError
 from sevenfold.core.events import Emit, Event, MemoryEdited, MemoryLagged, ignore_event
 from sevenfold.core.memories import INDEX_FILE, write_memory
 from sevenfold.core.provenance import Origin
-from sevenfold.store.disk import Disk
-from sevenfold.store.memory_changes import ANYTHING, Remove, Write
-from sevenfold.store.memory_dir import MemoryDir
-from sevenfold.store.project import Project
+from sevenfold.store.files.disk import Disk
+from sevenfold.store.memory.changes import ANYTHING, Remove, Write
+from sevenfold.store.memory.directory import MemoryDir
+from sevenfold.store.project.project import Project
 from tests.torture.stage import QUICK_DISK, Seen, Stage
 
 OWN = "# What I keep in mind\n"
@@ -170,7 +170,7 @@ class CutMemories(Memories):
     """The same for whoever comes after a power cut: the machine has started anew."""
 
     def judge(self, root: Path, seen: Seen) -> Iterator[str]:
-        with patch("sevenfold.store.memory_upkeep.read_boot_id", lambda: "another"):
+        with patch("sevenfold.store.memory.upkeep.read_boot_id", lambda: "another"):
             yield from super().judge(root, seen)
 
 

@@ -12,15 +12,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 
-from sevenfold.agent.mail import MailFeed, parse_mail
+from sevenfold.agent.subagents.mail_feed import MailFeed, parse_mail
 from sevenfold.core.errors import FileMissing, MailboxFull
 from sevenfold.core.messages import Message
-from sevenfold.layers.mail import NoteMessage, find_mail_ids, render_mail, write_mail_message
-from sevenfold.store.folder import Folder
+from sevenfold.layers.forks.mail import NoteMessage, find_mail_ids, render_mail, write_mail_message
+from sevenfold.store.files.folder import Folder
 from sevenfold.store.mailbox import Mail, Mailbox, MailId
-from sevenfold.store.records import MessageRecord, Record
-from sevenfold.store.transcript import Transcript
-from sevenfold.store.transcript_reader import StoredRecord, scan_transcript
+from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
+from sevenfold.store.transcript.records import MessageRecord, Record
+from sevenfold.store.transcript.transcript import Transcript
 from tests.torture.crew import Crew
 from tests.torture.rig import Orders, Outcome, outcome
 from tests.torture.workers import Pipe

@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from random import Random
 
-from sevenfold.store.disk import SYSTEM_DISK, Disk
+from sevenfold.store.files.disk import SYSTEM_DISK, Disk
 from tests.torture.crew import Crew
 from tests.torture.cuts import run_cuts
 from tests.torture.naive import keep_unsynced

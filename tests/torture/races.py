@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 
 from sevenfold.core.errors import SevenfoldError
-from sevenfold.store.folder import Folder
+from sevenfold.store.files.folder import Folder
 from tests.torture.crew import Crew
 from tests.torture.hostile import CANARY, Outside
 from tests.torture.naive import read_below, write_below

@@ -9,10 +9,10 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 
-from sevenfold.server.opening import open_database
-from tests.sync.sim_broken import DEVICES, SERVERS, Broken
-from tests.sync.sim_stored import stored_on
-from tests.sync.sim_world import World, play
+from sevenfold.team.server.database_url import open_database
+from tests.team.client.sim_broken import DEVICES, SERVERS, Broken
+from tests.team.client.sim_stored import stored_on
+from tests.team.sim_world import World, play
 from tests.torture.rig import Orders, Outcome, outcome
 
 BATCH = 500

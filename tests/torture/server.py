@@ -13,15 +13,15 @@ from random import Random
 from typing import TYPE_CHECKING, cast
 
 from sevenfold.core.clock import SystemClock
-from sevenfold.server.database import Database
-from sevenfold.server.desk import AppState
-from sevenfold.server.front import TeamApi
-from sevenfold.server.limits import ServerLimits
-from sevenfold.server.meters import ServerMetrics
-from sevenfold.server.opening import open_database
-from sevenfold.sync.protocol import compute_checksum
-from tests.server.fuzz import Fuzzed, run_schemathesis
-from tests.server.team import Team
+from sevenfold.team.protocol import compute_checksum
+from sevenfold.team.server.app_state import AppState
+from sevenfold.team.server.database import Database
+from sevenfold.team.server.database_url import open_database
+from sevenfold.team.server.http_api import TeamApi
+from sevenfold.team.server.limits import ServerLimits
+from sevenfold.team.server.metrics import ServerMetrics
+from tests.team.server.fuzz import Fuzzed, run_schemathesis
+from tests.team.team import Team
 from tests.torture.hostile import hostile_keys
 from tests.torture.rig import Orders, Outcome, outcome
 

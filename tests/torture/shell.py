@@ -9,17 +9,19 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from sevenfold.agent.permissions.guard import Guard, PermissionRequest, PermissionResponse
+from sevenfold.agent.permissions.rules import PermissionRules
+from sevenfold.agent.sandbox.background_tasks import BackgroundTasks
+from sevenfold.agent.sandbox.probe import SANDBOXED_PROFILES, probe_sandbox
+from sevenfold.agent.sandbox.sandbox import Sandbox, SandboxBackend, find_bubblewrap
+from sevenfold.agent.tools.executor import ToolExecutor
+from sevenfold.agent.tools.shell import ShellTool
 from sevenfold.core.json import freeze_object
 from sevenfold.core.messages import ToolResult, ToolUse, ToolUseId
-from sevenfold.layers.forks import ForkBrief, ToolPermit, render_denial
-from sevenfold.run.permissions import Guard, PermissionMode, PermissionRequest, PermissionResponse
-from sevenfold.run.rules import PermissionRules
-from sevenfold.run.sandbox import Sandbox, SandboxBackend, SandboxSettings, find_bubblewrap
-from sevenfold.run.sandbox_trial import SANDBOXED_PROFILES, probe_sandbox
-from sevenfold.run.tasks import BackgroundTasks
-from sevenfold.run.toolbox import ToolExecutor
-from sevenfold.run.tools.shell import ShellTool
-from sevenfold.run.workplace import ToolContext
+from sevenfold.core.settings.permissions import PermissionMode
+from sevenfold.core.settings.sandbox import SandboxSettings
+from sevenfold.core.tool_context import ToolContext
+from sevenfold.layers.forks.policy import ForkBrief, ToolPermit, render_denial
 from tests.torture.rig import Orders, Outcome, outcome
 from tests.torture.shell_corpus import Line, all_lines
 from tests.torture.shell_stage import KEY, SECRET, Stage, adopting, children, strays

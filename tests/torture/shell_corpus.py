@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-CORPUS = Path(__file__).parent.parent / "run" / "corpus"
+CORPUS = Path(__file__).parent / "corpus"
 TARGETS_EACH = 6
 """Of each verb. All of them with all targets would be five thousand lines that differ little."""
 LINES_EACH = 6

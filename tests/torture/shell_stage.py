@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
-from sevenfold.run.confine.kernel import PR_SET_CHILD_SUBREAPER, prctl
+from sevenfold.agent.sandbox.kernel import PR_SET_CHILD_SUBREAPER, prctl
 
 SECRET = "this-key-must-never-be-shown"
 KEY = "this-variable-must-never-be-shown"

@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import SevenfoldError
-from sevenfold.store.disk import Disk, SystemDisk
+from sevenfold.store.files.disk import Disk, SystemDisk
 
 
 class Closable(Protocol):

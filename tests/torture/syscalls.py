@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from sevenfold.store.disk import FOLDER_FLAGS, SYSTEM_DISK
+from sevenfold.store.files.disk import FOLDER_FLAGS, SYSTEM_DISK
 from tests.torture.crew import Crew
 from tests.torture.faults import LONGEST_RUN_SECONDS, SCENARIOS, Make, run_calm
 from tests.torture.gang import try_all

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.run import permissions, reach
-from sevenfold.run.tool import AccessRequest
-from sevenfold.run.tools import paths
-from sevenfold.run.workplace import ToolContext
-from sevenfold.store import user_files
+from sevenfold.agent.permissions import guard as permissions
+from sevenfold.agent.permissions import reach
+from sevenfold.agent.tool import AccessRequest
+from sevenfold.agent.tools import paths
+from sevenfold.core.tool_context import ToolContext
+from sevenfold.store.files import user_files
 from tests.torture.file_stage import Stage, attempts, read_paths
 from tests.torture.files import run_files, run_lines, run_swaps
 from tests.torture.rig import Orders, Progress
@@ -74,6 +75,6 @@ def test_a_tool_that_follows_links_after_the_decision_is_found(
     orders: Orders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for tool in ("read", "write"):
-        monkeypatch.setattr(f"sevenfold.run.tools.{tool}.allowed_path", believe)
+        monkeypatch.setattr(f"sevenfold.agent.tools.{tool}.allowed_path", believe)
     follow_links(monkeypatch)
     expect_something([run_swaps(stage_in(orders), orders)], "through the link")

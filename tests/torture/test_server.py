@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.server import memory
-from sevenfold.store.keys import check_key
-from sevenfold.sync import protocol
+from sevenfold.store.files.keys import check_key
+from sevenfold.team import protocol
+from sevenfold.team.server import memory
 from tests.torture.rig import Orders, Progress
 from tests.torture.server import is_harmless, run_server_keys
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.run.confine.orders import LaunchSpec as RunOrders
-from sevenfold.run.profile import SandboxProfile
-from sevenfold.run.sandbox import Sandbox
-from sevenfold.run.workplace import ToolContext
+from sevenfold.agent.sandbox.launch_spec import LaunchSpec as RunOrders
+from sevenfold.agent.sandbox.sandbox import Sandbox
+from sevenfold.core.profile import SandboxProfile
+from sevenfold.core.tool_context import ToolContext
 from tests.torture.rig import Orders, Progress
 from tests.torture.shell import PERMISSIONS, run_planted, run_shell
 from tests.torture.shell_corpus import all_lines

@@ -13,7 +13,7 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
-from sevenfold.store.disk import FOLDER_FLAGS, SYSTEM_DISK
+from sevenfold.store.files.disk import FOLDER_FLAGS, SYSTEM_DISK
 from tests.store.faults import FaultyDisk
 from tests.torture.faults import SCENARIOS
 from tests.torture.stage import Seen, play

@@ -16,12 +16,12 @@ from select import select
 from sevenfold.core.errors import FileMissing, MailboxFull
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message
-from sevenfold.store.disk import SYSTEM_DISK, Disk, SystemDisk
-from sevenfold.store.folder import Folder
+from sevenfold.store.files.disk import SYSTEM_DISK, Disk, SystemDisk
+from sevenfold.store.files.folder import Folder
 from sevenfold.store.mailbox import Mail, Mailbox, MailId, MailSettings
-from sevenfold.store.records import MessageRecord, Record, RecordId
-from sevenfold.store.transcript import Transcript
-from sevenfold.store.transcript_reader import BadLine, scan_transcript
+from sevenfold.store.transcript.reader import BadLine, scan_transcript
+from sevenfold.store.transcript.records import MessageRecord, Record, RecordId
+from sevenfold.store.transcript.transcript import Transcript
 
 AT = datetime(2026, 11, 15, tzinfo=UTC)
 LIMITS = MailSettings(waiting=100, remembered=100)

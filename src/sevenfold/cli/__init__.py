@@ -14,7 +14,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run_guarded(argv: Sequence[str] | None) -> int:
-    from sevenfold.cli.render import STDIO_SCREEN
+    from sevenfold.cli.screen import STDIO_SCREEN
     from sevenfold.core.errors import InputError, SevenfoldError
 
     try:
@@ -36,7 +36,7 @@ def _run_guarded(argv: Sequence[str] | None) -> int:
 
 def _run(argv: Sequence[str] | None) -> int:
     from sevenfold.cli.commands import load_command, make_parser
-    from sevenfold.cli.render import STDIO_SCREEN
+    from sevenfold.cli.screen import STDIO_SCREEN
 
     parser = make_parser()
     options = parser.parse_args(argv)

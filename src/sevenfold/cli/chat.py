@@ -16,33 +16,33 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from sevenfold.agent.face.asking import PermissionPrompt
-from sevenfold.agent.face.chat import Chat, ChatTerminal
-from sevenfold.agent.face.house import ChatServices
-from sevenfold.agent.face.one_shot import HeadlessOptions, OutputFormat, run_headless
-from sevenfold.agent.face.past import InputHistory
-from sevenfold.agent.face.plain_terminal import PlainTerminal
-from sevenfold.agent.face.scene import InputDelegate
-from sevenfold.agent.face.terminal import Terminal
-from sevenfold.agent.face.typed import read_user_input
-from sevenfold.agent.face.welcome import render_setup_help
-from sevenfold.agent.local_file import read_trusted_settings
-from sevenfold.agent.setup import AgentOptions, open_agent
-from sevenfold.cli.context_facts import find_session_id, list_recent_sessions, read_context_facts
-from sevenfold.cli.context_view import show_context
-from sevenfold.cli.narrow import wrap_lines
-from sevenfold.cli.piped import read_piped_input
-from sevenfold.cli.render import Screen
+from sevenfold.agent.loop.local_settings import read_trusted_settings
+from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
+from sevenfold.agent.tui.chat import Chat, ChatTerminal
+from sevenfold.agent.tui.chat_services import ChatServices
+from sevenfold.agent.tui.headless import HeadlessOptions, OutputFormat, run_headless
+from sevenfold.agent.tui.input_delegate import InputDelegate
+from sevenfold.agent.tui.input_history import InputHistory
+from sevenfold.agent.tui.permission_prompt import PermissionPrompt
+from sevenfold.agent.tui.plain_terminal import PlainTerminal
+from sevenfold.agent.tui.terminal import Terminal
+from sevenfold.agent.tui.user_input import read_user_input
+from sevenfold.agent.tui.welcome import render_setup_help
+from sevenfold.cli.inspect.context_facts import find_session_id, list_recent_sessions, read_context_facts
+from sevenfold.cli.inspect.context_view import show_context
+from sevenfold.cli.piped_input import read_piped_input
+from sevenfold.cli.screen import Screen
+from sevenfold.cli.wrapping import wrap_lines
 from sevenfold.core.errors import InputError, ProviderMissing
 from sevenfold.core.events import Event, SettingRefused
-from sevenfold.run.permissions import PermissionMode
-from sevenfold.store.folder import Folder
-from sevenfold.store.places import PlaceSettings
-from sevenfold.store.sessions import SessionId
-from sevenfold.store.settings_files import find_user_home
+from sevenfold.core.settings.permissions import PermissionMode
+from sevenfold.store.files.folder import Folder
+from sevenfold.store.project.place_settings import PlaceSettings
+from sevenfold.store.project.settings_files import find_user_home
+from sevenfold.store.transcript.sessions import SessionId
 
 if TYPE_CHECKING:
-    from sevenfold.agent.agent import Agent
+    from sevenfold.agent.loop.agent import Agent
 
 _LIBRARIES = ("prompt_toolkit", "rich")
 """What the terminal face is made of; a script needs neither."""
@@ -160,7 +160,7 @@ def _house(setup: AgentOptions) -> ChatServices:
         return wrap_lines(page.getvalue().rstrip("\n"), shutil.get_terminal_size().columns)
 
     def memories(words: str) -> list[str]:
-        from sevenfold.cli.memory import capture_memory_output
+        from sevenfold.cli.memory.command import capture_memory_output
 
         return capture_memory_output(setup.project, words)
 

@@ -8,38 +8,68 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TypeAlias, cast
 
-from sevenfold.cli.render import Screen
-from sevenfold.cli.usages.chat import CHAT_DESCRIPTION, CHAT_EXAMPLES, CHAT_HELP, add_chat_options
-from sevenfold.cli.usages.context import (
+from sevenfold.cli.options.chat import CHAT_DESCRIPTION, CHAT_EXAMPLES, CHAT_HELP, add_chat_options
+from sevenfold.cli.options.context import (
     CONTEXT_DESCRIPTION,
     CONTEXT_EXAMPLES,
     CONTEXT_HELP,
     add_context_options,
 )
-from sevenfold.cli.usages.doctor import DOCTOR_DESCRIPTION, DOCTOR_EXAMPLES, DOCTOR_HELP, add_doctor_options
-from sevenfold.cli.usages.dream import DREAM_DESCRIPTION, DREAM_EXAMPLES, DREAM_HELP, add_dream_options
-from sevenfold.cli.usages.layers import LAYERS_DESCRIPTION, LAYERS_EXAMPLES, LAYERS_HELP, add_layers_options
-from sevenfold.cli.usages.memory import MEMORY_DESCRIPTION, MEMORY_EXAMPLES, MEMORY_HELP, add_memory_options
-from sevenfold.cli.usages.recall import RECALL_DESCRIPTION, RECALL_EXAMPLES, RECALL_HELP, add_recall_options
-from sevenfold.cli.usages.replay import REPLAY_DESCRIPTION, REPLAY_EXAMPLES, REPLAY_HELP, add_replay_options
-from sevenfold.cli.usages.search import SEARCH_DESCRIPTION, SEARCH_EXAMPLES, SEARCH_HELP, add_search_options
-from sevenfold.cli.usages.serve import SERVE_DESCRIPTION, SERVE_EXAMPLES, SERVE_HELP, add_serve_options
-from sevenfold.cli.usages.settings import (
+from sevenfold.cli.options.doctor import (
+    DOCTOR_DESCRIPTION,
+    DOCTOR_EXAMPLES,
+    DOCTOR_HELP,
+    add_doctor_options,
+)
+from sevenfold.cli.options.dream import DREAM_DESCRIPTION, DREAM_EXAMPLES, DREAM_HELP, add_dream_options
+from sevenfold.cli.options.layers import (
+    LAYERS_DESCRIPTION,
+    LAYERS_EXAMPLES,
+    LAYERS_HELP,
+    add_layers_options,
+)
+from sevenfold.cli.options.memory import (
+    MEMORY_DESCRIPTION,
+    MEMORY_EXAMPLES,
+    MEMORY_HELP,
+    add_memory_options,
+)
+from sevenfold.cli.options.recall import (
+    RECALL_DESCRIPTION,
+    RECALL_EXAMPLES,
+    RECALL_HELP,
+    add_recall_options,
+)
+from sevenfold.cli.options.replay import (
+    REPLAY_DESCRIPTION,
+    REPLAY_EXAMPLES,
+    REPLAY_HELP,
+    add_replay_options,
+)
+from sevenfold.cli.options.search import (
+    SEARCH_DESCRIPTION,
+    SEARCH_EXAMPLES,
+    SEARCH_HELP,
+    add_search_options,
+)
+from sevenfold.cli.options.serve import SERVE_DESCRIPTION, SERVE_EXAMPLES, SERVE_HELP, add_serve_options
+from sevenfold.cli.options.settings import (
     SETTINGS_DESCRIPTION,
     SETTINGS_EXAMPLES,
     SETTINGS_HELP,
     add_settings_options,
 )
-from sevenfold.cli.usages.simulate import (
+from sevenfold.cli.options.simulate import (
     SIMULATE_DESCRIPTION,
     SIMULATE_EXAMPLES,
     SIMULATE_HELP,
     add_simulate_options,
 )
-from sevenfold.cli.usages.spend import SPEND_DESCRIPTION, SPEND_EXAMPLES, SPEND_HELP, add_spend_options
-from sevenfold.cli.usages.stats import STATS_DESCRIPTION, STATS_EXAMPLES, STATS_HELP, add_stats_options
-from sevenfold.cli.usages.team import TEAM_DESCRIPTION, TEAM_EXAMPLES, TEAM_HELP, add_team_options
-from sevenfold.cli.usages.tour import TOUR_DESCRIPTION, TOUR_EXAMPLES, TOUR_HELP, add_tour_options
+from sevenfold.cli.options.spend import SPEND_DESCRIPTION, SPEND_EXAMPLES, SPEND_HELP, add_spend_options
+from sevenfold.cli.options.stats import STATS_DESCRIPTION, STATS_EXAMPLES, STATS_HELP, add_stats_options
+from sevenfold.cli.options.team import TEAM_DESCRIPTION, TEAM_EXAMPLES, TEAM_HELP, add_team_options
+from sevenfold.cli.options.tour import TOUR_DESCRIPTION, TOUR_EXAMPLES, TOUR_HELP, add_tour_options
+from sevenfold.cli.screen import Screen
 from sevenfold.core.version import __version__
 
 RunCommand: TypeAlias = Callable[[Namespace, Screen], int]
@@ -65,7 +95,7 @@ COMMANDS = (
         description=TOUR_DESCRIPTION,
         examples=TOUR_EXAMPLES,
         add_options=add_tour_options,
-        target="sevenfold.cli.tour:run_tour",
+        target="sevenfold.cli.tour.command:run_tour",
     ),
     Command(
         name="chat",
@@ -89,7 +119,7 @@ COMMANDS = (
         description=REPLAY_DESCRIPTION,
         examples=REPLAY_EXAMPLES,
         add_options=add_replay_options,
-        target="sevenfold.cli.replay:run_replay",
+        target="sevenfold.cli.replay.command:run_replay",
     ),
     Command(
         name="simulate",
@@ -105,7 +135,7 @@ COMMANDS = (
         description=SERVE_DESCRIPTION,
         examples=SERVE_EXAMPLES,
         add_options=add_serve_options,
-        target="sevenfold.cli.serve:run_serve",
+        target="sevenfold.cli.team.serve:run_serve",
     ),
     Command(
         name="context",
@@ -113,7 +143,7 @@ COMMANDS = (
         description=CONTEXT_DESCRIPTION,
         examples=CONTEXT_EXAMPLES,
         add_options=add_context_options,
-        target="sevenfold.cli.context:run_context",
+        target="sevenfold.cli.inspect.context:run_context",
     ),
     Command(
         name="memory",
@@ -121,7 +151,7 @@ COMMANDS = (
         description=MEMORY_DESCRIPTION,
         examples=MEMORY_EXAMPLES,
         add_options=add_memory_options,
-        target="sevenfold.cli.memory:run_memory",
+        target="sevenfold.cli.memory.command:run_memory",
     ),
     Command(
         name="recall",
@@ -129,7 +159,7 @@ COMMANDS = (
         description=RECALL_DESCRIPTION,
         examples=RECALL_EXAMPLES,
         add_options=add_recall_options,
-        target="sevenfold.cli.recall:run_recall",
+        target="sevenfold.cli.memory.recall:run_recall",
     ),
     Command(
         name="search",
@@ -137,7 +167,7 @@ COMMANDS = (
         description=SEARCH_DESCRIPTION,
         examples=SEARCH_EXAMPLES,
         add_options=add_search_options,
-        target="sevenfold.cli.search:run_search",
+        target="sevenfold.cli.memory.search:run_search",
     ),
     Command(
         name="dream",
@@ -145,7 +175,7 @@ COMMANDS = (
         description=DREAM_DESCRIPTION,
         examples=DREAM_EXAMPLES,
         add_options=add_dream_options,
-        target="sevenfold.cli.dream:run_dream",
+        target="sevenfold.cli.memory.dream:run_dream",
     ),
     Command(
         name="team",
@@ -153,7 +183,7 @@ COMMANDS = (
         description=TEAM_DESCRIPTION,
         examples=TEAM_EXAMPLES,
         add_options=add_team_options,
-        target="sevenfold.cli.team:run_team",
+        target="sevenfold.cli.team.command:run_team",
     ),
     Command(
         name="stats",
@@ -161,7 +191,7 @@ COMMANDS = (
         description=STATS_DESCRIPTION,
         examples=STATS_EXAMPLES,
         add_options=add_stats_options,
-        target="sevenfold.cli.stats:run_stats",
+        target="sevenfold.cli.inspect.stats:run_stats",
     ),
     Command(
         name="spend",
@@ -169,7 +199,7 @@ COMMANDS = (
         description=SPEND_DESCRIPTION,
         examples=SPEND_EXAMPLES,
         add_options=add_spend_options,
-        target="sevenfold.cli.spend:run_spend",
+        target="sevenfold.cli.inspect.spend:run_spend",
     ),
     Command(
         name="doctor",
@@ -177,7 +207,7 @@ COMMANDS = (
         description=DOCTOR_DESCRIPTION,
         examples=DOCTOR_EXAMPLES,
         add_options=add_doctor_options,
-        target="sevenfold.cli.doctor:run_doctor",
+        target="sevenfold.cli.inspect.doctor:run_doctor",
     ),
     Command(
         name="layers",

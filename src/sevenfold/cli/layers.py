@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from sevenfold.cli.render import Screen, TableCell
+from sevenfold.cli.screen import Screen, TableCell
 from sevenfold.layers import LAYERS, Layer
 
 

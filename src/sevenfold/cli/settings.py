@@ -9,17 +9,17 @@ from decimal import Decimal
 from pathlib import Path, PurePath
 from typing import cast
 
-from sevenfold.cli.reasons import read_setting_reasons
-from sevenfold.cli.render import Screen, TableCell
+from sevenfold.cli.screen import Screen, TableCell
 from sevenfold.cli.sections import SETTINGS_SECTIONS
+from sevenfold.cli.setting_reasons import read_setting_reasons
 from sevenfold.core.catalog import build_catalog
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import SettingRefused
 from sevenfold.core.json import JsonObject
-from sevenfold.core.setting_claims import did_you_mean
-from sevenfold.core.setting_kinds import SettingValue
 from sevenfold.core.settings import ResolvedSetting, Settings, SettingSource
-from sevenfold.store.settings_files import (
+from sevenfold.core.settings.collector import did_you_mean
+from sevenfold.core.settings.kinds import SettingValue
+from sevenfold.store.project.settings_files import (
     find_checkout,
     find_user_home,
     keep_consent,

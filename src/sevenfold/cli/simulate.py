@@ -13,19 +13,19 @@ from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
-from sevenfold.cli.render import Screen, Tone
+from sevenfold.cli.screen import Screen, Tone
 from sevenfold.core.catalog import Catalog, ModelSettings, build_catalog
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.events import Emit, Event, PriceUnknown, SettingRefused, describe_event
 from sevenfold.core.prices import Cost, sum_costs
 from sevenfold.core.usage import sum_usage
-from sevenfold.simulator.brains.load import load_brain
-from sevenfold.simulator.choices import PREFIX_CHECK_SINCE, Choices
-from sevenfold.simulator.clock import VirtualClock
-from sevenfold.simulator.ledger import BillingLedger, Entry, LedgerFile
+from sevenfold.simulator.responders.load import load_brain
 from sevenfold.simulator.server import SimulatorServer
-from sevenfold.simulator.world import SimulatorState
-from sevenfold.store.settings_files import find_checkout, read_settings
+from sevenfold.simulator.state.clock import VirtualClock
+from sevenfold.simulator.state.ledger import BillingLedger, Entry, LedgerFile
+from sevenfold.simulator.state.simulator_state import SimulatorState
+from sevenfold.simulator.wire.choices import PREFIX_CHECK_SINCE, Choices
+from sevenfold.store.project.settings_files import find_checkout, read_settings
 
 STOP_SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM})
 """Ctrl-C, and what a supervisor sends."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NewType
 
 from sevenfold.core.errors import InputError
-from sevenfold.core.frontmatter import (
+from sevenfold.core.text.frontmatter import (
     MAX_HEAD_BYTES,
     FieldValue,
     MarkdownDocument,
@@ -17,7 +17,7 @@ from sevenfold.core.frontmatter import (
 )
 
 MemoryKey = NewType("MemoryKey", str)
-"""Its file below the memory folder: `topic.md`, `team/topic.md`. The grammar is `store/memory_keys.py`'s."""
+"""Its file below the memory folder: `topic.md`, `team/topic.md`. The grammar is `store/memory/keys.py`'s."""
 
 INDEX_FILE = "MEMORY.md"
 MEMORY_KINDS = ("user", "feedback", "project", "reference")
@@ -63,7 +63,7 @@ class Memory:
 
     @property
     def applies_to(self) -> tuple[str, ...]:
-        """When its text is to be shown before an action; as it stands, for `layers/rules.py` to read."""
+        """When its text is to be shown before an action, as it stands; `core/conditions.py` reads it."""
         return self.document.texts(_APPLIES_TO)
 
     def field(self, name: str) -> str:

@@ -16,19 +16,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 
-from sevenfold.blocking import LoopThread
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import InputError, PromptTooLong, SevenfoldError, ThinkingRefused
 from sevenfold.core.events import Emit, ReplyUnrecorded, RequestPassed, ignore_event
 from sevenfold.core.json import read_json
 from sevenfold.core.requests import ModelResponse, RequestParams
-from sevenfold.engine import Session
+from sevenfold.core.view import PreparedRequest
 from sevenfold.integrations.anthropic_stream import tee_response, tee_response_async
-from sevenfold.integrations.lanes import ConversationPool, InFlightRequest
+from sevenfold.integrations.conversations import ConversationPool, InFlightRequest
 from sevenfold.providers.anthropic import AnthropicProvider
-from sevenfold.providers.anthropic_reply import read_messages_response
+from sevenfold.providers.anthropic.reply import read_messages_response
 from sevenfold.providers.error_map import map_fault, read_provider_fault
-from sevenfold.request.view import PreparedRequest
+from sevenfold.session import Session
+from sevenfold.session.blocking import LoopThread
 
 if TYPE_CHECKING:
     import httpx2

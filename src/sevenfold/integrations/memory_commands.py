@@ -13,11 +13,11 @@ from typing import cast
 
 from sevenfold.core.errors import InputError, MemoryConflict, SevenfoldError
 from sevenfold.core.memories import ARCHIVE_PREFIX, INDEX_FILE, LOGS_PREFIX, TEAM_PREFIX
-from sevenfold.core.memory_secrets import refuse_secrets
 from sevenfold.core.provenance import Origin, Taint
-from sevenfold.store.memory_changes import Remove, StoredMemory, Write
-from sevenfold.store.memory_dir import MemoryDir
-from sevenfold.store.memory_keys import check_memory_key
+from sevenfold.core.secrets.memory_secrets import refuse_secrets
+from sevenfold.store.memory.changes import Remove, StoredMemory, Write
+from sevenfold.store.memory.directory import MemoryDir
+from sevenfold.store.memory.keys import check_memory_key
 
 MEMORIES_ROOT = "/memories"
 _MAX_LINES = 999_999

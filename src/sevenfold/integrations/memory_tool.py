@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
 from sevenfold.integrations.memory_commands import MemoryCommands
-from sevenfold.store.memory_dir import MemoryDir
-from sevenfold.store.offload import run_blocking
+from sevenfold.store.files.offload import run_blocking
+from sevenfold.store.memory.directory import MemoryDir
 
 if TYPE_CHECKING:
     from anthropic.lib.tools import BetaAsyncBuiltinFunctionTool, BetaBuiltinFunctionTool

@@ -28,7 +28,7 @@ from sevenfold.core.errors import (
     ThinkingRefused,
     WireError,
 )
-from sevenfold.providers.too_long import PromptOverflow, read_overflow
+from sevenfold.providers.prompt_overflow import PromptOverflow, read_overflow
 
 SIGN_IN = (401, 403)
 _TOO_LARGE = 413

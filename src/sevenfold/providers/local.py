@@ -14,7 +14,7 @@ from sevenfold.core.capabilities import Capabilities, choose_capabilities
 from sevenfold.core.errors import InputError
 from sevenfold.core.models import LOCAL_WINDOW_TOKENS, Model
 from sevenfold.core.requests import Dialect, ModelRequest, ModelResponse
-from sevenfold.providers.openai_chat import ChatProvider
+from sevenfold.providers.openai.chat import ChatProvider
 from sevenfold.providers.provider import OnDelta
 
 _EXTRA = "LocalProvider needs the xllamacpp package: install sevenfold[local]"

@@ -21,7 +21,7 @@ from sevenfold.core.json import EMPTY_OBJECT, JsonObject, freeze, write_json
 from sevenfold.core.messages import Block, Message, Text, Thinking, ToolUse, ToolUseId
 from sevenfold.core.models import Model
 from sevenfold.core.requests import Dialect, ModelRequest, ModelResponse
-from sevenfold.core.token_estimators import CALIBRATED_ESTIMATOR, estimate_message
+from sevenfold.core.tokens.estimators import CALIBRATED_ESTIMATOR, estimate_message
 from sevenfold.core.usage import NO_USAGE, Usage
 from sevenfold.providers.memo import ListMemo
 from sevenfold.providers.provider import Delta, OnDelta, TextDelta, ThinkingDelta, ToolDelta

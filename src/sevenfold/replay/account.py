@@ -11,9 +11,10 @@ from sevenfold.core.catalog import CATALOG, Catalog
 from sevenfold.core.events import Event
 from sevenfold.core.models import Model
 from sevenfold.replay.calls import CallAssembler, RecordedCall, TranscriptStep
-from sevenfold.replay.lane import ConversationAccount
+from sevenfold.replay.conversation_account import ConversationAccount
 from sevenfold.replay.pricing import CallPricer
 from sevenfold.replay.report import FileReport, LineCounts
+from sevenfold.store.foreign.duplicate_calls import hash_call_id
 from sevenfold.store.foreign.entries import (
     MAIN_CONVERSATION,
     ConversationId,
@@ -21,7 +22,6 @@ from sevenfold.store.foreign.entries import (
     ForeignSession,
     UnknownLine,
 )
-from sevenfold.store.foreign.repeats import hash_call_id
 from sevenfold.store.foreign.transcripts import LineTally, read_transcript
 
 

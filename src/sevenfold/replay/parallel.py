@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from sevenfold.replay.account import ReplayTerms, read_account
-from sevenfold.replay.crew import FailedTask, ProcessPool, TaskDone, do_tasks_inline
+from sevenfold.replay.process_pool import FailedTask, ProcessPool, TaskDone, do_tasks_inline
 from sevenfold.replay.report import FileReport
 from sevenfold.store.foreign.detect import detect_agent
+from sevenfold.store.foreign.duplicate_calls import FileCalls, choose_owners, scan_calls
 from sevenfold.store.foreign.entries import ForeignAgent
 from sevenfold.store.foreign.find import TranscriptFile, UnreadableFile
-from sevenfold.store.foreign.repeats import FileCalls, choose_owners, scan_calls
 
 INLINE_READ_BYTES = 6 * 1024 * 1024
 """Below this, starting processes takes longer than they would save."""

@@ -17,8 +17,8 @@ from typing import Literal, TypeAlias
 from sevenfold.core.events import Event
 from sevenfold.replay.bills import BillTotals, ModelBill, merge_bills, sum_bills
 from sevenfold.replay.breaks import CacheBreak
-from sevenfold.replay.fill import ContextFill, sum_fills
-from sevenfold.replay.results import CostlyResult, choose_costliest
+from sevenfold.replay.context_fill import ContextFill, sum_fills
+from sevenfold.replay.result_costs import CostlyResult, choose_costliest
 from sevenfold.replay.series import SeriesPoint
 from sevenfold.store.foreign.entries import ForeignAgent
 from sevenfold.store.foreign.find import UnreadableFile

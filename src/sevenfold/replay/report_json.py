@@ -13,9 +13,9 @@ from sevenfold.core.prices import Cost
 from sevenfold.core.usage import TokenCounts
 from sevenfold.replay.bills import BillTotals, ModelBill
 from sevenfold.replay.breaks import CacheBreak, group_breaks
-from sevenfold.replay.fill import ContextFill
+from sevenfold.replay.context_fill import ContextFill
 from sevenfold.replay.report import LineCounts, ReplayReport, SessionReport
-from sevenfold.replay.results import CostlyResult
+from sevenfold.replay.result_costs import CostlyResult
 
 REPORT_FORMAT = 1
 

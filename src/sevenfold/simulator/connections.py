@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from sevenfold.simulator.arrivals import ArrivalBarrier
+from sevenfold.simulator.state.arrivals import ArrivalBarrier
 
 
 def make_counting_protocol(arrivals: ArrivalBarrier) -> type[asyncio.Protocol]:

@@ -9,30 +9,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from sevenfold.core.cache_model import PromptDifference, RenderedPrompt, find_first_difference
+from sevenfold.core.cache.prompt_cache import PromptDifference, RenderedPrompt, find_first_difference
 from sevenfold.core.errors import WireError
 from sevenfold.core.events import Event
 from sevenfold.core.json import Json, JsonObject
 from sevenfold.core.prices import compute_cost, compute_uncached_cost
 from sevenfold.core.usage import Usage
-from sevenfold.simulator.answering import GeneratedReply, ReplyGenerator
-from sevenfold.simulator.billing import compute_request_usage, render_usage
-from sevenfold.simulator.breaking import compute_sent_usage, find_break_event
-from sevenfold.simulator.call import (
+from sevenfold.simulator.checks.thinking_check import needs_transformations
+from sevenfold.simulator.checks.validate import validate_request
+from sevenfold.simulator.prepare import PreparedPrompt, prepare_prompt
+from sevenfold.simulator.reply_generation import GeneratedReply, ReplyGenerator
+from sevenfold.simulator.state.faults import SimulatedFault, StatusFault, StreamFault, find_first_delay
+from sevenfold.simulator.state.ledger import Entry
+from sevenfold.simulator.state.request_records import NO_TRACE, RequestRecord, RequestTrace
+from sevenfold.simulator.state.simulator_state import SimulatorState
+from sevenfold.simulator.stream_breaks import compute_sent_usage, find_break_event
+from sevenfold.simulator.wire.billing import compute_request_usage, render_usage
+from sevenfold.simulator.wire.error_response import ErrorResponse, RequestRefused
+from sevenfold.simulator.wire.messages_request import (
     MessagesEndpoint,
     MessagesRequest,
     find_model_name,
     parse_envelope,
     parse_messages_request,
 )
-from sevenfold.simulator.faults import SimulatedFault, StatusFault, StreamFault, find_first_delay
-from sevenfold.simulator.ledger import Entry
-from sevenfold.simulator.preparing import PreparedPrompt, prepare_prompt
-from sevenfold.simulator.records import NO_TRACE, RequestRecord, RequestTrace
-from sevenfold.simulator.refusals import ErrorResponse, RequestRefused
-from sevenfold.simulator.thinking import needs_transformations
-from sevenfold.simulator.validate import validate_request
-from sevenfold.simulator.world import SimulatorState
 
 ORGANIZATION_ID = "org_sevenfold_simulator"
 """One simulator is one organisation; its keys are workspaces."""

@@ -12,7 +12,7 @@ from sevenfold.simulator.app import FindState, make_simulator_app
 if TYPE_CHECKING:
     from uvicorn import Server
 
-    from sevenfold.simulator.arrivals import AsgiApp
+    from sevenfold.simulator.state.arrivals import AsgiApp
 
 LOOPBACK = "127.0.0.1"
 _EXTRA = "the simulator needs starlette and uvicorn: install sevenfold[simulator]"

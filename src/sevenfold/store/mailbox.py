@@ -31,9 +31,10 @@ from sevenfold.core.errors import (
 )
 from sevenfold.core.events import Emit, MailQuarantined, ignore_event
 from sevenfold.core.settings import amount, limit
-from sevenfold.store.folder import Folder
-from sevenfold.store.keys import is_key_part
-from sevenfold.store.mail_seal import (
+from sevenfold.store.files.folder import Folder
+from sevenfold.store.files.keys import is_key_part
+from sevenfold.store.files.mutex import mutex
+from sevenfold.store.mail_signing import (
     MAIL_ID_PATTERN,
     MAIL_NAME_PATTERN,
     Mail,
@@ -42,7 +43,6 @@ from sevenfold.store.mail_seal import (
     MailSigner,
     read_mail_names,
 )
-from sevenfold.store.mutex import mutex
 
 MAX_MAIL_BYTES = 256 * 1024
 """What is read at most, whatever a setting says: mail that was let in must not be set aside by another."""

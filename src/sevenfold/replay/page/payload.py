@@ -19,10 +19,10 @@ from sevenfold.core.usage import TokenCounts
 from sevenfold.core.version import __version__
 from sevenfold.replay.bills import BillTotals, ModelBill
 from sevenfold.replay.breaks import BREAK_CAUSES, CacheBreak
-from sevenfold.replay.fill import ContextFill
+from sevenfold.replay.context_fill import ContextFill
 from sevenfold.replay.pricing import UNNAMED_MODEL
 from sevenfold.replay.report import LineCounts, ReplayReport, SessionReport
-from sevenfold.replay.results import CostlyResult
+from sevenfold.replay.result_costs import CostlyResult
 from sevenfold.replay.series import MAX_SERIES_POINTS, PointMark, SeriesPoint, thin_points
 from sevenfold.store.foreign.find import UnreadableFile
 

@@ -7,7 +7,7 @@ import secrets
 from pathlib import Path
 
 from sevenfold.core.errors import InputError
-from sevenfold.store.disk import map_os_errors
+from sevenfold.core.os_errors import map_os_errors
 
 PAGE_OPENING = b"<!doctype html>"
 """Of every page. Only what begins so, or is empty, is written over: a transcript named by mistake is not."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal, TypeAlias
 
 from sevenfold.core.errors import NotRegular
-from sevenfold.store.disk import map_os_errors
+from sevenfold.core.os_errors import map_os_errors
 from sevenfold.store.foreign.fields import JsonFields, as_fields
 
 MAX_FOREIGN_LINE_BYTES = 32 * 1024 * 1024

@@ -1,0 +1,71 @@
+"""Old import paths of public names: they keep working, and say where the name is now."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.machinery import ModuleSpec
+from types import MappingProxyType, ModuleType
+from typing import TYPE_CHECKING, cast
+from warnings import warn
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader
+
+MOVED = MappingProxyType(
+    {
+        "sevenfold.blocking": {"Session": "sevenfold.session.blocking:BlockingSession"},
+        "sevenfold.engine": {"Session": "sevenfold.session.session:Session"},
+        "sevenfold.providers.openai_chat": {"ChatProvider": "sevenfold.providers.openai.chat:ChatProvider"},
+        "sevenfold.providers.openai_responses": {
+            "ResponsesProvider": "sevenfold.providers.openai.responses:ResponsesProvider"
+        },
+        "sevenfold.store.memory_changes": {"Write": "sevenfold.store.memory.changes:Write"},
+        "sevenfold.store.memory_dir": {"MemoryDir": "sevenfold.store.memory.directory:MemoryDir"},
+        "sevenfold.store.records": {
+            "MessageRecord": "sevenfold.store.transcript.records:MessageRecord",
+            "Record": "sevenfold.store.transcript.records:Record",
+        },
+        "sevenfold.store.sessions": {"new_session_id": "sevenfold.store.transcript.sessions:new_session_id"},
+        "sevenfold.store.transcript_reader": {"resume": "sevenfold.store.transcript.reader:resume"},
+        "sevenfold.sync": {},
+        "sevenfold.sync.team_memory": {"TeamMemory": "sevenfold.team.client.memory:TeamMemory"},
+    }
+)
+"""Each old module, and where each of its public names is now."""
+
+
+class _MovedModule(ModuleType):
+    """Stands where a module was, and hands out its public names with a deprecation."""
+
+    def __getattr__(self, name: str) -> object:
+        target = MOVED[self.__name__].get(name)
+        if target is None:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        module, _, attribute = target.partition(":")
+        warn(f"import {attribute} from {module}; {self.__name__} has moved", DeprecationWarning, stacklevel=2)
+        return getattr(import_module(module), attribute)
+
+
+class MovedFinder:
+    """Finds the modules of `MOVED`. Python asks it last, after all that exist."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        del path, target
+        loader = cast("Loader", self)
+        return ModuleSpec(fullname, loader, is_package=True) if fullname in MOVED else None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return _MovedModule(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Nothing to run: names are looked up when they are asked for."""
+
+
+def install_finder() -> None:
+    """Have Python ask us for modules that it cannot find; once, however often this is called."""
+    if not any(isinstance(finder, MovedFinder) for finder in sys.meta_path):
+        sys.meta_path.append(MovedFinder())

@@ -1,0 +1,1 @@
+"""Hooks: programs that a user has run before and after what an agent does."""

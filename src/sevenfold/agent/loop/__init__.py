@@ -1,0 +1,1 @@
+"""The loop: a turn of rounds, from a user message to a final answer."""

@@ -1,0 +1,370 @@
+"""The loop: assemble, send, run tools, repeat. `_run_rounds` is all of it, and each of its verbs may be
+overridden.
+
+A turn may be cut short at any moment. What was said and done until then stays in the history, every call of
+a tool is answered, and the next turn goes on from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import TypeAlias
+
+from sevenfold.agent.loop.choose_provider import fit_request_params
+from sevenfold.agent.loop.deps import AgentDeps, OpeningMessages
+from sevenfold.agent.loop.inbox import Inbox
+from sevenfold.agent.loop.turn import TRUNCATED_STOPS, TurnEnd, TurnState, select_complete_calls
+from sevenfold.agent.loop.turn_events import OnTurnEvent, RoundEnded, ignore_turn_event
+from sevenfold.agent.permissions.guard import Guard
+from sevenfold.agent.tool import ToolOutput
+from sevenfold.agent.tools.executor import INTERRUPTED_RESULT, ToolBatch
+from sevenfold.core.errors import (
+    CompactionStopped,
+    InputError,
+    PromptTooLong,
+    SevenfoldError,
+    ThinkingRefused,
+)
+from sevenfold.core.events import TurnInterrupted
+from sevenfold.core.messages import Message, Text
+from sevenfold.core.models import Model
+from sevenfold.core.prices import sum_costs
+from sevenfold.core.requests import ModelResponse
+from sevenfold.core.settings.permissions import PermissionMode
+from sevenfold.core.tool_context import ToolContext
+from sevenfold.core.view import PreparedRequest
+from sevenfold.layers.compaction.job import Compacted
+from sevenfold.layers.context.sources import ContextSource, render_reminder
+from sevenfold.layers.dreams.dreamer import RunDream
+from sevenfold.layers.forks.policy import find_open_calls
+from sevenfold.layers.single_flight import SingleFlight
+from sevenfold.session.cache.usage_ledger import SpendSummary, UsageLedger
+from sevenfold.store.files.offload import await_shielded
+
+INCOMPLETE_REMARK = "[no more of the answer came]"
+
+MAX_STOP_BLOCKS = 8
+"""How often hooks may have a turn go on: one that never lets go would spend without end."""
+
+MAX_CONTINUATIONS = 3
+"""How often a turn goes on after such a stop: an answer that long is not getting anywhere."""
+
+CONTINUE_REMINDER = (
+    "Your answer reached the limit of its length. Go on from where it broke off, and repeat nothing."
+)
+
+PROMPT_DROPPED_NOTICE = (
+    "interrupted before the hooks had read what you said: it was not taken in, so say it again"
+)
+
+NOT_RUN_RESULT = (
+    "[not run: the answer broke off here, and the call may not be whole; call again, with less at once]"
+)
+
+RESUMABLE_STOPS = frozenset({"pause_turn", "compaction"})
+"""Reasons to stop that are none: the provider wants to be asked again."""
+
+WRITERS_TIMEOUT = timedelta(seconds=15)
+"""For the writers of a turn when the agent is closed: a hung writer must not block the exit."""
+
+WriteAfterTurn: TypeAlias = Callable[[TurnEnd], Awaitable[None]]
+"""What a writer does after a turn."""
+
+
+class Agent:
+    """An agent at work in one session."""
+
+    def __init__(self, gear: AgentDeps, opening: OpeningMessages | None = None) -> None:
+        self._gear, self._opening = gear, opening or OpeningMessages()
+        self.session, self.toolbox, self.provider = gear.session, gear.toolbox, gear.provider
+        self.hooks, self.frame, self._kept = gear.hooks, gear.frame, gear.kept
+        self.inbox = Inbox()
+        self.crew = UsageLedger()
+        """What agents that this one started have spent."""
+        self.dream: RunDream | None = None
+        """Merges and tidies the project's memories now; None for an agent of another's."""
+        self._asides = list(self._opening.texts)
+        for text in self._opening.posts:
+            self.post(text)
+        self._writers: list[SingleFlight[TurnEnd]] = []
+        self._sources: tuple[ContextSource, ...] = ()
+        self._work: asyncio.Task[TurnEnd] | None = None
+        self._is_closed = False
+
+    @property
+    def place(self) -> ToolContext:
+        return self.toolbox.place
+
+    @property
+    def mode(self) -> PermissionMode:
+        """What may be done without asking."""
+        guard = self.toolbox.guard
+        return guard.mode if isinstance(guard, Guard) else "read-only"
+
+    @mode.setter
+    def mode(self, mode: PermissionMode) -> None:
+        guard = self.toolbox.guard
+        if not isinstance(guard, Guard):
+            raise InputError(f"this agent has nobody to ask, so that {mode} means nothing to it")
+        guard.mode = mode
+
+    @property
+    def is_busy(self) -> bool:
+        return self._work is not None
+
+    async def run_turn(
+        self, prompt: Message | str | None = None, watch: OnTurnEvent = ignore_turn_event
+    ) -> TurnEnd:
+        """From what a person says to the last answer; without a prompt, from what was posted.
+
+        Cancelled, it leaves a history that goes on and raises; interrupted, it leaves the same and returns.
+        """
+        if self._work is not None or self._is_closed:
+            raise InputError(
+                "the agent is closed" if self._is_closed else "a turn is under way; interrupt it or post"
+            )
+        turn = TurnState(watch=watch)
+        self._gear.relay.show_to(watch)
+        turn.notice(*self._opening.notices)
+        self._opening = OpeningMessages()
+        caller = asyncio.current_task()
+        cancelled_before = caller.cancelling() if caller else 0
+        self._work = asyncio.create_task(self._run(_as_message(prompt), turn))
+        try:
+            end = await self._work
+        except asyncio.CancelledError:
+            if caller and caller.cancelling() > cancelled_before:
+                raise
+            end = turn.end("interrupted")
+        finally:
+            self._work = None
+        for writer in self._writers:
+            writer.ask(end)
+        return end
+
+    def interrupt(self) -> None:
+        """Cut the turn short, wherever it is. Does nothing between turns."""
+        if self._work is not None:
+            self._work.cancel()
+
+    def post(self, note: Message | str) -> None:
+        """Say something to the agent, at any moment: it hears it when its next round begins."""
+        self.inbox.put(note if isinstance(note, Message) else Message("user", note))
+
+    def remind(self, text: str) -> None:
+        """Have the program itself, not a person, tell the model something when its next round begins."""
+        self._asides.append(text)
+
+    def add_writer(self, name: str, write: WriteAfterTurn) -> None:
+        """Have this done after every turn, in the background, one run at a time. What it raises is told."""
+        self._writers.append(SingleFlight(name, write, emit=self._gear.relay))
+
+    def use_model(self, name: str) -> Model:
+        """Go on with another model from the next request on. The prefix moves, and that is announced.
+
+        The session keeps it from its first answer on, so that a name nobody knows is not taken up again.
+        """
+        model = self._gear.catalog.find(name)
+        frame = replace(self.frame, model=name)
+        self.frame = fit_request_params(frame, model, self.provider, thinks=self._gear.thinks)
+        return model
+
+    async def compact(self, focus: str = "") -> Compacted:
+        """Cut the view down now; hooks may add to what the summary looks at, or refuse."""
+        heard = await self.hooks.ask("PreCompact", "manual", trigger="manual", custom_instructions=focus)
+        if heard.blocked is not None:
+            raise CompactionStopped(f"a hook refused the compaction: {heard.blocked}")
+        return await self.session.compact("\n".join((focus, *heard.context)).strip())
+
+    async def settle(self, limit: timedelta = WRITERS_TIMEOUT) -> None:
+        """Wait for the writers of past turns."""
+        for writer in self._writers:
+            await writer.settle(limit)
+
+    async def close(self, reason: str = "other") -> None:
+        """Hooks are told, writers end or are stopped, files are let go of. Again does nothing."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if self._work is not None:
+            self._work.cancel()
+            await asyncio.wait({self._work})
+        async with self._gear.exits:
+            for writer in self._writers:
+                await writer.close(WRITERS_TIMEOUT)
+            if not self._gear.is_child:
+                await self.hooks.ask("SessionEnd", reason, reason=reason)
+
+    async def _run_rounds(self, prompt: Message | None, turn: TurnState) -> TurnEnd:
+        refusal = await self._begin(prompt, turn)
+        if refusal is not None:
+            return TurnEnd(refusal, 0, "refused")
+        while turn.rounds < self._gear.max_rounds:
+            self._take_in()
+            reply = await self._ask_model(turn)
+            if reply.tool_uses:
+                halted = await self._run_tools(reply, turn)
+                if halted is not None:
+                    return turn.end("answered")
+            if reply.stop_reason == "refusal":
+                return turn.end("refused")
+            if reply.tool_uses or reply.stop_reason in RESUMABLE_STOPS:
+                continue
+            if await self._is_done(reply, turn):
+                return turn.end("answered")
+        return turn.end("out of rounds")
+
+    async def _run(self, prompt: Message | None, turn: TurnState) -> TurnEnd:
+        """The rounds, and whatever cuts them short."""
+        try:
+            return await self._run_rounds(prompt, turn)
+        except asyncio.CancelledError:
+            self._mend(turn, INTERRUPTED_RESULT)
+            raise
+        except SevenfoldError as error:
+            self._mend(turn, INCOMPLETE_REMARK)
+            return turn.end("failed", error)
+        except Exception:
+            self._mend(turn, INCOMPLETE_REMARK)
+            raise
+        finally:
+            await self.session.turn_ended()
+
+    async def _begin(self, prompt: Message | None, turn: TurnState) -> str | None:
+        """Take up what the person said; why not, where a hook refuses it."""
+        if prompt is None:
+            if not self.inbox:
+                raise InputError("there is nothing to answer: no prompt was given and nothing was posted")
+            return None
+        try:
+            heard = await self.hooks.ask("UserPromptSubmit", prompt=_text(prompt))
+        except asyncio.CancelledError:
+            turn.notice(PROMPT_DROPPED_NOTICE)  # not kept: the hook might have refused it
+            raise
+        turn.notice(*heard.notices)
+        refusal = heard.blocked or heard.halted
+        if refusal is None:
+            self.session.history.append(prompt)
+            self._asides += (f"UserPromptSubmit hook additional context: {text}" for text in heard.context)
+        return refusal
+
+    def _take_in(self) -> None:
+        """What others said since the last round, and what the program has to say, in that order: nothing but
+        an answer may follow a system message."""
+        for note in self.inbox.take_all():
+            self.session.history.append(note)
+        asides, self._asides = "\n\n".join(self._asides), []
+        if asides:
+            self._say_aside(asides)
+
+    def _say_aside(self, text: str) -> None:
+        """The program's own words: a system message where one may stand, which is after the user's."""
+        history = self.session.history
+        if self.session.capabilities.takes_system_role and history and history[-1].role == "user":
+            history.append(Message("system", text))
+        else:
+            history.append(Message("user", (Text(render_reminder(text)),)))
+
+    async def _ask_model(self, turn: TurnState) -> ModelResponse:
+        sources = self._gear.sources() if self._gear.sources else ()
+        if sources != self._sources:
+            self._sources = sources
+            await self.session.add_context(*sources)
+        view = await self.session.prepare(frame=self.frame)
+        try:
+            reply = await self._send(view, turn)
+        except (PromptTooLong, ThinkingRefused) as error:
+            shorter = await self.session.recover(error)
+            if shorter is None:
+                raise
+            view = shorter
+            reply = await self._send(view, turn)
+        turn.half = []
+        # An answer that came is paid for: it is kept, whoever has lost patience meanwhile.
+        await await_shielded(self._record(reply))
+        turn.rounds, turn.text = turn.rounds + 1, reply.text
+        tokens = reply.usage.context_tokens if reply.usage.requests else None
+        turn.watch(RoundEnded(reply, tokens or view.tokens, self.session.limit_tokens, self.spent_usd))
+        return reply
+
+    async def _record(self, reply: ModelResponse) -> None:
+        await self.session.record(reply)
+        if self._kept != self.frame and await self._gear.keep(self.frame):
+            self._kept = self.frame
+
+    async def _send(self, view: PreparedRequest, turn: TurnState) -> ModelResponse:
+        turn.half = []
+        return await self.provider.send(view.request, turn.hear)
+
+    async def _run_tools(self, reply: ModelResponse, turn: TurnState) -> str | None:
+        """Answer every call of a reply; why the turn should end here, where a hook says so."""
+        turn.answers = ToolBatch(uses=reply.tool_uses)
+        whole = select_complete_calls(reply)
+        undone = reply.tool_uses[len(whole) :]
+        turn.answers.outputs.update((use.id, ToolOutput(NOT_RUN_RESULT, is_error=True)) for use in undone)
+        await self.toolbox.run(whole, turn.watch, turn.answers)
+        return self._answer_calls(turn.answers, turn)
+
+    def _answer_calls(self, answers: ToolBatch, turn: TurnState) -> str | None:
+        turn.answers = None
+        self.session.history.append(Message("user", answers.results()))
+        self._asides += answers.context
+        turn.notice(*answers.notices)
+        return answers.halted
+
+    async def _is_done(self, reply: ModelResponse, turn: TurnState) -> bool:
+        """Whether the turn may end: the answer is whole, nobody has said more, and no hook objects."""
+        if self.inbox:
+            return False
+        if reply.stop_reason in TRUNCATED_STOPS and turn.continued < MAX_CONTINUATIONS:
+            turn.continued += 1
+            self._say_aside(CONTINUE_REMINDER)
+            return False
+        heard = await self.hooks.ask(
+            "SubagentStop" if self._gear.is_child else "Stop",
+            stop_hook_active=turn.stops_refused > 0,
+            last_assistant_message=reply.text,
+        )
+        turn.notice(*heard.notices)
+        reasons = [text for text in (heard.blocked, *heard.context) if text]
+        if not reasons or heard.halted is not None or turn.stops_refused >= MAX_STOP_BLOCKS:
+            return True
+        turn.stops_refused += 1
+        self._say_aside("\n\n".join(reasons))
+        return False
+
+    def _mend(self, turn: TurnState, remark: str) -> None:
+        """Leave a history that goes on: what came of an answer stays, and every open call gets a result."""
+        history = self.session.history
+        waiting = find_open_calls(history)
+        half = "".join(turn.half).strip()
+        if waiting:
+            self._answer_calls(turn.answers or ToolBatch(uses=waiting), turn)
+        elif half or (history and history[-1].role != "assistant"):
+            # Not the user's words: what they say next may not follow a system message.
+            history.append(Message("assistant", (Text(f"{half}\n\n{remark}".strip()),)))
+        if remark == INTERRUPTED_RESULT:
+            self._gear.relay(TurnInterrupted(self.session.id, turn.rounds, len(waiting)))
+
+    @property
+    def spent(self) -> tuple[SpendSummary, ...]:
+        """What was billed since the session was opened here, to agents that it started too, by whose calls
+        they were. A teammate that goes on by itself keeps its own account."""
+        return (*self.session.spent, *self.crew.spent())
+
+    @property
+    def spent_usd(self) -> float | None:
+        """What all of that comes to; None where a price is not known."""
+        total = sum_costs(spent.cost for spent in self.spent)
+        return None if total is None else float(total.total)
+
+
+def _as_message(prompt: Message | str | None) -> Message | None:
+    return Message("user", prompt) if isinstance(prompt, str) else prompt
+
+
+def _text(message: Message) -> str:
+    return "\n".join(block.text for block in message.blocks if isinstance(block, Text))

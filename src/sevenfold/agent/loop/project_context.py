@@ -1,0 +1,130 @@
+"""What an agent stands on: settings heard, the project's folders open, and the session to go on with."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from sevenfold.agent.hooks.files import HookFolders
+from sevenfold.agent.loop.params_file import StoredParams, read_stored_params, write_stored_params
+from sevenfold.agent.tools.tool_state import copy_tool_state
+from sevenfold.core.catalog import Catalog, build_catalog
+from sevenfold.core.clock import Clock
+from sevenfold.core.errors import FileMissing
+from sevenfold.core.events import Emit
+from sevenfold.core.settings import Settings
+from sevenfold.session.opening import LATEST_SESSION, TEMPLATES_FOLDER, open_if_there
+from sevenfold.session.setting_sections import SETTINGS_SECTIONS
+from sevenfold.store.files.folder import Folder
+from sevenfold.store.memory.directory import MemoryDir
+from sevenfold.store.project.place_settings import PlaceSettings
+from sevenfold.store.project.project import Project, open_project
+from sevenfold.store.project.settings_files import find_checkout, find_user_home, read_settings
+from sevenfold.store.transcript.session_fork import fork_transcript
+from sevenfold.store.transcript.sessions import SessionId, is_agent_session, latest_session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSelector:
+    """Which session of which project an agent is wanted for."""
+
+    project: Path
+    session: str | None
+    """By its id, or `latest`; None: a new one."""
+    is_fork: bool
+    settings: Mapping[str, Mapping[str, object]] | None
+    trusts_local: bool = False
+    """Whether somebody has agreed to the project-local settings file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectContext:
+    """Held open until `close`."""
+
+    settings: Settings
+    catalog: Catalog
+    project: Project
+    folders: HookFolders
+    cwd: Path
+    session: SessionId | None
+    """The one to take up again; None: a new one."""
+    stored: StoredParams | None
+    """What that session was sent with."""
+    templates: Folder | None
+    memory: MemoryDir
+    """What is remembered of the project, for everybody who works with the agent."""
+    exits: ExitStack
+
+    @classmethod
+    def open(cls, wish: SessionSelector, environ: Mapping[str, str], clock: Clock, emit: Emit) -> Self:
+        """Blocks on the disk: run it in a thread."""
+        root = find_checkout(wish.project)
+        # What is refused is told when the session reads the same files.
+        settings = read_settings(
+            SETTINGS_SECTIONS,
+            root=root,
+            environ=environ,
+            arguments=wish.settings,
+            trusts_local=wish.trusts_local,
+        )
+        user_home = find_user_home(environ)
+        home = settings.of(PlaceSettings).home_folder(user_home)
+        with ExitStack() as exits:
+            project = exits.enter_context(
+                open_project(wish.project, settings, user_home=user_home, clock=clock, emit=emit)
+            )
+            session = _choose(project.sessions, wish, clock, emit)
+            stored = None
+            if session is not None:
+                with project.sessions.subfolder(session) as folder:
+                    stored = read_stored_params(folder, emit)
+            return cls(
+                settings=settings,
+                catalog=build_catalog(settings),
+                project=project,
+                folders=HookFolders(home, user_home, root),
+                cwd=Path(os.path.realpath(wish.project)),
+                session=session,
+                stored=stored,
+                templates=open_if_there(home / TEMPLATES_FOLDER, exits),
+                memory=exits.enter_context(MemoryDir(project, clock=clock, emit=emit)),
+                exits=exits.pop_all(),
+            )
+
+    @property
+    def root(self) -> Path:
+        return self.folders.root or self.cwd
+
+    def session_folder(self, session: SessionId) -> Path:
+        return Path(self.project.sessions.path) / session
+
+    def keep(self, session: SessionId, stored: StoredParams) -> None:
+        """Write down what a session is sent with. Blocks on the disk."""
+        with self.project.sessions.subfolder(session) as folder:
+            write_stored_params(folder, stored)
+
+    def close(self) -> None:
+        self.exits.close()
+
+
+def _choose(sessions: Folder, wish: SessionSelector, clock: Clock, emit: Emit) -> SessionId | None:
+    if wish.session is None:
+        return None
+    named = latest_session(sessions) if wish.session == LATEST_SESSION else SessionId(wish.session)
+    if sessions.entry(f"{named}.jsonl") is None and not is_agent_session(named):
+        raise FileMissing(
+            f"no session {named!r} in {sessions.path}; take one that is there, or `{LATEST_SESSION}`"
+        )
+    if not wish.is_fork:
+        return named
+    child = fork_transcript(sessions, named, clock.now())
+    with sessions.subfolder(named) as old, sessions.subfolder(child) as new:
+        stored = read_stored_params(old, emit)
+        if stored is not None:
+            write_stored_params(new, stored)
+        copy_tool_state(old, new, emit)
+    return child

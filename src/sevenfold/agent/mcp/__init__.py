@@ -1,0 +1,1 @@
+"""A client for MCP servers: connections, tools and their results."""

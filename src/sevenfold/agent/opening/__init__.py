@@ -1,0 +1,1 @@
+"""Opening an agent: its project, session, model, tools and background writers."""

@@ -1,0 +1,247 @@
+"""A teammate: an agent in a process of its own, started by another agent and never by hand.
+
+It works on what it was given, writes its answer to its lead, and waits for more in its mailbox. It ends when
+it agrees to, or when its lead is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from sevenfold.agent.loop.agent import Agent
+from sevenfold.agent.loop.choose_provider import choose_provider
+from sevenfold.agent.loop.local_settings import LocalSettingsFile
+from sevenfold.agent.loop.project_context import ProjectContext, SessionSelector
+from sevenfold.agent.mcp.servers import decline_confirmation
+from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
+from sevenfold.agent.permissions.guard import Guard
+from sevenfold.agent.permissions.guard import deny_unattended as nobody_asked
+from sevenfold.agent.permissions.reach import Reach
+from sevenfold.agent.subagents.mail_listener import MailListener
+from sevenfold.agent.subagents.mail_sender import MailSender
+from sevenfold.agent.subagents.parent_pipe import ParentPipe, open_parent_pipe
+from sevenfold.agent.subagents.roster import RosterEntry
+from sevenfold.agent.subagents.send_message import SendMessageTool
+from sevenfold.agent.subagents.socket_mail import choose_socket_folder
+from sevenfold.agent.subagents.subagent import AttributedProvider
+from sevenfold.agent.subagents.subagent_runner import LEAD_ONLY_TOOLS
+from sevenfold.agent.subagents.teammate_process import TeammateConfig, parse_teammate_config
+from sevenfold.core.clock import SystemClock
+from sevenfold.core.errors import SevenfoldError
+from sevenfold.core.events import ignore_event
+from sevenfold.core.settings.agent import AgentSettings
+from sevenfold.layers.forks.mail import (
+    LEAD_NAME,
+    Address,
+    AgentAddress,
+    BridgeAddress,
+    BroadcastAddress,
+    MailMessage,
+    NoteMessage,
+    PendingRequests,
+    PlanApprovalRequest,
+    PlanApprovalResponse,
+    ShutdownRequest,
+    ShutdownResponse,
+    SocketAddress,
+    render_mail,
+)
+from sevenfold.providers.provider import Provider
+from sevenfold.session.spend.budget import SpendSettings
+from sevenfold.session.spend.governed_provider import GovernedProvider
+from sevenfold.session.spend.governor import Governor
+from sevenfold.session.spend.store import SpendStore
+from sevenfold.store.files.offload import run_blocking
+
+TEAMMATE_KIND = "teammate"
+"""Its kind of spending."""
+
+
+class Teammate:
+    """The agent of this process, and its way to others."""
+
+    def __init__(self, charge: TeammateConfig, office: MailSender) -> None:
+        self._charge, self._office = charge, office
+        self._handshakes = PendingRequests()
+        self._agent: Agent | None = None
+        self.is_ending = False
+
+    def join(self, agent: Agent) -> None:
+        self._agent = agent
+        guard = agent.toolbox.guard
+        if isinstance(guard, Guard) and self._charge.memory:
+            guard.reach = Reach(guard.reach.read, (*guard.reach.edit, Path(self._charge.memory)))
+
+    def take(self, mail_id: str, sender: str, letter: MailMessage) -> None:
+        """A message came."""
+        agent = self._agent
+        if agent is None:
+            return
+        text = render_mail(mail_id, self._as_called_here(sender), letter)
+        if isinstance(letter, (PlanApprovalResponse, ShutdownResponse)) and not self._handshakes.settle(
+            letter, sender
+        ):
+            text += "\n[this answers no request of yours to them]"
+        elif isinstance(letter, PlanApprovalResponse) and letter.is_approved and sender == self._charge.lead:
+            agent.mode = self._charge.lead_mode
+        agent.post(text)
+
+    async def send(self, sender: str, to: Address, letter: MailMessage, summary: str) -> str:
+        match to:
+            case BridgeAddress() | SocketAddress():
+                return await self._office.send_abroad(to, letter, summary)
+            case BroadcastAddress():
+                told = await self._office.send_to_all(sender, frozenset({sender}), letter, summary)
+                return f"sent to {', '.join(told)}" if told else "nobody else runs"
+            case AgentAddress(name):
+                return await self._send_to_name(
+                    sender, self._charge.lead if name == LEAD_NAME else name, letter, summary
+                )
+
+    async def work(self, agent: Agent) -> None:
+        """Until it may end: a turn for what was said, and its answer to the lead."""
+        prompt = self._charge.prompt or None
+        while not self.is_ending:
+            if prompt is None:
+                await agent.inbox.wait()
+            end = await agent.run_turn(prompt)
+            prompt = None
+            said = end.text if end.reason == "answered" else f"[{end.reason}] {end.error or ''} {end.text}"
+            note = NoteMessage(said.strip() or "[I have nothing to say]")
+            await self._office.send_to_name(self._charge.name, self._charge.lead, note)
+
+    async def _send_to_name(self, sender: str, name: str, letter: MailMessage, summary: str) -> str:
+        if isinstance(letter, (ShutdownRequest, PlanApprovalRequest)):
+            self._handshakes.ask(letter, name)
+        is_running = await self._office.send_to_name(sender, name, letter, summary)
+        if isinstance(letter, ShutdownResponse) and letter.is_agreed and name == self._charge.lead:
+            self.is_ending = True
+            return "sent; you end with this turn"
+        return (
+            "it is in their mailbox"
+            if is_running
+            else f"it is in the mailbox of {name}, who is not running now"
+        )
+
+    def _as_called_here(self, sender: str) -> str:
+        return LEAD_NAME if sender == self._charge.lead else sender
+
+
+async def run_teammate(charge: TeammateConfig, line: ParentPipe | None = None) -> None:
+    """Be a teammate until it may end, or whoever is at the other end of the line has gone."""
+    async with AsyncExitStack() as exits:
+        cwd, clock = Path(charge.cwd), SystemClock()
+        environ = dict(os.environ)
+        is_agreed = await LocalSettingsFile(cwd, environ, clock).is_agreed(decline_confirmation)
+        wish = SessionSelector(
+            project=cwd, session=None, is_fork=False, settings=None, trusts_local=is_agreed
+        )
+        ground = await run_blocking(lambda: ProjectContext.open(wish, environ, clock, ignore_event))
+        exits.callback(ground.close)
+        office = MailSender(charge.name, ground.project.mail, ground.project.control, clock)
+        mate = Teammate(charge, office)
+        only = None if charge.tools is None else frozenset(charge.tools) - LEAD_ONLY_TOOLS
+        agent = await open_agent(
+            AgentOptions(
+                project=cwd,
+                model=charge.model,
+                mode=charge.mode,
+                session=charge.session,
+                system=charge.system,
+                only=only,
+                also=(SendMessageTool(mate, charge.name),),
+                is_child=True,
+                provider=await _open_provider(charge, ground, environ, exits, line),
+                ask=line.ask if line else nobody_asked,
+            )
+        )
+        exits.push_async_callback(agent.close)
+        mate.join(agent)
+        listed = RosterEntry(
+            name=charge.name,
+            kind="teammate",
+            session=charge.session,
+            definition=charge.definition,
+            description=charge.description,
+            cwd=charge.cwd,
+            model=charge.model,
+        )
+        sockets = choose_socket_folder(ground.folders.home, environ)
+        ear = await MailListener.open(
+            office,
+            listed,
+            ground.project.sessions,
+            sockets=sockets,
+            on_letter=mate.take,
+            emit=agent.place.emit,
+        )
+        exits.push_async_callback(ear.close)
+        working = asyncio.create_task(mate.work(agent))
+        leaving = asyncio.create_task(line.hear() if line else asyncio.Event().wait())
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        leaving.cancel()
+        if not working.done():
+            working.cancel()
+            await asyncio.wait({working})
+        elif error := working.exception():
+            raise error
+
+
+async def _open_provider(
+    charge: TeammateConfig,
+    ground: ProjectContext,
+    environ: Mapping[str, str],
+    exits: AsyncExitStack,
+    line: ParentPipe | None,
+) -> Provider:
+    """Whom it asks. No person waits for the answers, so that all of them count against the caps."""
+    settings, home = ground.settings, ground.folders.home
+    provider = choose_provider(ground.catalog.find(charge.model), settings.of(AgentSettings), environ)
+    exits.push_async_callback(provider.close)
+    book = await run_blocking(lambda: SpendStore.open(home))
+    governor = Governor(book, settings.of(SpendSettings), session=charge.session, catalog=ground.catalog)
+    exits.push_async_callback(governor.close)
+    return AttributedProvider(GovernedProvider(provider, governor), TEAMMATE_KIND, line.pay if line else None)
+
+
+async def _run(charge: TeammateConfig) -> None:
+    if charge.is_detached:
+        await run_teammate(charge)
+        return
+    telling, null = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)  # what a library prints is not for the lead
+    os.close(null)
+    await run_teammate(charge, await open_parent_pipe(os.dup(0), telling))
+
+
+def _main() -> int:
+    """Be a teammate, as the line on standard input says."""
+    try:
+        # Nothing follows it until we ask, so that no more than this line is taken from the pipe.
+        charge = parse_teammate_config(sys.stdin.buffer.readline())
+        if charge.is_detached:
+            _detach()
+        asyncio.run(_run(charge))
+    except SevenfoldError as error:
+        sys.stderr.write(f"{type(error).__name__}: {error}\n")
+        return 1
+    return 0
+
+
+def _detach() -> None:
+    """Go on as nobody's child: the lead sees this process end, and need not bury it later."""
+    if os.fork():
+        os._exit(0)
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(null, stream)
+    os.close(null)
+
+
+if __name__ == "__main__":
+    sys.exit(_main())

@@ -1,0 +1,174 @@
+"""The tools of an agent, put together once a session: the list is part of the cached prefix."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+
+from sevenfold.agent.loop.project_context import ProjectContext
+from sevenfold.agent.mcp.client import McpClient
+from sevenfold.agent.mcp.servers import Confirm, find_servers
+from sevenfold.agent.permissions.guard import Guard
+from sevenfold.agent.sandbox.background_tasks import BackgroundTask, BackgroundTasks
+from sevenfold.agent.sandbox.probe import probe_sandbox
+from sevenfold.agent.sandbox.run_store import SandboxRunStore
+from sevenfold.agent.subagents.agent_team import AgentTeam
+from sevenfold.agent.subagents.agent_tool import AgentTool
+from sevenfold.agent.subagents.send_message import SendMessageTool
+from sevenfold.agent.subagents.subagent import SubagentOptions
+from sevenfold.agent.tool import Tool
+from sevenfold.agent.tools.edit import EditTool
+from sevenfold.agent.tools.glob import GlobTool
+from sevenfold.agent.tools.grep import GrepTool
+from sevenfold.agent.tools.memory import MemoryTool
+from sevenfold.agent.tools.plan import PlanFile, PlanTool
+from sevenfold.agent.tools.read import ReadTool
+from sevenfold.agent.tools.shell import ShellTool
+from sevenfold.agent.tools.skill import SkillTool
+from sevenfold.agent.tools.tasks import TaskOutputTool, TaskStopTool
+from sevenfold.agent.tools.todo import TodoTool
+from sevenfold.agent.tools.web_fetch import WebFetchTool
+from sevenfold.agent.tools.write import WriteTool
+from sevenfold.core.events import Emit
+from sevenfold.core.settings.mcp import McpSettings
+from sevenfold.core.settings.sandbox import SandboxSettings
+from sevenfold.core.settings.shell import ShellSettings
+from sevenfold.core.settings.web import WebSettings
+from sevenfold.core.tool_context import ToolContext
+from sevenfold.layers.context.sources import ContextSource
+from sevenfold.layers.forks.mail import LEAD_NAME
+from sevenfold.store.files.offload import run_blocking
+from sevenfold.store.memory.settings import MemorySettings
+from sevenfold.store.project.skills import find_skills, list_skill_folders
+from sevenfold.store.project.trust import TrustStore
+
+if TYPE_CHECKING:
+    from sevenfold.agent.loop.agent import Agent
+
+
+OpenConnected: TypeAlias = "Callable[[SubagentOptions, McpClient | None], Awaitable[Agent]]"
+"""Opens an agent, with these connections to servers or its own."""
+
+
+@runtime_checkable
+class AgentAwareTool(Protocol):
+    """A tool that works with the agent itself: it starts others, or tells it something later."""
+
+    def join(self, agent: Agent) -> None:
+        """The agent is there now. Called once, before its first turn."""
+        ...
+
+
+@runtime_checkable
+class StatefulTool(Protocol):
+    """A tool that keeps something with the session."""
+
+    def begin(self, place: ToolContext, /) -> None:
+        """The session is there: take up what was kept in it. Blocks on the disk."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class AgentToolset:
+    """The usual tools of one agent, and what stands behind them."""
+
+    tools: tuple[Tool, ...]
+    tasks: BackgroundTasks
+    mcp: McpClient
+    skill: SkillTool
+
+    def sources(self) -> tuple[ContextSource, ...]:
+        """What the model is to know of skills and servers, as it is now."""
+        return (*self.skill.sources(), *self.mcp.sources())
+
+    def join(self, agent: Agent) -> None:
+        """Have what happens in the background told to the agent."""
+
+        def tell(task: BackgroundTask) -> None:
+            agent.post(f"Background {task.line}")
+
+        self.tasks.on_end = tell
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolsetBuilder:
+    """Makes them. What has to be closed with the agent goes to `exits`."""
+
+    ground: ProjectContext
+    guard: Guard
+    environ: Mapping[str, str]
+    confirm: Confirm
+    emit: Emit
+    exits: AsyncExitStack
+    open_child: OpenConnected | None = None
+    """Opens the agents that this one starts; None: it starts none."""
+    mcp: McpClient | None = None
+    """Connections of whoever started this one; None: its own."""
+
+    async def equip(self) -> AgentToolset:
+        settings = self.ground.settings
+        tasks = BackgroundTasks()
+        self.exits.push_async_callback(tasks.close)
+        sandbox = await probe_sandbox(settings.of(SandboxSettings), self.environ, self.emit)
+        hides, project = self.guard.is_hidden, self.ground.project
+        folders = list_skill_folders(self.ground.root, self.ground.folders.home)
+        skill = SkillTool(skills=await run_blocking(lambda: find_skills(folders, self.emit)))
+        book = SandboxRunStore(project.control)
+        shell = ShellTool(sandbox, tasks, lambda: self.guard.mode, settings.of(ShellSettings), book)
+        mcp = await self._connect()
+        stored = self.ground.stored
+        tools = (
+            ReadTool(),
+            WriteTool(),
+            EditTool(),
+            GlobTool(hides),
+            GrepTool(hides),
+            shell,
+            TaskOutputTool(tasks),
+            TaskStopTool(tasks),
+            TodoTool(),
+            PlanTool(self.guard, PlanFile(None)),
+            WebFetchTool(settings.of(WebSettings)),
+            *((MemoryTool(self.ground.memory),) if settings.of(MemorySettings).enabled else ()),
+            skill,
+            *await self._team(mcp, tasks),
+            *await mcp.tools(stored.frame.tools if stored else None),
+        )
+        return AgentToolset(tools, tasks, mcp, skill)
+
+    async def _team(self, mcp: McpClient, tasks: BackgroundTasks) -> tuple[Tool, ...]:
+        open_with = self.open_child
+        if open_with is None:
+            return ()
+
+        async def open_child(child: SubagentOptions) -> Agent:
+            # In a folder of its own, servers have to work there too.
+            is_shared = child.cwd == self.ground.cwd
+            return await open_with(child, mcp if is_shared else None)
+
+        team = await run_blocking(lambda: AgentTeam(self.ground, open_child, self.emit, tasks))
+        self.exits.push_async_callback(team.close)
+        return (AgentTool(team), SendMessageTool(team, LEAD_NAME))
+
+    async def _connect(self) -> McpClient:
+        if self.mcp is not None:
+            return self.mcp.share()
+        ground = self.ground
+        servers = await find_servers(
+            ground.settings,
+            ground.root,
+            TrustStore(ground.project.control),
+            confirm=self.confirm,
+            emit=self.emit,
+        )
+        mcp = McpClient.start(
+            servers,
+            ground.settings.of(McpSettings),
+            cwd=ground.cwd,
+            environ=self.environ,
+            emit=self.emit,
+        )
+        self.exits.push_async_callback(mcp.close)
+        return mcp

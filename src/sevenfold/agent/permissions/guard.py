@@ -1,0 +1,249 @@
+"""What an agent may do: its mode, the rules, and whom to ask.
+
+A call says what it needs before it does it. The guard follows every link, decides on what is really there,
+and hands that on: the tool opens what was judged and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from sevenfold.agent.permissions.reach import PermissionVerdict, Reach, real_paths
+from sevenfold.agent.permissions.rules import (
+    PermissionRule,
+    PermissionRules,
+    RuleSubject,
+    find_covering_rule,
+    find_possible_rule,
+    suggest_rule,
+)
+from sevenfold.agent.sandbox.sensitive_paths import explain_guarded, explain_secret
+from sevenfold.agent.tool import AccessKind, AccessRequest
+from sevenfold.core.errors import SevenfoldError
+from sevenfold.core.messages import ToolUse
+from sevenfold.core.settings.permissions import PermissionMode
+from sevenfold.store.files.user_files import resolve_path
+
+GrantDuration: TypeAlias = Literal["once", "session", "always"]
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionRequest:
+    """What a person is asked."""
+
+    use: ToolUse
+    need: AccessRequest
+    reason: str
+    rule: PermissionRule | None = None
+    """What an answer for longer than once would allow; None: only this call can be allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionResponse:
+    is_allowed: bool
+    lasts: GrantDuration = "once"
+    words: str = ""
+    """What the person says to the model with it."""
+
+
+AskPermission: TypeAlias = Callable[[PermissionRequest], Awaitable[PermissionResponse]]
+
+
+SaveRule: TypeAlias = Callable[[PermissionRule], Awaitable[None]]
+"""Stores what was allowed for always."""
+
+
+async def deny_unattended(_question: PermissionRequest) -> PermissionResponse:
+    """For a run that no person watches."""
+    return PermissionResponse(
+        False, words="nobody is there to be asked; do without it, or say what is needed"
+    )
+
+
+async def discard_rule(_rule: PermissionRule) -> None:
+    """For a guard that allows nothing beyond its session."""
+
+
+@dataclass(slots=True)
+class Grants:
+    """What was allowed for the session. Shared by the guards of a session and its agents."""
+
+    rules: list[PermissionRule] = field(default_factory=list[PermissionRule])
+    asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """A person is asked one thing at a time."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Guard:
+    """Decides each call of a session. `mode` may be changed at any time."""
+
+    mode: PermissionMode
+    rules: PermissionRules
+    root: Path
+    """The project's folder: read without asking, edited where the mode says so."""
+    ask: AskPermission = deny_unattended
+    reach: Reach = field(default_factory=Reach)
+    """What may be read and edited beside the project without asking: spills, memory."""
+    home: Path | None = None
+    """This program's own files: an edit there is always asked for."""
+    user_home: Path = field(default_factory=Path.home)
+    keep: SaveRule = discard_rule
+    may_run_held: bool = False
+    """In `ask` mode: a command that a sandbox holds to the project need not be asked for."""
+    grants: Grants = field(default_factory=Grants)
+
+    def __post_init__(self) -> None:
+        self.root, self.user_home = (
+            Path(resolve_path(str(self.root))),
+            Path(resolve_path(str(self.user_home))),
+        )
+        self.home = Path(resolve_path(str(self.home))) if self.home else None
+
+    def decide(self, use: ToolUse, need: AccessRequest) -> PermissionVerdict:
+        """What holds for this call before anybody is asked. Looks at links, and changes nothing."""
+        try:
+            return self._judge(self._case(use, need))
+        except SevenfoldError as error:  # nobody can tell where such a path leads
+            return PermissionVerdict("deny", str(error))
+
+    def _judge(self, case: RuleSubject) -> PermissionVerdict:
+        denied = find_possible_rule(self.rules.deny, case)
+        if denied:
+            return PermissionVerdict("deny", f"the rule {denied} forbids it", case.real)
+        barred = self._barred(case.need)
+        if barred:
+            return PermissionVerdict("deny", barred, case.real)
+        asked = find_possible_rule(self.rules.ask, case)
+        # Whoever wrote the rule must not replace what is said of a guarded file or one outside the project.
+        reasons = (self._why_ask(case), f"the rule {asked} asks for it" if asked else None)
+        reason = "; ".join(filter(None, reasons))
+        return (
+            PermissionVerdict("ask", reason, case.real)
+            if reason
+            else PermissionVerdict("allow", "", case.real)
+        )
+
+    async def admit(self, use: ToolUse, need: AccessRequest) -> PermissionVerdict:
+        """The same, with a person asked where that is needed: allowed or denied."""
+        verdict = self.decide(use, need)
+        if verdict.decision != "ask":
+            return verdict
+        async with self.grants.asking:
+            # The answer to the question before may have settled this one.
+            verdict = self.decide(use, need)
+            return await self._asked(use, need, verdict) if verdict.decision == "ask" else verdict
+
+    def is_hidden(self, real: str, tool: str = "read") -> bool:
+        """Whether rules keep a file from being read, for tools that look through many."""
+        case = RuleSubject(
+            tool=tool,
+            need=AccessRequest(kind="read", paths=(real,)),
+            real=(real,),
+            root=self.root,
+            user_home=self.user_home,
+        )
+        return find_possible_rule(self.rules.deny, case) is not None
+
+    async def _asked(
+        self, use: ToolUse, need: AccessRequest, verdict: PermissionVerdict
+    ) -> PermissionVerdict:
+        case = replace(self._case(use, need), real=verdict.paths)
+        rule = None if self._guarded(case) else suggest_rule(case)
+        answer = await self.ask(PermissionRequest(use, need, verdict.reason, rule))
+        if not answer.is_allowed:
+            said = f": {answer.words}" if answer.words else "; ask what to do instead, or go on without it"
+            return PermissionVerdict("deny", f"the user did not allow it{said}", verdict.paths)
+        if rule and answer.lasts != "once":
+            self.grants.rules.append(rule)
+            if answer.lasts == "always":
+                await self.keep(rule)
+        return PermissionVerdict("allow", answer.words, verdict.paths)
+
+    def _case(self, use: ToolUse, need: AccessRequest) -> RuleSubject:
+        return RuleSubject(
+            tool=need.tool or use.name,
+            need=need,
+            real=real_paths(need),
+            root=self.root,
+            user_home=self.user_home,
+        )
+
+    def _barred(self, need: AccessRequest) -> str | None:
+        """Why the mode itself rules a call out, whatever rules and people say."""
+        if self.mode not in ("plan", "read-only"):
+            return None
+        if need.kind == "run" and need.profile != "read-only":
+            return f"only a command with access read may run in {self.mode} mode"
+        if self.mode == "plan":
+            return _PLANNING if need.kind == "edit" and not self._is_own_edit(need) else None
+        return _READING if need.kind in ("edit", "message", "outside") else None
+
+    def _why_ask(self, case: RuleSubject) -> str | None:
+        """Why a person is to be asked; None: nobody is."""
+        if self.mode == "bypass":
+            return None
+        guarded = self._guarded(case)
+        if guarded:
+            return guarded
+        if find_covering_rule((*self.rules.allow, *self.grants.rules), case):
+            return None
+        match case.need.kind:
+            case "read":
+                return self._why_ask_read(case)
+            case "edit":
+                return self._why_ask_edit(case)
+            case "run":
+                return self._why_ask_run(case.need)
+            case kind:
+                return _ASKED.get(kind)
+
+    def _guarded(self, case: RuleSubject) -> str | None:
+        """What even an allowing rule does not cover."""
+        for path in case.real:
+            if case.need.kind == "edit" and not self.reach.may_edit(path):
+                reason = explain_guarded(path, self.root, self.home)
+            elif case.need.kind == "read" and not self.reach.may_read(path):
+                reason = explain_secret(path, self.root)
+            else:
+                reason = None
+            if reason:
+                return f"{path}: {reason}"
+        return None
+
+    def _why_ask_read(self, case: RuleSubject) -> str | None:
+        outside = [path for path in case.real if not self._is_inside(path) and not self.reach.may_read(path)]
+        return f"{outside[0]} lies outside the project" if outside else None
+
+    def _why_ask_edit(self, case: RuleSubject) -> str | None:
+        outside = [path for path in case.real if not self._is_inside(path) and not self.reach.may_edit(path)]
+        if outside or not case.real:
+            return f"{outside[0] if outside else 'it'} lies outside the project"
+        is_own = all(map(self.reach.may_edit, case.real))
+        return None if self.mode == "accept-edits" or is_own else "it changes a file"
+
+    def _why_ask_run(self, need: AccessRequest) -> str | None:
+        is_held = need.profile == "workspace" and (self.mode == "accept-edits" or self.may_run_held)
+        return None if need.profile == "read-only" or is_held else "it runs a command"
+
+    def _is_own_edit(self, need: AccessRequest) -> bool:
+        real = real_paths(need)
+        return bool(real) and all(map(self.reach.may_edit, real))
+
+    def _is_inside(self, path: str) -> bool:
+        return Path(path).is_relative_to(self.root)
+
+
+_PLANNING = "nothing may be changed while a plan is being made; finish the plan and present it first"
+
+
+_READING = "this session is read-only; say what you would change instead"
+
+
+_ASKED: dict[AccessKind, str] = {
+    "fetch": "it sends a request to the network",
+    "outside": "it is a tool of somebody else's",
+}

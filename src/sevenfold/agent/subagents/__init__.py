@@ -1,0 +1,1 @@
+"""Agents that an agent starts: definitions, runs, worktrees, and mail between them."""

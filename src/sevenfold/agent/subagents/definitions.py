@@ -1,0 +1,201 @@
+"""Which agents can be started: two of ours, and those that markdown files define.
+
+A file's body is the agent's system prompt and its head says the rest. Files for Claude Code are understood as
+they are. A project's own are listed as such: whoever wrote the repository wrote them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from sevenfold.core.catalog import Catalog
+from sevenfold.core.errors import InputError, SevenfoldError
+from sevenfold.core.events import DefinitionSkipped, Emit, ignore_event
+from sevenfold.core.settings.permissions import PERMISSION_MODES, PermissionMode
+from sevenfold.core.text.frontmatter import MarkdownDocument, read_frontmatter
+from sevenfold.core.tool_kinds import EXPLORERS, own_tool_name
+from sevenfold.layers.forks.mail import check_agent_name
+from sevenfold.store.project.instruction_file import CachedFileReader
+
+DefinitionOrigin: TypeAlias = Literal["built-in", "user", "project"]
+AgentMemoryScope: TypeAlias = Literal["user", "project", "local"]
+AGENT_MEMORY_SCOPES: tuple[AgentMemoryScope, ...] = ("user", "project", "local")
+
+MAX_DEFINITION_CHARS = 300
+"""Of one description: the listing is part of every request."""
+
+_MAX_FILES = 200
+"""In one folder. Nobody has that many agents, and every one is read when a session starts."""
+
+_CLAUDE_MODES: dict[str, PermissionMode] = {
+    "default": "ask",
+    "acceptedits": "accept-edits",
+    "plan": "plan",
+    "bypasspermissions": "bypass",
+}
+
+_STRICTNESS: tuple[PermissionMode, ...] = ("read-only", "plan", "ask", "accept-edits", "bypass")
+_FAMILIES = frozenset({"opus", "sonnet", "haiku", "fable", "mythos"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentDefinition:
+    """One agent that can be started."""
+
+    name: str
+    description: str
+    """When to use it, for whoever chooses."""
+    prompt: str
+    """Its system prompt."""
+    tools: tuple[str, ...] | None = None
+    """By name; None: all that its starter has."""
+    model: str = ""
+    """Empty: as its starter's. A family's name, such as `haiku`, is its newest model."""
+    mode: PermissionMode | None = None
+    """None: as its starter's. Never less strict than that."""
+    memory: AgentMemoryScope | None = None
+    origin: DefinitionOrigin = "built-in"
+    path: str = ""
+
+
+_GENERAL = AgentDefinition(
+    name="general",
+    description="Any task of several steps that can be described in one message and ends in one answer.",
+    prompt="You are an agent that another agent has given one task. Do all of it and nothing "
+    "else, with the tools "
+    "you have. Nobody answers questions: decide sensibly and say what you decided. Your last message goes "
+    "back as the result: state what you found or did, with paths and line numbers, and what is left.",
+)
+_EXPLORE = AgentDefinition(
+    name="explore",
+    description="Questions about a code base that take reading many files; it changes nothing.",
+    prompt="You are an agent that another agent has asked a question about this code base. "
+    "Search widely, read what "
+    "matters, change nothing. Your last message goes back as the result: answer first, then the evidence as "
+    "path:line, then what you could not find.",
+    tools=EXPLORERS,
+    mode="read-only",
+)
+BUILT_IN_AGENTS = (_GENERAL, _EXPLORE)
+
+
+@dataclass(frozen=True, slots=True)
+class DefinitionFolder:
+    path: Path
+    origin: DefinitionOrigin
+
+
+def list_definition_folders(home: Path, root: Path | None) -> tuple[DefinitionFolder, ...]:
+    """Where definitions lie; of two of one name the later counts, the project's above the user's."""
+    user = (DefinitionFolder(home / "agents", "user"),)
+    if root is None:
+        return user
+    return (
+        *user,
+        DefinitionFolder(root / ".claude" / "agents", "project"),
+        DefinitionFolder(root / ".sevenfold" / "agents", "project"),
+    )
+
+
+def read_definitions(
+    folders: Iterable[DefinitionFolder], emit: Emit = ignore_event
+) -> tuple[AgentDefinition, ...]:
+    """All there are, by name. A file that cannot be used is told, and the others count."""
+    found = {definition.name: definition for definition in BUILT_IN_AGENTS}
+    reader = CachedFileReader()
+    for folder in folders:
+        for path in _files(folder.path):
+            try:
+                text = reader.read(path, within=(folder.path,)).text
+                definition = parse_definition(text, folder.origin, path)
+            except SevenfoldError as error:
+                emit(DefinitionSkipped(str(path), str(error)))
+                continue
+            found[definition.name] = definition
+    return tuple(sorted(found.values(), key=lambda definition: definition.name))
+
+
+def parse_definition(text: str, origin: DefinitionOrigin, path: Path) -> AgentDefinition:
+    """What a file defines; `InputError` says what is wrong with it."""
+    document = read_frontmatter(text)
+    if document.fault:
+        raise InputError(document.fault)
+    prompt = document.body.strip()
+    description = " ".join(document.text("description").split())
+    if not description or not prompt:
+        raise InputError("an agent needs a description in its head and a prompt below it")
+    return AgentDefinition(
+        name=check_agent_name(document.text("name") or path.stem),
+        description=description,
+        prompt=prompt,
+        tools=_tools(document),
+        model="" if document.text("model") == "inherit" else document.text("model"),
+        mode=_mode(document),
+        memory=_scope(document),
+        origin=origin,
+        path=str(path),
+    )
+
+
+def render_definitions(definitions: Sequence[AgentDefinition]) -> str:
+    """One line an agent, for the description of the tool that starts them."""
+    return "\n".join(f"- {item.name}: {_cut(item.description)}{_origin(item)}" for item in definitions)
+
+
+def choose_agent_mode(wanted: PermissionMode | None, starter: PermissionMode) -> PermissionMode:
+    """The stricter of the two: no agent may do more than who started it."""
+    if wanted is None or _STRICTNESS.index(wanted) > _STRICTNESS.index(starter):
+        return starter
+    return wanted
+
+
+def choose_agent_model(wanted: str, starter: str, catalog: Catalog) -> str:
+    """Which model an agent runs on. Families are known only beside a model of their own maker."""
+    if wanted.lower() not in _FAMILIES:
+        return wanted or starter
+    own = catalog.find(starter).name
+    newest = (model.name for model in catalog.models if model.name.startswith(f"claude-{wanted.lower()}-"))
+    return next(newest, starter) if own.startswith("claude-") else starter
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        return sorted(path for path in folder.iterdir() if path.suffix == ".md")[:_MAX_FILES]
+    except OSError:
+        return []  # most people have none
+
+
+def _tools(document: MarkdownDocument) -> tuple[str, ...] | None:
+    named = document.texts("tools")
+    if not named or "*" in named:
+        return None
+    # Claude Code allows `Bash(git:*)`; what it may be called with is a matter of permissions here.
+    plain = (name.partition("(")[0].strip() for name in named)
+    return tuple(dict.fromkeys(name if "__" in name else own_tool_name(name) for name in plain))
+
+
+def _mode(document: MarkdownDocument) -> PermissionMode | None:
+    said = document.text("mode") or document.text("permissionMode")
+    if not said or said.lower() in _CLAUDE_MODES:
+        return _CLAUDE_MODES.get(said.lower())
+    if said not in PERMISSION_MODES:
+        raise InputError(f"its mode is {said!r}; use one of {', '.join(PERMISSION_MODES)}")
+    return PERMISSION_MODES[PERMISSION_MODES.index(said)]
+
+
+def _scope(document: MarkdownDocument) -> AgentMemoryScope | None:
+    said = document.text("memory")
+    if said and said not in AGENT_MEMORY_SCOPES:
+        raise InputError(f"its memory is {said!r}; use one of {', '.join(AGENT_MEMORY_SCOPES)}")
+    return AGENT_MEMORY_SCOPES[AGENT_MEMORY_SCOPES.index(said)] if said else None
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_DEFINITION_CHARS else f"{text[: MAX_DEFINITION_CHARS - 1]}…"
+
+
+def _origin(definition: AgentDefinition) -> str:
+    return " (defined by this repository)" if definition.origin == "project" else ""

@@ -1,0 +1,122 @@
+"""Mail that comes into a history exactly once, whoever dies when.
+
+A message is acknowledged when the transcript on disk holds it, and not before; one that the transcript holds
+already is acknowledged without being told again. So nothing has to be remembered but what is on disk anyway.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import timedelta
+from typing import TypeAlias
+
+from sevenfold.core.errors import FileMissing, SevenfoldError, WireError
+from sevenfold.core.events import Emit, MailSkipped, ignore_event
+from sevenfold.core.json import write_json
+from sevenfold.core.os_errors import map_os_errors
+from sevenfold.layers.forks.mail import MailMessage, NoteMessage, find_mail_ids, read_mail_message
+from sevenfold.store.files.disk import READ_FLAGS
+from sevenfold.store.files.folder import Folder
+from sevenfold.store.files.offload import run_blocking
+from sevenfold.store.mailbox import Mail, Mailbox, MailId
+from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
+from sevenfold.store.transcript.records import MessageRecord
+
+OnMail: TypeAlias = Callable[[Mail], None]
+"""Puts a message where its id will reach the transcript: see `render_mail`."""
+
+MAIL_POLL_INTERVAL = timedelta(milliseconds=500)
+"""A person does not notice, and listing an empty folder costs microseconds."""
+
+
+class MailFeed:
+    """One session's mailbox and the transcript that its mail goes to."""
+
+    def __init__(
+        self, name: str, mailbox: Mailbox, sessions: Folder, session: str, *, emit: Emit = ignore_event
+    ) -> None:
+        self.name = name
+        self._mailbox, self._sessions, self._session = mailbox, sessions, session
+        self._emit = emit
+        self._told: set[MailId] = set()
+        """Handed out by this process and perhaps not in the transcript yet."""
+        self._kept: set[MailId] = set()
+        self._offset = 0
+        self._woken = asyncio.Event()
+
+    def collect(self) -> list[Mail]:
+        """What is to be told now, oldest first; what was told before and is safe is acknowledged."""
+        waiting = self._mailbox.receive()
+        if not waiting:
+            return []
+        self._read_transcript()
+        if any(mail.id in self._kept for mail in waiting):
+            self._settle_transcript()
+        new: list[Mail] = []
+        for mail in waiting:
+            if mail.id in self._kept:
+                self._mailbox.acknowledge(mail.id)
+                self._told.discard(mail.id)
+            elif mail.id not in self._told:
+                self._told.add(mail.id)
+                new.append(mail)
+        return new
+
+    def deliver(self, mail: Mail) -> None:
+        """Put a message that came another way into the mailbox, durably, and have it looked at."""
+        self._mailbox.deliver(mail)
+
+    async def settle(self) -> None:
+        """Acknowledge what is safe by now."""
+        try:
+            await run_blocking(self.collect)
+        except SevenfoldError as error:
+            self._emit(MailSkipped(self.name, str(error)))
+
+    def wake(self) -> None:
+        """There may be something: look now."""
+        self._woken.set()
+
+    async def run(self, take: OnMail, every: timedelta = MAIL_POLL_INTERVAL) -> None:
+        """Hand out mail as it comes, until cancelled. A disk that fails for once is told and asked again."""
+        while True:
+            self._woken.clear()
+            try:
+                for mail in await run_blocking(self.collect):
+                    take(mail)
+            except SevenfoldError as error:
+                self._emit(MailSkipped(self.name, str(error)))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(every.total_seconds()):
+                    await self._woken.wait()
+
+    def _read_transcript(self) -> None:
+        for line in self._new_lines():
+            # The last line is read again next time: it may be the one that was not whole.
+            self._offset = line.offset
+            if isinstance(line.record.body, MessageRecord):
+                self._kept.update(map(MailId, find_mail_ids([line.record.body.message])))
+
+    def _new_lines(self) -> Iterator[StoredRecord]:
+        with suppress(FileMissing):
+            for line in scan_transcript(self._sessions, self._session, start=self._offset):
+                if isinstance(line, StoredRecord):
+                    yield line
+
+    def _settle_transcript(self) -> None:
+        """What was read there may not have reached the disk: an acknowledgement must not outlive it."""
+        with (
+            self._sessions.opened(f"{self._session}.jsonl", READ_FLAGS) as fd,
+            map_os_errors(f"sync transcript {self._session}"),
+        ):
+            self._sessions.disk.fsync(fd)
+
+
+def parse_mail(mail: Mail) -> MailMessage:
+    """What a message says; one of a type that is not known here is shown as it is."""
+    try:
+        return read_mail_message(mail.body)
+    except WireError:
+        return NoteMessage(write_json(mail.body).decode())

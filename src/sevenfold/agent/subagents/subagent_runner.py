@@ -1,0 +1,327 @@
+"""Runs an agent to its end, one way for each kind: fresh, fork, teammate."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack, ExitStack, nullcontext
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+
+from sevenfold.agent.loop.agent import Agent
+from sevenfold.agent.loop.project_context import ProjectContext
+from sevenfold.agent.loop.turn_events import ToolStarted, TurnEvent
+from sevenfold.agent.permissions.guard import (
+    AskPermission,
+    Guard,
+    PermissionRequest,
+    PermissionResponse,
+    deny_unattended,
+)
+from sevenfold.agent.permissions.reach import Reach
+from sevenfold.agent.subagents.agent_memory import AgentMemory, AgentMemoryPaths, read_agent_memory
+from sevenfold.agent.subagents.definitions import choose_agent_mode, choose_agent_model
+from sevenfold.agent.subagents.mail_sender import MailSender
+from sevenfold.agent.subagents.parent_pipe import PermissionQuery, UsageReport, decode_pipe_message
+from sevenfold.agent.subagents.progress import ProgressReporter
+from sevenfold.agent.subagents.roster import PLAN_APPROVED, RosterEntry
+from sevenfold.agent.subagents.send_message import SEND_MESSAGE_NAME
+from sevenfold.agent.subagents.subagent import (
+    AttributedProvider,
+    OpenSubagent,
+    SpawnRequest,
+    Subagent,
+    SubagentOptions,
+    SubagentOutcome,
+)
+from sevenfold.agent.subagents.teammate_process import TeammateConfig, TeammateProcess, start_teammate
+from sevenfold.agent.subagents.worktree import WORKTREES_FOLDER, WorktreeOutcome, Worktrees
+from sevenfold.agent.tool import OnProgress, Tool
+from sevenfold.core.errors import WireError, WorktreeError
+from sevenfold.core.events import MailSkipped
+from sevenfold.core.messages import ToolResult, ToolUse
+from sevenfold.core.requests import ModelRequest, ModelResponse
+from sevenfold.core.settings.permissions import PermissionMode
+from sevenfold.core.settings.team import TeamSettings
+from sevenfold.core.usage import read_stored_usage, sum_usage
+from sevenfold.layers.forks.fork_batch import ForkBatch, is_prefix_warm
+from sevenfold.layers.forks.policy import ForkBrief, ToolPermit
+from sevenfold.store.files.offload import run_blocking
+
+DRAIN_TIMEOUT = timedelta(seconds=5)
+"""For what a process that has ended said last to be read."""
+
+AGENT_TOOL_NAME = "agent"
+LEAD_ONLY_TOOLS = frozenset({AGENT_TOOL_NAME, SEND_MESSAGE_NAME})
+"""Tools that an agent's agents do not have from it: none starts others, and each signs with its own name."""
+
+_FORK = (
+    "You are a fork of the conversation above, which goes on without you. Do this one thing, then answer "
+    "with the result; do not go on with anything else, start no agent and ask nobody.\n\n"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubagentRunner:
+    """How the agents of one lead are run."""
+
+    ground: ProjectContext
+    lead: Agent
+    office: MailSender
+    open_child: OpenSubagent
+    progress: ProgressReporter
+    waves: dict[int, ForkBatch]
+    """By how long the lead's history was when its forks were asked for."""
+
+    @property
+    def settings(self) -> TeamSettings:
+        return self.ground.settings.of(TeamSettings)
+
+    async def run(
+        self, member: Subagent, order: SpawnRequest, pen: Tool, on_progress: OnProgress
+    ) -> SubagentOutcome:
+        match member.listed.kind:
+            case "fork":
+                return await self._run_fork(member, order)
+            case "teammate":
+                return await self._run_teammate(member, order)
+            case _:
+                return await self._run_fresh(member, order, pen, on_progress)
+
+    async def _run_fresh(
+        self, member: Subagent, order: SpawnRequest, pen: Tool, on_progress: OnProgress
+    ) -> SubagentOutcome:
+        tree: WorktreeOutcome | None = None
+        listed = member.listed
+        if order.is_isolated:
+            _check_isolation(self.lead.mode)
+        async with AsyncExitStack() as exits:
+            if order.name:
+                # Others may want to talk with it, now or later.
+                held = exits.enter_context(ExitStack())
+                await run_blocking(lambda: self.office.roster.hold(member.listed, held))
+            if order.is_isolated:
+                trees = self._worktrees()
+                # What killed processes left behind goes now: nobody else looks for it.
+                await trees.sweep()
+                tree = await exits.enter_async_context(trees.make(member.name))
+                member.listed = replace(member.listed, cwd=str(tree.tree.path))
+            child = await self._open(member, order, pen)
+            exits.push_async_callback(child.close)
+            every = self.settings.progress_every
+            if every is not None:
+                exits.push_async_callback(_end, asyncio.create_task(self._tell(member, on_progress, every)))
+            ending = await self._converse(member, child, order.prompt, on_progress)
+        if tree is None or not tree.kept:
+            member.listed = listed
+            return ending
+        if order.name:
+            await run_blocking(lambda: self.office.roster.write(member.listed))
+        where = f"{tree.tree.path}, on branch {tree.tree.branch}"
+        return replace(ending, note=f"its worktree stays at {where}: {tree.kept}")
+
+    async def _converse(
+        self, member: Subagent, child: Agent, prompt: str, on_progress: OnProgress
+    ) -> SubagentOutcome:
+        def watch(seen: TurnEvent) -> None:
+            if isinstance(seen, ToolStarted):
+                on_progress(f"{member.name}: {seen.said}\n")
+
+        member.agent = child
+        try:
+            for text in member.waiting:
+                child.post(text)
+            member.waiting.clear()
+            end = await child.run_turn(prompt, watch)
+            rounds = end.rounds
+            # Nothing is awaited from here on, so whatever is said to it later finds it gone and takes it up.
+            while child.inbox and end.reason == "answered":
+                end = await child.run_turn(None, watch)
+                rounds += end.rounds
+        finally:
+            member.agent = None
+        text = end.text if end.error is None else f"{end.text}\n\n{end.error}".strip()
+        used = sum_usage(spent.usage for spent in child.session.spent)
+        return SubagentOutcome(outcome=end.reason, text=text, rounds=rounds, usage=used)
+
+    async def _open(self, member: Subagent, order: SpawnRequest, pen: Tool) -> Agent:
+        definition, listed = member.definition, member.listed
+        memory = await self._memory(member)
+        who = "background agent" if order.is_background else AGENT_TOOL_NAME
+        lead, guard = self.lead, self.lead.toolbox.guard
+
+        def book(request: ModelRequest, reply: ModelResponse) -> None:
+            lead.crew.add(who, request.frame.model, reply, lead.place.clock.now().date())
+
+        child = await self.open_child(
+            SubagentOptions(
+                cwd=Path(listed.cwd),
+                session=listed.session,
+                model=listed.model,
+                mode=self._mode(member),
+                system=_system(definition.prompt, memory),
+                only=None if definition.tools is None else frozenset(definition.tools) - LEAD_ONLY_TOOLS,
+                also=(pen,),
+                provider=AttributedProvider(lead.provider, who, book),
+                ask=self._ask(member),
+                emit=lead.place.emit,
+            )
+        )
+        child.toolbox.who = member.name
+        own = child.toolbox.guard
+        if isinstance(own, Guard) and isinstance(guard, Guard):
+            # What was allowed for the session is allowed to its agents.
+            own.grants = guard.grants
+            if memory is not None:
+                own.reach = Reach(own.reach.read, (*own.reach.edit, memory.folder))
+        return child
+
+    def _ask(self, member: Subagent) -> AskPermission:
+        """Whoever the lead asks, told who wants to know: a background agent's question comes at any time."""
+        guard = self.lead.toolbox.guard
+        if not isinstance(guard, Guard):
+            return deny_unattended
+
+        async def ask(question: PermissionRequest) -> PermissionResponse:
+            return await guard.ask(replace(question, reason=f"agent {member.name!r}: {question.reason}"))
+
+        return ask
+
+    def _mode(self, member: Subagent) -> PermissionMode:
+        starter = self.lead.mode
+        is_free = member.listed.plan == PLAN_APPROVED
+        return starter if is_free else choose_agent_mode(member.definition.mode, starter)
+
+    async def _memory(self, member: Subagent) -> AgentMemory | None:
+        scope, name = member.definition.memory, member.definition.name
+        if scope is None:
+            return None
+        folders, project = self.ground.folders, self.ground.project
+        places = AgentMemoryPaths(folders.home, self.ground.root, Path(project.folder.path))
+        return await run_blocking(lambda: read_agent_memory(places, scope, name))
+
+    async def _run_fork(self, member: Subagent, order: SpawnRequest) -> SubagentOutcome:
+        lead = self.lead
+        parent = lead.session.parent
+        wave = self.waves.setdefault(len(parent.messages), ForkBatch())
+        for old in [key for key in self.waves if key < len(parent.messages)]:
+            del self.waves[old]
+        guard = lead.toolbox.guard
+        if isinstance(guard, Guard):
+            guard = replace(guard, ask=self._ask(member))
+        box = lead.toolbox.at(lead.place.clone(), guard, who=member.name)
+
+        async def run_tool(use: ToolUse) -> ToolResult:
+            return (await box.run((use,)))[0]
+
+        named = (tool.spec.name for tool in lead.toolbox.tools)
+        brief = ForkBrief(
+            kind="fork",
+            directive=f"{_FORK}{order.prompt}",
+            allow=tuple(ToolPermit(name) for name in named if name not in LEAD_ONLY_TOOLS),
+            max_rounds=self.settings.fork_rounds,
+        )
+        since = lead.place.clock.uptime() - order.asked if order.asked else timedelta()
+        async with wave.joined(warm=is_prefix_warm(parent, since)) as on_delta:
+            done = await lead.session.run_fork(brief, run_tool=run_tool, on_delta=on_delta)
+        outcome = "answered" if done.is_done else "out of rounds"
+        return SubagentOutcome(outcome=outcome, text=done.text, rounds=len(done.replies), usage=done.usage)
+
+    async def _run_teammate(self, member: Subagent, order: SpawnRequest) -> SubagentOutcome:
+        listed, definition = member.listed, member.definition
+        memory = await self._memory(member)
+        charge = TeammateConfig(
+            name=listed.name,
+            lead=self.office.name,
+            cwd=listed.cwd,
+            session=listed.session,
+            model=listed.model,
+            mode=self._mode(member),
+            lead_mode=self.lead.mode,
+            system=_system(definition.prompt, memory),
+            prompt=order.prompt,
+            definition=definition.name,
+            description=listed.description,
+            tools=definition.tools,
+            memory=str(memory.folder) if memory else "",
+            is_detached=order.is_detached,
+        )
+        process = await start_teammate(charge, self.lead.place.environ)
+        attending = asyncio.create_task(self._attend(process, member))
+        try:
+            wrong = await process.wait()
+            await asyncio.wait({attending}, timeout=DRAIN_TIMEOUT.total_seconds())
+        finally:
+            await _end(attending)
+            if not order.is_detached:
+                await process.end()
+        return SubagentOutcome(outcome="failed" if wrong else "answered", text=wrong)
+
+    async def _attend(self, process: TeammateProcess, member: Subagent) -> None:
+        """Ask for a teammate what it may do, and book what it pays, until it has ended."""
+        asking: set[asyncio.Task[None]] = set()
+        try:
+            async for line in process.hear():
+                try:
+                    said = decode_pipe_message(line)
+                    if isinstance(said, PermissionQuery):
+                        asking.add(asyncio.create_task(self._answer(process, member, said)))
+                    else:
+                        self._book(said)
+                except WireError as error:
+                    self.lead.place.emit(MailSkipped(member.name, str(error)))
+        finally:
+            for task in asking:
+                await _end(task)
+
+    async def _answer(self, process: TeammateProcess, member: Subagent, asked: PermissionQuery) -> None:
+        guard = self.lead.toolbox.guard
+        # Between the questions of the lead and of its agents here: a person is asked one thing at a time.
+        async with guard.grants.asking if isinstance(guard, Guard) else nullcontext():
+            process.answer(asked.id, await self._ask(member)(asked.question))
+
+    def _book(self, paid: UsageReport) -> None:
+        today = self.lead.place.clock.now().date()
+        self.lead.crew.add_usage(paid.who, paid.model, read_stored_usage(paid.wire, paid.dialect), today)
+
+    async def _tell(self, member: Subagent, on_progress: OnProgress, every: timedelta) -> None:
+        def say(line: str) -> None:
+            member.said = line
+            on_progress(f"{member.name}: {line}\n")
+
+        await self.progress.watch(member.name, lambda: member.agent, say, every)
+
+    def _worktrees(self) -> Worktrees:
+        folder = Path(self.ground.project.folder.path) / WORKTREES_FOLDER
+        return Worktrees(self.ground.root, folder, self.ground.project.control, emit=self.lead.place.emit)
+
+    def list_new(self, name: str, session: str, order: SpawnRequest) -> RosterEntry:
+        """How a new agent is written down."""
+        model = choose_agent_model(order.definition.model, self.lead.frame.model, self.ground.catalog)
+        return RosterEntry(
+            name=name,
+            kind=order.kind,
+            session=session,
+            definition=order.definition.name,
+            description=order.description,
+            cwd=str(self.lead.place.cwd),
+            model=model,
+        )
+
+
+def _check_isolation(mode: PermissionMode) -> None:
+    """A worktree writes a branch and files, which a session that changes nothing may not."""
+    if mode in ("plan", "read-only"):
+        raise WorktreeError(
+            f"no worktree is made in {mode} mode, because it adds a branch and a checkout; start the agent "
+            "without worktree, or ask the user to change the mode with /mode"
+        )
+
+
+def _system(prompt: str, memory: AgentMemory | None) -> str:
+    return f"{prompt}\n\n{memory.render()}" if memory else prompt
+
+
+async def _end(running: asyncio.Task[None]) -> None:
+    running.cancel()
+    await asyncio.wait({running})

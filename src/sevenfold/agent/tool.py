@@ -1,0 +1,80 @@
+"""What a tool is: what it is called, what a call of it is about to do, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+
+from sevenfold.core.json import JsonObject, freeze_object
+from sevenfold.core.messages import Block
+from sevenfold.core.profile import SandboxProfile
+
+if TYPE_CHECKING:
+    from sevenfold.core.tool_context import ToolContext
+
+AccessKind: TypeAlias = Literal["nothing", "read", "edit", "run", "fetch", "message", "spawn", "outside"]
+"""What a call touches: files it reads or changes, a command, the network, other agents; `outside` is a tool
+of somebody else's (MCP), of which nothing is known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessRequest:
+    """What a call is about to do, said before it does it. Permissions are decided on this alone."""
+
+    kind: AccessKind
+    paths: tuple[str, ...] = ()
+    """Absolute, as they were asked for: whoever decides looks through links itself."""
+    command: str = ""
+    profile: SandboxProfile = "open"
+    """Of a command: what will hold it. Only an `open` one can do more than its profile says."""
+    url: str = ""
+    tool: str = ""
+    """The tool that is meant, where one calls another; empty: the one that is called."""
+    said: str = ""
+    """The call in one line, for a person who is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """How a tool is declared. It never changes in a session: it is part of the cached prefix."""
+
+    name: str
+    description: str
+    schema: JsonObject
+    is_parallel: bool = False
+    """It changes nothing, so that calls of it may run at the same time."""
+
+    def declared(self) -> JsonObject:
+        return freeze_object(
+            {"name": self.name, "description": self.description, "input_schema": self.schema}
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """What the model gets back, and what a person is shown instead where that says more."""
+
+    content: str | tuple[Block, ...]
+    is_error: bool = False
+    diff: str = ""
+    """Of an edit: a unified diff for the face, which the model does not need."""
+
+
+OnProgress: TypeAlias = Callable[[str], None]
+"""Told of what a running tool prints, as it prints it."""
+
+
+class Tool(Protocol):
+    """One tool. Bad input is an `InputError` from `need`; what goes wrong later is an output that says so."""
+
+    @property
+    def spec(self) -> ToolSpec: ...
+
+    def need(self, given: JsonObject, place: ToolContext, /) -> AccessRequest:
+        """What this call would do. Touches nothing."""
+        ...
+
+    async def run(self, given: JsonObject, place: ToolContext, on_progress: OnProgress, /) -> ToolOutput:
+        """Do it. Cancelled at any moment, it leaves no process and no half-written file."""
+        ...

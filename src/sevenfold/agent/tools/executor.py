@@ -1,0 +1,285 @@
+"""Runs the calls of an answer: each is allowed first, those that change nothing run side by side, and every
+one gets a result, in the order in which they were asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from pathlib import Path
+from typing import TypeAlias
+
+from sevenfold.agent.hooks.results import NO_HOOK_RESULT, HookEvent, HookResult
+from sevenfold.agent.hooks.runner import SessionHooks
+from sevenfold.agent.permissions.call_notice import NO_CALL_NOTICE, CallNotice, CallReviewer
+from sevenfold.agent.permissions.guard import Guard, PermissionRequest
+from sevenfold.agent.permissions.reach import ForkGuard, PermissionVerdict, Reach
+from sevenfold.agent.tool import AccessRequest, Tool, ToolOutput
+from sevenfold.agent.tool_events import OnToolEvent, ToolEnded, ToolPrinted, ToolStarted, ignore_tool_event
+from sevenfold.core.errors import SevenfoldError
+from sevenfold.core.events import ToolDenied, ToolFailed
+from sevenfold.core.json import JsonObject
+from sevenfold.core.messages import Text, ToolResult, ToolUse, ToolUseId
+from sevenfold.core.tool_context import ToolContext
+from sevenfold.layers.compaction.restorable import Restorable
+from sevenfold.layers.compaction.restore_policy import Extra
+from sevenfold.layers.forks.runner import ToolRunner
+
+INTERRUPTED_RESULT = "[interrupted by the user]"
+"""The result of a call that was cut short."""
+
+MAX_PARALLEL_CALLS = 10
+"""Calls that run side by side. Each may hold a thread, a process or a connection."""
+
+_MAIN = "main"
+
+AnyGuard: TypeAlias = Guard | ForkGuard
+"""Decides for a person who can be asked, or for a fork that has nobody to ask."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ToolBatch:
+    """What the calls of one answer came to so far. Whoever was cancelled finds here what had been done."""
+
+    uses: tuple[ToolUse, ...]
+    outputs: dict[ToolUseId, ToolOutput] = field(default_factory=dict[ToolUseId, ToolOutput])
+    context: list[str] = field(default_factory=list[str])
+    """What hooks want the model to know beside the results."""
+    notices: list[str] = field(default_factory=list[str])
+    """What hooks want the person to know."""
+    halted: str | None = None
+    """Why a hook wants the agent to stop."""
+
+    def results(self) -> tuple[ToolResult, ...]:
+        """A result for every call; one that has not ended says so."""
+        return tuple(_result(use, self.outputs.get(use.id, _CUT_SHORT)) for use in self.uses)
+
+    def hear(self, event: HookEvent, heard: HookResult) -> None:
+        self.context += (f"{event} hook additional context: {text}" for text in heard.context)
+        self.notices += heard.notices
+        self.halted = self.halted or heard.halted
+
+
+_CUT_SHORT = ToolOutput(INTERRUPTED_RESULT, is_error=True)
+
+
+class ToolExecutor:
+    """The tools of one agent in one place. The list never changes: it is part of the cached prefix."""
+
+    def __init__(
+        self,
+        tools: Sequence[Tool],
+        place: ToolContext,
+        guard: AnyGuard,
+        hooks: SessionHooks | None = None,
+        rules: CallReviewer | None = None,
+        *,
+        who: str = _MAIN,
+    ) -> None:
+        self._tools = {tool.spec.name: tool for tool in tools}
+        self.place, self.guard, self.hooks, self.rules, self.who = place, guard, hooks, rules, who
+
+    def declared(self) -> tuple[JsonObject, ...]:
+        return tuple(tool.spec.declared() for tool in self._tools.values())
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        return tuple(self._tools.values())
+
+    def at(self, place: ToolContext, guard: AnyGuard | None = None, *, who: str = _MAIN) -> ToolExecutor:
+        """The same tools for another agent, in a place and under a guard of its own."""
+        rules = self.rules.branch() if self.rules else None
+        return ToolExecutor(self.tools, place, guard or self.guard, self.hooks, rules, who=who)
+
+    def extras(self) -> tuple[Extra, ...]:
+        """What the tools want back in view after a compaction."""
+        holders = (tool for tool in self._tools.values() if isinstance(tool, Restorable))
+        return tuple(extra for holder in holders for extra in holder.extras())
+
+    async def run(
+        self,
+        uses: Sequence[ToolUse],
+        watch: OnToolEvent = ignore_tool_event,
+        answers: ToolBatch | None = None,
+    ) -> tuple[ToolResult, ...]:
+        """The results of these calls, in their order. `answers` has what was done if this is cancelled."""
+        found = answers or ToolBatch(uses=tuple(uses))
+        for group in self._groups(uses):
+            room = asyncio.Semaphore(MAX_PARALLEL_CALLS)
+            async with asyncio.TaskGroup() as running:
+                for use in group:
+                    running.create_task(_Call(self, use, watch, found).run_within(room))
+        return found.results()
+
+    def runner(self, place: ToolContext) -> ToolRunner:
+        """Runs calls for a fork, in its own place. What it may call its brief has said: nobody is asked, and
+        a command only reads."""
+        held = replace(place, confined_to="read-only")
+
+        async def run(use: ToolUse) -> ToolResult:
+            tool = self._tools.get(use.name)
+            if tool is None:
+                return _result(use, self.unknown(use))
+            return _result(use, await self.settle(use, tool.run(use.input, held, _unheard)))
+
+        return run
+
+    def reader(self, folders: tuple[Path, ...], *, who: str) -> ToolRunner:
+        """Runs read-only calls that may read the project and these folders, and nothing else."""
+        place = replace(self.place.clone(), confined_to="read-only")
+        box = self.at(place, ForkGuard(Reach(read=(place.root, *folders))), who=who)
+
+        async def run(use: ToolUse) -> ToolResult:
+            (result,) = await box.run((use,))
+            return result
+
+        return run
+
+    def find(self, name: str) -> Tool | None:
+        return self._tools.get(name)
+
+    def unknown(self, use: ToolUse) -> ToolOutput:
+        named = ", ".join(self._tools) or "none"
+        return ToolOutput(f"there is no tool called {use.name!r}; there are: {named}", is_error=True)
+
+    async def forewarn(self, use: ToolUse, need: AccessRequest, beside: Sequence[ToolUse]) -> CallNotice:
+        """What to say before a call; nothing before one that is denied anyway. No person is asked yet."""
+        if self.rules is None:
+            return NO_CALL_NOTICE
+        guard = self.guard
+        if isinstance(guard, Guard) and guard.decide(use, need).decision == "deny":
+            return NO_CALL_NOTICE
+        return await self.rules.before(use, need, beside)
+
+    async def admit(self, use: ToolUse, need: AccessRequest, heard: HookResult) -> PermissionVerdict:
+        """Whether a call may run, by the hooks first, then by the guard. What rules deny no hook allows."""
+        if heard.blocked is not None or heard.decision == "deny":
+            return PermissionVerdict("deny", heard.blocked or heard.reason or "a hook denied it")
+        guard = self.guard
+        if heard.decision is None or isinstance(guard, ForkGuard):
+            return await guard.admit(use, need)
+        verdict = guard.decide(use, need)
+        if verdict.decision == "deny":
+            return verdict
+        if heard.decision == "ask":
+            reason = heard.reason or "a hook wants you to be asked"
+            async with guard.grants.asking:
+                answer = await guard.ask(PermissionRequest(use, need, reason))
+            if not answer.is_allowed:
+                return PermissionVerdict("deny", f"the user did not allow it. {answer.words}".strip())
+        return replace(verdict, decision="allow")
+
+    def deny(self, use: ToolUse, reason: str) -> ToolOutput:
+        self.place.emit(ToolDenied(self.who, use.name, use.id, reason))
+        return ToolOutput(f"not allowed: {reason}", is_error=True)
+
+    async def settle(self, use: ToolUse, work: Awaitable[ToolOutput]) -> ToolOutput:
+        """What a call comes to; what it raises is an output that says so."""
+        try:
+            return await work
+        except SevenfoldError as error:
+            return ToolOutput(str(error), is_error=True)
+        except Exception as error:  # a tool is anybody's code, and a turn must not die of it
+            reason = f"{type(error).__name__}: {error}"
+            self.place.emit(ToolFailed(use.name, use.id, reason))
+            return ToolOutput(f"{use.name} failed: {reason}", is_error=True)
+
+    def _groups(self, uses: Sequence[ToolUse]) -> Iterator[list[ToolUse]]:
+        """Runs of calls that may go side by side, and each of the others alone."""
+        for is_parallel, group in groupby(uses, self._is_parallel):
+            listed = list(group)
+            yield from [listed] if is_parallel else ([use] for use in listed)
+
+    def _is_parallel(self, use: ToolUse) -> bool:
+        tool = self._tools.get(use.name)
+        return tool is None or tool.spec.is_parallel
+
+
+@dataclass(slots=True)
+class _Call:
+    """One call on its way: heard, allowed, run, heard again."""
+
+    box: ToolExecutor
+    use: ToolUse
+    watch: OnToolEvent
+    answers: ToolBatch
+
+    async def run_within(self, room: asyncio.Semaphore) -> None:
+        async with room:
+            started = self.box.place.clock.uptime()
+            output = await self._run()
+            self.answers.outputs[self.use.id] = output
+            self.watch(ToolEnded(self.use, output, self.box.place.clock.uptime() - started))
+
+    async def _run(self) -> ToolOutput:
+        tool = self.box.find(self.use.name)
+        if tool is None:
+            return self.box.unknown(self.use)
+        return await self.box.settle(self.use, self._run_found(tool))
+
+    async def _run_found(self, tool: Tool) -> ToolOutput:
+        use = self.use
+        need = tool.need(use.input, self.box.place)
+        foreword = await self.box.forewarn(use, need, self.answers.uses)
+        if foreword.hold:
+            return ToolOutput(foreword.hold, is_error=True)
+        return _with_note(await self._run_needed(tool, need), foreword.note)
+
+    async def _run_needed(self, tool: Tool, need: AccessRequest) -> ToolOutput:
+        place, hooks, use = self.box.place, self.box.hooks, self.use
+        heard = await hooks.ask_before(use, need.tool) if hooks else NO_HOOK_RESULT
+        self.answers.hear("PreToolUse", heard)
+        if heard.given is not None:
+            # What the model asked for stays in the history; this is what is done.
+            use = replace(use, input=heard.given)
+            need = tool.need(use.input, place)
+        verdict = await self.box.admit(use, need, heard)
+        if verdict.decision != "allow":
+            return self.box.deny(use, verdict.reason)
+        self.watch(ToolStarted(use, need.said))
+        started = place.clock.uptime()
+        judged = replace(place, admitted=verdict.paths)
+        work = tool.run(use.input, judged, lambda text: self.watch(ToolPrinted(use, text)))
+        output = await self.box.settle(use, work)
+        # Done is done: whatever becomes of the hooks, this call has a result.
+        self.answers.outputs[self.use.id] = output
+        if hooks is None:
+            return output
+        after = await hooks.ask_after(use, _shown(output), place.clock.uptime() - started, need.tool)
+        self.answers.hear("PostToolUse", after)
+        return _as_heard(output, after)
+
+
+def _unheard(_text: str) -> None:
+    """For a tool that prints where nobody looks."""
+
+
+def _with_note(output: ToolOutput, note: str) -> ToolOutput:
+    """Before the output: of one that is stored away, the beginning stays."""
+    if not note:
+        return output
+    content = output.content
+    blocks = content if isinstance(content, tuple) else (Text(content),) if content else ()
+    return replace(output, content=(Text(note), *blocks))
+
+
+def _as_heard(output: ToolOutput, heard: HookResult) -> ToolOutput:
+    if heard.output is not None:
+        output = replace(output, content=heard.output)
+    if heard.blocked is None:
+        return output
+    remark = Text(f"[a hook objects: {heard.blocked}]")
+    blocks = (Text(output.content),) if isinstance(output.content, str) else output.content
+    return replace(output, content=(*blocks, remark))
+
+
+def _result(use: ToolUse, output: ToolOutput) -> ToolResult:
+    return ToolResult(use.id, output.content, is_error=True if output.is_error else None)
+
+
+def _shown(output: ToolOutput) -> str:
+    """What a hook is told of an output: its text."""
+    if isinstance(output.content, str):
+        return output.content
+    return "\n".join(block.text for block in output.content if isinstance(block, Text))

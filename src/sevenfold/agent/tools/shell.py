@@ -1,0 +1,165 @@
+"""The shell tool: one command line, held by the sandbox or asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from contextlib import suppress
+
+from sevenfold.agent.sandbox.background_tasks import BackgroundTasks
+from sevenfold.agent.sandbox.job import CommandRequest, SandboxJob
+from sevenfold.agent.sandbox.run_store import SandboxRunStore
+from sevenfold.agent.sandbox.sandbox import Sandbox
+from sevenfold.agent.sandbox.supervisor import TERMINATION_GRACE_SECONDS
+from sevenfold.agent.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec
+from sevenfold.agent.tool_inputs import error_output
+from sevenfold.core.errors import InputError
+from sevenfold.core.events import SandboxFailed
+from sevenfold.core.json import JsonObject
+from sevenfold.core.json_fields import get_choice, get_flag, get_integer, get_string, object_schema
+from sevenfold.core.profile import SandboxProfile
+from sevenfold.core.settings.permissions import PermissionMode
+from sevenfold.core.settings.shell import ShellSettings
+from sevenfold.core.surrogates import replace_lone_surrogates
+from sevenfold.core.tool_context import ToolContext
+
+MAX_COMMAND_BYTES = 100_000
+"""Bytes. The kernel takes 131,072 as one argument."""
+
+ACCESS_PROFILES: dict[str, SandboxProfile] = {"read": "read-only", "write": "workspace", "open": "open"}
+STRICTEST_FIRST: tuple[SandboxProfile, ...] = ("read-only", "workspace", "open")
+DEFAULT_PROFILES: dict[PermissionMode, SandboxProfile] = {
+    "plan": "read-only",
+    "read-only": "read-only",
+    "ask": "workspace",
+    "accept-edits": "workspace",
+    "bypass": "open",
+}
+"""What holds a command that does not say what it needs."""
+
+
+_DESCRIPTION = """\
+Run a command line with bash, in the project's folder. Each call starts there anew: `cd` and variables do \
+not last. Its input is empty, so that nothing can be typed. Output and errors come back together, with the \
+exit code if it is not 0. Processes that still run when the command ends are ended too: use `background` for \
+what is to keep running, and read its output with task_output.
+
+`access` says what the command needs:
+- read: it changes nothing and needs no network.
+- write: it changes files of the project, and needs no network. Repositories and settings stay as they are.
+- open: it needs the network, commits, or changes things elsewhere. The user is asked.
+Ask for no more than is needed: `read`, and often `write`, run without asking. To read, edit or search \
+files, use the tools for that."""
+
+
+def choose_profile(
+    wanted: SandboxProfile | None, mode: PermissionMode, most: SandboxProfile, sandbox: Sandbox
+) -> SandboxProfile:
+    """What is to hold a command: what it says it needs, or what the mode gives; never more than `most`."""
+    chosen: SandboxProfile = wanted or DEFAULT_PROFILES[mode]
+    if wanted is None and mode in ("ask", "accept-edits") and not sandbox.holds(chosen):
+        # It will be asked for, where a mode that asks nobody would refuse it.
+        chosen = "open"
+    return next(profile for profile in STRICTEST_FIRST if profile in (chosen, most))
+
+
+class ShellTool:
+    """Runs commands for one agent. `mode` is asked at each call, since people change it."""
+
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        tasks: BackgroundTasks,
+        mode: Callable[[], PermissionMode],
+        settings: ShellSettings | None = None,
+        book: SandboxRunStore | None = None,
+    ) -> None:
+        self._sandbox, self._tasks, self._mode, self._book = sandbox, tasks, mode, book
+        self._settings = settings or ShellSettings()
+        self._spec = ToolSpec("shell", _DESCRIPTION, self._schema())
+
+    @property
+    def spec(self) -> ToolSpec:
+        return self._spec
+
+    def need(self, given: JsonObject, place: ToolContext) -> AccessRequest:
+        wish = self._wish(given, place)
+        self._seconds(given)
+        get_flag(given, "background")
+        return AccessRequest(
+            kind="run", command=wish.line, profile=wish.profile, said=wish.description or wish.line
+        )
+
+    async def run(self, given: JsonObject, place: ToolContext, on_progress: OnProgress) -> ToolOutput:
+        wish = self._wish(given, place)
+        if os.uname().sysname != "Linux":
+            return error_output(
+                f"not run: commands run on Linux only so far, and this is {os.uname().sysname}"
+            )
+        if wish.profile != "open" and not self._sandbox.holds(wish.profile):
+            place.emit(SandboxFailed(wish.profile, self._sandbox.why_not))
+            return error_output(
+                f"not run: a command cannot be held to {wish.profile} access on this machine "
+                f"({self._sandbox.why_not}). Use other tools, or tell the user"
+            )
+        self._tasks.take_back()
+        if get_flag(given, "background"):
+            task = self._tasks.start(lambda: SandboxJob(wish, self._sandbox, place, self._book))
+            return ToolOutput(f"{task.id} runs in the background; its end will be told, task_output reads it")
+        job = SandboxJob(wish, self._sandbox, place, self._book)
+        return await self._run_to_end(job, self._seconds(given), on_progress)
+
+    async def _run_to_end(self, job: SandboxJob, seconds: int, on_progress: OnProgress) -> ToolOutput:
+        is_late = False
+        try:
+            async with asyncio.timeout(seconds):
+                await job.watch(on_progress)
+        except TimeoutError:
+            is_late = True
+            job.cut(f"it was ended after {seconds} s")
+            with suppress(TimeoutError):
+                async with asyncio.timeout(TERMINATION_GRACE_SECONDS):
+                    await job.watch(on_progress)
+        finally:
+            ended = await job.close()
+            self._tasks.take_back()
+        return ToolOutput(job.told(job.output.text()), is_error=is_late or ended.code != 0)
+
+    def _wish(self, given: JsonObject, place: ToolContext) -> CommandRequest:
+        line = replace_lone_surrogates(get_string(given, "command"))
+        size = len(line.encode())
+        if not line.strip() or "\0" in line or size > MAX_COMMAND_BYTES:
+            raise InputError(
+                f"command has {size:,} bytes; expected a command line of up to "
+                f"{MAX_COMMAND_BYTES:,} without NUL; "
+                "put a longer one into a file"
+            )
+        access = get_choice(given, "access", ("", *ACCESS_PROFILES), "")
+        profile = choose_profile(ACCESS_PROFILES.get(access), self._mode(), place.confined_to, self._sandbox)
+        return CommandRequest(line, profile, get_string(given, "description", ""))
+
+    def _seconds(self, given: JsonObject) -> int:
+        settings = self._settings
+        usual = min(settings.timeout_seconds, settings.longest_seconds)
+        return get_integer(given, "timeout_seconds", usual, at_least=1, at_most=settings.longest_seconds)
+
+    def _schema(self) -> JsonObject:
+        usual, most = self._settings.timeout_seconds, self._settings.longest_seconds
+        return object_schema(
+            {
+                "command": {"type": "string", "description": "The command line."},
+                "description": {"type": "string", "description": "What it does, in five to ten words."},
+                "access": {
+                    "type": "string",
+                    "enum": list(ACCESS_PROFILES),
+                    "description": "What it needs; left out: what the user's mode gives.",
+                },
+                "timeout_seconds": {
+                    "type": "integer",
+                    "description": f"At most {most}; {usual} if left out.",
+                },
+                "background": {"type": "boolean", "description": "Do not wait for its end."},
+            },
+            ("command",),
+        )

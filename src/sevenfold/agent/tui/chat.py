@@ -1,0 +1,264 @@
+"""The chat: reads what a person types, runs turns, shows them. One agent at a time, exchanged on request."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from typing import Protocol
+
+from sevenfold.agent.loop.agent import Agent
+from sevenfold.agent.loop.turn import TurnEnd
+from sevenfold.agent.tui.chat_services import ChatServices
+from sevenfold.agent.tui.input_delegate import InputDelegate
+from sevenfold.agent.tui.permission_prompt import (
+    PermissionPrompt,
+    render_permission_question,
+    render_permission_request,
+)
+from sevenfold.agent.tui.running_work import count_running
+from sevenfold.agent.tui.slash_commands import TypedCommand, UnknownCommand, parse_slash_command
+from sevenfold.agent.tui.slash_handlers import handle_slash_command
+from sevenfold.agent.tui.status_line import StatusLine, render_status_line
+from sevenfold.agent.tui.text_renderer import TextRenderer, TextTone
+from sevenfold.agent.tui.turn_view import TurnSurface, TurnView
+from sevenfold.agent.tui.user_input import read_user_input
+from sevenfold.core.clock import Clock, SystemClock
+from sevenfold.core.errors import SevenfoldError
+from sevenfold.core.messages import Message
+
+DOUBLE_INTERRUPT_WINDOW = timedelta(seconds=2)
+"""Two Ctrl-C within this leave: a person who means it is faster, one who does not is slower."""
+
+
+class ChatTerminal(TurnSurface, Protocol):
+    """A terminal: where a turn is shown, and where lines come from."""
+
+    def __enter__(self) -> object: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    async def read(self) -> str:
+        """The next line; EOFError when the person leaves."""
+        ...
+
+    def settle(self) -> None:
+        """Nothing is moving any more."""
+        ...
+
+    def leave(self) -> None:
+        """Have `read` end."""
+        ...
+
+    def empty(self) -> None:
+        """Take back what is typed."""
+        ...
+
+    def set_aside(self) -> None:
+        """Make room for an answer; `bring_back` restores what was typed."""
+        ...
+
+    def bring_back(self) -> None: ...
+
+
+class Chat:
+    """One person's conversation, until they leave."""
+
+    def __init__(
+        self,
+        agent: Agent,
+        house: ChatServices,
+        asking: PermissionPrompt,
+        make_keyboard: Callable[[InputDelegate], ChatTerminal],
+        clock: Clock | None = None,
+    ) -> None:
+        self.agent, self.house = agent, house
+        self._asking = asking
+        self._clock = clock or SystemClock()
+        self._keyboard = make_keyboard(self)
+        self.view = TurnView(
+            self._keyboard, StatusLine(), root=str(agent.place.cwd), unfolding="ctrl-o or /expand"
+        )
+        self._turn: asyncio.Task[None] | None = None
+        self._lines: asyncio.Queue[str | None] = asyncio.Queue()
+        self._doing: asyncio.Task[None] | None = None
+        """The command that is carried out."""
+        self._heeding: asyncio.Task[None] | None = None
+        self._last_interrupt: timedelta | None = None
+        self._is_over = False
+        asking.on_change = self._question_changed
+        self.renew_status()
+
+    async def run(self, first: str = "") -> None:
+        """Until the person leaves: then the turn is interrupted, and the session closed."""
+        if first:
+            self._lines.put_nowait(first)
+        self._heeding = asyncio.create_task(self._heed_mail())
+        doing = asyncio.create_task(self._do_lines())
+        try:
+            with self._keyboard:
+                await self._listen()
+                if not self._is_over:
+                    await doing
+        finally:
+            # The terminal is a person's own again: Ctrl-C ends us, should closing take too long.
+            self._heeding.cancel()
+            doing.cancel()
+            await asyncio.wait({doing})
+            await self._end_turn()
+            await self.agent.close("prompt_input_exit")
+
+    @property
+    def is_busy(self) -> bool:
+        return self._turn is not None and not self._turn.done()
+
+    def say(self, text: str, tone: TextTone = "plain") -> None:
+        self.view.say(text, tone)
+
+    def put(self, text: str) -> None:
+        """Print what is painted already."""
+        self._keyboard.put(text)
+
+    def leave(self) -> None:
+        self._is_over = True
+        self._keyboard.leave()
+
+    async def exchange(self, session: str | None) -> None:
+        """Go on in another session, or in a new one. The one that was open is closed only if that works."""
+        fresh = await self.house.open(session)
+        old, self.agent = self.agent, fresh
+        if self._heeding is not None:
+            self._heeding.cancel()
+            self._heeding = asyncio.create_task(self._heed_mail())
+        await old.close("clear" if session is None else "resume")
+        self.view.status = replace(self.view.status, context_tokens=0, spent_usd=0.0, news="")
+        self.renew_status()
+
+    async def _end_turn(self) -> None:
+        """Interrupt the turn, if one runs, and wait until its history is whole."""
+        if self._turn is not None and not self._turn.done():
+            self.agent.interrupt()
+            with suppress(asyncio.CancelledError):
+                await self._turn
+
+    # What the terminal asks of its scene.
+
+    def live(self, brush: TextRenderer) -> str:
+        return self.view.live(brush)
+
+    def question(self, brush: TextRenderer) -> str:
+        question = self._asking.question
+        return render_permission_question(question, brush) if question else ""
+
+    def status_line(self, columns: int) -> str:
+        status = replace(self.view.status, queued=len(self.agent.inbox), tasks=count_running(self.agent))
+        return render_status_line(status, columns)
+
+    def interrupt(self, *, is_typed: bool) -> None:
+        """Ctrl-C: the turn first, then what is typed, then the chat itself."""
+        now, last = self._clock.uptime(), self._last_interrupt
+        is_twice = last is not None and now - last <= DOUBLE_INTERRUPT_WINDOW
+        self._last_interrupt = now
+        if is_twice:
+            self.leave()
+        elif self.is_busy:
+            self.agent.interrupt()
+        elif self._doing is not None and not self._doing.done():
+            self._doing.cancel()
+        elif is_typed:
+            self._keyboard.empty()
+        else:
+            self.say("Ctrl-C again leaves; so does Ctrl-D", "faint")
+
+    def unfold(self) -> None:
+        if not self.view.unfold():
+            self.say("nothing is folded", "faint")
+
+    async def _listen(self) -> None:
+        """Hand on what is typed, or answer with it. The input stays open whatever else goes on."""
+        with suppress(EOFError):
+            while not self._is_over:
+                line = await self._keyboard.read()
+                if line.strip() and not self._asking.hear(line):
+                    self._lines.put_nowait(line)
+        self._lines.put_nowait(None)
+
+    async def _do_lines(self) -> None:
+        """One line after the other: what follows a long command waits for it."""
+        while (line := await self._lines.get()) is not None:
+            asked = parse_slash_command(line.strip())
+            if isinstance(asked, UnknownCommand):
+                self.say(asked.text, "warning")
+            elif isinstance(asked, TypedCommand):
+                self._doing = asyncio.create_task(handle_slash_command(self, asked))
+                await asyncio.wait({self._doing})
+            else:
+                self._say_to_agent(line)
+
+    def renew_status(self) -> None:
+        """The model or the mode may have changed."""
+        self.view.status = replace(self.view.status, model=self.agent.frame.model, mode=self.agent.mode)
+        self._keyboard.refresh()
+
+    def _question_changed(self) -> None:
+        keyboard, question = self._keyboard, self._asking.question
+        if question is None:
+            keyboard.bring_back()
+        else:
+            keyboard.put(render_permission_request(question, keyboard.brush()))
+            keyboard.set_aside()
+        keyboard.refresh()
+
+    def _say_to_agent(self, line: str) -> None:
+        typed = read_user_input(line, self.agent.place.cwd)
+        for problem in typed.problems:
+            self.say(problem, "warning")
+        if self.is_busy:
+            self.agent.post(typed.message)
+            self.say(f"› {line}  (read at the next round)", "faint")
+        else:
+            self.view.begin(line)
+            self._start(typed.message)
+
+    def _start(self, prompt: Message | None) -> None:
+        self._turn = asyncio.create_task(self._run_turn(prompt))
+
+    async def _run_turn(self, prompt: Message | None) -> None:
+        try:
+            end = await self.agent.run_turn(prompt, self.view.watch)
+            self.view.end()
+            self._show_end(end)
+        except SevenfoldError as error:
+            self.say(f"error: {error}", "error")
+        except Exception as bug:
+            # The history is on disk and whole: a bug of ours costs this turn and not the conversation.
+            self.say(f"unexpected {type(bug).__name__}: {bug}. This is a bug: please report it", "error")
+        finally:
+            self.view.end()
+            self._keyboard.settle()
+
+    def _show_end(self, end: TurnEnd) -> None:
+        match end.reason:
+            case "answered":
+                return
+            case "interrupted":
+                self.say("interrupted; what was done stays done", "warning")
+            case "failed":
+                self.say(f"error: {end.error}", "error")
+            case "refused":
+                self.say(f"refused: {end.text}" if end.text else "the model refused", "warning")
+            case "out of rounds":
+                self.say(f"stopped after {end.rounds} rounds; say something to go on", "warning")
+
+    async def _heed_mail(self) -> None:
+        """What comes to this agent while nobody works begins a turn of its own."""
+        while True:
+            await self.agent.inbox.wait()
+            if not self.is_busy:
+                self.say("a message came in", "accent")
+                self.view.status = replace(self.view.status, is_working=True)
+                self._start(None)
+            if self._turn is not None:
+                await asyncio.wait({self._turn})

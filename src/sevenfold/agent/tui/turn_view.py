@@ -1,0 +1,243 @@
+"""A turn as it is seen: what is settled is printed once, what still moves is drawn below it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Protocol
+
+from sevenfold.agent.loop.turn_events import (
+    DeltaReceived,
+    LayerActed,
+    NoticePosted,
+    RoundEnded,
+    ToolEnded,
+    ToolPrinted,
+    ToolStarted,
+    TurnEvent,
+)
+from sevenfold.agent.tui.event_text import render_event_text
+from sevenfold.agent.tui.markdown_blocks import CodeBlock, MarkdownBlock, MarkdownStream
+from sevenfold.agent.tui.status_line import StatusLine
+from sevenfold.agent.tui.text_renderer import TextRenderer, TextTone
+from sevenfold.core.messages import Block, Text, ToolUse, ToolUseId
+from sevenfold.core.tool_kinds import Effect, find_effect
+from sevenfold.providers.provider import Delta, TextDelta, ThinkingDelta
+
+OUTPUT_PREVIEW_LINES = 5
+"""Of a tool's output; the rest is folded."""
+TOOL_PREVIEW_LINES: dict[Effect | None, int] = {"read": 0, "list": 3, "search": 5, "memory": 3}
+"""Tools whose output tells a person less than that they ran."""
+SHOWN_DIFF_LINES = 40
+MAX_FOLDS = 30
+"""Outputs that can still be unfolded."""
+MAX_LIVE_LINES = 12
+"""That are drawn anew with each change: few enough for any terminal."""
+MAX_PRINTED_LINES = 3
+"""Of what a running tool prints."""
+SLOW_TOOL_TIME = timedelta(seconds=1)
+"""From which on it is said how long a tool took."""
+_THINKING_CHARS = 200
+
+
+class TurnSurface(Protocol):
+    """Where a turn is shown."""
+
+    def brush(self) -> TextRenderer: ...
+
+    def put(self, text: str) -> None:
+        """Print for good."""
+        ...
+
+    def refresh(self) -> None:
+        """What is drawn below may have changed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedOutput:
+    """A tool's output, of which only the beginning was shown."""
+
+    title: str
+    text: str
+
+
+@dataclass(slots=True)
+class _Running:
+    title: str
+    printed: deque[str] = field(default_factory=lambda: deque[str](maxlen=MAX_PRINTED_LINES))
+    partial: str = ""
+
+    def take(self, text: str) -> None:
+        *lines, self.partial = (self.partial + text).split("\n")
+        self.printed.extend(line for line in lines if line.strip())
+
+    def tail(self) -> list[str]:
+        shown = [*self.printed, self.partial] if self.partial.strip() else list(self.printed)
+        return shown[-MAX_PRINTED_LINES:]
+
+
+class TurnView:
+    """Shows one session's turns on a surface, and keeps what the status line says."""
+
+    def __init__(
+        self, surface: TurnSurface, status: StatusLine, *, root: str = "", unfolding: str = ""
+    ) -> None:
+        """`root` is left out of paths in it; `unfolding` says how to see what is folded."""
+        self._surface = surface
+        self._root, self._unfolding = root.rstrip("/"), unfolding
+        self.status = status
+        self.folds: deque[FoldedOutput] = deque(maxlen=MAX_FOLDS)
+        self._stream = MarkdownStream()
+        self._thinking = ""
+        self._running: dict[ToolUseId, _Running] = {}
+        self._is_after_tool = False
+
+    def watch(self, seen: TurnEvent) -> None:
+        match seen:
+            case DeltaReceived():
+                self._stream_in(seen.delta)
+            case ToolStarted():
+                self._end_text()
+                self._running[seen.use.id] = _Running(self._title(seen.use, seen.said))
+            case ToolPrinted():
+                if seen.use.id in self._running:
+                    self._running[seen.use.id].take(seen.text)
+            case ToolEnded():
+                self._show_ended(seen)
+            case RoundEnded():
+                self._end_round(seen)
+            case LayerActed():
+                self._show_act(seen)
+            case NoticePosted():
+                self.say(seen.text, "warning" if seen.is_warning else "accent")
+        self._surface.refresh()
+
+    def say(self, text: str, tone: TextTone = "plain") -> None:
+        """A line of our own: above what is still being said, which it does not split."""
+        self._is_after_tool = False
+        self._surface.put(self._surface.brush().line(text, tone))
+
+    def begin(self, typed: str) -> None:
+        """A turn begins with what was typed."""
+        brush = self._surface.brush()
+        first, *more = typed.split("\n")
+        lines = [brush.line(f"› {first}", "strong"), *(brush.line(line, "strong", indent=2) for line in more)]
+        self._surface.put("\n" + "\n".join(lines))
+        self._is_after_tool = False
+        self.status = replace(self.status, is_working=True)
+        self._surface.refresh()
+
+    def end(self) -> None:
+        """The turn is over, however it ended."""
+        self._end_text()
+        self._running.clear()
+        self.status = replace(self.status, is_working=False)
+        self._surface.refresh()
+
+    def live(self, brush: TextRenderer) -> str:
+        """What is still moving, in a few lines."""
+        parts = [self._thinking_line(brush)] if self._thinking else []
+        growing = self._stream.growing(brush.columns)
+        if growing is not None:
+            parts.append(_spaced(brush, growing))
+        for running in self._running.values():
+            parts.append(brush.line(f"○ {running.title}", "accent"))
+            parts += [brush.line(line[: brush.columns - 4], "faint", indent=2) for line in running.tail()]
+        lines = "\n".join(parts).split("\n") if parts else []
+        return "\n".join(lines[-MAX_LIVE_LINES:])
+
+    def unfold(self, back: int = 1) -> bool:
+        """Print the output that was folded last, or one before it; False when there is none."""
+        if not 1 <= back <= len(self.folds):
+            return False
+        fold, brush = self.folds[-back], self._surface.brush()
+        self._surface.put(f"{brush.line(fold.title, 'accent')}\n{brush.line(fold.text, 'faint', indent=2)}")
+        return True
+
+    def _stream_in(self, delta: Delta) -> None:
+        if isinstance(delta, TextDelta):
+            self._thinking = ""
+            self._put_blocks(self._stream.feed(delta.text))
+        elif isinstance(delta, ThinkingDelta):
+            self._thinking = (self._thinking + delta.text)[-_THINKING_CHARS:]
+
+    def _end_text(self) -> None:
+        self._thinking = ""
+        self._put_blocks(self._stream.end())
+
+    def _put_blocks(self, blocks: Iterable[MarkdownBlock]) -> None:
+        brush = self._surface.brush()
+        for block in blocks:
+            self._surface.put(_spaced(brush, block))
+            self._is_after_tool = False
+
+    def _thinking_line(self, brush: TextRenderer) -> str:
+        words, room = " ".join(self._thinking.split()), max(brush.columns - 12, 10)
+        last = words[-room:]
+        # The end of what is thought, from a whole word on where there is one.
+        shown = last if len(words) <= room else last.partition(" ")[2] or last
+        return brush.line(f"thinking  {shown}", "faint")
+
+    def _show_ended(self, seen: ToolEnded) -> None:
+        running = self._running.pop(seen.use.id, None)
+        title = running.title if running else self._title(seen.use, "")
+        brush, output = self._surface.brush(), seen.output
+        lines = _lines(output.content) if not output.diff else []
+        most = TOOL_PREVIEW_LINES.get(find_effect(seen.use), OUTPUT_PREVIEW_LINES)
+        remarks = [f"({seen.took.total_seconds():.1f} s)"] if seen.took >= SLOW_TOOL_TIME else []
+        remarks += [_count(len(lines), "line")] if lines and not most else []
+        head = "  ".join([f"● {title}", *remarks])
+        parts = [brush.line(head, "error" if output.is_error else "good")]
+        if output.diff:
+            parts.append(brush.diff(output.diff, SHOWN_DIFF_LINES))
+        parts += [brush.line(line, "faint", indent=2) for line in lines[:most]]
+        if len(lines) > most:
+            self.folds.append(FoldedOutput(title, "\n".join(lines)))
+            hint = f"  ({self._unfolding})" if self._unfolding else ""
+            parts += [brush.line(f"… {len(lines) - most} more{hint}", "faint", indent=2)] if most else []
+        # Tools in a row stand close together.
+        self._surface.put(("" if self._is_after_tool else "\n") + "\n".join(parts))
+        self._is_after_tool = len(parts) == 1
+
+    def _title(self, use: ToolUse, said: str) -> str:
+        words = " ".join(said.split()).replace(f"{self._root}/", "") if self._root else " ".join(said.split())
+        return words if use.name in words.split()[:2] else f"{use.name} {words}".rstrip()
+
+    def _end_round(self, seen: RoundEnded) -> None:
+        self._end_text()
+        self.status = replace(
+            self.status,
+            context_tokens=seen.context_tokens,
+            limit_tokens=seen.limit_tokens,
+            spent_usd=seen.spent_usd,
+        )
+
+    def _show_act(self, seen: LayerActed) -> None:
+        told = render_event_text(seen.event)
+        if told is None:
+            return
+        text = f"layer {told.layer}: {told.text}" if told.layer else told.text
+        self.status = replace(self.status, news=text)
+        self.say(f"· {text}", "warning" if told.is_warning else "faint")
+
+
+def _spaced(brush: TextRenderer, block: MarkdownBlock) -> str:
+    """An empty line before each block, but not between the parts of one."""
+    painted = brush.markdown(block)
+    return painted if isinstance(block, CodeBlock) and not block.is_first else f"\n{painted}"
+
+
+def _lines(content: str | tuple[Block, ...]) -> list[str]:
+    if not isinstance(content, str):
+        content = "\n".join(
+            block.text if isinstance(block, Text) else f"[{type(block).__name__.lower()}]"
+            for block in content
+        )
+    return content.rstrip().split("\n") if content.strip() else []
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"

@@ -1,1 +1,0 @@
-"""The writers: background jobs that end in a file, which the request path reads the next time."""

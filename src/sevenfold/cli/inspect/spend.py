@@ -1,0 +1,179 @@
+"""`sevenfold spend`: what background work spent against its caps, and the switch over it."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import cast
+
+from sevenfold.agent.loop.local_settings import read_trusted_settings
+from sevenfold.cli.formatting import format_count, format_share, format_time, format_tokens, format_usd
+from sevenfold.cli.screen import Screen, TableCell
+from sevenfold.core.clock import SystemClock
+from sevenfold.core.errors import InputError
+from sevenfold.core.events import Event, SpendStateLost
+from sevenfold.session.spend.budget import (
+    MICROS_PER_CENT,
+    MICROS_PER_USD,
+    SPEND_DAY,
+    SPEND_HOUR,
+    Expense,
+    SpendSettings,
+    SpendState,
+)
+from sevenfold.session.spend.governor import Governor
+from sevenfold.session.spend.store import SpendCharge, SpendStore
+from sevenfold.store.project.place_settings import PlaceSettings
+from sevenfold.store.project.settings_files import find_user_home
+
+
+def run_spend(options: Namespace, screen: Screen) -> int:
+    action, kind = cast("str", options.action), cast("str | None", options.kind)
+    if (action == "forgive") != (kind is not None):
+        raise InputError(
+            "`sevenfold spend forgive KIND` names a kind of work, such as notes; no other action does"
+        )
+    settings = read_trusted_settings(Path(), os.environ)
+    home = settings.of(PlaceSettings).home_folder(find_user_home(os.environ))
+    rules = settings.of(SpendSettings)
+    book = SpendStore.open(home, emit=lambda event: _warn(event, screen))
+    governor = Governor(book, rules, emit=lambda event: _warn(event, screen))
+    now = SystemClock().now()
+    try:
+        _act(governor, action, kind, now)
+        state = governor.state()
+        charges = tuple(book.charges((now - SPEND_DAY).date(), now.date()))
+    finally:
+        book.close()
+    recent = [charge for charge in charges if charge.at > now - SPEND_DAY]
+    if options.json:
+        screen.show_json(_described(state, recent, rules, now))
+    else:
+        _show(state, recent, rules, now, screen)
+    return 0
+
+
+def _act(governor: Governor, action: str, kind: str | None, now: datetime) -> None:
+    if action == "stop":
+        governor.stop(f"by hand on {format_time(now)}")
+    elif action == "resume":
+        governor.resume()
+    elif kind is not None:
+        if kind not in governor.state().strikes:
+            known = ", ".join(sorted(governor.state().strikes)) or "none"
+            raise InputError(f"{kind!r} has no failures to forgive; those that have: {known}")
+        governor.forgive(kind)
+
+
+def _show(
+    state: SpendState, recent: list[SpendCharge], rules: SpendSettings, now: datetime, screen: Screen
+) -> None:
+    if not rules.background:
+        screen.show_line("Background work is switched off by spend.background.", "warning")
+    if state.stopped:
+        screen.show_line(
+            f"Background work was stopped {state.stopped}; `sevenfold spend resume` lets it go on.", "warning"
+        )
+    screen.show_table(
+        [
+            [
+                TableCell("background work", "strong"),
+                TableCell("spent", "strong"),
+                TableCell("cap", "strong"),
+                TableCell("tokens", "strong"),
+            ],
+            _cap_row(
+                "the last hour", state.used(now, SPEND_HOUR), rules.cents_per_hour, rules.tokens_per_hour
+            ),
+            _cap_row("the last day", state.used(now, SPEND_DAY), rules.cents_per_day, rules.tokens_per_day),
+        ]
+    )
+    if recent:
+        screen.show_line("")
+        screen.show_table(
+            [[TableCell(name, "strong") for name in ("the last day by kind", "calls", "spent", "cached")]]
+            + [
+                [
+                    TableCell(name),
+                    TableCell(f"{len(calls):,}"),
+                    TableCell(_usd(calls)),
+                    TableCell(_cached(calls)),
+                ]
+                for name, calls in _by_kind(recent).items()
+            ]
+        )
+    for kind, strikes in sorted(state.strikes.items()):
+        rests = f"rests until {format_time(strikes.until)}" if strikes.until > now else "still tried"
+        screen.show_line(
+            f"{kind}: {format_count(strikes.count, 'failure')} in a row, {rests} ({strikes.reason})",
+            "warning",
+        )
+
+
+def _cap_row(name: str, used: Expense, cents: int, tokens: int) -> list[TableCell]:
+    over = used.micro_usd >= cents * MICROS_PER_CENT or used.tokens >= tokens
+    share = format_share(used.micro_usd, cents * MICROS_PER_CENT)
+    return [
+        TableCell(name),
+        TableCell(format_usd(Decimal(used.micro_usd) / MICROS_PER_USD), "warning" if over else "plain"),
+        TableCell(f"{format_usd(Decimal(cents) / 100)} ({share} used)"),
+        TableCell(f"{format_tokens(used.tokens)} of {format_tokens(tokens)}"),
+    ]
+
+
+def _by_kind(charges: Iterable[SpendCharge]) -> dict[str, list[SpendCharge]]:
+    kinds: dict[str, list[SpendCharge]] = {}
+    for charge in charges:
+        kinds.setdefault(charge.kind, []).append(charge)
+    return kinds
+
+
+def _usd(charges: list[SpendCharge]) -> str:
+    known = [charge.micro_usd for charge in charges if charge.micro_usd is not None]
+    if not known:
+        return format_usd(None)
+    text = format_usd(Decimal(sum(known)) / MICROS_PER_USD)
+    return text if len(known) == len(charges) else f"{text} and {len(charges) - len(known)} unpriced"
+
+
+def _cached(charges: list[SpendCharge]) -> str:
+    return format_share(sum(charge.read for charge in charges), sum(charge.tokens for charge in charges))
+
+
+def _described(
+    state: SpendState, recent: list[SpendCharge], rules: SpendSettings, now: datetime
+) -> dict[str, object]:
+    def cap(span: timedelta, cents: int, tokens: int) -> dict[str, object]:
+        used = state.used(now, span)
+        caps = {"cap_micro_usd": cents * MICROS_PER_CENT, "cap_tokens": tokens}
+        return {"micro_usd": used.micro_usd, "tokens": used.tokens, **caps}
+
+    return {
+        "background": rules.background and not state.stopped,
+        "stopped": state.stopped,
+        "hour": cap(SPEND_HOUR, rules.cents_per_hour, rules.tokens_per_hour),
+        "day": cap(SPEND_DAY, rules.cents_per_day, rules.tokens_per_day),
+        "kinds": {
+            kind: {
+                "calls": len(calls),
+                "tokens": sum(call.tokens for call in calls),
+                "cached_tokens": sum(call.read for call in calls),
+                "micro_usd": sum(call.micro_usd or 0 for call in calls),
+                "unpriced_calls": sum(call.micro_usd is None for call in calls),
+            }
+            for kind, calls in _by_kind(recent).items()
+        },
+        "strikes": {
+            kind: {"count": each.count, "until": each.until.isoformat(), "reason": each.reason}
+            for kind, each in sorted(state.strikes.items())
+        },
+    }
+
+
+def _warn(event: Event, screen: Screen) -> None:
+    if isinstance(event, SpendStateLost):
+        screen.note(f"note: {event.where}: {event.reason}; what the ledger says is used instead")

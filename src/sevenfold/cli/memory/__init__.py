@@ -1,0 +1,1 @@
+"""Commands on memories: memory, recall, search, dream."""

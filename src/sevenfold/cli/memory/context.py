@@ -1,0 +1,130 @@
+"""What every action of `sevenfold memory` works with."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import cast
+
+from sevenfold.agent.loop.local_settings import read_trusted_settings
+from sevenfold.agent.tui.event_text import EventText, render_event_text
+from sevenfold.cli.screen import Screen
+from sevenfold.core.clock import SystemClock
+from sevenfold.core.errors import FileMissing, InputError
+from sevenfold.core.events import Emit, Event, MemoryEdited, MemoryRefused
+from sevenfold.core.memories import ARCHIVE_PREFIX
+from sevenfold.core.provenance import Origin
+from sevenfold.store.memory.changes import StoredMemory, Transaction
+from sevenfold.store.memory.directory import MemoryDir
+from sevenfold.store.memory.marks import MarkStore
+from sevenfold.store.memory.settings import MemorySettings
+from sevenfold.store.memory.uses import UseStore
+from sevenfold.store.project.project import Project, open_project
+from sevenfold.store.project.settings_files import find_user_home
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryContext:
+    """A project's memories, and the person who looks at them."""
+
+    memory: MemoryDir
+    project: Project
+    screen: Screen
+    is_json: bool
+    warn: Emit
+    """Tells the person what they should know beside what they asked for."""
+
+    @property
+    def uses(self) -> UseStore:
+        return UseStore(self.project.control, emit=self.warn)
+
+    @property
+    def marks(self) -> MarkStore:
+        return MarkStore(self.project.control, emit=self.warn)
+
+    @property
+    def is_attended(self) -> bool:
+        """Whether somebody can be asked."""
+        return not self.is_json and self.screen.is_watched
+
+    def now(self) -> datetime:
+        return SystemClock().now()
+
+    def find(self, name: str) -> StoredMemory:
+        """The memory that is meant by a name, a file, or one that was put aside."""
+        bare = name.removesuffix(".md")
+        for key in (f"{bare}.md", f"{ARCHIVE_PREFIX}{bare}.md"):
+            found = self.memory.find(key)
+            if found is not None:
+                return found
+        raise FileMissing(f"there is no memory {name!r}; `sevenfold memory list` shows those there are")
+
+    def report(self, done: Transaction, text: str) -> int:
+        """Say what was done, and how to take it back."""
+        if self.is_json:
+            self.screen.show_json(
+                {"id": done.id, "kind": done.kind, "keys": [change.key for change in done.changes]}
+            )
+        elif done.changes:
+            self.screen.show_line(f"{text} (change {done.id}; `sevenfold memory revert` takes it back)")
+        else:
+            self.screen.show_line("nothing changed", "faint")
+        return 0
+
+
+@dataclass(slots=True)
+class _Notes:
+    """What a person should know beside what they asked for."""
+
+    screen: Screen
+    _first: dict[type[Event], EventText] | None = field(default_factory=dict[type[Event], EventText])
+    """Of each kind that comes once for a file, while the folder is opened; None once that was said."""
+    _counts: Counter[type[Event]] = field(default_factory=Counter[type[Event]])
+
+    def __call__(self, event: Event) -> None:
+        told = render_event_text(event)
+        if told is None or not told.is_warning:
+            return
+        if isinstance(event, MemoryEdited | MemoryRefused) and self._first is not None:
+            self._first.setdefault(type(event), told)
+            self._counts[type(event)] += 1
+        else:
+            self._say(told.text)
+
+    def opened(self) -> None:
+        """Say of many files in one line what is so with them: it stands before the answer."""
+        first, self._first = self._first or {}, None
+        for kind, told in first.items():
+            more = self._counts[kind] - 1
+            self._say(f"{told.text}{f'; so it is with {more:,} more' if more else ''}")
+
+    def _say(self, text: str) -> None:
+        # A name may hold the end of a line, and a note is one.
+        self.screen.note(f"note: {text}".replace("\n", "\\n"))
+
+
+@contextmanager
+def open_memory_context(options: Namespace, screen: Screen) -> Generator[MemoryContext]:
+    start = cast("Path", options.project)
+    if not start.is_dir():
+        raise InputError(f"--project {str(start)!r} is no folder; name the project's folder, or one in it")
+    settings, warn = read_trusted_settings(start, os.environ), _Notes(screen)
+    with (
+        open_project(start, settings, user_home=find_user_home(os.environ), emit=warn) as project,
+        MemoryDir(project, emit=warn, trusts_outside=settings.of(MemorySettings).trust_outside) as memory,
+    ):
+        warn.opened()
+        yield MemoryContext(
+            memory=memory, project=project, screen=screen, is_json=cast("bool", options.json), warn=warn
+        )
+
+
+def make_user_origin(why: str) -> Origin:
+    """What a person does at the command line."""
+    return Origin(who="user", why=why, said_by="user", is_accepted=True)

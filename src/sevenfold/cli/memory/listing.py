@@ -1,0 +1,201 @@
+"""`sevenfold memory list`, `show` and `search`."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime
+from typing import cast
+
+from sevenfold.cli.formatting import format_duration, format_time, shorten_text
+from sevenfold.cli.memory.context import MemoryContext
+from sevenfold.cli.screen import TableCell, Tone
+from sevenfold.core.memories import ARCHIVE_PREFIX, read_memory
+from sevenfold.core.memory_uses import MEMORY_USE_KINDS, NO_USES, MemoryUses
+from sevenfold.layers.memory.search.memory_index import MemoryIndex
+from sevenfold.store.memory.changes import StoredMemory
+from sevenfold.store.memory.marks import BrokenMark
+
+_HEADS = ("memory", "type", "age", "used", "about")
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryOverview:
+    """A memory, and what is known of it beside its text."""
+
+    stored: StoredMemory
+    uses: MemoryUses
+    broken: tuple[str, ...]
+
+    def describe(self, now: datetime) -> dict[str, object]:
+        stored, memory, origin = self.stored, self.stored.memory, self.stored.origin
+        return {
+            "key": memory.key,
+            "name": memory.name,
+            "type": memory.kind,
+            "description": memory.description,
+            "applies_to": list(memory.applies_to),
+            "modified": stored.modified.isoformat(),
+            "sha256": stored.sha256,
+            "change": stored.transaction,
+            "who": origin.who,
+            "why": origin.why,
+            "said_by": origin.said_by,
+            "session": origin.session,
+            "messages": list(origin.messages),
+            "taint": sorted(origin.taint),
+            "trusted": stored.is_trusted,
+            "waiting": stored.is_waiting,
+            "uses": {kind: self.uses.count(kind) for kind in MEMORY_USE_KINDS},
+            "last_used": self.uses.last.isoformat() if self.uses.last else None,
+            "warmth": round(self.uses.warmth_at(now), 3),
+            "broken": list(self.broken),
+        }
+
+    @property
+    def state(self) -> str:
+        """What a person should know before relying on it; empty where there is nothing."""
+        if not self.stored.is_trusted:
+            return "not trusted"
+        if self.broken:
+            return "not confirmed"
+        return "change waits" if self.stored.is_waiting else ""
+
+
+def list_memories(options: Namespace, desk: MemoryContext) -> int:
+    wanted = cast("str | None", options.type)
+    if options.archived:
+        stored = tuple(desk.memory.read(key) for key in desk.memory.keys(ARCHIVE_PREFIX))
+    else:
+        stored = desk.memory.scan(None)
+    chosen = [one for one in read_memory_overviews(desk, stored) if wanted in (None, one.stored.memory.kind)]
+    if desk.is_json:
+        desk.screen.show_json([one.describe(desk.now()) for one in chosen])
+    elif chosen:
+        desk.screen.show_table(
+            [[TableCell(head, "strong") for head in _HEADS], *(_row(one, desk) for one in chosen)]
+        )
+    else:
+        desk.screen.show_line(
+            "nothing of that kind is remembered" if wanted or options.archived else _NOTHING, "faint"
+        )
+    _tell_waiting(desk)
+    return 0
+
+
+def show_memory(options: Namespace, desk: MemoryContext) -> int:
+    known = read_memory_overviews(desk, [desk.find(cast("str", options.memory))])[0]
+    text, at = known.stored.memory.text, cast("str | None", options.at)
+    if at is not None:
+        text = _text_at(desk, known.stored.memory.key, at)
+    if desk.is_json:
+        desk.screen.show_json({**known.describe(desk.now()), "text": text})
+        return 0
+    if at is None:
+        _show_origin(known, desk)
+    desk.screen.show_line(text.rstrip("\n"))
+    return 0
+
+
+def search_memories(options: Namespace, desk: MemoryContext) -> int:
+    stored: dict[str, StoredMemory] = {one.memory.key: one for one in desk.memory.scan(None)}
+    with closing(MemoryIndex.open(desk.project.control, emit=desk.warn)) as index:
+        index.update(stored.values())
+        hits = index.rank(cast("str", options.query), cast("int", options.limit))
+    found: dict[str, MemoryOverview] = {
+        one.stored.memory.key: one for one in read_memory_overviews(desk, [stored[hit.key] for hit in hits])
+    }
+    if desk.is_json:
+        now = desk.now()
+        desk.screen.show_json(
+            [{"score": round(hit.score, 4), **found[hit.key].describe(now)} for hit in hits]
+        )
+        return 0
+    if not hits:
+        desk.screen.show_line("no memory holds these words", "faint")
+        return 1
+    desk.screen.show_table(
+        [TableCell(hit.key, "strong"), TableCell(shorten_text(stored[hit.key].memory.description, 90))]
+        for hit in hits
+    )
+    return 0
+
+
+def read_memory_overviews(desk: MemoryContext, stored: Sequence[StoredMemory]) -> list[MemoryOverview]:
+    uses, marks = desk.uses.read(), desk.marks.read()
+    return [MemoryOverview(one, uses.get(one.memory.key, NO_USES), _broken(one, marks)) for one in stored]
+
+
+def _broken(stored: StoredMemory, marks: Mapping[str, BrokenMark]) -> tuple[str, ...]:
+    mark = marks.get(stored.memory.key)
+    return mark.broken if mark and mark.sha256 == stored.sha256 else ()
+
+
+_NOTHING = "nothing is remembered of this project yet; `sevenfold memory add` does, and so does an agent"
+
+
+def _row(known: MemoryOverview, desk: MemoryContext) -> list[TableCell]:
+    memory, tone = known.stored.memory, _tone(known)
+    about = shorten_text(memory.description, 80)
+    return [
+        TableCell(memory.key.removesuffix(".md"), tone),
+        TableCell(memory.kind or "-"),
+        TableCell(format_duration(desk.now() - known.stored.modified)),
+        TableCell(_used(known.uses)),
+        TableCell(f"[{known.state}] {about}" if known.state else about, tone),
+    ]
+
+
+def _tone(known: MemoryOverview) -> Tone:
+    return "warning" if known.state else "plain"
+
+
+def _used(uses: MemoryUses) -> str:
+    """How often it was recalled; of a rule, how often it was shown and how often that changed something."""
+    recalled, shown = uses.count("recalled"), uses.count("shown")
+    if not shown:
+        return f"{recalled}" if recalled else "-"
+    heeded = uses.count("changed") + uses.count("given up")
+    return f"{recalled} + {shown} as a rule, {heeded} heeded"
+
+
+def _show_origin(known: MemoryOverview, desk: MemoryContext) -> None:
+    stored, origin, screen = known.stored, known.stored.origin, desk.screen
+    screen.show_line(stored.memory.key, "strong")
+    words = f"words: {origin.said_by}"
+    taint = f", through {', '.join(sorted(origin.taint))}" if origin.taint else ""
+    screen.show_line(
+        f"{format_time(stored.modified)} by {origin.who} ({words}{taint}): {origin.why}", "faint"
+    )
+    if origin.session:
+        messages = f", messages {', '.join(origin.messages)}" if origin.messages else ""
+        screen.show_line(f"from session {origin.session}{messages}", "faint")
+    counts = ", ".join(
+        f"{kind} {known.uses.count(kind)}" for kind in MEMORY_USE_KINDS if known.uses.count(kind)
+    )
+    if counts:
+        screen.show_line(f"{counts}; last {format_time(known.uses.last)}", "faint")
+    for problem in known.broken:
+        screen.show_line(f"could not be confirmed: {problem}", "warning")
+    if not stored.is_trusted:
+        screen.show_line("not trusted: it is quoted at most, and fires no rule; review it", "warning")
+    if stored.is_waiting:
+        screen.show_line("another text for it waits: `sevenfold memory review`", "warning")
+    screen.show_line("")
+
+
+def _text_at(desk: MemoryContext, key: str, at: str) -> str:
+    change = desk.memory.transaction(at)
+    after = next((one.after for one in change.changes if one.key == key), None)
+    if after is None:
+        desk.screen.note(f"note: change {change.id} left no text of {key}")
+        return ""
+    return read_memory(key, desk.memory.body(after)).text
+
+
+def _tell_waiting(desk: MemoryContext) -> None:
+    waiting = len(desk.memory.waiting())
+    if waiting and not desk.is_json:
+        desk.screen.show_line(f"{waiting} wait for you: `sevenfold memory review`", "warning")

@@ -1,0 +1,119 @@
+"""`sevenfold recall`: which memories a prompt would bring, and why."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import cast
+
+from sevenfold.agent.loop.local_settings import read_trusted_settings
+from sevenfold.cli.memory.context import MemoryContext, open_memory_context
+from sevenfold.cli.screen import Screen, TableCell
+from sevenfold.core.clock import SystemClock
+from sevenfold.core.errors import InputError
+from sevenfold.layers.memory.recall.finder import MemoryFinder, MemoryLibrary
+from sevenfold.layers.memory.recall.policy import (
+    MIN_CERTAINTY,
+    RecallCandidate,
+    RecallFacts,
+    RecallSettings,
+    choose_recalled,
+    estimate_certainty,
+)
+from sevenfold.store.project.place_settings import PlaceSettings
+from sevenfold.store.project.settings_files import find_checkout, find_user_home
+
+_WORDS = 6
+"""Shown of those that both hold."""
+
+
+def run_recall(options: Namespace, screen: Screen) -> int:
+    start = cast("Path", options.project)
+    if not cast("str", options.prompt).strip():
+        raise InputError('there is nothing to look for; give a prompt, such as "how do we release?"')
+    settings = read_trusted_settings(start, os.environ)
+    rules = settings.of(RecallSettings)
+    home = settings.of(PlaceSettings).home_folder(find_user_home(os.environ))
+    with open_memory_context(options, screen) as desk:
+        root = find_checkout(start) or desk.project.root
+        library = MemoryLibrary(desk.project, desk.memory, home, root)
+        with closing(MemoryFinder(library, SystemClock(), desk.warn)) as finder:
+            if rules.vectors and not options.words and finder.load_encoder():
+                _embed(finder, screen)
+            found = finder.find(cast("str", options.prompt), cast("int", options.limit))
+    chosen = choose_recalled(found, RecallFacts(), rules)
+    if options.json:
+        screen.show_json([_described(one, is_recalled=one in chosen) for one in found])
+    elif options.explain:
+        _explain(found, chosen, desk)
+    else:
+        _show(found, chosen, desk)
+    return 0 if chosen else 1
+
+
+def _embed(finder: MemoryFinder, screen: Screen) -> None:
+    """Vectors that are missing are computed now: somebody waits for an answer by meaning."""
+    most = left = finder.embed()
+    while left:
+        screen.show_progress("reading memories", 1 - left / most)
+        left = finder.embed()
+    screen.clear_progress()
+
+
+def _show(found: Sequence[RecallCandidate], chosen: Sequence[RecallCandidate], desk: MemoryContext) -> None:
+    if not chosen:
+        more = "; --explain shows what comes nearest" if found else ""
+        desk.screen.show_line(f"nothing is certain enough to be recalled{more}", "faint")
+        return
+    desk.screen.show_table(
+        [
+            TableCell(one.key, "strong"),
+            TableCell(f"{estimate_certainty(one):.0%}"),
+            TableCell(one.description),
+        ]
+        for one in chosen
+    )
+
+
+def _explain(
+    found: Sequence[RecallCandidate], chosen: Sequence[RecallCandidate], desk: MemoryContext
+) -> None:
+    if not found:
+        desk.screen.show_line("no memory has anything in common with it", "faint")
+        return
+    heads = ("memory", "", "certainty", "of the words", "meaning", "words in common")
+    rows = [[TableCell(head, "strong") for head in heads]]
+    for one in found:
+        is_chosen = one in chosen
+        meaning = "–" if one.meaning is None else f"{one.meaning:.2f}"
+        words = ", ".join(one.words[:_WORDS]) + (", …" if len(one.words) > _WORDS else "")
+        rows.append(
+            [
+                TableCell(one.key, "plain" if is_chosen else "faint"),
+                TableCell("recalled" if is_chosen else ""),
+                TableCell(f"{estimate_certainty(one):.0%}"),
+                TableCell(f"{one.share:.0%}"),
+                TableCell(meaning),
+                TableCell(words),
+            ]
+        )
+    desk.screen.show_table(rows)
+    desk.screen.show_line(f"Recalled from a certainty of {MIN_CERTAINTY:.0%} on, if there is room.", "faint")
+
+
+def _described(one: RecallCandidate, *, is_recalled: bool) -> dict[str, object]:
+    return {
+        "key": one.key,
+        "description": one.description,
+        "kind": one.kind,
+        "is_recalled": is_recalled,
+        "certainty": round(estimate_certainty(one), 4),
+        "share": round(one.share, 4),
+        "rare_words": round(one.rare_words, 4),
+        "meaning": None if one.meaning is None else round(one.meaning, 4),
+        "warmth": round(one.warmth, 4),
+        "words": list(one.words),
+    }

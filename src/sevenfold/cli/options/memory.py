@@ -1,0 +1,268 @@
+"""How `sevenfold memory` is asked for."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, ArgumentTypeError
+from pathlib import Path
+
+from sevenfold.cli.options.shared import CommandAction, add_actions, add_no_options
+
+MEMORY_HELP = "look at what is remembered, change it, review it, take it back"
+
+MEMORY_DESCRIPTION = """\
+What is remembered of this project from session to session: one topic a file,
+with a history of who changed what and why. `sevenfold memory ACTION --help`
+says more of each action; without one, memories are listed.
+"""
+
+MEMORY_EXAMPLES = """\
+examples:
+  sevenfold memory                                 what is remembered
+  sevenfold memory add release-steps -m 'Tag before pushing.' --applies-to 'command:git push'
+  sevenfold memory show release-steps              its text, where it came from, how often it was used
+  sevenfold memory review                          what waits for you: tainted text, edits from outside
+  sevenfold memory check                           which memories name what is no longer there
+  sevenfold memory log                             every change, newest first
+  sevenfold memory undo                            take the last change back
+  sevenfold memory purge --session 3f2a            erase what one session left, history included
+"""
+
+MEMORY_TYPE_CHOICES = ("user", "feedback", "project", "reference")
+AUTHOR_CHOICES = ("user", "agent", "fork", "dream", "sync", "outside edit")
+
+
+def add_memory_options(parser: ArgumentParser) -> None:
+    parser.set_defaults(action="list", type=None, archived=False)
+    add_actions(parser, MEMORY_ACTIONS)
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 0 < len(text) < 10 and int(text)):
+        raise ArgumentTypeError(f"{text!r} is no number from 1 on")
+    return int(text)
+
+
+def _memory(parser: ArgumentParser) -> None:
+    parser.add_argument("memory", metavar="MEMORY", help="its name or file: release-steps, team/style.md")
+
+
+def _id(parser: ArgumentParser) -> None:
+    parser.add_argument("id", metavar="ID", help="a change of `sevenfold memory log`, or how its id begins")
+
+
+def _list(parser: ArgumentParser) -> None:
+    parser.add_argument("--type", choices=MEMORY_TYPE_CHOICES, help="only these")
+    parser.add_argument("--archived", action="store_true", help="what dreams have put aside")
+
+
+def _show(parser: ArgumentParser) -> None:
+    _memory(parser)
+    parser.add_argument("--at", metavar="ID", help="as it was after this change")
+
+
+def _add(parser: ArgumentParser) -> None:
+    parser.add_argument("memory", metavar="NAME", help="the topic, in lower case: release-steps")
+    parser.add_argument("-m", "--text", help="the memory itself (else what is piped in, else $EDITOR)")
+    parser.add_argument(
+        "--type", choices=MEMORY_TYPE_CHOICES, default="project", help="what kind of thing it is (project)"
+    )
+    parser.add_argument("--description", default="", help="one line: when it matters (its first line)")
+    parser.add_argument(
+        "--applies-to",
+        action="append",
+        default=[],
+        metavar="CONDITION",
+        help="put it before such actions: tool:NAME, path:PATTERN, command:WORDS, phase:NAME; repeatable",
+    )
+    parser.add_argument("--gate", action="store_true", help="the model has to acknowledge it before it acts")
+
+
+def _rm(parser: ArgumentParser) -> None:
+    parser.add_argument("memories", nargs="+", metavar="MEMORY", help="its name or file")
+
+
+def _search(parser: ArgumentParser) -> None:
+    parser.add_argument("query", metavar="QUERY", help="words")
+    parser.add_argument("--limit", type=_count, default=10, metavar="N", help="at most so many (10)")
+
+
+def _check(parser: ArgumentParser) -> None:
+    parser.add_argument("memories", nargs="*", metavar="MEMORY", help="only these (all)")
+    parser.add_argument("--online", action="store_true", help="fetch the URLs that they name, too")
+
+
+def _review(parser: ArgumentParser) -> None:
+    parser.add_argument("--accept", action="append", default=[], metavar="ID", help="accept this; repeatable")
+    parser.add_argument("--reject", action="append", default=[], metavar="ID", help="reject this; repeatable")
+    parser.add_argument(
+        "--trust", action="append", default=[], metavar="MEMORY", help="vouch for this memory"
+    )
+
+
+def _log(parser: ArgumentParser) -> None:
+    parser.add_argument("memory", nargs="?", metavar="MEMORY", help="only changes of this one")
+    parser.add_argument("--limit", type=_count, default=20, metavar="N", help="at most so many (20)")
+
+
+def _restore(parser: ArgumentParser) -> None:
+    _memory(parser)
+    _id(parser)
+
+
+def _purge(parser: ArgumentParser) -> None:
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--session", metavar="ID", help="all that came from this session")
+    source.add_argument("--memory", metavar="MEMORY", help="this memory, every version of it")
+    source.add_argument("--who", choices=AUTHOR_CHOICES, help="all that these wrote")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def _import(parser: ArgumentParser) -> None:
+    parser.add_argument("folder", nargs="?", type=Path, metavar="FOLDER", help="markdown files, one a topic")
+    parser.add_argument("--claude", action="store_true", help="what Claude Code remembers of this project")
+
+
+def _export(parser: ArgumentParser) -> None:
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="where to write; made if need be")
+
+
+MEMORY_ACTIONS = (
+    CommandAction(
+        name="list",
+        help="what is remembered, newest first",
+        more="Memories with their type, age, uses and what is wrong with them. A rule shows how "
+        "often it was\n"
+        "put before an action and what became of that.",
+        add=_list,
+        examples=("list", "list --type feedback", "list --json | jq '.[] | select(.broken != [])'"),
+    ),
+    CommandAction(
+        name="show",
+        help="one memory: text, origin, uses",
+        more="A memory as it was last accepted, where it came from and what became of it. With --json, or\n"
+        "when piped, nothing is lost: the text is the file's.",
+        add=_show,
+        examples=("show release-steps", "show release-steps --at 18f3"),
+    ),
+    CommandAction(
+        name="add",
+        help="remember something",
+        more="Writes a new memory in your name. Its text comes from -m, from standard input, or "
+        "from $EDITOR.\n"
+        "With --applies-to it is a rule: put before every action that meets the condition.",
+        add=_add,
+        examples=(
+            "add style -m 'Tabs, never spaces.' --type feedback",
+            "add db --applies-to 'path:migrations/**' < note.md",
+        ),
+    ),
+    CommandAction(
+        name="edit",
+        help="change a memory in $EDITOR",
+        more="Opens a copy in $VISUAL or $EDITOR. What you save is committed in your name; if "
+        "somebody changed\n"
+        "the memory meanwhile, nothing is overwritten and your text is kept beside.",
+        add=_memory,
+        examples=("edit release-steps",),
+    ),
+    CommandAction(
+        name="rm",
+        help="forget memories; undo brings them back",
+        more="Removes memories from sight. Their history stays: `sevenfold memory undo` brings "
+        "them back, and\n"
+        "`purge` erases for good.",
+        add=_rm,
+        examples=("rm release-steps old-plan",),
+    ),
+    CommandAction(
+        name="search",
+        help="find memories by words",
+        more="Memories that hold the words, best first, however they are inflected.",
+        add=_search,
+        examples=("search 'how do we release'",),
+    ),
+    CommandAction(
+        name="check",
+        help="do memories still hold?",
+        more="Looks whether the paths, symbols and commands that memories name are still there, and whether\n"
+        "their conditions can be read. What could not be confirmed is marked. Exit code 1 if there is any.",
+        add=_check,
+        examples=("check", "check release-steps --online", "check --json"),
+    ),
+    CommandAction(
+        name="review",
+        help="accept or reject what waits",
+        more="Text that came from tools, the web or others, and edits made past Sevenfold, wait "
+        "until you accept\n"
+        "them: until then nobody is shown them. At a terminal they come one by one.",
+        add=_review,
+        examples=("review", "review --accept 18f3", "review --reject 18f3", "review --trust team/style"),
+    ),
+    CommandAction(
+        name="log",
+        help="every change, newest first",
+        more="Who changed what, when and why.",
+        add=_log,
+        examples=("log", "log release-steps --limit 5"),
+    ),
+    CommandAction(
+        name="diff",
+        help="what a change did",
+        more="A change as a unified diff.",
+        add=_id,
+        examples=("diff 18f3",),
+    ),
+    CommandAction(
+        name="blame",
+        help="where each line came from",
+        more="Each line of a memory with the change that brought it.",
+        add=_memory,
+        examples=("blame release-steps",),
+    ),
+    CommandAction(
+        name="revert",
+        help="take one change back",
+        more="Puts back what a change replaced. If its memories were changed again since, nothing is done.",
+        add=_id,
+        examples=("revert 18f3",),
+    ),
+    CommandAction(
+        name="undo",
+        help="take the last change back",
+        more="Takes the last change back, byte for byte.",
+        add=add_no_options,
+        examples=("undo",),
+    ),
+    CommandAction(
+        name="restore",
+        help="bring an old version back",
+        more="Brings a memory back as it was after a change.",
+        add=_restore,
+        examples=("restore release-steps 18f3",),
+    ),
+    CommandAction(
+        name="purge",
+        help="erase by source, history included",
+        more="Erases what came from a session, a memory or a kind of writer, every version of "
+        "it. This cannot be\n"
+        "undone: it says what will go, and asks.",
+        add=_purge,
+        examples=("purge --session 3f2a", "purge --memory address --yes", "purge --who 'outside edit'"),
+    ),
+    CommandAction(
+        name="import",
+        help="take in a folder of markdown",
+        more="Takes in a folder of markdown files, one topic a file. What has a name that is "
+        "taken is left out,\n"
+        "and so is what cannot be a memory; both are said.",
+        add=_import,
+        examples=("import ~/notes/app", "import --claude"),
+    ),
+    CommandAction(
+        name="export",
+        help="write all memories to a folder",
+        more="Writes every memory as a file, and the index beside them.",
+        add=_export,
+        examples=("export ~/backup/app-memory",),
+    ),
+)

@@ -1,0 +1,1 @@
+"""`sevenfold replay`."""

@@ -1,0 +1,172 @@
+"""`sevenfold replay`: what sessions cost that other agents recorded, and where the money went."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import cast
+
+from sevenfold.cli.replay.sources import TranscriptSource, explain_no_transcripts, find_transcript_sources
+from sevenfold.cli.replay.view import show_replay_header, show_replay_report
+from sevenfold.cli.screen import Screen
+from sevenfold.core.catalog import Catalog, ModelSettings, build_catalog
+from sevenfold.core.clock import SystemClock
+from sevenfold.core.errors import InputError
+from sevenfold.core.models import Model
+from sevenfold.replay.account import ReplayTerms
+from sevenfold.replay.page.build import build_page
+from sevenfold.replay.page.write import resolve_page_path, write_page
+from sevenfold.replay.parallel import ReadProgress, read_accounts
+from sevenfold.replay.report import ReplayReport, build_replay_report
+from sevenfold.replay.report_json import describe_replay_report
+from sevenfold.store.project.settings_files import find_checkout, read_settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayOptions:
+    """What the user asked for."""
+
+    paths: tuple[Path, ...]
+    terms: ReplayTerms
+    limit: int | None
+    jobs: int | None
+    repriced: str | None
+    html: Path | None = None
+
+
+def run_replay(options: Namespace, screen: Screen) -> int:
+    wanted = _wanted(options)
+    if options.policy:
+        return _run_policy(options, wanted, screen)
+    report = read_replay_report(wanted, screen)
+    if options.json:
+        screen.show_json(describe_replay_report(report))
+    elif report.files and wanted.html:
+        show_replay_header(report, screen)
+    elif report.files:
+        show_replay_report(report, screen, _remarks(report, wanted.terms))
+    if report.files and wanted.html:
+        # Beside JSON it would be in a program's way.
+        tell = screen.note if options.json else screen.show_line
+        tell(write_report_page(report, wanted.html, wanted.terms))
+    if not report.files:
+        _fail_empty(report, wanted.terms, screen)
+    return 0 if report.files else 1
+
+
+def read_replay_report(wanted: ReplayOptions, screen: Screen) -> ReplayReport:
+    """Read what is named; without a name, the user's own sessions; without those, the sample."""
+    places = find_transcript_sources(wanted.paths, wanted.terms.since, wanted.limit)
+    report = _read(next(places), wanted, screen)
+    for place in places:
+        if report.sessions:
+            break
+        report = _read(place, wanted, screen)
+    return report
+
+
+def write_report_page(report: ReplayReport, path: Path, terms: ReplayTerms) -> str:
+    """Write the page; what to tell of it."""
+    remark = " ".join(_remarks(report, terms))
+    page = build_page(report, made_at=SystemClock().now(), remarks=[remark] if remark else [])
+    target = write_page(path, page)
+    return f"the page is in {target} ({len(page) / 1e6:.1f} MB): open it in a browser"
+
+
+def _run_policy(options: Namespace, wanted: ReplayOptions, screen: Screen) -> int:
+    # Loaded only for this: it brings the whole request path.
+    from sevenfold.cli.replay.policy import parse_policy_question, show_policy_costs
+
+    question = parse_policy_question(options, wanted.terms)
+    places = find_transcript_sources(wanted.paths, wanted.terms.since, wanted.limit)
+    return show_policy_costs(question, places, screen, jobs=wanted.jobs, is_json=bool(options.json))
+
+
+def _read(place: TranscriptSource, wanted: ReplayOptions, screen: Screen) -> ReplayReport:
+    def tell(progress: ReadProgress) -> None:
+        share = progress.done_bytes / progress.total_bytes if progress.total_bytes else 1.0
+        screen.show_progress(f"{progress.phase} {progress.total_bytes / 1e6:,.0f} MB", share)
+
+    try:
+        outcome = read_accounts(place.found, wanted.terms, jobs=wanted.jobs, on_progress=tell)
+    finally:
+        screen.clear_progress()
+    unreadable = (*place.unreadable, *outcome.unreadable)
+    return build_replay_report(
+        outcome.files, origin=place.origin, unreadable=unreadable, repriced=wanted.repriced
+    )
+
+
+def _remarks(report: ReplayReport, terms: ReplayTerms) -> Iterator[str]:
+    if terms.reprice is None:
+        return
+    own = {terms.catalog.find(bill.model).tokenizer for bill in report.bills}
+    if own - {terms.reprice.tokenizer}:
+        yield "token counts are those of the models that were used: the newer tokenizer counts"
+        yield "about 30% more for the same text, so a change of model changes them too"
+
+
+def _fail_empty(report: ReplayReport, terms: ReplayTerms, screen: Screen) -> None:
+    for item in report.unreadable:
+        screen.fail(f"{item.path}: {item.reason}")
+    if not report.unreadable:
+        screen.fail(explain_no_transcripts(terms.since))
+
+
+def _wanted(options: Namespace) -> ReplayOptions:
+    limit, jobs = cast("int | None", options.limit), cast("int | None", options.jobs)
+    for name, value in (("--limit", limit), ("--jobs", jobs)):
+        if value is not None and value < 1:
+            raise InputError(f"{name} {value}: expected a number from 1 on")
+    _check_policy(options)
+    catalog = _read_catalog()
+    reprice = cast("str | None", options.reprice)
+    model = _priced_model(catalog, reprice) if reprice else None
+    terms = ReplayTerms(catalog, model, _read_date(cast("str | None", options.since)))
+    paths = tuple(Path(path).expanduser() for path in cast("Sequence[str]", options.paths))
+    html = cast("str | None", options.html)
+    # Asked before anything is read: that may take a minute.
+    target = None if html is None else resolve_page_path(Path(html))
+    return ReplayOptions(
+        paths=paths, terms=terms, limit=limit, jobs=jobs, repriced=model.name if model else None, html=target
+    )
+
+
+def _check_policy(options: Namespace) -> None:
+    """Options that would be ignored are refused."""
+    if options.policy and options.html is not None:
+        raise InputError("--html with --policy: the page shows what was spent; leave one of them out")
+    for name, value in (("--ttl", options.ttl), ("--read-price", options.read_price)):
+        if value is not None and not options.policy:
+            raise InputError(f"{name} {value}: it counts only under a policy; add --policy sevenfold")
+
+
+def _read_catalog() -> Catalog:
+    """The table with the user's own models and prices over it."""
+    settings = read_settings([ModelSettings], root=find_checkout(Path()), environ=os.environ)
+    return build_catalog(settings)
+
+
+def _priced_model(catalog: Catalog, name: str) -> Model:
+    model = catalog.find(name)
+    if not model.tariffs:
+        known = ", ".join(item.name for item in catalog.models if item.tariffs)
+        raise InputError(
+            f'--reprice {name!r}: no price is known for it. Give one under [models."{name}"] in '
+            f"~/.sevenfold/settings.toml, or name one of {known}"
+        )
+    return model
+
+
+def _read_date(text: str | None) -> datetime | None:
+    """A day, or a time, in the user's own zone unless it names another."""
+    if text is None:
+        return None
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise InputError(f"--since {text!r}: expected a date such as 2026-11-01") from error

@@ -1,0 +1,56 @@
+"""Where `sevenfold replay` looks: what is named; without a name, the user's own sessions; then the sample."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from sevenfold.replay.report import ReportOrigin
+from sevenfold.store.foreign.find import (
+    TranscriptFile,
+    TranscriptSearch,
+    UnreadableFile,
+    find_transcripts,
+    list_default_folders,
+)
+from sevenfold.store.project.settings_files import find_user_home
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptSource:
+    """Files to read, and how they were come upon."""
+
+    origin: ReportOrigin
+    found: tuple[TranscriptFile, ...]
+    unreadable: tuple[UnreadableFile, ...]
+
+
+def explain_no_transcripts(since: datetime | None) -> str:
+    """What to say where no place held a transcript."""
+    if since is None:
+        return "no transcript was found there; name a .jsonl file, or a folder that holds some"
+    return f"no transcript there was written to since {since:%Y-%m-%d}; give an earlier day, or no --since"
+
+
+def find_transcript_sources(
+    paths: Sequence[Path], since: datetime | None, limit: int | None
+) -> Iterator[TranscriptSource]:
+    """The places to try, best first: the next one counts only if this one holds no session."""
+
+    def place(origin: ReportOrigin, search: TranscriptSearch) -> TranscriptSource:
+        least_ns = 0 if since is None else since.timestamp() * 1_000_000_000
+        found = [item for item in search.found if since is None or item.modified_ns >= least_ns]
+        return TranscriptSource(origin, tuple(found[:limit]), search.unreadable)
+
+    if paths:
+        yield place("named", find_transcripts(paths))
+        return
+    search = find_transcripts(list_default_folders(os.environ, find_user_home(os.environ)))
+    if search.found:
+        yield place("usual places", search)
+    with as_file(files("sevenfold.replay") / "sample" / "session.jsonl") as sample:
+        yield place("sample", find_transcripts([sample]))

@@ -1,0 +1,1 @@
+"""`sevenfold team` and `sevenfold serve`."""

@@ -1,0 +1,153 @@
+"""`sevenfold team`: memories that a team shares, by hand."""
+
+from __future__ import annotations
+
+import asyncio
+from argparse import Namespace
+from collections.abc import Callable
+from difflib import unified_diff
+from pathlib import Path
+from typing import TypeAlias, cast
+
+from sevenfold.cli.memory.context import make_user_origin
+from sevenfold.cli.memory.history import show_diff_text
+from sevenfold.cli.screen import Screen
+from sevenfold.cli.team.context import TEAM_LOCK_TIMEOUT, TeamContext, find_conflicts, open_team_context
+from sevenfold.cli.team.join import join_team_repository, leave_team_repository
+from sevenfold.cli.team.view import describe_sync_report, show_sync_report, show_sync_status
+from sevenfold.core.errors import InputError, TeamOffline
+from sevenfold.core.memories import TEAM_PREFIX
+from sevenfold.store.memory.changes import Write
+from sevenfold.team.client.memory import TeamMemory
+from sevenfold.team.client.report import SyncConflict, SyncReport
+from sevenfold.team.protocol import MAX_TEAM_FILE_BYTES
+
+TeamHandler: TypeAlias = Callable[[Namespace, TeamContext], int]
+
+
+def run_team(options: Namespace, screen: Screen) -> int:
+    with open_team_context(options, screen) as desk:
+        return _DOING[cast("str", options.action)](options, desk)
+
+
+def show_team_status(_: Namespace, desk: TeamContext) -> int:
+    show_sync_status(desk)
+    return 0
+
+
+def pull_team_memories(_: Namespace, desk: TeamContext) -> int:
+    return _told(desk, asyncio.run(desk.open_team().exchange(sends=False, wait=TEAM_LOCK_TIMEOUT)))
+
+
+def push_team_memories(_: Namespace, desk: TeamContext) -> int:
+    return _told(desk, asyncio.run(desk.open_team().push(wait=TEAM_LOCK_TIMEOUT)))
+
+
+def show_team_conflicts(_: Namespace, desk: TeamContext) -> int:
+    team = desk.open_team()
+    files, found = team.files.read_all(), find_conflicts(team)
+    if desk.desk.is_json:
+        desk.screen.show_json([{"memory": one.key, "copy": one.copy} for one in found])
+        return 0
+    for one in found:
+        texts = [files[key].text if key in files else "" for key in (one.key, one.copy)]
+        old, new = (text.splitlines(keepends=True) for text in texts)
+        show_diff_text(desk.desk, "".join(unified_diff(old, new, one.key, one.copy)))
+    if found:
+        desk.screen.show_line("`sevenfold team resolve MEMORY --take original|copy` settles one", "faint")
+    else:
+        desk.screen.show_line("no conflicts", "faint")
+    return 0
+
+
+def resolve_team_conflict(options: Namespace, desk: TeamContext) -> int:
+    team = desk.open_team()
+    conflict = _find_conflict(team, cast("str", options.memory))
+    before = desk.desk.memory.find(f"{TEAM_PREFIX}{conflict.key}")
+    text = _chosen(options, team, conflict)
+    if text is not None:
+        origin = make_user_origin(f"resolved the conflict with {conflict.copy}")
+        seen = None if before is None else before.sha256
+        desk.desk.memory.commit([Write(f"{TEAM_PREFIX}{conflict.key}", text, seen)], origin)
+    asyncio.run(team.delete(conflict.copy, wait=TEAM_LOCK_TIMEOUT))
+    return _exchanged(desk, team, f"{conflict.key} is settled")
+
+
+def delete_team_memory(options: Namespace, desk: TeamContext) -> int:
+    team = desk.open_team()
+    keys = [desk.find_key(team, name) for name in cast("list[str]", options.memories)]
+    for key in keys:
+        asyncio.run(team.delete(key, wait=TEAM_LOCK_TIMEOUT))
+    return _exchanged(desk, team, f"{', '.join(keys)}: deleted here")
+
+
+def allow_team_finding(options: Namespace, desk: TeamContext) -> int:
+    team = desk.open_team()
+    team.screen.allow(cast("str", options.fingerprint), cast("str", options.reason))
+    return _exchanged(desk, team, f"{options.fingerprint} may be shared")
+
+
+def _find_conflict(team: TeamMemory, name: str) -> SyncConflict:
+    bare = name.removeprefix("team/").removesuffix(".md")
+    known = find_conflicts(team)
+    found = [one for one in known if f"{bare}.md" in (one.copy, one.key)]
+    if len(found) == 1:
+        return found[0]
+    listed = ", ".join(one.copy for one in found or known) or "there is none"
+    why = f"{name!r} has more than one" if found else f"{name!r} has no conflict"
+    raise InputError(f"{why}; name one of these: {listed}")
+
+
+def _chosen(options: Namespace, team: TeamMemory, conflict: SyncConflict) -> str | None:
+    """The text to write under the memory's name; None: the one that is there."""
+    path = cast("Path | None", options.text)
+    if path is None:
+        files = team.files.read_all()
+        if options.take == "original" and conflict.key not in files:
+            raise InputError(f"{conflict.key} is not there any more; --take copy keeps the text of the copy")
+        return files[conflict.copy].text if options.take == "copy" else None
+    try:
+        data = path.read_bytes()
+        text = data.decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read as text: {error}") from error
+    if len(data) > MAX_TEAM_FILE_BYTES:
+        raise InputError(f"{path} has {len(data):,} bytes; at most {MAX_TEAM_FILE_BYTES:,} can be shared")
+    return text
+
+
+def _exchanged(desk: TeamContext, team: TeamMemory, done: str) -> int:
+    """Tell the others at once if that can be; it is as good as done if not."""
+    try:
+        report = asyncio.run(team.exchange(wait=TEAM_LOCK_TIMEOUT))
+    except TeamOffline as error:
+        if desk.desk.is_json:
+            desk.screen.show_json({"done": done, "sent": [], "waiting": str(error)})
+        else:
+            desk.screen.show_line(f"{done}; the others are told once the server can be reached ({error})")
+        return 0
+    if not desk.desk.is_json:
+        desk.screen.show_line(done)
+    return _told(desk, report)
+
+
+def _told(desk: TeamContext, report: SyncReport) -> int:
+    """1 where something was held back that a person has to see to."""
+    if desk.desk.is_json:
+        desk.screen.show_json(describe_sync_report(report))
+    else:
+        show_sync_report(report, desk.screen)
+    return 1 if report.held or not report.is_settled else 0
+
+
+_DOING: dict[str, TeamHandler] = {
+    "join": join_team_repository,
+    "status": show_team_status,
+    "pull": pull_team_memories,
+    "push": push_team_memories,
+    "conflicts": show_team_conflicts,
+    "resolve": resolve_team_conflict,
+    "delete": delete_team_memory,
+    "allow": allow_team_finding,
+    "leave": leave_team_repository,
+}

@@ -1,0 +1,91 @@
+"""`sevenfold serve`: a team's server, until it is told to end, and the commands of whoever runs it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+from pathlib import Path
+from typing import cast
+
+from sevenfold.cli.screen import Screen
+from sevenfold.cli.sections import SETTINGS_SECTIONS
+from sevenfold.core.clock import SystemClock
+from sevenfold.core.errors import DatabaseFailed, InputError
+from sevenfold.store.project.place_settings import PlaceSettings
+from sevenfold.store.project.settings_files import find_checkout, find_user_home, read_settings
+from sevenfold.team.server.database import Database
+from sevenfold.team.server.database_url import open_database, redact_url
+from sevenfold.team.server.limits import ServerLimits
+from sevenfold.team.server.people import list_orgs
+from sevenfold.team.server.sqlite import SERVER_EXTRA_HINT
+
+CREATING_ACTIONS = ("run", "init", "org", "restore")
+"""Actions that may find no database. To others its absence means a wrong name: an empty one helps nobody."""
+
+
+def run_serve(options: Namespace, screen: Screen) -> int:
+    action = cast("str", options.action)
+    url = cast("str | None", options.db) or _default_url()
+    database = open_database(url, is_there=action not in CREATING_ACTIONS)
+    try:
+        if action == "run":
+            if options.words:
+                raise InputError(f"{options.words[0]!r} is no action of serve; see sevenfold serve --help")
+            return _serve(database, options, screen)
+        from sevenfold.cli.team.serve_admin import run_admin_action
+
+        return run_admin_action(database, options, screen)
+    finally:
+        database.close()
+
+
+def _serve(database: Database, options: Namespace, screen: Screen) -> int:
+    try:
+        from sevenfold.team.server.app_state import AppState
+        from sevenfold.team.server.forge import Forge, fetch_over_http
+        from sevenfold.team.server.http_server import TeamServer
+        from sevenfold.team.server.metrics import ServerMetrics
+
+        forge = Forge(options.forge, fetch_over_http) if options.forge else None
+        desk = AppState(database, make_server_limits(options), SystemClock(), forge)
+        meters = ServerMetrics(None if options.quiet else _log)
+        host = TeamServer(desk, meters, address=options.host, port=options.port)
+    except ImportError as error:
+        raise DatabaseFailed(f"{SERVER_EXTRA_HINT} ({error})") from error
+    screen.show_line(f"serving {host.url}")
+    if not database.read(None, list_orgs).result():
+        screen.show_line("There is no organisation yet. Make one, its owner and a token with:", "warning")
+        screen.show_line(
+            f"  sevenfold serve init ORG YOU{f' --db {redact_url(options.db)}' if options.db else ''}",
+            "warning",
+        )
+    if options.host not in ("127.0.0.1", "::1", "localhost"):
+        screen.show_line(
+            "Tokens travel in the clear without TLS: put a proxy that has it in front.", "warning"
+        )
+    screen.flush()
+    host.run()
+    return 0
+
+
+def make_server_limits(options: Namespace) -> ServerLimits:
+    limits = ServerLimits()
+    rate, entries = cast("int | None", options.rate), cast("int | None", options.max_entries)
+    for name, value in (("--rate", rate), ("--max-entries", entries)):
+        if value is not None and value < 1:
+            raise InputError(f"{name} is {value}; expected 1 or more")
+    return ServerLimits(org_rate=rate or limits.org_rate, entries=entries or limits.entries)
+
+
+def _log(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+
+
+def _default_url() -> str:
+    settings = read_settings(SETTINGS_SECTIONS, root=find_checkout(Path()), environ=os.environ)
+    home = settings.of(PlaceSettings).home_folder(find_user_home(os.environ))
+    folder = home / "server"
+    home.mkdir(0o700, parents=True, exist_ok=True)
+    folder.mkdir(0o700, exist_ok=True)
+    return f"sqlite:///{folder / 'team.db'}"

@@ -1,0 +1,209 @@
+"""One run of the tour: an agent in a scratch repository, for a day or two, and a simulator that bills it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import TypeAlias
+
+from sevenfold.agent.loop.agent import Agent
+from sevenfold.agent.loop.turn_events import TurnEvent
+from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
+from sevenfold.agent.permissions.guard import PermissionRequest, PermissionResponse
+from sevenfold.agent.tui.running_work import count_running
+from sevenfold.cli.tour.repository import write_sample_repository
+from sevenfold.cli.tour.script import TOUR_SCENES, TourBrain, TourScene
+from sevenfold.cli.tour.second_day import DREAM_SCENE, SECOND_DAY_SCENES, DreamDemo, dream_and_undo
+from sevenfold.core.clock import ManualClock
+from sevenfold.core.errors import SimulatorError
+from sevenfold.core.prices import Cost, sum_costs
+from sevenfold.core.usage import Usage, sum_usage
+from sevenfold.providers.anthropic import AnthropicProvider
+from sevenfold.simulator.state.ledger import BillingLedger
+from sevenfold.testing import Simulator
+
+TOUR_MODEL = "claude-opus-5"
+
+COMMIT_IDENTITY = {"NAME": "Tour", "EMAIL": "tour@example.invalid"}
+"""Who commits: whoever takes the tour has nothing to do with it."""
+
+_LONGEST_SECONDS = 60
+"""That the tour waits for an agent which answers at once."""
+
+LayerSettings: TypeAlias = Mapping[str, Mapping[str, object]]
+
+NIGHT_LENGTH = timedelta(hours=16)
+
+ALL_LAYERS_SETTINGS: LayerSettings = {
+    "agent": {"thinking": False},
+    "dream": {"writer": "mechanical"},
+}
+"""As everybody has them: only thinking, which a script has none of, is off, and a dream asks no model."""
+NO_LAYERS_SETTINGS: LayerSettings = {
+    "agent": {"thinking": False},
+    "tool_results": {"enabled": False},
+    "microcompact": {"enabled": False},
+    "notes": {"enabled": False},
+    "compact": {"enabled": False},
+    "memory": {"enabled": False},
+    "extraction": {"enabled": False},
+    "recall": {"enabled": False},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TourBill:
+    """What a run cost, as the simulator billed it."""
+
+    requests: int
+    usage: Usage
+    cost: Cost | None
+    uncached: Cost | None
+    """The same requests with every prompt token fresh."""
+
+
+class TourGuide:
+    """Leads through a run; this one says nothing."""
+
+    def watch(self, seen: TurnEvent) -> None:
+        """While a turn runs, and what it set off after it."""
+
+    def enter(self, repository: Path) -> None:
+        """Where everything happens."""
+
+    async def open_scene(self, scene: TourScene) -> None:
+        """Before anything of it happens."""
+
+    async def start_turn(self, scene: TourScene) -> None:
+        """The person types."""
+
+    async def close_scene(self) -> None:
+        """The model has answered."""
+
+    async def show_dream(self, night: DreamDemo) -> None:
+        """A dream is over, and taken back."""
+
+    async def ask(self, _question: PermissionRequest) -> PermissionResponse:
+        """Everything happens in a scratch folder, so everything is allowed."""
+        return PermissionResponse(True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TourStage:
+    """Where the tour is played: what stays the same from one session to the next."""
+
+    repository: Path
+    environ: Mapping[str, str]
+    layers: LayerSettings
+    guide: TourGuide
+    simulator: Simulator
+    clock: ManualClock = field(default_factory=ManualClock)
+
+    def pass_time(self, pause: timedelta) -> None:
+        self.clock.pass_time(pause)
+        self.simulator.advance(pause)
+
+    @asynccontextmanager
+    async def session(self) -> AsyncGenerator[Agent]:
+        """A new session of the agent."""
+        client = self.simulator.async_client()
+        agent = await open_agent(
+            AgentOptions(
+                project=self.repository,
+                model=TOUR_MODEL,
+                mode="ask",
+                ask=self.guide.ask,
+                provider=AnthropicProvider(client),
+                settings=self.layers,
+                clock=self.clock,
+                environ=self.environ,
+            )
+        )
+        try:
+            yield agent
+        finally:
+            await agent.close()
+            await client.close()
+
+    async def play(self, agent: Agent, scenes: Sequence[TourScene], *, may_compact: bool = True) -> None:
+        for scene in scenes:
+            self.pass_time(timedelta(hours=scene.hours_before))
+            await self.guide.open_scene(scene)
+            if scene.compacts_before and may_compact:
+                await agent.compact()
+            await self.guide.start_turn(scene)
+            end = await agent.run_turn(f"{scene.prompt}\n{scene.pasted}".strip(), self.guide.watch)
+            if end.reason != "answered":
+                raise SimulatorError(f"the tour's turn {scene.title!r} was {end.reason}: {end.error}")
+            # The writers of a turn work beside the next one; here each is told where it belongs.
+            await agent.settle()
+            await self.guide.close_scene()
+
+
+async def play_tour(folder: Path, layers: LayerSettings, guide: TourGuide) -> TourBill:
+    """Play the first day in a folder of its own, with layers as they are set, and a second with all of them.
+
+    The bill is that of the first day.
+    """
+    repository, home = folder / "shop", folder / "home"
+    home.mkdir(parents=True)
+    write_sample_repository(repository)
+    guide.enter(repository)
+    is_whole = layers is ALL_LAYERS_SETTINGS
+    with Simulator(TourBrain((*TOUR_SCENES, *(SECOND_DAY_SCENES if is_whole else ())))) as simulator:
+        stage = TourStage(
+            repository=repository,
+            environ=build_tour_environ(home),
+            layers=layers,
+            guide=guide,
+            simulator=simulator,
+        )
+        async with stage.session() as agent:
+            await stage.play(agent, TOUR_SCENES, may_compact=is_whole)
+            await _hear_out(agent, guide)
+        bill = _bill(simulator.ledger)
+        if is_whole:
+            stage.pass_time(NIGHT_LENGTH)
+            async with stage.session() as agent:
+                await stage.play(agent, SECOND_DAY_SCENES)
+                await guide.open_scene(DREAM_SCENE)
+                await guide.show_dream(await dream_and_undo(agent, repository, stage.environ, stage.clock))
+        return bill
+
+
+async def _hear_out(agent: Agent, guide: TourGuide) -> None:
+    """Answer what agents in the background have to say, until none is at work."""
+    while agent.inbox or count_running(agent):
+        async with asyncio.timeout(_LONGEST_SECONDS):
+            await agent.inbox.wait()
+        await agent.run_turn(None, guide.watch)
+        await guide.close_scene()
+
+
+def _bill(ledger: BillingLedger) -> TourBill:
+    billed = ledger.billed
+    return TourBill(
+        len(billed),
+        sum_usage(entry.usage for entry in billed),
+        ledger.total_cost(),
+        sum_costs(entry.cost_without_caching for entry in billed),
+    )
+
+
+def build_tour_environ(home: Path) -> dict[str, str]:
+    """Nothing of the person's own: neither their settings nor their keys."""
+    here = str(Path(sys.executable).parent)
+    path = f"{here}:{os.environ.get('PATH', os.defpath)}"
+    who = {
+        f"GIT_{role}_{what}": COMMIT_IDENTITY[what]
+        for role in ("AUTHOR", "COMMITTER")
+        for what in COMMIT_IDENTITY
+    }
+    # The tour's model knows its own part, and not which memories a prompt is about.
+    return {"HOME": str(home), "PATH": path, "LANG": "C.UTF-8", "SEVENFOLD_RECALL_SIDE_QUERY": "off", **who}

@@ -1,0 +1,203 @@
+"""What the model of the tour says. It is a script: everything around it is the real thing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sevenfold.cli.tour.repository import COUNTRIES, LAW_TEXT
+from sevenfold.core.errors import CallUnexpected
+from sevenfold.core.messages import Text
+from sevenfold.simulator.responders.brain_protocol import Prompt, Reply, call_tool, say
+
+TEST_COMMAND = "python3 -m unittest -q"
+CHECK_PROMPT = "Check the rates of"
+COUNT_PROMPT = "Count the orders of the night and tell your lead"
+"""How the work of an agent of the tour begins, by which its requests are known."""
+COUNT_REPLY = "2,400 orders came in that night."
+EXTRACTION_OPENING = "Look for what is worth remembering"
+"""How the prompt of layer 5's fork begins."""
+
+LESSON_TEXT = "Always run the tests before a commit: a red build cost us a day."
+LESSON_MEMORY: Mapping[str, object] = {
+    "action": "write",
+    "name": "tests-before-commit",
+    "type": "feedback",
+    "description": "Run the tests before every commit",
+    "content": LESSON_TEXT,
+    "applies_to": ["phase:before-commit"],
+}
+"""What the fork makes of the user's words: when the memory matters is told with it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TourScene:
+    """One turn: what is said before it, what the person types, and how the model answers, call by call."""
+
+    title: str
+    said: str
+    prompt: str
+    replies: tuple[Reply, ...]
+    hours_before: int = 0
+    """That pass first."""
+    compacts_before: bool = False
+    """The person types /compact first."""
+    pasted: str = ""
+    """What goes with the prompt and is not shown."""
+
+
+def reply_with_calls(text: str, *calls: tuple[str, Mapping[str, object]]) -> Reply:
+    return Reply((*say(text).blocks, *(call_tool(name, given) for name, given in calls)))
+
+
+def _read(name: str) -> tuple[str, Mapping[str, object]]:
+    return ("read", {"file_path": name})
+
+
+def shell_call(command: str, why: str) -> tuple[str, Mapping[str, object]]:
+    return ("shell", {"command": command, "description": why, "access": "open"})
+
+
+def _agent(what: str, prompt: str, **given: object) -> tuple[str, Mapping[str, object]]:
+    return ("agent", {"description": what, "prompt": prompt, **given})
+
+
+def _letter(text: str) -> tuple[str, Mapping[str, object]]:
+    return ("send_message", {"to": "lead", "summary": "orders counted", "message": text})
+
+
+def _edit(old: str, new: str) -> tuple[str, Mapping[str, object]]:
+    return ("edit", {"file_path": "shop/report.py", "old_string": old, "new_string": new})
+
+
+def _files(first: int, last: int) -> tuple[str, ...]:
+    return tuple(f"shop/{country}.py" for country in COUNTRIES[first:last])
+
+
+TOUR_SCENES = (
+    TourScene(
+        title="A question",
+        said="The agent reads code and a log. The log is far too long for a prompt.",
+        prompt="The nightly report is one cent off. Why?",
+        replies=(
+            reply_with_calls(
+                "I look at the report, its test and the log.",
+                _read("shop/report.py"),
+                _read("tests/test_report.py"),
+                shell_call("cat log/nightly.log", "look at the log"),
+            ),
+            reply_with_calls("The totals differ. I look at how goods are taxed.", *map(_read, _files(0, 2))),
+            say(
+                "`quantize` rounds half a cent to the **even** neighbour unless it is told otherwise: "
+                "0.025 becomes 0.02, and the law wants 0.03.\n\n"
+                "- `shop/report.py` rounds this way\n- the tables of the countries are fine"
+            ),
+        ),
+    ),
+    TourScene(
+        title="A pause",
+        said="Two hours pass. The provider has forgotten the cached prompt and all of it has to "
+        "be written anew: "
+        "old results are let go of now, when that costs nothing.",
+        prompt=f"Mend it, and run the tests. {LESSON_TEXT}",
+        replies=(
+            reply_with_calls(
+                "I tell it how to round.",
+                _edit(".quantize(CENT)", ".quantize(CENT, ROUND_HALF_UP)"),
+                _edit("import Decimal\n", "import ROUND_HALF_UP, Decimal\n"),
+            ),
+            reply_with_calls("", shell_call(TEST_COMMAND, "run the tests")),
+            say("Mended: half a cent is a cent now, and the tests pass."),
+        ),
+        hours_before=2,
+    ),
+    TourScene(
+        title="A long task",
+        said="A law is pasted in, and the agent reads on. When writing a part of the prompt "
+        "again costs less than "
+        "reading it in the rounds to come, old results leave it.",
+        prompt="Are the other countries right too? Here is the law.",
+        replies=(
+            reply_with_calls("I look at the next two.", *map(_read, _files(2, 4))),
+            reply_with_calls("And at the last two.", *map(_read, _files(4, 6))),
+            say("All six tables agree with the law. Nothing else rounds."),
+        ),
+        pasted=LAW_TEXT,
+    ),
+    TourScene(
+        title="A compaction",
+        said="The person types /compact. The notes that were kept all along become the summary, "
+        "with no model "
+        "call, and what the agent needs at hand is put back.",
+        prompt="Where were we?",
+        replies=(
+            say("The report rounds half a cent up now, the tests pass, and all six tables were checked."),
+        ),
+        compacts_before=True,
+    ),
+    TourScene(
+        title="Side work",
+        said="Two forks work at the same time. Each is sent the bytes of this conversation and "
+        "one more line.",
+        prompt="Have the rates of France and Germany checked once more.",
+        replies=(
+            reply_with_calls(
+                "I have two forks look.",
+                _agent("check France", f"{CHECK_PROMPT} France.", kind="fork"),
+                _agent("check Germany", f"{CHECK_PROMPT} Germany.", kind="fork"),
+            ),
+            say("Both say that every rate is as the law has it."),
+        ),
+    ),
+    TourScene(
+        title="A message",
+        said="An agent with a context of its own works in the background, and writes when it has something.",
+        prompt="Let a clerk count the orders, and do not wait for it.",
+        replies=(
+            reply_with_calls(
+                "A clerk counts.",
+                _agent("count the orders", f"{COUNT_PROMPT}.", name="clerk", background=True),
+            ),
+            say("The clerk is at work and will write."),
+        ),
+    ),
+)
+
+
+@dataclass(slots=True)
+class TourBrain:
+    """Answers from the scenes, in order; and forks and agents, by what they were asked."""
+
+    scenes: tuple[TourScene, ...] = TOUR_SCENES
+    _left: list[Reply] = field(init=False)
+    _has_learnt: bool = False
+
+    def __post_init__(self) -> None:
+        self._left = [reply for scene in self.scenes for reply in scene.replies]
+
+    async def reply(self, prompt: Prompt) -> Reply:
+        asked = prompt.last_text
+        if EXTRACTION_OPENING in asked:
+            return self._extract(prompt)
+        if CHECK_PROMPT in asked:
+            return say(f"{asked.rpartition(CHECK_PROMPT)[2].strip(' .')}: every rate is as the law has it.")
+        if COUNT_PROMPT in asked:
+            return say("Counted and told.") if prompt.results else reply_with_calls("", _letter(COUNT_REPLY))
+        if COUNT_REPLY in asked:
+            return say("The clerk writes: 2,400 orders.")
+        if "has ended" in asked:
+            return say("The clerk is done.")
+        if not self._left:
+            raise CallUnexpected(f"request {prompt.number} of the tour is not in its script")
+        return self._left.pop(0)
+
+    def _extract(self, prompt: Prompt) -> Reply:
+        texts = (block for message in prompt.messages for block in message.blocks if isinstance(block, Text))
+        said = any(LESSON_TEXT in block.text for block in texts)
+        if self._has_learnt or not said:
+            return say("Nothing.")
+        self._has_learnt = True
+        return reply_with_calls("", ("memory", LESSON_MEMORY))
+
+    def check_done(self) -> None:
+        """The tour ends where its scenes end."""

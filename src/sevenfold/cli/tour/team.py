@@ -1,0 +1,217 @@
+"""The last part of the tour: two laptops and a team server, all of them processes, driven by commands."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+
+from sevenfold.cli.tour.script import TourScene
+from sevenfold.core.errors import SimulatorError
+from sevenfold.store.git.safe_git import init_repository
+
+_LIBRARIES = ("apsw", "httpx2", "msgspec", "prometheus_client")
+TEAM_EXTRAS = "sevenfold[server,team]"
+
+_LONGEST_SECONDS = 60
+"""That the tour waits for a command which takes a second."""
+
+_MEMORY = "team/deploy-days"
+FAKE_KEY = "AKIA" + "Q3EGRT5XNP2LMWVB"
+"""Nobody's, and in two parts, so that those who look for keys in repositories find none here."""
+EDITOR_SCRIPT = """\
+import sys
+from pathlib import Path
+
+old, new, name = sys.argv[1:]
+path = Path(name)
+path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+"""
+"""What the people of the tour edit with."""
+
+TEAM_SCENE = TourScene(
+    title="A second laptop",
+    said="A team server on this machine, and two people who share what they know of the shop. "
+    "These are commands "
+    "as you would type them.",
+    prompt="",
+    replies=(),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamStep:
+    """Something that one of them does, and why it is shown."""
+
+    who: str
+    words: tuple[str, ...]
+    said: str = ""
+    edit: tuple[str, str] = ("", "")
+    """What is replaced by what, in a memory that is edited."""
+    status: int = 0
+    """How the command ends."""
+
+    @property
+    def shown(self) -> str:
+        told = " ".join(f"'{word}'" if " " in word else word for word in self.words)
+        change = f"   ({self.edit[0]} → {self.edit[1]})" if self.edit[0] else ""
+        return f"{self.who} $ sevenfold {told}{change}"
+
+
+TEAM_STEPS = (
+    TeamStep(
+        who="ada",
+        words=("memory", "add", _MEMORY, "-m", "The shop is deployed on Tuesdays."),
+        said="Ada learns something.",
+    ),
+    TeamStep(who="ada", words=("team", "push")),
+    TeamStep(
+        who="ben",
+        words=("team", "pull"),
+        said="Ben's laptop knows it too. In a session this happens by itself.",
+    ),
+    TeamStep(who="ben", words=("recall", "when is the shop deployed?")),
+    TeamStep(
+        who="ada",
+        words=("memory", "edit", _MEMORY),
+        said="Both change it, each without the other.",
+        edit=("Tues", "Wednes"),
+    ),
+    TeamStep(who="ada", words=("team", "push")),
+    TeamStep(who="ben", words=("memory", "edit", _MEMORY), edit=("Tues", "Mon")),
+    TeamStep(who="ben", words=("team", "push")),
+    TeamStep(
+        who="ben",
+        words=("team", "conflicts"),
+        said="Nothing was overwritten, and the conflict is there for all to see.",
+    ),
+    TeamStep(who="ben", words=("team", "resolve", "deploy-days", "--take", "copy")),
+    TeamStep(
+        who="ben",
+        words=("memory", "add", "team/access", "-m", f"Deploy with {FAKE_KEY}."),
+        said="A secret is stopped before it is written, and would be again before it is sent.",
+        status=2,
+    ),
+    TeamStep(who="ada", words=("team", "pull"), said="And Ada has what was agreed."),
+    TeamStep(who="ada", words=("memory", "show", _MEMORY)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StepOutput:
+    step: TeamStep
+    output: str
+
+
+@dataclass(slots=True)
+class TeamDemo:
+    """A folder with a server's database and a home and a repository for each person."""
+
+    folder: Path
+    environ: Mapping[str, str]
+    url: str = ""
+    tokens: dict[str, str] = field(default_factory=dict[str, str])
+
+    def open(self) -> None:
+        for who in ("admin", "ada", "ben"):
+            shop = self._shop(who)
+            shop.mkdir(parents=True)
+            init_repository(shop)
+        (self.folder / "edit.py").write_text(EDITOR_SCRIPT, encoding="utf-8")
+
+    async def found(self) -> None:
+        """Make the organisation, its people and their repository, as an admin does."""
+        self.tokens["ada"] = _token(await self.run("admin", "serve", "init", "acme", "ada", "--json"))
+        await self.run("admin", "serve", "member", "add", "acme", "ben")
+        scopes = ("--scope", "memory:read", "--scope", "memory:write")
+        made = await self.run("admin", "serve", "token", "add", "acme", "ben", *scopes, "--json")
+        self.tokens["ben"] = _token(made)
+        await self.run("admin", "serve", "repo", "claim", "acme", "acme/shop")
+
+    async def join(self, who: str) -> None:
+        await self.run(who, "team", "join", self.url, "--token-stdin", given=self.tokens[who])
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncGenerator[None]:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        self.url = f"http://127.0.0.1:{port}"
+        server = await self._start("admin", "serve", "--quiet", "--port", str(port))
+        try:
+            await _wait_for(port, server)
+            yield
+        finally:
+            if server.returncode is None:
+                server.terminate()
+            await server.communicate()
+
+    async def do(self, step: TeamStep) -> StepOutput:
+        old, new = step.edit
+        editor = f'"{sys.executable}" "{self.folder}/edit.py" {old} {new}'
+        output = await self.run(step.who, *step.words, status=step.status, EDITOR=editor)
+        return StepOutput(step, output.replace(f"{self.folder}/", ""))
+
+    async def run(self, who: str, *words: str, given: str = "", status: int = 0, **environ: str) -> str:
+        """A command of somebody's; what it said."""
+        process = await self._start(who, *words, **environ)
+        async with asyncio.timeout(_LONGEST_SECONDS):
+            said, _ = await process.communicate(given.encode())
+        output = said.decode("utf-8", "replace")
+        if process.returncode != status:
+            raise SimulatorError(f"the tour's `sevenfold {' '.join(words)}` failed: {output.strip()}")
+        return output
+
+    async def _start(self, who: str, *words: str, **environ: str) -> asyncio.subprocess.Process:
+        home = self.folder / who
+        return await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "sevenfold", *words),
+            cwd=self._shop(who),
+            env={**self.environ, "HOME": str(home), "NO_COLOR": "1", "COLUMNS": "100", **environ},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+
+    def _shop(self, who: str) -> Path:
+        return self.folder / who / "shop"
+
+
+def find_missing_libraries() -> Sequence[str]:
+    """The libraries that a server needs and that are not installed."""
+    return [name for name in _LIBRARIES if find_spec(name) is None]
+
+
+async def play_team_steps(folder: Path, environ: Mapping[str, str]) -> AsyncGenerator[StepOutput]:
+    """Have the two share what they know, step by step."""
+    office = TeamDemo(folder, environ)
+    office.open()
+    await office.found()
+    async with office.serving():
+        await office.join("ada")
+        await office.join("ben")
+        for step in TEAM_STEPS:
+            yield await office.do(step)
+
+
+def _token(output: str) -> str:
+    return str(json.loads(output)["token"])
+
+
+async def _wait_for(port: int, server: asyncio.subprocess.Process) -> None:
+    async with asyncio.timeout(_LONGEST_SECONDS):
+        while server.returncode is None:
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+            except OSError:
+                await asyncio.sleep(0.05)
+            else:
+                writer.close()
+                return
+    raise SimulatorError("the tour's server ended before it answered")

@@ -1,0 +1,1 @@
+"""The prompt cache as values: breakpoints, rendered prompts, what a request would read."""

@@ -1,0 +1,276 @@
+"""What happened, as values: every fallback, skip and failure that a person may want to know of.
+
+The union is closed. Whoever adds an event adds it to `Event`, and to `docs/events.md` (a test checks).
+Names are past tense; a field holds what a reader needs to act, never a secret or a message's body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from typing import TypeAlias, get_args
+
+from sevenfold.core.events.agent import (
+    AgentEnded,
+    AgentStarted,
+    DefinitionSkipped,
+    MailSkipped,
+    PeerDismissed,
+    ProgressSkipped,
+    WorktreeKept,
+)
+from sevenfold.core.events.cache import (
+    CacheMissed,
+    ClearingRefused,
+    CutRegistered,
+    HistoryChanged,
+    HistoryRepaired,
+    PrefixBroken,
+    PromptTrimmed,
+    ReplyUnrecorded,
+    RequestPassed,
+    ResultsCleared,
+)
+from sevenfold.core.events.command import GuardedLeft, GuardedMoved, SandboxFailed
+from sevenfold.core.events.compact import (
+    BreakerOpened,
+    BreakerStateLost,
+    CompactionRefused,
+    CompactionStarted,
+    ContextCut,
+    ExtraRestored,
+    FileRestored,
+    HistoryCompacted,
+    HookFailed,
+    NotesRecordLost,
+    NotesSkipped,
+    NotesTruncated,
+    NotesUpdated,
+    RestoreSkipped,
+    RungFailed,
+    RungSkipped,
+    WindowLearned,
+    WordsCut,
+)
+from sevenfold.core.events.dream import (
+    DreamDegraded,
+    DreamEnded,
+    DreamProgressed,
+    DreamSkipped,
+    DreamSpared,
+    DreamStarted,
+)
+from sevenfold.core.events.extraction import DraftRefused, ExtractionEnded, ExtractionSkipped
+from sevenfold.core.events.fork import ForkEnded, ForkStarted, ToolDenied, WriterFailed
+from sevenfold.core.events.memory import (
+    IndexCut,
+    MemoryChanged,
+    MemoryEdited,
+    MemoryLagged,
+    MemoryPurged,
+    MemoryQuarantined,
+    MemoryRebuilt,
+    MemoryRecovered,
+    MemoryRefused,
+)
+from sevenfold.core.events.outside import (
+    DocDropped,
+    DocSkipped,
+    DocTracked,
+    DocUpdated,
+    McpConnected,
+    McpDeferred,
+    McpFailed,
+    McpSkipped,
+    UntrustedEntered,
+)
+from sevenfold.core.events.recall import IndexRebuilt, MemoryRecalled, RecallSkipped, VectorsUnused
+from sevenfold.core.events.rule import (
+    ClaimsBroken,
+    ConditionRefused,
+    RuleAnswered,
+    RuleShown,
+    RulesSkipped,
+    UsesLost,
+)
+from sevenfold.core.events.spend import (
+    BillLost,
+    CallCharged,
+    CallRefused,
+    KindPaused,
+    ModelUnknown,
+    PriceUnknown,
+    SpendStateLost,
+)
+from sevenfold.core.events.store import (
+    EventsLost,
+    InstructionSkipped,
+    LeaseReclaimed,
+    LineQuarantined,
+    LockFaceFailed,
+    LockRebuilt,
+    MailQuarantined,
+    ResultSpilled,
+    SettingRefused,
+    SpillFailed,
+    SweepFailed,
+    TailSealed,
+    TempSwept,
+    TranscriptFailed,
+    WorktreeDisowned,
+)
+from sevenfold.core.events.sync import (
+    TeamConflicted,
+    TeamEntryRefused,
+    TeamFileHeld,
+    TeamSecretBlocked,
+    TeamStopped,
+    TeamSynced,
+    TeamTextKept,
+    TeamUnreached,
+)
+from sevenfold.core.events.tool import RuleLost, SkillSkipped, ToolStateLost
+from sevenfold.core.events.turn import FrameLost, HooksIgnored, ToolFailed, TurnInterrupted
+
+Event: TypeAlias = (
+    AgentEnded
+    | AgentStarted
+    | BillLost
+    | BreakerOpened
+    | BreakerStateLost
+    | CacheMissed
+    | CallCharged
+    | CallRefused
+    | ClaimsBroken
+    | ClearingRefused
+    | CompactionRefused
+    | CompactionStarted
+    | ConditionRefused
+    | ContextCut
+    | CutRegistered
+    | DefinitionSkipped
+    | DocDropped
+    | DocSkipped
+    | DocTracked
+    | DocUpdated
+    | DraftRefused
+    | DreamDegraded
+    | DreamEnded
+    | DreamProgressed
+    | DreamSkipped
+    | DreamSpared
+    | DreamStarted
+    | EventsLost
+    | ExtraRestored
+    | ExtractionEnded
+    | ExtractionSkipped
+    | FileRestored
+    | ForkEnded
+    | ForkStarted
+    | FrameLost
+    | GuardedLeft
+    | GuardedMoved
+    | HistoryChanged
+    | HistoryCompacted
+    | HistoryRepaired
+    | HookFailed
+    | HooksIgnored
+    | IndexCut
+    | IndexRebuilt
+    | InstructionSkipped
+    | KindPaused
+    | LeaseReclaimed
+    | LineQuarantined
+    | LockFaceFailed
+    | LockRebuilt
+    | MailQuarantined
+    | MailSkipped
+    | McpConnected
+    | McpDeferred
+    | McpFailed
+    | McpSkipped
+    | MemoryChanged
+    | MemoryEdited
+    | MemoryLagged
+    | MemoryPurged
+    | MemoryQuarantined
+    | MemoryRebuilt
+    | MemoryRecalled
+    | MemoryRecovered
+    | MemoryRefused
+    | ModelUnknown
+    | NotesRecordLost
+    | NotesSkipped
+    | NotesTruncated
+    | NotesUpdated
+    | PeerDismissed
+    | PrefixBroken
+    | PriceUnknown
+    | ProgressSkipped
+    | PromptTrimmed
+    | RecallSkipped
+    | ReplyUnrecorded
+    | RequestPassed
+    | RestoreSkipped
+    | ResultSpilled
+    | ResultsCleared
+    | RuleAnswered
+    | RuleLost
+    | RuleShown
+    | RulesSkipped
+    | RungFailed
+    | RungSkipped
+    | SandboxFailed
+    | SettingRefused
+    | SkillSkipped
+    | SpendStateLost
+    | SpillFailed
+    | SweepFailed
+    | TailSealed
+    | TeamConflicted
+    | TeamEntryRefused
+    | TeamFileHeld
+    | TeamSecretBlocked
+    | TeamStopped
+    | TeamSynced
+    | TeamTextKept
+    | TeamUnreached
+    | TempSwept
+    | ToolDenied
+    | ToolFailed
+    | ToolStateLost
+    | TranscriptFailed
+    | TurnInterrupted
+    | UntrustedEntered
+    | UsesLost
+    | VectorsUnused
+    | WindowLearned
+    | WordsCut
+    | WorktreeDisowned
+    | WorktreeKept
+    | WriterFailed
+)
+
+Emit: TypeAlias = Callable[[Event], None]
+"""Where a room puts an event; the edge decides who listens."""
+
+EVENT_TYPES: tuple[type[Event], ...] = get_args(Event)
+
+
+def describe_event(event: Event) -> dict[str, str | int]:
+    """The event as plain data: its name, then its fields."""
+    return {"event": type(event).__name__} | {item.name: getattr(event, item.name) for item in fields(event)}
+
+
+def emit_to_both(one: Emit, other: Emit) -> Emit:
+    """Two listeners as one."""
+
+    def tell(event: Event) -> None:
+        one(event)
+        other(event)
+
+    return tell
+
+
+def ignore_event(event: Event) -> None:
+    """For callers that have nobody to tell, such as a test of something else."""

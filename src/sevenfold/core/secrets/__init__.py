@@ -1,0 +1,208 @@
+"""Secrets in a text: what rule, which line, and never the value.
+
+Pure, and bounded by counts, not by a clock: the same text gives the same answer on every machine. What could
+not be looked through to the end is refused, not passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Literal, NewType, TypeAlias
+
+from sevenfold.core.errors import InputError
+from sevenfold.core.secrets.decoded_views import BudgetExceeded, DecodedView, decode_views
+from sevenfold.core.secrets.formats import SecretRule, SecretRuleId
+from sevenfold.core.secrets.regex_engine import HintMatcher, RegexMatch, compile_pattern, has_re2
+from sevenfold.core.secrets.rules import SECRET_RULES
+from sevenfold.core.secrets.values import is_likely_secret, is_placeholder
+from sevenfold.core.surrogates import replace_lone_surrogates
+
+Fingerprint = NewType("Fingerprint", str)
+ScanRefusal: TypeAlias = Literal["no engine", "too long", "too much work"]
+
+MAX_SCAN_CHARS = 300_000
+"""The largest file that may be shared is 250,000 bytes."""
+_MAX_VIEW_CHARS = 2 * MAX_SCAN_CHARS
+"""Full-width and ligature characters grow when they are read plainly, the worst of them eighteenfold."""
+MAX_CANDIDATES = 4_000
+"""Values to judge in one reading. A file of nothing but keys has a tenth of it."""
+MAX_FINDINGS = 50
+"""Enough to show; one is enough to block."""
+
+SCAN_REFUSAL_TEXTS = {
+    "no engine": "secrets cannot be looked for without google-re2; install sevenfold[team]",
+    "too long": f"it is longer than {MAX_SCAN_CHARS:,} characters, which is more than is looked through",
+    "too much work": "it takes more work than any ordinary text; split it, or take out what is encoded",
+}
+"""What to tell the user for each refusal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecretFinding:
+    """One secret, told without telling it."""
+
+    rule: SecretRuleId
+    name: str
+    line: int
+    column: int
+    """Both from 1, in the text as handed in."""
+    view: str
+    """How it was read: `as written`, `decoded`, `joined`, `reversed`."""
+    fingerprint: Fingerprint
+    """The same value under the same rule has the same one, anywhere. Without the key it says nothing about
+    the value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """A person's word that one finding is no secret, or may be shared."""
+
+    fingerprint: Fingerprint
+    reason: str
+
+    def __post_init__(self) -> None:
+        if not self.reason.strip():
+            raise InputError(
+                f"the finding {self.fingerprint} is allowed without a reason; say why it may be shared"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """What was found in one text."""
+
+    findings: tuple[SecretFinding, ...] = ()
+    """What blocks it, in the order of the text; with more than `MAX_FINDINGS` it is refused, too."""
+    allowed: tuple[SecretFinding, ...] = ()
+    """What somebody allowed."""
+    refusal: ScanRefusal | None = None
+    """Why the text was not looked through to the end; it is blocked then, too."""
+
+    @property
+    def is_clean(self) -> bool:
+        return not self.findings and self.refusal is None
+
+
+def find_secrets(text: str, *, key: bytes, allowances: Collection[Allowance] = ()) -> Inspection:
+    """Look for secrets in the text, in what it decodes to, and across its seams.
+
+    `key` makes fingerprints: 16 bytes or more that are kept, and are not shared with whom the findings are.
+    """
+    if len(key) < 16:
+        raise InputError(f"a key of {len(key)} bytes makes fingerprints that can be guessed; use 16 or more")
+    if not has_re2():
+        return Inspection(refusal="no engine")
+    if len(text) > MAX_SCAN_CHARS:
+        return Inspection(refusal="too long")
+    text = replace_lone_surrogates(text)
+    found: list[_Hit] = []
+    passed: set[_Place] = set()
+    refusal: ScanRefusal | None = None
+    try:
+        for view in decode_views(text):
+            _add(found, _hits(view, passed))
+    except BudgetExceeded:
+        refusal = "too much work"
+    return _sorted_out(text, found, key, {one.fingerprint for one in allowances}, refusal)
+
+
+_TORN = frozenset({"joined", "reversed"})
+"""Views in which nothing stands as it was written: sentences and assignments mean nothing there."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    rule: SecretRuleId
+    start: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Hit:
+    rule: SecretRule
+    start: int
+    end: int
+    view: str
+    value: str = field(repr=False)
+
+    def is_told_by(self, other: _Hit) -> bool:
+        """Whether it is the same secret. The place alone says nothing: what was decoded may hold two."""
+        overlap = self.start < other.end and other.start < self.end
+        return overlap and (self.value in other.value or other.value in self.value)
+
+
+def _hits(view: DecodedView, passed: set[_Place]) -> Iterator[_Hit]:
+    if len(view.text) > _MAX_VIEW_CHARS:
+        raise BudgetExceeded
+    present = _hints().words_in(view.text)
+    candidates = 0
+    for rule in SECRET_RULES:
+        if present.isdisjoint(rule.hints) or (view.kind in _TORN and rule.kind not in {"format", "url"}):
+            continue
+        for match in compile_pattern(rule.pattern).finditer(view.text):
+            candidates += 1
+            if candidates > MAX_CANDIDATES:
+                raise BudgetExceeded
+            hit = _judged(rule, match, view, passed)
+            if hit is not None:
+                yield hit
+
+
+def _judged(rule: SecretRule, match: RegexMatch, view: DecodedView, passed: set[_Place]) -> _Hit | None:
+    start, end, value = match.start(1), match.end(1), match.group(1)
+    place = _Place(rule.id, view.source_of(start))
+    if is_placeholder(value):
+        passed.add(place)
+    # The example of a manual is none any more with the next line's first word behind it.
+    if place in passed or not is_likely_secret(value, rule.kind):
+        return None
+    if rule.kind == "format" and not _stands_alone(view, start, end):
+        return None
+    return _Hit(rule=rule, start=place.start, end=view.source_of(end - 1) + 1, view=view.kind, value=value)
+
+
+def _stands_alone(view: DecodedView, start: int, end: int) -> bool:
+    """Whether it is no part of a longer word, unless that word was joined here."""
+    text = view.text
+    before = start == 0 or not text[start - 1].isalnum() or view.is_seam(start)
+    after = end >= len(text) or not text[end].isalnum() or view.is_seam(end)
+    return before and after
+
+
+def _add(found: list[_Hit], hits: Iterable[_Hit]) -> None:
+    """Keep what no earlier hit has told of already: the first rule that finds a value names it."""
+    for hit in hits:
+        if any(hit.is_told_by(other) for other in found):
+            continue
+        # Those beyond are not looked at, so an allowance for all that are shown must not let the text pass.
+        if len(found) >= MAX_FINDINGS:
+            raise BudgetExceeded
+        found.append(hit)
+
+
+def _sorted_out(
+    text: str, found: list[_Hit], key: bytes, allowed: set[Fingerprint], refusal: ScanRefusal | None
+) -> Inspection:
+    findings = [_finding(text, hit, key) for hit in sorted(found, key=lambda hit: hit.start)]
+    return Inspection(
+        tuple(one for one in findings if one.fingerprint not in allowed),
+        tuple(one for one in findings if one.fingerprint in allowed),
+        refusal,
+    )
+
+
+def _finding(text: str, hit: _Hit, key: bytes) -> SecretFinding:
+    line = text.count("\n", 0, hit.start) + 1
+    column = hit.start - (text.rfind("\n", 0, hit.start) + 1) + 1
+    made = blake2b(f"{hit.rule.id}\0{hit.value}".encode(), key=key[:64], digest_size=10, person=b"secret")
+    fingerprint = Fingerprint(made.hexdigest())
+    return SecretFinding(
+        rule=hit.rule.id, name=hit.rule.name, line=line, column=column, view=hit.view, fingerprint=fingerprint
+    )
+
+
+@lru_cache(maxsize=1)
+def _hints() -> HintMatcher:
+    return HintMatcher(sorted({hint for rule in SECRET_RULES for hint in rule.hints}))

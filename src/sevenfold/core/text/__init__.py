@@ -1,0 +1,1 @@
+"""Pure functions over text: globs, fences, frontmatter, shell words, truncation."""

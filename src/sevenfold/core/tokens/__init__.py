@@ -1,0 +1,268 @@
+"""How many tokens a context holds: as billed up to the last response, estimated since (docs/tokens.md).
+
+A `Tally` follows one session. Adding a message costs time in that message alone; `count` and `breakdown` cost
+the same after ten messages and after ten thousand.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from sevenfold.core.json import JsonObject, write_json
+from sevenfold.core.messages import Block, Message, Text, ToolResult
+from sevenfold.core.models import Model
+from sevenfold.core.tokens.breakdown import BreakdownTotals, TokenBreakdown
+from sevenfold.core.tokens.calibration import Calibration, TokenMix
+from sevenfold.core.tokens.estimators import (
+    CALIBRATED_ESTIMATOR,
+    ESTIMATORS,
+    PLAIN_ESTIMATOR,
+    TokenEstimator,
+)
+from sevenfold.core.tokens.portions import TextOrigin, TokenPortion, Weigher
+from sevenfold.core.usage import Usage
+
+__all__ = [
+    "CALIBRATED_ESTIMATOR",
+    "ESTIMATORS",
+    "PLAIN_ESTIMATOR",
+    "Calibration",
+    "ContextSize",
+    "SourcedMessage",
+    "Tally",
+    "TextOrigin",
+    "TokenBreakdown",
+    "TokenEstimator",
+    "TokenMix",
+    "measure_context",
+]
+
+SAFETY_FACTOR = Fraction(4, 3)
+"""Over a total that is all estimate: too much of it compacts early, too little is a failed request."""
+
+NEWER_TOKENIZER_SCALE = 1.3
+"""The newer tokenizer counts about 30% more for the same text; our weights were measured on the older one."""
+
+_NOTHING = TokenMix()
+UNCALIBRATED = Calibration(TokenMix(1.0, 1.0, 1.0, 1.0))
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSize:
+    """The size of a context."""
+
+    tokens: int
+    estimated: int
+    """The part of it that nobody has billed yet. Below zero when earlier thinking leaves with a new turn."""
+    is_wholly_estimated: bool
+    """No response yet, so that a safety margin is in `tokens`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourcedMessage:
+    """A message and who wrote its text."""
+
+    message: Message
+    origin: TextOrigin = "human"
+
+
+def measure_context(billed: int | None, added: float) -> ContextSize:
+    """The last response's real size plus an estimate of what was added since; without one, all estimate."""
+    if billed is None:
+        tokens = math.ceil(max(0.0, added) * SAFETY_FACTOR)
+        return ContextSize(tokens, tokens, is_wholly_estimated=True)
+    estimated = round(added)
+    return ContextSize(max(0, billed + estimated), estimated, is_wholly_estimated=False)
+
+
+class Tally:
+    """The running count of one session. Not for sharing between threads: a round has one owner."""
+
+    __slots__ = (
+        "_added",
+        "_billed",
+        "_calibration",
+        "_estimator",
+        "_frame",
+        "_ledger",
+        "_model",
+        "_thinking",
+        "_total",
+        "_weigher",
+    )
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        estimator: TokenEstimator = CALIBRATED_ESTIMATOR,
+        calibration: Calibration | None = None,
+    ) -> None:
+        self._model = model
+        self._estimator = estimator
+        self._calibration = (calibration or Calibration()) if estimator.calibrates else UNCALIBRATED
+        self._weigher = Weigher(estimator)
+        self._frame: tuple[TokenPortion, ...] = ()
+        self._start()
+
+    def _start(self) -> None:
+        self._billed: int | None = None
+        self._added = _NOTHING
+        self._total = _NOTHING
+        self._thinking = 0.0
+        self._ledger = BreakdownTotals()
+
+    @property
+    def calibration(self) -> Calibration:
+        """What has been learnt so far; keep it to resume with."""
+        return self._calibration
+
+    def set_frame(self, system: str, tools: Iterable[JsonObject] = ()) -> None:
+        """What stands around the messages. Until the first bill all of it is estimated, after one its change.
+
+        A frame that was in the requests from the start is told before the first bill, which includes it.
+        """
+        before = self._frame
+        schemas = "\n".join(write_json(tool).decode() for tool in tools)
+        self._frame = (
+            TokenPortion("system_prompt", self._weigher.weigh(Text(system))),
+            TokenPortion("tool_schema", self._weigher.weigh(Text(schemas))),
+        )
+        if self._billed is not None:
+            self._added += _mixed(self._frame) + _mixed(before).times(-1)
+
+    def add(self, message: Message, origin: TextOrigin = "human") -> float:
+        """A message joins the context; what it weighs by itself, before calibration."""
+        if self._model.drops_thinking and _ends_turn(message):
+            self._put(TokenPortion("thinking", -self._thinking))
+        weight = 0.0
+        for portion in self._weigher.portions(message, origin):
+            self._put(portion)
+            weight += portion.tokens
+        return weight
+
+    def swap(self, before: Message, after: Message, origin: TextOrigin = "human") -> float:
+        """A message of the context was rewritten: what is billed stays the ground, the change is estimated.
+
+        Only for a change that leaves the thinking alone, such as a cleared result.
+        """
+        for portion in self._weigher.portions(before, origin):
+            self._put(replace(portion, tokens=-portion.tokens))
+        weight = 0.0
+        for portion in self._weigher.portions(after, origin):
+            self._put(portion)
+            weight += portion.tokens
+        return weight
+
+    def discount(self, weight: float) -> None:
+        """Results of this weight leave the prompt on the provider's side; the next bill knows better."""
+        self._put(TokenPortion("tool_result", -weight))
+
+    def estimate_of(self, weight: float) -> int:
+        """Tokens of a weight that `add` or `swap` gave, by all that was learnt since; for shares and sums."""
+        return round(weight * self._tokens_per_weight)
+
+    def estimate_block(self, block: Block) -> float:
+        """Tokens of a block that is not in the context, by the same measure as `estimate_of`."""
+        return self._weigher.weigh(block) * self._tokens_per_weight
+
+    def bill(self, usage: Usage, reply: Message, *, is_output_known: bool = True) -> float:
+        """A response came: its usage is the new ground, and what it says of the estimate is learnt. Returns
+        what the reply weighs, as `add` does.
+
+        Transcripts often hold the output count of a stream's start; with `is_output_known=False` only the
+        prompt is taken from the bill and the reply is estimated.
+        """
+        last = usage.last_run
+        if last is not None:
+            # Where the provider compacted on the way, the prompt is no longer the one that was estimated.
+            if self._estimator.calibrates and self._billed is not None and len(usage.iterations) < 2:
+                scaled = self._added.times(self._scale)
+                self._calibration = self._calibration.learn(scaled, last.prompt - self._billed)
+            self._billed, self._added = last.prompt, _NOTHING
+        weight = self.add(reply)
+        if last is not None and is_output_known:
+            self._billed, self._added = last.prompt + last.output, _NOTHING
+        return weight
+
+    def cut(self, view: Iterable[Message | SourcedMessage]) -> None:
+        """The context was rewritten: from here on it is this. Results that stayed are not weighed again.
+
+        A bare message is a person's, as with `add`.
+        """
+        self._weigher.start_over()
+        self._start()
+        for item in view:
+            sourced = item if isinstance(item, SourcedMessage) else SourcedMessage(item)
+            self.add(sourced.message, sourced.origin)
+
+    def rewrite(self, view: Iterable[Message | SourcedMessage]) -> list[float]:
+        """The context was rewritten by ourselves: what was billed stays the ground, less what left, plus what
+        came. Returns what each message weighs.
+
+        Without a bill there is no ground, and all is estimated as after a `cut`.
+        """
+        billed, added, before = self._billed, self._added, self._total
+        self._weigher.start_over()
+        self._start()
+        sourced = (item if isinstance(item, SourcedMessage) else SourcedMessage(item) for item in view)
+        weights = [self.add(item.message, item.origin) for item in sourced]
+        if billed is not None:
+            self._billed, self._added = billed, added + before.times(-1) + self._total
+        return weights
+
+    def take_ground(self, tokens: int) -> None:
+        """The context as it is now was known to have this many: what was written down when it was last known
+        better than it can be estimated."""
+        self._billed, self._added = tokens, _NOTHING
+
+    def switch_model(self, model: Model) -> None:
+        """The next request goes to another model, whose tokenizer may count the same context differently."""
+        before = self._scale
+        self._model = model
+        if self._billed is not None:
+            self._billed = round(self._billed * self._scale / before)
+
+    def count(self) -> ContextSize:
+        """The size of the context as it would be sent now."""
+        added = self._added
+        if self._billed is None:
+            added += _mixed(self._frame)
+        return measure_context(self._billed, self._estimate(added))
+
+    def breakdown(self) -> TokenBreakdown:
+        """Where the tokens of the context are. All of it is estimated, what has been billed too."""
+        return self._ledger.breakdown(self._frame, self._estimate)
+
+    @property
+    def _scale(self) -> float:
+        is_newer = self._estimator.calibrates and self._model.tokenizer == "newer"
+        return NEWER_TOKENIZER_SCALE if is_newer else 1.0
+
+    @property
+    def _tokens_per_weight(self) -> float:
+        factors = self._calibration.factors.values
+        return self._scale * sum(factors) / len(factors)
+
+    def _estimate(self, mix: TokenMix) -> float:
+        return self._calibration.estimate(mix) * self._scale
+
+    def _put(self, portion: TokenPortion) -> None:
+        mix = portion.mix
+        self._added += mix
+        self._total += mix
+        self._ledger.add(portion)
+        if portion.kind == "thinking":
+            self._thinking += portion.tokens
+
+
+def _mixed(portions: Iterable[TokenPortion]) -> TokenMix:
+    return sum((portion.mix for portion in portions), _NOTHING)
+
+
+def _ends_turn(message: Message) -> bool:
+    """More than tool results from the user's side: a person, or a program on their behalf, has spoken."""
+    return message.role == "user" and not all(isinstance(block, ToolResult) for block in message.blocks)

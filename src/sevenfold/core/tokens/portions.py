@@ -1,0 +1,145 @@
+"""Messages taken apart into portions: how many tokens, of what kind, for which tool.
+
+The `Weigher` remembers what each tool result weighed, so that a history read again (a resumed session, a view
+after a cut) costs nothing for the results that are still the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from sevenfold.core.messages import (
+    Block,
+    Document,
+    Image,
+    Message,
+    RedactedThinking,
+    Role,
+    Thinking,
+    ToolResult,
+    ToolUse,
+    ToolUseId,
+)
+from sevenfold.core.tokens.calibration import TokenMix
+from sevenfold.core.tokens.estimators import TokenEstimator
+from sevenfold.core.tool_kinds import read_path
+
+TextOrigin: TypeAlias = Literal["human", "attachment", "memory"]
+"""Who wrote a user message's text; the message itself does not say."""
+
+PortionKind: TypeAlias = (
+    TextOrigin
+    | Literal["assistant", "thinking", "tool_request", "tool_result", "system_prompt", "tool_schema"]
+)
+
+_CLASS_OF: Mapping[PortionKind, str] = {
+    "assistant": "said",
+    "thinking": "said",
+    "tool_request": "asked",
+    "tool_result": "got",
+}
+"""The class whose factor corrects a kind, where it is not `told`."""
+
+GRAIN = 256
+"""Portions are whole 256ths of a token: such sums are exact, whatever their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenPortion:
+    kind: PortionKind
+    tokens: float
+    """Before calibration."""
+    tool: str = ""
+    repeated: bool = False
+    """A file read again, with the very content that is already in the context."""
+
+    @property
+    def mix(self) -> TokenMix:
+        return TokenMix(**{_CLASS_OF.get(self.kind, "told"): self.tokens})
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    tool: str
+    path: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Weighed:
+    content_hash: int
+    """Not the content: after a cut nobody else may hold it, and then it should go."""
+    tokens: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    path: str
+    content_hash: int
+
+
+class Weigher:
+    """Weighs messages in order. One per session: it knows which request a result answers."""
+
+    __slots__ = ("_estimator", "_reads", "_requests", "_results")
+
+    def __init__(self, estimator: TokenEstimator) -> None:
+        self._estimator = estimator
+        self._requests: dict[ToolUseId, _Request] = {}
+        self._results: dict[ToolUseId, _Weighed] = {}
+        self._reads: set[_Read] = set()
+
+    def portions(self, message: Message, origin: TextOrigin = "human") -> Iterator[TokenPortion]:
+        """One portion a block. Costs time in this message alone."""
+        for block in message.blocks:
+            match block:
+                case ToolUse():
+                    self._requests[block.id] = _Request(block.name, read_path(block))
+                    yield TokenPortion("tool_request", self.weigh(block), block.name)
+                case ToolResult():
+                    yield self._result_portion(block)
+                case _:
+                    yield TokenPortion(_kind(block, message.role, origin), self.weigh(block))
+
+    def weigh(self, block: Block) -> float:
+        """A block's tokens, to the grain."""
+        return round(self._estimator.weigh(block) * GRAIN) / GRAIN
+
+    def start_over(self) -> None:
+        """Another context begins. What was read is no longer there; what a result weighs stays known."""
+        self._requests.clear()
+        self._reads.clear()
+
+    def _result_portion(self, result: ToolResult) -> TokenPortion:
+        known = self._results.get(result.tool_use_id)
+        # The same id may carry other content after a cut. A str keeps its hash, so asking again is free.
+        if known is None or known.content_hash != hash(result.content):
+            known = _Weighed(hash(result.content), self.weigh(result))
+            self._results[result.tool_use_id] = known
+        request = self._requests.get(result.tool_use_id, _Request("", None))
+        return TokenPortion(
+            "tool_result", known.tokens, request.tool, self._is_repeated(request.path, result)
+        )
+
+    def _is_repeated(self, path: str | None, result: ToolResult) -> bool:
+        if path is None or result.is_error:
+            return False
+        read = _Read(path, hash(result.content))
+        repeated = read in self._reads
+        self._reads.add(read)
+        return repeated
+
+
+def _kind(block: Block, role: Role, origin: TextOrigin) -> PortionKind:
+    match block:
+        case Thinking() | RedactedThinking():
+            return "thinking"
+        case Image() | Document():
+            return "attachment"
+        case _ if role == "assistant":
+            return "assistant"
+        case _ if role == "system" and origin == "human":
+            return "attachment"
+        case _:
+            return origin

@@ -1,0 +1,132 @@
+"""The view: the messages as they are sent. It grows with the history, and is rewritten only by a cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from sevenfold.core.json import EMPTY_OBJECT, JsonObject
+from sevenfold.core.list_prefix import ListPrefix
+from sevenfold.core.messages import Message, ToolResult, ToolUseId
+from sevenfold.core.requests import ModelRequest
+from sevenfold.core.tokens import TextOrigin
+
+ENGINE_ENTRY = -1
+"""The entry of a message that the engine itself put into the view."""
+
+
+@dataclass(frozen=True, slots=True)
+class ViewMessage:
+    """One message of the view."""
+
+    message: Message
+    weight: float
+    """Tokens before calibration."""
+    entry: int = ENGINE_ENTRY
+    """Which message of the history it shows."""
+    origin: TextOrigin = "human"
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A change to what was sent before, announced."""
+
+    layer: int
+    """Which of the seven made it; 0: the caller."""
+    reason: str
+    first: int
+    """The first message of the view that differs."""
+    detail: JsonObject = EMPTY_OBJECT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedRequest:
+    """What to send now, and how full the window is with it."""
+
+    request: ModelRequest
+    tokens: int
+    """Billed where the provider has said so, estimated since."""
+    level: Literal["fine", "warning", "blocked"]
+    percent_left: float
+    cuts: tuple[Cut, ...] = ()
+    """What was rewritten since the last view."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ViewMessages:
+    """The messages of the view, and where in it each tool result stands."""
+
+    items: list[ViewMessage] = field(default_factory=list[ViewMessage])
+    _messages: list[Message] = field(default_factory=list[Message])
+    """The items' own, side by side."""
+    _is_lent: bool = False
+    """Somebody has a beginning of that list: what stands in it may not be changed any more."""
+    _places: dict[ToolUseId, int] = field(default_factory=dict[ToolUseId, int])
+    _by_entry: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[ViewMessage]:
+        return iter(self.items)
+
+    def messages(self) -> ListPrefix[Message]:
+        self._is_lent = True
+        return ListPrefix(self._messages)
+
+    def place(self, use: ToolUseId) -> int | None:
+        """The message that holds this tool's result."""
+        return self._places.get(use)
+
+    def places_of(self, entry: int) -> Sequence[int]:
+        """The messages that show this one of the history; none where a cut left it out."""
+        return self._by_entry.get(entry, ())
+
+    def result(self, use: ToolUseId) -> ToolResult | None:
+        """This tool's result as the view has it."""
+        place = self._places.get(use)
+        blocks = self.items[place].message.blocks if place is not None else ()
+        found = (block for block in blocks if isinstance(block, ToolResult) and block.tool_use_id == use)
+        return next(found, None)
+
+    def append(self, item: ViewMessage) -> None:
+        self._note(len(self.items), item.message)
+        if item.entry != ENGINE_ENTRY:
+            self._by_entry.setdefault(item.entry, []).append(len(self.items))
+        self.items.append(item)
+        self._messages.append(item.message)
+
+    def swap(self, index: int, message: Message, weight: float) -> None:
+        """Another wording of the same message."""
+        self.items[index] = replace(self.items[index], message=message, weight=weight)
+        if self._is_lent:
+            self._messages, self._is_lent = list(self._messages), False
+        self._messages[index] = message
+
+    def start_over(self, items: Iterable[ViewMessage]) -> None:
+        self.items, self._messages, self._is_lent = [], [], False
+        self._places, self._by_entry = {}, {}
+        for item in items:
+            self.append(item)
+
+    def _note(self, index: int, message: Message) -> None:
+        if message.role != "user" or isinstance(message.content, str):
+            return
+        for block in message.content:
+            if isinstance(block, ToolResult):
+                self._places[block.tool_use_id] = index
+
+
+def with_result_texts(message: Message, texts: dict[ToolUseId, str]) -> Message:
+    """The message with these texts in place of the results of these tools; itself where none is in it."""
+    if isinstance(message.content, str):
+        return message
+    blocks = tuple(
+        replace(block, content=texts[block.tool_use_id])
+        if isinstance(block, ToolResult) and block.tool_use_id in texts
+        else block
+        for block in message.content
+    )
+    is_same = all(one is other for one, other in zip(blocks, message.content, strict=True))
+    return message if is_same else replace(message, content=blocks)

@@ -1,5 +1,0 @@
-"""What a loop calls: `prepare` before each model call, `record` after it, `turn_ended` at a turn's end."""
-
-from sevenfold.engine.session import Session
-
-__all__ = ["Session"]

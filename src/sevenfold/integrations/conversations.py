@@ -1,0 +1,149 @@
+"""Which conversation a request belongs to: one client may carry several, and none says its name."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+from weakref import WeakSet
+
+from sevenfold.core.errors import InputError
+from sevenfold.core.json import Json, JsonObject, freeze_object, thaw
+from sevenfold.core.requests import RequestParams
+from sevenfold.providers.anthropic.body import MessagesBodyWriter
+from sevenfold.session import Session
+from sevenfold.session.message_tracker import SharedCount
+
+OpenSession: TypeAlias = Callable[[RequestParams], Awaitable[Session]]
+
+MAX_CONVERSATIONS = 32
+"""Conversations held at once, unless more than that are being answered. One that is let go of costs its next
+request a cold start, nothing more."""
+
+PARAM_FIELDS = frozenset({"model", "max_tokens", "system", "tools", "messages", "stream"})
+
+
+class ParamsReader:
+    """Frames from request bodies; the same one again as long as nothing in it changed."""
+
+    def __init__(self) -> None:
+        self._copy: dict[str, object] = {}
+        self._betas: tuple[str, ...] = ()
+        self._frame: RequestParams | None = None
+
+    def read(self, body: Mapping[str, object], betas: tuple[str, ...]) -> RequestParams:
+        rest = {key: value for key, value in body.items() if key not in ("messages", "stream")}
+        if self._frame is None or rest != self._copy or betas != self._betas:
+            wire = freeze_object(rest)
+            self._copy = {key: thaw(value) for key, value in wire.items()}
+            self._betas, self._frame = betas, _frame(wire, betas)
+        return self._frame
+
+
+@dataclass(slots=True)
+class AttachedConversation:
+    """One conversation."""
+
+    session: Session
+    writer: MessagesBodyWriter = field(default_factory=MessagesBodyWriter)
+    writing: threading.Lock = field(default_factory=threading.Lock)
+    """A blocking client may be called from several threads, and the writer serves one at a time."""
+    passages: WeakSet[InFlightRequest] = field(default_factory=WeakSet)
+
+    def enter(self) -> InFlightRequest:
+        passage = InFlightRequest(self)
+        self.passages.add(passage)
+        return passage
+
+
+@dataclass(eq=False, slots=True, weakref_slot=True)
+class InFlightRequest:
+    """A request on its way: its conversation stays open until it was answered, or nobody holds this any more,
+    as when a stream is left behind without a word."""
+
+    lane: AttachedConversation
+
+    def leave(self) -> None:
+        self.lane.passages.discard(self)
+
+
+@dataclass(slots=True)
+class ConversationPool:
+    """All conversations of a client, the one used last at the end."""
+
+    open_session: OpenSession
+    lanes: list[AttachedConversation] = field(default_factory=list[AttachedConversation])
+    _frames: ParamsReader = field(default_factory=ParamsReader)
+    _choosing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def find(self, messages: Sequence[object], frame: RequestParams) -> InFlightRequest:
+        """Into the conversation that these messages go on with; a new one where there is none."""
+        async with self._choosing:
+            lane = self._known(messages)
+            if lane is None:
+                lane = AttachedConversation(await self.open_session(frame))
+                await self._make_room()
+            else:
+                self.lanes.remove(lane)
+            self.lanes.append(lane)
+            return lane.enter()
+
+    def read_frame(self, body: Mapping[str, object], betas: tuple[str, ...]) -> RequestParams:
+        return self._frames.read(body, betas)
+
+    async def close(self) -> None:
+        while self.lanes:
+            await self.lanes.pop().session.close()
+
+    async def _make_room(self) -> None:
+        """Let go of those used longest ago, but of none that still waits for an answer."""
+        idle = [lane for lane in self.lanes if not lane.passages]
+        for lane in idle[: max(0, len(self.lanes) + 1 - MAX_CONVERSATIONS)]:
+            self.lanes.remove(lane)
+            await lane.session.close()
+
+    def _known(self, messages: Sequence[object]) -> AttachedConversation | None:
+        """The lane with most in common: all of it, or where something was changed, half and more than one.
+
+        What is shared from the start counts first: conversations that only go on alike are not the same.
+        """
+        best, most = None, SharedCount(0, 0)
+        for lane in self.lanes:
+            shared, known = lane.session.count_shared(messages), lane.session.followed
+            is_enough = shared.total == known or shared.total >= max(2, known / 2)
+            if shared > most and is_enough:
+                best, most = lane, shared
+        return best
+
+
+def _frame(wire: JsonObject, betas: tuple[str, ...]) -> RequestParams:
+    model, most = wire.get("model"), wire.get("max_tokens")
+    system, tools = wire.get("system"), wire.get("tools")
+    return RequestParams(
+        model=model if isinstance(model, str) else "",
+        max_tokens=_whole("max_tokens", most),
+        system=system if isinstance(system, str) else _objects("system", system),
+        tools=_objects("tools", tools),
+        params=wire.without(*PARAM_FIELDS),
+        betas=betas,
+    )
+
+
+def _whole(name: str, value: Json) -> int:
+    """0 where it was left out: the provider says whether it may be."""
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+        return value or 0
+    raise InputError(f"{name} is {value!r}; expected a whole number")
+
+
+def _objects(name: str, value: Json) -> tuple[JsonObject, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, tuple):
+        raise InputError(f"{name} is {value!r}; expected a list of objects")
+    for at, item in enumerate(value):
+        if not isinstance(item, JsonObject):
+            raise InputError(f"{name}[{at}] is {item!r}; expected an object")
+    return tuple(item for item in value if isinstance(item, JsonObject))

@@ -1,0 +1,316 @@
+"""Runs a compaction: tries one method after the other until the resulting view fits.
+
+It never fails for want of a model: the last rungs need none. Whatever is tried, skipped or failed is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from sevenfold.core.catalog import CATALOG, Catalog
+from sevenfold.core.clock import Clock, SystemClock
+from sevenfold.core.errors import CompactionBusy, CompactionStopped, InputError
+from sevenfold.core.events import (
+    BreakerOpened,
+    CompactionStarted,
+    Emit,
+    HistoryCompacted,
+    RungFailed,
+    RungSkipped,
+    ignore_event,
+)
+from sevenfold.core.messages import Compaction, Message
+from sevenfold.layers.compaction.compose import ComposedView, compose_view
+from sevenfold.layers.compaction.job import Compacted, CompactionJob
+from sevenfold.layers.compaction.local_summary import (
+    draft_clip,
+    draft_notes,
+    draft_structural,
+    plan_notes_draft,
+)
+from sevenfold.layers.compaction.model_summary import (
+    COMPACTION_BLOCK_BETA,
+    SummaryRequester,
+    explain_no_block,
+)
+from sevenfold.layers.compaction.notes_policy import NoNotesPlan, NotesKeepPlan
+from sevenfold.layers.compaction.policy import (
+    MODEL_STRATEGIES,
+    BreakerState,
+    CompactionOutcome,
+    CompactionStrategy,
+    StrategyAttempt,
+    StrategyFacts,
+    choose_strategy,
+)
+from sevenfold.layers.compaction.run import (
+    CompactionRun,
+    SummaryDraft,
+    SummaryFailure,
+    start_compaction_run,
+)
+from sevenfold.layers.compaction.settings import CompactSettings
+from sevenfold.layers.compaction.state import CompactionStateFile
+from sevenfold.layers.compaction.strip import without_thinking
+from sevenfold.layers.compaction.summary_prompts import SummaryPrompts, read_summary_prompts
+from sevenfold.layers.session_notes.policy import NotesSettings
+from sevenfold.providers.provider import Provider
+from sevenfold.store.files.offload import run_blocking
+
+_NOTES = NotesSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """A compaction under way, for whoever asks for another meanwhile."""
+
+    job: CompactionJob
+    since: timedelta
+    result: asyncio.Future[Compacted]
+
+
+class Compactor:
+    """The compactions of one session, one at a time. Without a provider, only what needs no model is done."""
+
+    def __init__(
+        self,
+        provider: Provider | None,
+        settings: CompactSettings,
+        *,
+        notes: NotesSettings = _NOTES,
+        state: CompactionStateFile | None = None,
+        catalog: Catalog = CATALOG,
+        clock: Clock | None = None,
+        prompts: SummaryPrompts | None = None,
+        emit: Emit = ignore_event,
+    ) -> None:
+        self._settings, self._notes = settings, notes
+        self._catalog, self._clock, self._emit = catalog, clock or SystemClock(), emit
+        self._asker = (
+            SummaryRequester(
+                provider=provider,
+                settings=settings,
+                prompts=prompts or read_summary_prompts(),
+                catalog=catalog,
+                clock=self._clock,
+                emit=emit,
+            )
+            if provider
+            else None
+        )
+        self._file = state or CompactionStateFile(emit=emit)
+        self._state = self._file.read()
+        self._running: _Running | None = None
+
+    @property
+    def state(self) -> BreakerState:
+        return self._state
+
+    @property
+    def is_stopped(self) -> bool:
+        """Automatic compaction has helped nothing too often: only by hand, or when the provider insists."""
+        return self._state.is_thrashing(self._settings)
+
+    async def remember(self, model: str, limit_tokens: int) -> None:
+        """Keep what a provider has said it takes, for whoever takes the session up again."""
+        await self._keep(replace(self._state, limit_model=model, limit_tokens=limit_tokens))
+
+    async def compact(self, job: CompactionJob) -> Compacted:
+        """The view cut down. Raises only where no compaction may run: `CompactionStopped`, `CompactionBusy`,
+        or `InputError` for a job that makes no sense."""
+        if not self._settings.enabled:
+            raise CompactionStopped("compact.enabled is off; turn it on, or start a new session")
+        if job.trigger == "auto" and self.is_stopped:
+            raise CompactionStopped(
+                f"{self._state.futile_in_row} compactions in a row helped nothing; compact by hand, or start "
+                "a session with a smaller system prompt or fewer tools"
+            )
+        climb = start_compaction_run(job, self._catalog.find(job.request.frame.model), self._settings)
+        running = self._running
+        if running is not None and not self._is_stale(running):
+            return await self._join(running, job)
+        return await self._lead(climb)
+
+    def _is_stale(self, running: _Running) -> bool:
+        return self._clock.uptime() - running.since > timedelta(seconds=self._settings.lock_seconds)
+
+    async def _join(self, running: _Running, job: CompactionJob) -> Compacted:
+        """Wait for the one that is under way, and use its result if it fits what is asked now."""
+        seconds = self._settings.wait_seconds
+        try:
+            async with asyncio.timeout(seconds):
+                result = await asyncio.shield(running.result)
+        except TimeoutError:
+            raise CompactionBusy(f"a compaction is still under way after {seconds} s; ask again") from None
+        if not _extends(job.request.messages, running.job.request.messages):
+            raise CompactionBusy("a compaction of another view has just ended; ask again with the new one")
+        return _carried_over(result, job, running.job)
+
+    async def _lead(self, climb: CompactionRun) -> Compacted:
+        future = asyncio.get_running_loop().create_future()
+        running = self._running = _Running(climb.job, self._clock.uptime(), future)
+        try:
+            result = await self._climb(climb)
+        except BaseException as error:
+            if not future.done():
+                told = CompactionBusy("the compaction that was waited for was cancelled or failed; ask again")
+                told.__cause__ = error if isinstance(error, Exception) else None
+                future.set_exception(told)
+                # Nobody may be waiting, and that is no mistake.
+                future.exception()
+            raise
+        finally:
+            is_overtaken = self._running is not running
+            if not is_overtaken:
+                self._running = None
+        if is_overtaken:
+            future.set_exception(CompactionBusy("another compaction overtook this one; ask again"))
+            return await future
+        future.set_result(result)
+        return result
+
+    async def _climb(self, climb: CompactionRun) -> Compacted:
+        job, started = climb.job, self._clock.uptime()
+        self._emit(CompactionStarted(job.trigger, job.tokens_before, job.target))
+        notes = plan_notes_draft(climb, self._notes)
+        while True:
+            step = choose_strategy(self._facts(climb, notes), self._settings)
+            for skip in step.skipped:
+                self._emit(RungSkipped(skip.rung, skip.reason))
+            draft = await self._try(step.rung, climb, notes)
+            if isinstance(draft, SummaryDraft):
+                composed = await compose_view(draft, climb)
+                if composed.tokens < climb.limit or (draft.rung == "clip" and _is_worth(composed, climb)):
+                    return await self._finish(draft, composed, climb, started)
+                draft = SummaryFailure("too large", f"the view would have {composed.tokens:,} tokens")
+            climb.attempts.append(StrategyAttempt(step.rung, draft.failure))
+            self._emit(RungFailed(step.rung, draft.reason, self._state.failures_in_row))
+            if step.rung == "clip":
+                raise InputError(
+                    f"nothing is gained by a compaction now: {draft.reason}, and it has "
+                    f"{job.tokens_before:,}; go on, or start a new session"
+                )
+
+    def _facts(self, climb: CompactionRun, notes: NotesKeepPlan | NoNotesPlan) -> StrategyFacts:
+        job = climb.job
+        return StrategyFacts(
+            trigger=job.trigger,
+            attempts=tuple(climb.attempts),
+            failures_in_row=self._state.failures_in_row,
+            notes_missing=notes.reason if isinstance(notes, NoNotesPlan) else "",
+            has_model=self._asker is not None,
+            has_structural=bool(job.structural.strip()),
+            block_missing=explain_no_block(climb, self._settings),
+            fits_window=climb.fits_window,
+            can_trim=climb.can_trim,
+            has_rounds=bool(climb.rounds),
+            is_partial=job.part is not None,
+            is_thrashing=self.is_stopped,
+            is_directed=bool(job.instructions.strip()),
+        )
+
+    async def _try(
+        self, rung: CompactionStrategy, climb: CompactionRun, notes: NotesKeepPlan | NoNotesPlan
+    ) -> SummaryDraft | SummaryFailure:
+        if rung in MODEL_STRATEGIES and self._asker is not None:
+            return await self._ask(rung, climb, self._asker)
+        if rung == "notes" and isinstance(notes, NotesKeepPlan):
+            return draft_notes(notes, climb)
+        if rung == "structural":
+            return draft_structural(climb, self._notes)
+        return draft_clip(climb)
+
+    async def _ask(
+        self, rung: CompactionStrategy, climb: CompactionRun, asker: SummaryRequester
+    ) -> SummaryDraft | SummaryFailure:
+        """Counted as a failure before it is made: a process that dies of it has failed too."""
+        before = self._state
+        try:
+            await self._keep(before.failed())
+            draft = await asker.ask(rung, climb)
+        except BaseException:
+            # Cancelled by whoever wanted it: that says nothing about summaries.
+            await self._keep(before)
+            raise
+        if isinstance(draft, SummaryDraft):
+            await self._keep(self._state.succeeded())
+        elif self._state.failures_in_row == self._settings.breaker_failures:
+            self._emit(BreakerOpened("summary", self._state.failures_in_row, draft.reason))
+        return draft
+
+    async def _finish(
+        self, draft: SummaryDraft, composed: ComposedView, climb: CompactionRun, started: timedelta
+    ) -> Compacted:
+        job = climb.job
+        is_within = composed.tokens < job.target
+        was_stopped = self.is_stopped
+        since = self._state.rounds_since(climb.messages)
+        ending = CompactionOutcome(job.trigger, is_within, len(composed.head) + len(composed.kept), since)
+        await self._keep(self._state.ended(ending, self._settings))
+        for event in composed.events:
+            self._emit(event)
+        if self.is_stopped and not was_stopped:
+            why = "full again at once" if is_within else f"still {composed.tokens:,} of {job.target:,} tokens"
+            self._emit(BreakerOpened("thrash", self._state.futile_in_row, why))
+        took = self._clock.uptime() - started
+        self._emit(
+            HistoryCompacted(
+                rung=draft.rung,
+                trigger=job.trigger,
+                tokens_before=job.tokens_before,
+                tokens_after=composed.tokens,
+                kept_messages=len(composed.kept),
+                calls=climb.calls,
+                milliseconds=took // timedelta(milliseconds=1),
+            )
+        )
+        return Compacted(
+            rung=draft.rung,
+            trigger=job.trigger,
+            head=composed.head,
+            kept_from=composed.kept_from,
+            kept=composed.kept,
+            tokens_before=job.tokens_before,
+            tokens_after=composed.tokens,
+            summary=draft.summary,
+            replies=tuple(climb.replies),
+            betas=(COMPACTION_BLOCK_BETA,) if _has_block(composed.head) else (),
+            calls=climb.calls,
+            before=composed.before,
+        )
+
+    async def _keep(self, state: BreakerState) -> None:
+        if state != self._state:
+            self._state = state
+            await run_blocking(lambda: self._file.write(state))
+
+
+def _is_worth(composed: ComposedView, climb: CompactionRun) -> bool:
+    """Whether the last rung's view is taken however long it is; one by hand has to gain something, by the
+    same estimate for both."""
+    sizer, job = climb.sizer, climb.job
+    before = max(job.tokens_before, sizer.frame_tokens + sizer.messages(climb.messages))
+    return job.trigger != "manual" or composed.tokens < before
+
+
+def _has_block(messages: Sequence[Message]) -> bool:
+    return any(isinstance(block, Compaction) for message in messages for block in message.blocks)
+
+
+def _extends(messages: Sequence[Message], beginning: Sequence[Message]) -> bool:
+    """Whether a view begins with the very messages of another."""
+    return len(messages) >= len(beginning) and all(
+        one is other for one, other in zip(messages, beginning, strict=False)
+    )
+
+
+def _carried_over(result: Compacted, job: CompactionJob, first: CompactionJob) -> Compacted:
+    """The same result for a view that has grown since: what is new is kept too."""
+    new = tuple(job.request.messages[len(first.request.messages) :])
+    if not job.capabilities.rewrites_history:
+        new = without_thinking(new)
+    grown = sum(job.counts[len(first.request.messages) :])
+    return replace(result, kept=result.kept + new, tokens_after=result.tokens_after + grown, replies=())

@@ -1,0 +1,211 @@
+"""Makes the new view of a draft: the summary, the user's words, what is restored, and the kept messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from sevenfold.core.canonical import digest
+from sevenfold.core.events import Event, ExtraRestored, FileRestored, RestoreSkipped, WordsCut
+from sevenfold.core.messages import Message, Text
+from sevenfold.layers.compaction.local_summary import generate_shorter_clips
+from sevenfold.layers.compaction.notes_quotes import without_quoted_requests
+from sevenfold.layers.compaction.policy import CompactionStrategy
+from sevenfold.layers.compaction.restore import read_restored_blocks
+from sevenfold.layers.compaction.restore_policy import RestoreFacts, find_read_files
+from sevenfold.layers.compaction.run import CompactionRun, SummaryDraft
+from sevenfold.layers.compaction.strip import without_thinking
+from sevenfold.layers.compaction.summary import SummaryHead, render_summary_head
+from sevenfold.layers.compaction.user_quotes import (
+    UserQuote,
+    collect_user_quotes,
+    extract_user_text,
+    plan_quotes,
+    render_user_quotes,
+    shorten_quote,
+)
+from sevenfold.store.files.offload import run_blocking
+
+QUOTES_SHARE = 5
+"""At most this part of the target goes to the user's own words."""
+RESTORED_SHARE = 4
+"""At most this part of it goes to files that are read again, and as much to skills."""
+EXTRA_SHARE = 16
+"""At most this part of it goes to each other thing that is put back: in a small window all are cut before any
+is left out."""
+NOTES_STRATEGIES: frozenset[CompactionStrategy] = frozenset({"notes", "structural", "clip"})
+"""Those whose text comes from notes, which hold the user's words too."""
+NO_ROOM_REASON = "the view has no room for it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComposedView:
+    """A view that could be sent."""
+
+    head: tuple[Message, ...]
+    kept_from: int
+    kept: tuple[Message, ...]
+    tokens: int
+    events: tuple[Event, ...] = ()
+    """What is to be told if this view is the one."""
+    before: int = 0
+    """How many messages of the head are the old view's own."""
+
+
+async def compose_view(draft: SummaryDraft, climb: CompactionRun) -> ComposedView:
+    """The view of a draft: without restored files, then without all else that is restored, then without kept
+    rounds, and without the unanswered words last, if it would be too large."""
+    found = wide = await _compose(draft, climb)
+    for narrower in _narrower(draft, climb):
+        if found.tokens < climb.limit:
+            break
+        found = await _compose(narrower, climb)
+    return found if found is wide else replace(found, events=(*found.events, *_told_lost(wide, found)))
+
+
+def _narrower(draft: SummaryDraft, climb: CompactionRun) -> Iterator[SummaryDraft]:
+    yield replace(draft, restores="extras")
+    yield replace(draft, restores="nothing")
+    if draft.rung == "clip":
+        yield from generate_shorter_clips(draft, climb)
+        return
+    has_own_end = draft.kept is not None or climb.job.part is not None or draft.block is not None
+    if not has_own_end:
+        alone = replace(draft, kept_from=climb.unanswered())
+        yield replace(alone, restores="extras")
+        yield replace(alone, restores="nothing")
+        if alone.kept_from < len(climb.messages):
+            yield replace(draft, kept_from=len(climb.messages), restores="nothing")
+
+
+def _told_lost(wide: ComposedView, found: ComposedView) -> Iterator[RestoreSkipped]:
+    for event in wide.events:
+        if event in found.events:
+            continue
+        if isinstance(event, FileRestored):
+            yield RestoreSkipped(event.path, NO_ROOM_REASON)
+        elif isinstance(event, ExtraRestored):
+            yield RestoreSkipped(f"{event.kind} {event.title}", NO_ROOM_REASON)
+        elif isinstance(event, RestoreSkipped):
+            yield event
+
+
+async def _compose(draft: SummaryDraft, climb: CompactionRun) -> ComposedView:
+    job = climb.job
+    kept = _kept(draft, climb)
+    before = _without_trailing_system(climb.messages[: draft.before])
+    events: list[Event] = []
+    said = await _said(draft, climb, events)
+    restored: tuple[Text, ...] = ()
+    if draft.restores != "nothing":
+        restored = await _restored(kept, climb, events, has_files=draft.restores == "all")
+    summary = draft.summary
+    if draft.rung in NOTES_STRATEGIES:
+        spoken = (extract_user_text(message) for message in kept if message.role == "user")
+        summary = without_quoted_requests(summary, (*(item.text for item in said), *spoken))
+    head = SummaryHead(
+        rung=draft.rung, summary=summary, said=said, transcript=job.transcript, remark=draft.remark
+    )
+    opening = render_summary_head(head, restored)
+    blocks = () if draft.block is None else (Message("assistant", (draft.block,)),)
+    tokens = (
+        climb.sizer.frame_tokens
+        + climb.sizer.messages((*blocks, opening))
+        + sum(job.counts[: len(before)])
+        + _kept_tokens(draft, kept, climb)
+    )
+    head_messages = (*before, *blocks, opening)
+    return ComposedView(
+        head=head_messages,
+        kept_from=draft.kept_from,
+        kept=kept,
+        tokens=tokens,
+        events=tuple(events),
+        before=len(before),
+    )
+
+
+def _kept(draft: SummaryDraft, climb: CompactionRun) -> tuple[Message, ...]:
+    kept = tuple(climb.messages[draft.kept_from :]) if draft.kept is None else draft.kept
+    # What it is signed over is gone, so a model that checks would refuse it.
+    return kept if climb.job.capabilities.rewrites_history else without_thinking(kept)
+
+
+def _kept_tokens(draft: SummaryDraft, kept: Sequence[Message], climb: CompactionRun) -> int:
+    if len(kept) == len(climb.messages) - draft.kept_from:
+        return climb.sizer.rewritten(kept, climb.job, draft.kept_from)
+    return climb.sizer.messages(kept)
+
+
+def _without_trailing_system(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Nothing of the user's may follow a system message, and the head is the user's."""
+    end = len(messages)
+    while end and messages[end - 1].role == "system":
+        end -= 1
+    return tuple(messages[:end])
+
+
+async def _said(draft: SummaryDraft, climb: CompactionRun, events: list[Event]) -> tuple[UserQuote, ...]:
+    """The user's words of the part that goes out of view, those too long as preview and spill."""
+    job = climb.job
+    start, stop = draft.before, draft.kept_from
+    said = collect_user_quotes(
+        climb.messages[start:stop],
+        is_summary=climb.is_summary[start:stop],
+        attachments={at - start for at in job.attachments},
+    )
+    total = max(1, min(climb.settings.said_total_tokens, job.target // QUOTES_SHARE))
+    own = min(climb.settings.said_tokens, total)
+    plan = plan_quotes(
+        said, climb.sizer.text, replace(climb.settings, said_tokens=own, said_total_tokens=total)
+    )
+    shown = list(said)
+    for at in plan.long:
+        known, text = said[at].pointer, said[at].text
+        pointer = known or await _spill(text, "only its beginning is shown", climb, events)
+        shown[at] = shorten_quote(said[at], plan.max_tokens, climb.sizer.text, pointer)
+    fold = plan.fold
+    # Their pointers count as well: of many short messages they are the larger part.
+    room = max(0, climb.limit - climb.sizer.frame_tokens) // 2
+    while draft.folds_said and fold < len(said) and climb.sizer.text(render_user_quotes(shown[fold:])) > room:
+        fold += max(1, (len(said) - fold) // 10)
+    if fold:
+        pointer = await _spill(render_user_quotes(said[:fold]), "they are not shown", climb, events)
+        shown[:fold] = [UserQuote(f"[{fold} earlier messages]", pointer)]
+    return tuple(shown)
+
+
+async def _spill(text: str, what: str, climb: CompactionRun, events: list[Event]) -> str:
+    name = f"said-{digest(text.encode('utf-8', 'surrogatepass'))[:16]}.txt"
+    path = await run_blocking(lambda: climb.job.spill(name, text))
+    where = path or climb.job.transcript
+    if where:
+        return f"{what}; all of it is in {where}"
+    events.append(WordsCut(len(text)))
+    return f"{what}; the rest is no longer at hand"
+
+
+async def _restored(
+    kept: Sequence[Message], climb: CompactionRun, events: list[Event], *, has_files: bool
+) -> tuple[Text, ...]:
+    job, settings = climb.job, climb.settings
+    seen: tuple[str, ...] = ()
+    if has_files:
+        seen = find_read_files(climb.messages) if job.files_seen is None else job.files_seen
+    plans = (extra.title for extra in job.extras if extra.kind == "plan")
+    barred = frozenset((*job.barred_files, *plans, job.transcript)) - {""}
+    facts = RestoreFacts(seen, frozenset(find_read_files(kept)), barred, job.extras)
+    share = job.target // RESTORED_SHARE
+    budgets = replace(
+        settings,
+        restored_files_tokens=min(settings.restored_files_tokens, share),
+        restored_skills_tokens=min(settings.restored_skills_tokens, share),
+        restored_extra_tokens=min(settings.restored_extra_tokens, job.target // EXTRA_SHARE),
+    )
+    return await read_restored_blocks(
+        facts,
+        budgets,
+        climb.sizer.text,
+        events.append,
+        folder=job.folder,
+    )

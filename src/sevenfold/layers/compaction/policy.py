@@ -1,0 +1,267 @@
+"""Which way to make a summary comes next, so that a failed summary never ends a session.
+
+The rungs, best first: the notes that were written already; a compaction block of the provider's; a summary on
+the unchanged prefix; one after the oldest rounds were dropped; the structural notes, which need no model; and
+a clip, which always works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias, get_args
+
+from sevenfold.core.errors import WireError
+from sevenfold.core.json import JsonObject
+from sevenfold.core.messages import Message
+from sevenfold.layers.compaction.settings import CompactSettings
+
+CompactionStrategy: TypeAlias = Literal["notes", "block", "summary", "trimmed", "structural", "clip"]
+COMPACTION_STRATEGIES: tuple[CompactionStrategy, ...] = get_args(CompactionStrategy)
+MODEL_STRATEGIES = frozenset[CompactionStrategy]({"block", "summary", "trimmed"})
+"""Those that ask a model, and therefore cost money when they fail."""
+
+CompactionTrigger: TypeAlias = Literal["auto", "manual", "reactive"]
+"""`reactive`: the provider refused an ordinary request because its prompt is too long."""
+
+StrategyFailure: TypeAlias = Literal["too long", "broken", "refused", "unusable", "too large", "unavailable"]
+"""`too long`: the prompt; `broken`: a stream; `refused`: any other answer of the provider but a reply;
+`unusable`: a reply that holds no summary; `too large`: what came out is over the target; `unavailable`: there
+was nothing to try with."""
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyAttempt:
+    """One rung that was tried, and what came of it."""
+
+    rung: CompactionStrategy
+    failure: StrategyFailure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StrategyFacts:
+    trigger: CompactionTrigger
+    attempts: tuple[StrategyAttempt, ...] = ()
+    """Of this compaction, in order."""
+    failures_in_row: int = 0
+    """Model calls for summaries that failed since the last one that did not, in this session."""
+    notes_missing: str = ""
+    """Why notes cannot stand in for the history; empty: they can."""
+    has_model: bool = True
+    """Whether there is anybody to ask for a summary."""
+    has_structural: bool = False
+    block_missing: str = ""
+    """Why no compaction block can be asked for; empty: one can."""
+    fits_window: bool = True
+    """Whether the whole view and the directive can be sent at all."""
+    can_trim: bool = True
+    """Whether there is more than the newest round to drop."""
+    has_rounds: bool = True
+    """Whether anything was said since the last compaction. Without it only the head can be made shorter."""
+    is_partial: bool = False
+    is_thrashing: bool = False
+    """Compactions in a row have helped nothing: only what costs no model call is tried."""
+    is_directed: bool = False
+    """Somebody said what the summary should be about: notes that were written before cannot follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyChoice:
+    """What to try next."""
+
+    rung: CompactionStrategy
+    skipped: tuple[SkippedStrategy, ...] = ()
+    """Rungs above it that are passed over now, for the first time."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedStrategy:
+    rung: CompactionStrategy
+    reason: str
+
+
+def choose_strategy(facts: StrategyFacts, settings: CompactSettings) -> StrategyChoice:
+    """The next rung to try. There is always one: after everything else, the clip."""
+    if _is_repeat_due(facts, settings):
+        return StrategyChoice(facts.attempts[-1].rung)
+    reached = max((COMPACTION_STRATEGIES.index(attempt.rung) for attempt in facts.attempts), default=-1)
+    skips: list[SkippedStrategy] = []
+    for rung in COMPACTION_STRATEGIES[reached + 1 : -1]:
+        reason = _unfit(rung, facts, settings)
+        if reason is None:
+            return StrategyChoice(rung, tuple(skips))
+        skips.append(SkippedStrategy(rung, reason))
+    return StrategyChoice("clip", tuple(skips))
+
+
+def _is_repeat_due(facts: StrategyFacts, settings: CompactSettings) -> bool:
+    """Whether the rung that just failed is worth the same call again, or one with still less in it."""
+    if not facts.attempts or not _may_call(facts, settings):
+        return False
+    last = facts.attempts[-1]
+    if last.rung not in MODEL_STRATEGIES:
+        return False
+    tries = sum(attempt == last for attempt in facts.attempts)
+    if last.failure == "broken":
+        return tries <= settings.stream_retries
+    # The first of all tries was on the whole view.
+    asked = sum(attempt.failure == "too long" for attempt in facts.attempts)
+    is_too_long = last.rung == "trimmed" and last.failure == "too long"
+    return is_too_long and facts.can_trim and asked < settings.trim_tries
+
+
+def _may_call(facts: StrategyFacts, settings: CompactSettings) -> bool:
+    """By hand one may always try, within what one compaction may waste; otherwise the breaker decides."""
+    if facts.trigger == "manual":
+        return sum(attempt.rung in MODEL_STRATEGIES for attempt in facts.attempts) < settings.breaker_failures
+    return facts.failures_in_row < settings.breaker_failures
+
+
+def _unfit(rung: CompactionStrategy, facts: StrategyFacts, settings: CompactSettings) -> str | None:
+    """Why a rung is of no use now; None when it may be tried."""
+    if not facts.has_rounds:
+        return "nothing was said since the last compaction"
+    match rung:
+        case "notes":
+            return _unfit_notes(facts)
+        case "block":
+            return _unfit_model(facts, settings) or _unfit_block(facts)
+        case "summary":
+            return _unfit_model(facts, settings) or _unfit_summary(facts)
+        case "trimmed":
+            return _unfit_model(facts, settings) or _unfit_trimmed(facts)
+        case "structural":
+            return None if facts.has_structural else "there are no structural notes"
+        case "clip":
+            return None
+
+
+def _unfit_model(facts: StrategyFacts, settings: CompactSettings) -> str | None:
+    if not facts.has_model:
+        return "no provider was given to write summaries"
+    if facts.is_thrashing and facts.trigger != "manual":
+        return "compactions in a row have helped nothing"
+    if not _may_call(facts, settings):
+        return f"{settings.breaker_failures} summaries in a row have failed"
+    return None
+
+
+def _unfit_notes(facts: StrategyFacts) -> str | None:
+    if facts.is_partial:
+        return "notes are about the whole session, not a part of it"
+    if facts.is_directed:
+        return "notes that are written already cannot follow an instruction"
+    return facts.notes_missing or None
+
+
+def _unfit_block(facts: StrategyFacts) -> str | None:
+    if facts.block_missing:
+        return facts.block_missing
+    if facts.is_partial:
+        return "a compaction block stands for everything before it, not for a part"
+    return None if facts.fits_window else "the whole view does not fit the window"
+
+
+def _unfit_summary(facts: StrategyFacts) -> str | None:
+    if not facts.fits_window or _failed(facts, "too long"):
+        return "the whole view does not fit the window"
+    return None
+
+
+def _unfit_trimmed(facts: StrategyFacts) -> str | None:
+    if not facts.can_trim:
+        return "there are no older rounds to drop"
+    if not facts.fits_window or _failed(facts, "too long"):
+        return None
+    return "a shorter prompt would not have helped"
+
+
+def _failed(facts: StrategyFacts, failure: StrategyFailure) -> bool:
+    return any(attempt.failure == failure for attempt in facts.attempts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BreakerState:
+    """What is remembered from one compaction to the next, and across restarts."""
+
+    failures_in_row: int = 0
+    """Model calls for a summary that failed since the last success."""
+    futile_in_row: int = 0
+    """Automatic compactions that left the view too large, or were due again at once."""
+    last_length: int | None = None
+    """How many messages the last compaction left in view; None: there was none yet."""
+    limit_model: str = ""
+    limit_tokens: int | None = None
+    """What the provider of that model has said it takes; None: it has refused nothing yet."""
+
+    def is_thrashing(self, settings: CompactSettings) -> bool:
+        return self.futile_in_row >= settings.thrash_limit
+
+    def failed(self) -> BreakerState:
+        """A model call for a summary failed."""
+        return replace(self, failures_in_row=self.failures_in_row + 1)
+
+    def succeeded(self) -> BreakerState:
+        """A model wrote a summary that can be used."""
+        return replace(self, failures_in_row=0)
+
+    def ended(self, end: CompactionOutcome, settings: CompactSettings) -> BreakerState:
+        """A compaction is over."""
+        if end.trigger == "manual" and end.is_within:
+            return replace(self, futile_in_row=0, last_length=end.length)
+        is_soon = end.rounds_since is not None and end.rounds_since < settings.thrash_rounds
+        futile = self.futile_in_row + 1 if is_soon or not end.is_within else 0
+        return replace(self, futile_in_row=futile, last_length=end.length)
+
+    def rounds_since(self, messages: Sequence[Message]) -> int | None:
+        """How many answers a view has got since the last compaction; None where that cannot be told."""
+        if self.last_length is None or len(messages) < self.last_length:
+            return None
+        return sum(message.role == "assistant" for message in messages[self.last_length :])
+
+    def to_json(self) -> JsonObject:
+        return JsonObject(
+            {
+                "failures_in_row": self.failures_in_row,
+                "futile_in_row": self.futile_in_row,
+                "last_length": self.last_length,
+                "limit_model": self.limit_model,
+                "limit_tokens": self.limit_tokens,
+            }
+        )
+
+    @classmethod
+    def from_json(cls, wire: JsonObject) -> BreakerState:
+        last, limit = (
+            None if wire.get(key) is None else _count(wire, key) for key in ("last_length", "limit_tokens")
+        )
+        model = wire.get("limit_model", "")
+        if not isinstance(model, str):
+            raise WireError(f"limit_model must be a name, not {model!r}")
+        return cls(
+            failures_in_row=_count(wire, "failures_in_row"),
+            futile_in_row=_count(wire, "futile_in_row"),
+            last_length=last,
+            limit_model=model,
+            limit_tokens=limit,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionOutcome:
+    """How a compaction ended."""
+
+    trigger: CompactionTrigger
+    is_within: bool
+    """The view is below the target now."""
+    length: int
+    """How many messages are in it."""
+    rounds_since: int | None = None
+    """How many rounds passed since the compaction before this one."""
+
+
+def _count(wire: JsonObject, key: str) -> int:
+    value = wire.get(key, 0)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise WireError(f"{key} must be a whole number of 0 or more, not {value!r}")
+    return value

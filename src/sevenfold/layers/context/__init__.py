@@ -1,0 +1,1 @@
+"""What enters the context beside the conversation: instructions, index, reminders."""

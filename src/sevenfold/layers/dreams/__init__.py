@@ -1,0 +1,1 @@
+"""Layer 6: merge and tidy the memories between sessions."""

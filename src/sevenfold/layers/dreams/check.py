@@ -1,0 +1,312 @@
+"""Checks what a dream made of the memories before it is published.
+
+A fact may only vanish if another memory still says it, or for a reason that holds. What a memory says anew
+must come from another, or it waits for a person. Files between which facts moved are published together or
+not at all, so that leaving one out (it was edited meanwhile, say) never loses what the other gave up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from types import MappingProxyType
+from typing import Literal, TypeAlias, get_args
+
+from sevenfold.core.memories import ARCHIVE_PREFIX, INDEX_FILE, MEMORY_KINDS, TEAM_PREFIX, Memory, read_memory
+from sevenfold.core.text.absolute_dates import resolve_relative_dates
+from sevenfold.core.text.facts import Fact, FactIndex, covers_fact, parse_fact, split_facts
+from sevenfold.layers.dreams.policy import DreamMemory, DreamSettings
+
+MAX_MERGED_BYTES = 64 * 1024
+"""Of one memory: eight times what is ever put before a model at once."""
+MAX_MERGED_DESCRIPTION = 400
+REWORDED_PERCENT, RELATED_PERCENT, MADE_OF_PERCENT = 40, 25, 60
+"""Of a fact's words: to be found where it is said to stand in other words; to be found where it is said to be
+contradicted, which is at least on the same matter; to come from what is known, so that it is nothing new."""
+SURE_PERCENT = 70
+"""Of its words, below which a fact in other words counts as let go of: who is to say that it is the same?"""
+
+RemovalCause: TypeAlias = Literal["duplicate", "reworded", "contradicted", "stale"]
+REMOVAL_CAUSES: tuple[RemovalCause, ...] = get_args(RemovalCause)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovalReason:
+    """Why a fact, or all of a memory, is let go of."""
+
+    key: str
+    why: RemovalCause
+    of: str = ""
+    """The memory that says it, or says better."""
+    fact: str = ""
+    """In its own words; empty: every fact of that memory."""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedFact:
+    """A fact that is gone, for a reason that holds."""
+
+    key: str
+    fact: str
+    reason: RemovalReason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DreamCheck:
+    changed: tuple[str, ...]
+    """Files that are another, new or gone, by key."""
+    refused: Mapping[str, str]
+    """What may not be published, and why."""
+    gained: Mapping[str, tuple[str, ...]]
+    """Facts that no memory and no log said before."""
+    losses: tuple[RemovedFact, ...]
+    sources: Mapping[str, frozenset[str]]
+    """Whose facts went into a changed file beside its own, and on whom a removal leans."""
+    facts: int
+    """Of all memories before."""
+    files: int
+    removed: frozenset[str]
+
+    def without(self, keys: Iterable[str]) -> frozenset[str]:
+        """What remains of the changes when these files, and all that hang together with them, stay."""
+        return frozenset(self.changed) - self.together(keys)
+
+    def together(self, keys: Iterable[str]) -> frozenset[str]:
+        """The changes that hang together with any of these files, changed or not."""
+        named, groups = frozenset(keys), _groups(self.changed, self.sources)
+        met = {groups[key] for key in self.changed if key in named or self.leans_on([key]) & named}
+        return frozenset(key for key in self.changed if groups[key] in met)
+
+    def leans_on(self, keys: Iterable[str]) -> frozenset[str]:
+        """The files that these changes were made from or rest on, beside themselves."""
+        return frozenset(source for key in keys for source in self.sources.get(key, ()))
+
+
+def check_dream(
+    before: Mapping[str, DreamMemory],
+    after: Mapping[str, str],
+    reasons: Sequence[RemovalReason],
+    today: date,
+    logs: Mapping[str, str] = MappingProxyType({}),
+) -> DreamCheck:
+    """Compare the memories with what the dream would make of them. `logs` are known too, and no memories."""
+    kept = {key: kept.memory.text for key, kept in before.items()}
+    changed = tuple(key for key in {**kept, **after} if kept.get(key) != after.get(key))
+    look = _Look(before=before, after=after, reasons=reasons, today=today, changed=frozenset(changed))
+    look.shelve(logs)
+    for key in changed:
+        look.check(key)
+    return DreamCheck(
+        changed=changed,
+        refused=look.refused,
+        gained={key: tuple(facts) for key, facts in look.gained.items()},
+        losses=tuple(look.losses),
+        sources={key: frozenset(found) for key, found in look.sources.items()},
+        facts=sum(len(facts) for facts in look.old.values()),
+        files=len(before),
+        removed=frozenset(before.keys() - after.keys()),
+    )
+
+
+def explain_over_budget(checked: DreamCheck, published: frozenset[str], settings: DreamSettings) -> str:
+    """Why this is more than one dream may let go of; empty when it is not. A single one is always allowed."""
+    facts = [loss for loss in checked.losses if loss.key in published]
+    gone = {loss.key for loss in facts if loss.key in checked.removed}
+    gone |= {key for key in published if key.startswith(ARCHIVE_PREFIX)}
+    checks = ((len(facts), checked.facts, "facts"), (len(gone), checked.files, "memories"))
+    for count, total, what in checks:
+        if count > max(1, total * settings.drop_percent // 100):
+            return (
+                f"it would let go of {count:,} of {total:,} {what}, and {settings.drop_percent}% is the most "
+                "(dream.drop_percent)"
+            )
+    return ""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Look:
+    before: Mapping[str, DreamMemory]
+    after: Mapping[str, str]
+    reasons: Sequence[RemovalReason]
+    today: date
+    changed: frozenset[str]
+    old: dict[str, tuple[Fact, ...]] = field(default_factory=dict[str, tuple[Fact, ...]])
+    new: dict[str, tuple[Fact, ...]] = field(default_factory=dict[str, tuple[Fact, ...]])
+    was: FactIndex = field(default_factory=FactIndex)
+    now: FactIndex = field(default_factory=FactIndex)
+    known: list[Fact] = field(default_factory=list[Fact])
+    refused: dict[str, str] = field(default_factory=dict[str, str])
+    gained: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    losses: list[RemovedFact] = field(default_factory=list[RemovedFact])
+    sources: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+
+    def shelve(self, logs: Mapping[str, str]) -> None:
+        for key, kept in self.before.items():
+            self.old[key] = list_memory_facts(kept.dated, kept.written)
+            self.was.add(key, self.old[key])
+        for key, text in self.after.items():
+            kept = self.before.get(key)
+            self.new[key] = list_memory_facts(read_memory(key, text), kept.written if kept else self.today)
+            self.now.add(key, self.new[key])
+        for key, text in logs.items():
+            facts = split_facts(resolve_relative_dates(text, self.today))
+            self.was.add(key, facts)
+            self.known += facts
+
+    def check(self, key: str) -> None:
+        text = self.after.get(key)
+        fault = find_memory_fault(key, text) if text is not None else ""
+        if key.startswith(TEAM_PREFIX):
+            fault = "it belongs to the team, and a dream leaves what others share alone"
+        if fault:
+            self.refused[key] = fault
+        for fact in self.old.get(key, ()):
+            self._check_old(key, fact)
+        for fact in self.new.get(key, ()):
+            self._check_new(key, fact)
+
+    def _check_old(self, key: str, fact: Fact) -> None:
+        """A fact that stood there: still said here, elsewhere, or gone for a reason."""
+        where = [other for other in self.now.find(fact) if _is_in_sight(other, key)]
+        if key in where:
+            return
+        if where:
+            # One that stays as it is is the safest to lean on; else the first that changed.
+            steady = [other for other in where if other not in self.changed]
+            self._link(key, (steady or where)[0])
+            return
+        reason = self._reason(key, fact)
+        if reason is None:
+            self.refused.setdefault(key, f"{fact.text[:120]!r} would be gone, and no reason was given")
+            return
+        objection = self._objection(reason, fact)
+        if objection:
+            self.refused.setdefault(key, objection)
+            return
+        if reason.of:
+            self._link(key, reason.of)
+        is_sure = reason.why in ("duplicate", "reworded") and _shares(
+            fact, self.new.get(reason.of, ()), SURE_PERCENT
+        )
+        if not is_sure:
+            self.losses.append(RemovedFact(key, fact.text, reason))
+
+    def _check_new(self, key: str, fact: Fact) -> None:
+        """A fact that stands there now: it stood there before, or somewhere else, or is out of nowhere."""
+        where = self.was.find(fact)
+        if key in where:
+            return
+        if where:
+            self._link(key, where[0])
+        elif not self._is_made_of_known(key, fact):
+            self.gained.setdefault(key, []).append(fact.text)
+
+    def _is_made_of_known(self, key: str, fact: Fact) -> bool:
+        """Whether its words come from the file itself, from what gave facts to it, or from the logs."""
+        known = [*self.known]
+        for source in (key, *self.sources.get(key, ())):
+            known += self.old.get(source, ())
+        for source in self._given_up_to(key):
+            known += self.old.get(source, ())
+        return _made_of(fact, known, MADE_OF_PERCENT)
+
+    def _given_up_to(self, key: str) -> Iterator[str]:
+        for reason in self.reasons:
+            if reason.of == key and reason.key in self.old:
+                self._link(key, reason.key)
+                yield reason.key
+
+    def _reason(self, key: str, fact: Fact) -> RemovalReason | None:
+        mine = [reason for reason in self.reasons if reason.key == key]
+        exact = (each for each in mine if each.fact and covers_fact(parse_fact(each.fact), fact))
+        return next(exact, next((each for each in mine if not each.fact), None))
+
+    def _objection(self, reason: RemovalReason, fact: Fact) -> str:
+        said = f"{fact.text[:120]!r} is said to be {reason.why}"
+        there = self.new.get(reason.of, ())
+        if reason.why == "stale":
+            return "" if reason.note.strip() else f"{said}, and not why"
+        if not there:
+            return f"{said} by {reason.of or 'nothing'}, and there will be no such memory"
+        if reason.why == "contradicted":
+            is_so = _shares(fact, there, RELATED_PERCENT)
+            return "" if is_so else f"{said} by {reason.of}, which is on another matter"
+        is_so = _made_of(fact, there, REWORDED_PERCENT)
+        return "" if is_so else f"{said} in {reason.of}, which does not say it"
+
+    def _link(self, key: str, source: str) -> None:
+        if source and source != key:
+            self.sources.setdefault(key, set()).add(source)
+
+
+def list_memory_facts(memory: Memory, written: date) -> tuple[Fact, ...]:
+    """What a memory states. When its rule applies is a part of what it says."""
+    rules = (Fact(rule, (), frozenset([f"applies_to {rule}"])) for rule in memory.applies_to)
+    return (*find_stated_facts(memory, written), *rules)
+
+
+def find_stated_facts(memory: Memory, written: date) -> tuple[Fact, ...]:
+    """What its words state, dates made absolute; where it has no body, what its description does."""
+    found = split_facts(resolve_relative_dates(memory.body, written))
+    return found or split_facts(resolve_relative_dates(memory.description, written))
+
+
+def find_memory_fault(key: str, text: str) -> str:
+    """Why a file cannot be a memory; empty when it can."""
+    memory = read_memory(key, text)
+    head, size = memory.document, len(text.encode("utf-8", "surrogatepass"))
+    if key == INDEX_FILE:
+        return "the index is kept by the engine; change a memory's description instead"
+    if size > MAX_MERGED_BYTES:
+        return f"it has {size:,} bytes, and {MAX_MERGED_BYTES:,} is the most; split it by topic"
+    if head.fault:
+        return head.fault
+    description = head.text("description")
+    if not head.text("name").strip() or not description.strip():
+        return "its head lacks a name or a description"
+    if "\n" in description.strip() or len(description) > MAX_MERGED_DESCRIPTION:
+        return f"its description is no line of at most {MAX_MERGED_DESCRIPTION} characters"
+    if memory.kind not in MEMORY_KINDS:
+        return f"its type is {memory.kind!r:.40}; it is one of {', '.join(MEMORY_KINDS)}"
+    return ""
+
+
+def _is_in_sight(other: str, key: str) -> bool:
+    """What is put aside says nothing any more, but for the memory that is put aside as a whole."""
+    return not other.startswith(ARCHIVE_PREFIX) or other.startswith(
+        f"{ARCHIVE_PREFIX}{key.removesuffix('.md')}"
+    )
+
+
+def _made_of(fact: Fact, known: Sequence[Fact], percent: int) -> bool:
+    """Whether all it says to the letter is known, and most of its words, negated as often as there."""
+    hard = frozenset[str]().union(*(each.hard for each in known))
+    overlaps = {each: len(fact.bag & each.bag) for each in known}
+    most = max(overlaps.values(), default=0)
+    near = [each for each, count in overlaps.items() if 2 * count >= most]
+    agrees = any(each.negations == fact.negations for each in near)
+    return agrees and fact.hard <= hard and _shares(fact, known, percent)
+
+
+def _shares(fact: Fact, known: Sequence[Fact], percent: int) -> bool:
+    words = frozenset[str]().union(*(each.bag for each in known))
+    return 100 * len(fact.bag & words) >= percent * len(fact.bag)
+
+
+def _groups(keys: Iterable[str], links: Mapping[str, frozenset[str]]) -> dict[str, str]:
+    """Files that hang together, each under the name of one of them."""
+    parent = {key: key for key in keys}
+
+    def root(key: str) -> str:
+        while parent[key] != key:
+            parent[key] = parent[parent[key]]
+            key = parent[key]
+        return key
+
+    for key, others in links.items():
+        for other in others:
+            if key in parent and other in parent:
+                parent[root(key)] = root(other)
+    return {key: root(key) for key in parent}

@@ -1,0 +1,357 @@
+"""Runs a dream from its lock to its end: it changes a copy of the memories, checks it and publishes it whole.
+
+Until the one commit at its end nothing that anybody sees is touched, so a dream that fails, is killed or
+loses its lease leaves everything as it was. What was edited meanwhile stays as edited.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import TypeAlias
+
+from sevenfold.core.clock import Clock, SystemClock
+from sevenfold.core.errors import LeaseLost, ProviderError, SpendRefused, StoreError
+from sevenfold.core.events import (
+    DreamDegraded,
+    DreamEnded,
+    DreamSpared,
+    DreamStarted,
+    Emit,
+    ignore_event,
+)
+from sevenfold.core.memories import ARCHIVE_PREFIX
+from sevenfold.layers.dreams.distill import distil_logs
+from sevenfold.layers.dreams.fork import DreamModel, DreamToolRunner
+from sevenfold.layers.dreams.inputs import DreamInputs, read_dream_inputs
+from sevenfold.layers.dreams.logs import DistilledLogs
+from sevenfold.layers.dreams.merge import DreamDraft, plan_merge
+from sevenfold.layers.dreams.policy import DreamSettings, DreamTask, build_dream_brief
+from sevenfold.layers.dreams.progress import DreamProgress
+from sevenfold.layers.dreams.publish import (
+    PublishedDream,
+    ReviewedDraft,
+    propose_dream,
+    publish_dream,
+    review_draft,
+)
+from sevenfold.layers.dreams.record import DreamId, DreamRecord, DreamRecordStore
+from sevenfold.layers.dreams.report import parse_removal_reasons, render_memory_diff
+from sevenfold.layers.dreams.workspace import DreamWorkspace
+from sevenfold.layers.templates import read_template
+from sevenfold.store.files.folder import Folder
+from sevenfold.store.files.lock import Lease, Lock, LockSettings
+from sevenfold.store.files.offload import run_blocking
+from sevenfold.store.memory.directory import MemoryDir
+from sevenfold.store.memory.repeated_proposals import ALREADY_ASKED
+from sevenfold.store.project.project import Project
+
+DREAM_LOCK = "dream"
+_PROMPT = "dream.md"
+MAX_SHOWN_MEMORIES = 200
+"""Memories in the manifest that the fork gets; it can search for the others."""
+STOP_POLL_INTERVAL = timedelta(seconds=1)
+"""How often a dream looks whether somebody wants it to stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class DreamResult:
+    """How a dream ended, and what it changed or would have."""
+
+    record: DreamRecord
+    diff: str
+
+
+OnDreamStep: TypeAlias = Callable[[str], None]
+"""Told of each step of a dream."""
+RunDream: TypeAlias = Callable[[OnDreamStep], Awaitable[DreamResult]]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Night:
+    """A dream under way."""
+
+    id: DreamId
+    record: DreamRecord
+    progress: DreamProgress
+    diff: str = ""
+    published: PublishedDream | None = None
+    """From the moment of the commit on: whatever comes then, the dream was dreamt."""
+
+
+class Dreamer:
+    """Dreams of one project. Neither the project nor its memories are closed with it."""
+
+    def __init__(
+        self,
+        project: Project,
+        memory: MemoryDir,
+        settings: DreamSettings,
+        *,
+        locks: LockSettings | None = None,
+        templates: Folder | None = None,
+        clock: Clock | None = None,
+        emit: Emit = ignore_event,
+    ) -> None:
+        self._project, self._memory, self._settings = project, memory, settings
+        self._locks, self._templates = locks or LockSettings(), templates
+        self._clock, self._emit = clock or SystemClock(), emit
+        self.records = DreamRecordStore(project.control)
+
+    def close(self) -> None:
+        self.records.close()
+
+    @property
+    def lock(self) -> Lock:
+        return Lock(
+            self._project.control,
+            DREAM_LOCK,
+            clock=self._clock,
+            emit=self._emit,
+            face=self._project.face,
+            lease=self._locks.lease,
+            longest_hold=self._locks.longest_hold,
+        )
+
+    @property
+    def renew_every(self) -> timedelta:
+        return self._locks.lease / 3
+
+    async def dream(self, model: DreamModel | None = None, *, is_dry: bool = False) -> DreamResult:
+        """Dream now. `LockBusy` where somebody does already; what else goes wrong is told and raised."""
+        lease = None if is_dry else await run_blocking(self.lock.acquire)
+        night = self._begin(model)
+        watch = _Watch(dreamer=self, lease=lease, dream=night.id)
+        try:
+            async with watch.kept():
+                await self._work(night, model, lease)
+        except asyncio.CancelledError:
+            await self._end(night, lease, "killed", "somebody stopped it")
+            if not watch.is_stopped:
+                raise
+        except Exception as error:
+            await self._end(night, lease, "failed", str(error))
+            raise
+        else:
+            await self._end(night, lease, "unchanged", "")
+        return DreamResult(night.record, night.diff)
+
+    def _begin(self, model: DreamModel | None) -> _Night:
+        now = self._clock.now()
+        dream = DreamId(f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}")
+        writer = "model" if model else "mechanical"
+        return _Night(
+            id=dream,
+            record=DreamRecord(id=dream, started=now.isoformat(), writer=writer),
+            progress=DreamProgress(dream=dream, emit=self._emit),
+        )
+
+    async def _work(self, night: _Night, model: DreamModel | None, lease: Lease | None) -> None:
+        now = self._clock.now()
+        if lease:
+            await run_blocking(lambda: self._take_down(night))
+        logs = DistilledLogs(self._project.control)
+        source = await run_blocking(
+            lambda: read_dream_inputs(self._project, self._memory, logs.read(), now, self._settings)
+        )
+        self._emit(DreamStarted(night.id, night.record.writer, len(source.kept)))
+        draft = await run_blocking(lambda: self._plan(source, now))
+        if model and (source.kept or source.logs):
+            draft = await self._with_model(night, model, source, draft)
+        draft = await run_blocking(lambda: self._with_free_names(draft))
+        judged = await run_blocking(lambda: review_draft(source, draft, now.date(), self._settings))
+        night.diff = _diff(source, judged)
+        if lease is None:
+            night.published = PublishedDream(judged)
+            return
+        night.progress.step(_told_changes(len(judged.publishes)))
+        await run_blocking(lambda: self._publish(night, lease, source, judged))
+        if night.published and not night.published.judged.objection:
+            await run_blocking(lambda: logs.write(source.logs))
+
+    def _publish(self, night: _Night, lease: Lease, source: DreamInputs, judged: ReviewedDraft) -> None:
+        memory, today = self._memory, self._clock.now().date()
+        published = publish_dream(
+            lease, memory, source, judged, today=today, settings=self._settings, dream=night.id
+        )
+        night.published, night.diff = published, _diff(source, published.judged)
+        judged = published.judged
+        waiting = propose_dream(memory, source, judged, dream=night.id)
+        if judged.proposes and not waiting and not judged.objection:
+            self._emit(DreamSpared(night.id, ", ".join(sorted(judged.proposes)), ALREADY_ASKED))
+        night.published = replace(published, waiting=waiting)
+
+    def _plan(self, source: DreamInputs, now: datetime) -> DreamDraft:
+        """What needs no model. Takes seconds where there are thousands."""
+        draft = plan_merge(source.kept, source.uses, now, self._settings)
+        distilled = distil_logs(source.trusted_logs, draft.texts, now.date())
+        return replace(draft, texts={**draft.texts, **distilled})
+
+    async def _with_model(
+        self, night: _Night, model: DreamModel, source: DreamInputs, draft: DreamDraft
+    ) -> DreamDraft:
+        """What a fork makes of the copy; what needs no model is done already."""
+        prompt = await run_blocking(lambda: read_template(self._templates, _PROMPT))
+        sessions, today = self._project.sessions.path, self._clock.now().date()
+        texts = {key: text for key, text in draft.texts.items() if not key.startswith(ARCHIVE_PREFIX)}
+        copy = await run_blocking(lambda: self.records.copy_folder(night.id))
+        try:
+            stage = DreamWorkspace(
+                before=source.before, texts=texts, today=today, folder=copy, on_write=night.progress.touch
+            )
+            await run_blocking(stage.lay_out)
+            manifest = stage.manifest(MAX_SHOWN_MEMORIES)
+            task = DreamTask(
+                today=today,
+                manifest=manifest,
+                index=source.index,
+                logs=source.log_texts,
+                transcripts=str(sessions),
+                copy=str(copy.path),
+            )
+            runner = DreamToolRunner(model.reader_of, stage, copy.path, sessions, night.progress)
+            result = await model.run_fork(build_dream_brief(task, prompt, self._settings), runner.run)
+        except (ProviderError, SpendRefused) as error:
+            self._emit(DreamDegraded(night.id, str(error)))
+            night.record = replace(night.record, writer="mechanical", reason=str(error))
+            return draft
+        finally:
+            copy.close()
+            await run_blocking(lambda: self.records.clear_copy(night.id))
+        night.progress.step(result.text)
+        night.record = replace(night.record, report=result.text)
+        aside = {key: text for key, text in draft.texts.items() if key.startswith(ARCHIVE_PREFIX)}
+        reasons = (*draft.reasons, *stage.reasons, *parse_removal_reasons(result.text))
+        return DreamDraft({**stage.texts, **aside}, reasons)
+
+    def _with_free_names(self, draft: DreamDraft) -> DreamDraft:
+        """What is put aside never takes the place of what was put aside before. Blocks on the disk."""
+        renamed = {
+            key: f"{key.removesuffix('.md')}-{secrets.token_hex(3)}.md"
+            for key in draft.texts
+            if key.startswith(ARCHIVE_PREFIX) and self._memory.find(key)
+        }
+        return DreamDraft(
+            {renamed.get(key, key): text for key, text in draft.texts.items()},
+            tuple(replace(reason, of=renamed.get(reason.of, reason.of)) for reason in draft.reasons),
+        )
+
+    def _take_down(self, night: _Night) -> None:
+        self.records.tidy(self._settings.keep_records, night.id)
+        self.records.write(night.record)
+
+    def _account(self, night: _Night, published: PublishedDream, *, is_dry: bool) -> DreamRecord:
+        """What a dream that came to a draft did, or would have done."""
+        judged = published.judged
+        keys, texts = judged.publishes, judged.draft.texts
+        outcome = "refused" if judged.objection else "unchanged" if not keys else "completed"
+        return replace(
+            night.record,
+            outcome="previewed" if is_dry and keys else outcome,
+            reason=judged.objection or night.record.reason,
+            transaction=published.transaction,
+            changed=tuple(sorted(key for key in keys if key in texts and not key.startswith(ARCHIVE_PREFIX))),
+            removed=tuple(sorted(keys - texts.keys())),
+            archived=tuple(sorted(key for key in keys if key.startswith(ARCHIVE_PREFIX))),
+            waiting=published.waiting,
+            spared=tuple(f"{key}: {reason}" for key, reason in judged.spared.items()),
+            let_go=tuple(
+                f"{loss.key}: {loss.fact} ({loss.reason.why} {loss.reason.of} {loss.reason.note})"
+                for loss in judged.checked.losses
+                if loss.key in keys
+            ),
+        )
+
+    async def _end(self, night: _Night, lease: Lease | None, outcome: str, reason: str) -> None:
+        """Let go, and say how it ended; the lease is let go of already where something was published."""
+        record, published = replace(night.record, outcome=outcome, reason=reason), night.published
+        if published is not None:
+            # Whatever came after the commit, it counts: nobody is told that nothing was changed.
+            record = self._account(night, published, is_dry=lease is None)
+            for key, why in published.judged.spared.items():
+                self._emit(DreamSpared(night.id, key, why))
+        ended, steps = self._clock.now().isoformat(), tuple(night.progress.steps)
+        record = night.record = replace(record, ended=ended, steps=steps, tools=night.progress.tools)
+        if lease is not None:
+            with suppress(StoreError):  # it lapses by itself
+                await run_blocking(lease.give_up)
+            with suppress(StoreError):  # the memories' history has what was done
+                await run_blocking(lambda: self.records.write(record, night.diff))
+        self._emit(
+            DreamEnded(
+                dream=record.id,
+                outcome=record.outcome,
+                reason=record.reason,
+                changed=len(record.changed),
+                removed=len(record.removed),
+                archived=len(record.archived),
+                waiting=len(record.waiting),
+                transaction=record.transaction,
+            )
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class _Watch:
+    """Says that the work goes on while it does, and stops it when it must not any more."""
+
+    dreamer: Dreamer
+    lease: Lease | None
+    dream: DreamId
+    is_stopped: bool = False
+    _lost: list[LeaseLost] = field(default_factory=list[LeaseLost])
+
+    @asynccontextmanager
+    async def kept(self) -> AsyncGenerator[None]:
+        work = asyncio.current_task()
+        beat = asyncio.create_task(self._beat(work)) if self.lease and work else None
+        try:
+            yield
+        except asyncio.CancelledError:
+            if work and (self._lost or self.is_stopped):
+                work.uncancel()
+            if self._lost:
+                raise self._lost[0] from None
+            raise
+        finally:
+            if beat:
+                beat.cancel()
+                await asyncio.wait({beat})
+
+    async def _beat(self, work: asyncio.Task[object]) -> None:
+        lease, records = self.lease, self.dreamer.records
+        if lease is None:
+            return
+        since = timedelta(0)
+        while True:
+            await asyncio.sleep(STOP_POLL_INTERVAL.total_seconds())
+            since += STOP_POLL_INTERVAL
+            try:
+                if await run_blocking(lambda: records.is_asked_to_stop(self.dream)):
+                    self.is_stopped = True
+                    break
+                if since >= self.dreamer.renew_every:
+                    await run_blocking(lease.renew)
+                    since = timedelta(0)
+            except LeaseLost as error:
+                self._lost.append(error)
+                break
+            except StoreError:
+                continue  # a lease is renewed three times as often as it must be
+        work.cancel()
+
+
+def _diff(source: DreamInputs, judged: ReviewedDraft) -> str:
+    before = {key: item.memory.text for key, item in source.stored.items()}
+    keys = judged.publishes or frozenset(judged.checked.changed)
+    return render_memory_diff(before, judged.draft.texts, keys)
+
+
+def _told_changes(count: int) -> str:
+    if not count:
+        return "nothing to change"
+    return f"publish {count} changed file{'' if count == 1 else 's'}"

@@ -1,0 +1,161 @@
+"""The copy that a dream works on: the `memory` tool over it, and the folder in which its fork reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+
+from sevenfold.core.errors import InputError, KeyRefused
+from sevenfold.core.json import JsonObject
+from sevenfold.core.json_fields import get_choice, get_string
+from sevenfold.core.memories import (
+    ARCHIVE_PREFIX,
+    LOGS_PREFIX,
+    MEMORY_KINDS,
+    TEAM_PREFIX,
+    read_memory,
+    rewrite_memory,
+    write_memory,
+)
+from sevenfold.core.text.facts import FactIndex
+from sevenfold.layers.dreams.check import RemovalReason, find_memory_fault, list_memory_facts
+from sevenfold.layers.dreams.policy import DreamMemory
+from sevenfold.layers.dreams.report import parse_removal_reason, render_dream_manifest, with_md_suffix
+from sevenfold.store.files.folder import Folder
+from sevenfold.store.memory.keys import check_memory_key
+
+_ACTIONS = ("list", "read", "write", "delete")
+MAX_LISTED_MEMORIES = 1_000
+_MOST_TOLD = 10
+"""Facts that are named when a write loses them."""
+
+
+@dataclass(slots=True, kw_only=True)
+class DreamWorkspace:
+    """Memories as the dream would have them. `folder` shows them to tools that read files."""
+
+    before: Mapping[str, DreamMemory]
+    texts: dict[str, str]
+    today: date
+    folder: Folder | None = None
+    on_write: Callable[[str], None] = lambda _key: None
+    reasons: list[RemovalReason] = field(default_factory=list[RemovalReason])
+
+    def lay_out(self) -> None:
+        """Put the copy where the fork can read it. Blocks on the disk."""
+        for key in self.texts:
+            self._show(key)
+
+    def run(self, given: JsonObject) -> str:
+        """One call of the `memory` tool; `InputError` says what would be right. Blocks on the disk."""
+        match get_choice(given, "action", _ACTIONS):
+            case "list":
+                return self._list()
+            case "read":
+                return self._read(_key(given))
+            case "write":
+                return self._write(_own_key(given), given)
+            case _:
+                return self._delete(_own_key(given), get_string(given, "content", ""))
+
+    def manifest(self, limit: int) -> str:
+        """One line a memory, the newest first, as many as that."""
+        shown = [(read_memory(key, self.texts[key]), self._day(key)) for key in [*self.texts][:limit]]
+        left = len(self.texts) - len(shown)
+        return render_dream_manifest(shown) + (
+            f"\n[and {left:,} older ones: grep the copy for them]" if left else ""
+        )
+
+    def _list(self) -> str:
+        return self.manifest(MAX_LISTED_MEMORIES) or "nothing is remembered"
+
+    def _read(self, key: str) -> str:
+        found = self.texts.get(key)
+        if found is None:
+            raise InputError(f"there is no memory {key!r}; list them first")
+        return found
+
+    def _write(self, key: str, given: JsonObject) -> str:
+        text = _written(self.texts.get(key), key, given)
+        fault = find_memory_fault(key, text)
+        if fault:
+            raise InputError(f"{key} would not do: {fault}")
+        self.texts[key] = text
+        self._changed(key)
+        return f"{key} is written. {self._missing(key)}".strip()
+
+    def _delete(self, key: str, said: str) -> str:
+        self._read(key)
+        reason = parse_removal_reason(key, said) if said else None
+        if said and reason is None:
+            raise InputError(
+                f"content is {said[:80]!r}; expected `duplicate of FILE`, `contradicted by FILE`, "
+                "`reworded in FILE` or `stale: why`"
+            )
+        text = self.texts.pop(key)
+        if reason and reason.why == "stale":
+            # Nobody can be sure that it never matters again: it is put aside and can be had back.
+            self.texts[f"{ARCHIVE_PREFIX}{key}"] = text
+        if reason:
+            self.reasons.append(reason)
+        self._changed(key)
+        return f"{key} is taken out. {'' if reason else self._missing(key)}".strip()
+
+    def _missing(self, key: str) -> str:
+        """Which of its facts nothing says any more, so that they can be put back or explained."""
+        kept = self.before.get(key)
+        if kept is None:
+            return ""
+        shelf = FactIndex()
+        for other, text in self.texts.items():
+            shelf.add(other, list_memory_facts(read_memory(other, text), self._day(other)))
+        lost = [fact.text for fact in list_memory_facts(kept.dated, kept.written) if not shelf.find(fact)]
+        if not lost:
+            return ""
+        told = "".join(f"\n- {text[:200]}" for text in lost[:_MOST_TOLD])
+        return f"Nothing says this any more; put it back, or give a reason in your last answer:{told}"
+
+    def _day(self, key: str) -> date:
+        kept = self.before.get(key)
+        return kept.written if kept else self.today
+
+    def _changed(self, key: str) -> None:
+        self.on_write(key)
+        self._show(key)
+
+    def _show(self, key: str) -> None:
+        if self.folder is None:
+            return
+        if key in self.texts:
+            self.folder.replace(key, self.texts[key].encode("utf-8", "surrogateescape"), durable=False)
+        elif self.folder.entry(key):
+            self.folder.remove(key, durable=False)
+
+
+def _written(before: str | None, key: str, given: JsonObject) -> str:
+    """The file as a call wants it; what it does not speak of stays."""
+    old = read_memory(key, before) if before is not None else None
+    content = get_string(given, "content", old.body if old else None)
+    said = get_string(given, "description", old.description if old else None)
+    kind = get_choice(
+        given, "type", MEMORY_KINDS, old.kind if old and old.kind in MEMORY_KINDS else "project"
+    )
+    if old is None:
+        return write_memory(key.rpartition("/")[2].removesuffix(".md"), said, kind, content)
+    return rewrite_memory(old, said, kind, content)
+
+
+def _key(given: JsonObject) -> str:
+    try:
+        return check_memory_key(with_md_suffix(get_string(given, "name")))
+    except KeyRefused as error:
+        raise InputError(str(error)) from error
+
+
+def _own_key(given: JsonObject) -> str:
+    """A memory that a dream may change."""
+    key = _key(given)
+    if key.startswith((TEAM_PREFIX, LOGS_PREFIX, ARCHIVE_PREFIX)):
+        raise InputError(f"{key} is not changed by a dream; leave it as it is")
+    return key

@@ -1,0 +1,1 @@
+"""Layer 7: model runs that inherit the prefix of the conversation."""

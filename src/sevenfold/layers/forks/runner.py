@@ -1,0 +1,195 @@
+"""A fork: a side run that inherits the parent's prefix and so reads its cache.
+
+Frame and messages are the parent's own objects and markers stand where the parent has them. What the fork may
+not do is denied when it tries, for the list of tools is part of the prefix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
+
+from sevenfold.core.capabilities import MAX_BREAKPOINTS
+from sevenfold.core.events import Emit, ForkEnded, ForkStarted, ToolDenied, ignore_event
+from sevenfold.core.messages import Message, ToolResult, ToolUse, is_breakpoint_allowed
+from sevenfold.core.requests import Breakpoint, ModelRequest, ModelResponse, RequestParams
+from sevenfold.core.usage import Usage, sum_usage
+from sevenfold.layers.forks.policy import ForkBrief, plan_fork, render_denial, thinking_budget
+from sevenfold.layers.microcompact.server_edits import with_more_kept
+from sevenfold.providers.provider import OnDelta, Provider
+
+ToolRunner: TypeAlias = Callable[[ToolUse], Awaitable[ToolResult]]
+"""Runs one call that the brief allows. Called for one at a time, in the order of the answer."""
+
+MIN_ANSWER_TOKENS = 1_024
+"""What an answer needs beside its thinking."""
+
+ForkOutcome: TypeAlias = Literal["answered", "failed", "cancelled", "out of rounds"]
+
+
+@dataclass(frozen=True, slots=True)
+class ForkDenial:
+    tool: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForkResult:
+    replies: tuple[ModelResponse, ...]
+    text: str
+    """Of the last answer."""
+    denials: tuple[ForkDenial, ...]
+    usage: Usage
+    """All answers together, apart from the parent's."""
+    is_done: bool
+    """The last answer called no tool; False: the rounds were used up."""
+
+    @property
+    def last(self) -> ModelResponse:
+        return self.replies[-1]
+
+
+@dataclass(slots=True)
+class _Progress:
+    """What a fork has done so far, for whoever is told of its end, however it ends."""
+
+    replies: list[ModelResponse] = field(default_factory=list[ModelResponse])
+    denials: list[ForkDenial] = field(default_factory=list[ForkDenial])
+    outcome: ForkOutcome = "cancelled"
+
+
+async def run_fork(
+    parent: ModelRequest,
+    brief: ForkBrief,
+    provider: Provider,
+    *,
+    run_tool: ToolRunner | None = None,
+    on_delta: OnDelta | None = None,
+    emit: Emit = ignore_event,
+) -> ForkResult:
+    """Run a fork to its last answer or its last round. It is cancelled with whoever awaits it.
+
+    `on_delta` hears its answers as they are written.
+
+    A `ProviderError` of any round goes through; what was paid until then is told with `ForkEnded`.
+    """
+    appended = plan_fork(parent.messages, brief)
+    emit(ForkStarted(brief.kind, len(parent.messages)))
+    progress = _Progress()
+    try:
+        messages = [*parent.messages, *appended]
+        await _run_rounds(
+            parent,
+            messages,
+            brief,
+            provider,
+            run_tool=run_tool,
+            on_delta=on_delta,
+            emit=emit,
+            progress=progress,
+        )
+    except Exception:
+        progress.outcome = "failed"
+        raise
+    finally:
+        emit(_ended(brief, progress))
+    replies = tuple(progress.replies)
+    return ForkResult(
+        replies=replies,
+        text=replies[-1].text,
+        denials=tuple(progress.denials),
+        usage=sum_usage(reply.usage for reply in replies),
+        is_done=progress.outcome == "answered",
+    )
+
+
+async def _run_rounds(
+    parent: ModelRequest,
+    messages: list[Message],
+    brief: ForkBrief,
+    provider: Provider,
+    run_tool: ToolRunner | None,
+    on_delta: OnDelta | None,
+    emit: Emit,
+    progress: _Progress,
+) -> None:
+    frame = build_fork_params(parent.frame, brief)
+    for number in range(max(1, brief.max_rounds)):
+        markers = plan_fork_breakpoints(parent, messages if number else ())
+        # What is cleared on the provider's side is counted from the end, which has moved.
+        added = sum(len(_results(message)) for message in messages[len(parent.messages) :])
+        params = with_more_kept(frame.params, added)
+        own = frame if params is frame.params else replace(frame, params=params)
+        reply = await provider.send(ModelRequest(own, tuple(messages), markers, brief.kind), on_delta)
+        progress.replies.append(reply)
+        if not reply.tool_uses:
+            progress.outcome = "answered"
+            return
+        results = [await _answer(use, brief, run_tool, emit, progress) for use in reply.tool_uses]
+        messages += [reply.message, Message("user", tuple(results))]
+    progress.outcome = "out of rounds"
+
+
+def _results(message: Message) -> list[ToolResult]:
+    return [block for block in message.blocks if isinstance(block, ToolResult)]
+
+
+def build_fork_params(frame: RequestParams, brief: ForkBrief) -> RequestParams:
+    """The parent's own, but for how long an answer may be, which no cache looks at."""
+    if brief.max_tokens is None:
+        return frame
+    budget = thinking_budget(frame.params)
+    return replace(frame, max_tokens=max(brief.max_tokens, budget + MIN_ANSWER_TOKENS if budget else 0))
+
+
+def plan_fork_breakpoints(parent: ModelRequest, own: Sequence[Message] = ()) -> tuple[Breakpoint, ...]:
+    """The parent's markers, and one more if there is room: at the end of what is shared, or in later rounds
+    at the end of the fork's own messages. A parent that marks no message is nobody's to go on from."""
+    marks = parent.breakpoints
+    if not own and all(mark.level != "messages" for mark in marks):
+        return marks
+    # The automatic one counts, and stands on the fork's last block by itself.
+    is_automatic = "cache_control" in parent.frame.params
+    messages = parent.messages if is_automatic else own or parent.messages
+    place = _last_cacheable(messages)
+    if not marks or place is None or len(marks) + is_automatic >= MAX_BREAKPOINTS:
+        return marks
+    # A longer life may not follow a shorter one, and the last marker's is the shortest.
+    end = replace(place, ttl=marks[-1].ttl)
+    return marks if end in marks else (*marks, end)
+
+
+def _last_cacheable(messages: Sequence[Message]) -> Breakpoint | None:
+    """The last block that may carry a marker, in the last message that has one."""
+    for index in range(len(messages) - 1, -1, -1):
+        blocks = messages[index].blocks
+        for at in range(len(blocks) - 1, -1, -1):
+            if is_breakpoint_allowed(blocks[at]):
+                return Breakpoint("messages", index, at)
+    return None
+
+
+async def _answer(
+    use: ToolUse, brief: ForkBrief, run_tool: ToolRunner | None, emit: Emit, progress: _Progress
+) -> ToolResult:
+    reason = brief.denial(use)
+    if reason is None and run_tool is not None:
+        return await run_tool(use)
+    reason = reason or f"{use.name} cannot be run here"
+    progress.denials.append(ForkDenial(use.name, reason))
+    emit(ToolDenied(brief.kind, use.name, use.id, reason))
+    return render_denial(use, reason)
+
+
+def _ended(brief: ForkBrief, progress: _Progress) -> ForkEnded:
+    used = sum_usage(reply.usage for reply in progress.replies)
+    return ForkEnded(
+        kind=brief.kind,
+        outcome=progress.outcome,
+        rounds=len(progress.replies),
+        read_tokens=used.read,
+        written_tokens=used.written,
+        fresh_tokens=used.fresh,
+        output_tokens=used.output,
+    )

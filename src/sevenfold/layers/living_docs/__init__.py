@@ -1,0 +1,1 @@
+"""Documents that a fork keeps up to date after a turn."""

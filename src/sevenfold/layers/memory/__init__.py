@@ -1,0 +1,1 @@
+"""Layer 5: extraction, recall, rules, trust and search of memories."""

@@ -1,0 +1,1 @@
+"""Learn memories from a turn."""

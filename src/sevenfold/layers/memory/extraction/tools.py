@@ -1,0 +1,157 @@
+"""Where a fork writes its memories: on a desk, not on the disk. Every draft goes through the gate, and what
+is refused goes back with the reason, so that the fork may mend it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sevenfold.core.errors import InputError, SevenfoldError
+from sevenfold.core.events import DraftRefused, Emit
+from sevenfold.core.json import Json
+from sevenfold.core.memories import ARCHIVE_PREFIX, LOGS_PREFIX, TEAM_PREFIX, read_memory
+from sevenfold.core.messages import Text, ToolResult, ToolUse
+from sevenfold.core.tool_kinds import MEMORY_WRITERS
+from sevenfold.layers.forks.runner import ToolRunner
+from sevenfold.layers.memory.extraction.gate import (
+    AdmittedDraft,
+    GateContext,
+    MemoryDraft,
+    RefusedDraft,
+    check_draft,
+)
+from sevenfold.layers.memory.extraction.memory_snapshot import MemorySnapshot
+from sevenfold.layers.memory.extraction.policy import render_memory_manifest
+from sevenfold.layers.memory.trust.taint import Passage, find_tool_taint
+from sevenfold.store.files.offload import run_blocking
+from sevenfold.store.memory.keys import check_memory_key
+
+_NOT_HERE = (TEAM_PREFIX, LOGS_PREFIX, ARCHIVE_PREFIX)
+"""What is shared with others is theirs to agree to, and what was read may come from outside the project."""
+
+
+class ExtractionTools:
+    """The tools of one fork."""
+
+    def __init__(
+        self,
+        session: str,
+        folder: str,
+        ground: GateContext,
+        shelf: MemorySnapshot,
+        read: ToolRunner,
+        emit: Emit,
+    ) -> None:
+        self._session, self._folder, self._ground = session, folder, ground
+        self._shelf, self._read, self._emit = shelf, read, emit
+        self.drafts: dict[str, AdmittedDraft] = {}
+        self.refused = 0
+
+    async def run(self, use: ToolUse) -> ToolResult:
+        try:
+            return await self._run(use)
+        except SevenfoldError as error:
+            return ToolResult(use.id, str(error), is_error=True)
+
+    async def _run(self, use: ToolUse) -> ToolResult:
+        if use.name not in MEMORY_WRITERS:
+            result = await self._read(use)
+            self._hear(use, result)
+            return result
+        action = use.input.get("action", "write") if use.name == "memory" else "write"
+        match action:
+            case "list":
+                return ToolResult(use.id, render_memory_manifest(self._shelf.listed()))
+            case "read":
+                return ToolResult(use.id, self._text(_key(_given(use, "name"))))
+            case "write":
+                return await self._answer(use, self._draft(use))
+            case _:
+                raise InputError(f"{action!r} is not done here: nothing is forgotten; write the new version")
+
+    def _hear(self, use: ToolUse, result: ToolResult) -> None:
+        """What a fork reads are others' words, like all that was read before."""
+        content = result.content or ""
+        blocks = content if isinstance(content, tuple) else (Text(content),)
+        text = "\n".join(block.text for block in blocks if isinstance(block, Text))
+        heard = Passage("foreign", text, len(self._ground.witnesses.passages), find_tool_taint(use))
+        self._ground = replace(self._ground, witnesses=self._ground.witnesses.hearing(heard))
+
+    def _draft(self, use: ToolUse) -> MemoryDraft:
+        if use.name == "memory":
+            key = _key(_given(use, "name"))
+            return MemoryDraft(
+                key=key,
+                name=key.removesuffix(".md"),
+                description=_given(use, "description"),
+                kind=_given(use, "type", "project"),
+                body=_given(use, "content"),
+                applies_to=_texts(use.input.get("applies_to")),
+            )
+        key = self._key_of(_given(use, "file_path"))
+        text = self._edited(key, use) if use.name == "edit" else _given(use, "content")
+        memory = read_memory(key, text)
+        return MemoryDraft(
+            key=key,
+            name=memory.name,
+            description=memory.description,
+            kind=memory.kind or "project",
+            body=memory.body,
+            applies_to=memory.applies_to,
+        )
+
+    async def _answer(self, use: ToolUse, draft: MemoryDraft) -> ToolResult:
+        ground = self._ground
+        found = await run_blocking(lambda: check_draft(draft, ground))
+        if isinstance(found, RefusedDraft):
+            self.refused += 1
+            self._emit(DraftRefused(self._session, found.key, found.rule, found.reason))
+            return ToolResult(use.id, f"not written: {found.reason}", is_error=True)
+        self.drafts[draft.key] = found
+        if not found.judgement.taint:
+            return ToolResult(use.id, f"{found.key} is written when you are done")
+        told = "; ".join(repr(text[:120]) for text in found.judgement.unsupported[:3])
+        return ToolResult(
+            use.id,
+            f"{found.key} waits until a person agrees, for these are not the user's own words: {told}. Write "
+            "it again with what the user said alone, or leave it.",
+        )
+
+    def _text(self, key: str) -> str:
+        if key in self.drafts:
+            return self.drafts[key].text
+        known = self._shelf.find(key)
+        if known is None:
+            raise InputError(f"there is no memory {key!r}; those that are there are in the list above")
+        return known.memory.text
+
+    def _edited(self, key: str, use: ToolUse) -> str:
+        text, old, new = self._text(key), _given(use, "old_string"), _given(use, "new_string", "")
+        if text.count(old) != 1:
+            raise InputError(
+                f"the text to replace occurs {text.count(old)} times; quote it so that it is one"
+            )
+        return text.replace(old, new)
+
+    def _key_of(self, path: str) -> str:
+        folder = f"{self._folder}/"
+        if not path.startswith(folder):
+            raise InputError(f"{path} may not be written here, only what lies in {self._folder}")
+        return _key(path.removeprefix(folder))
+
+
+def _key(name: str) -> str:
+    key = check_memory_key(f"{name.removesuffix('.md')}.md")
+    if key.startswith(_NOT_HERE):
+        raise InputError(f"{key} may not be written here; use a name without a folder")
+    return key
+
+
+def _given(use: ToolUse, key: str, default: str | None = None) -> str:
+    value = use.input.get(key, default)
+    if not isinstance(value, str) or (default is None and not value.strip()):
+        raise InputError(f"{key} is {value!r:.80}; expected text")
+    return value
+
+
+def _texts(value: Json) -> tuple[str, ...]:
+    return tuple(item for item in value if isinstance(item, str)) if isinstance(value, tuple) else ()

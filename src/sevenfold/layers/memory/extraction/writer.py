@@ -1,0 +1,255 @@
+"""The extraction writer (layer 5): after a turn, what the user taught becomes memories, by a fork or rules.
+
+Both write through the same gate. What is the user's own goes into the directory; what may be a stranger's
+waits outside of it until a person agrees (docs/trust.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sevenfold.core.clock import Clock, SystemClock
+from sevenfold.core.errors import SevenfoldError
+from sevenfold.core.events import DraftRefused, Emit, ExtractionEnded, ExtractionSkipped, ignore_event
+from sevenfold.core.messages import Message
+from sevenfold.core.provenance import Origin
+from sevenfold.core.tool_kinds import MEMORY_WRITERS
+from sevenfold.layers.forks.runner import ToolRunner
+from sevenfold.layers.living_docs.writer import RunFork
+from sevenfold.layers.memory.extraction.gate import AdmittedDraft, GateContext
+from sevenfold.layers.memory.extraction.memory_snapshot import MemorySnapshot
+from sevenfold.layers.memory.extraction.policy import (
+    ExtractionFacts,
+    ExtractionSettings,
+    ExtractionTask,
+    build_extraction_brief,
+    choose_extraction_step,
+    extract_user_words,
+    has_cue,
+    has_memory_write,
+    render_memory_manifest,
+)
+from sevenfold.layers.memory.extraction.record import (
+    ExtractionRecord,
+    read_extraction_record,
+    write_extraction_record,
+)
+from sevenfold.layers.memory.extraction.statement_reader import (
+    ConversationSnapshot,
+    ExtractionRun,
+    RecordedMessage,
+    StatementReader,
+)
+from sevenfold.layers.memory.extraction.tools import ExtractionTools
+from sevenfold.layers.memory.extraction.topics import Topic
+from sevenfold.layers.memory.trust.taint import SourceTracker
+from sevenfold.layers.templates import read_template
+from sevenfold.store.files.folder import Folder
+from sevenfold.store.files.offload import run_blocking
+from sevenfold.store.memory.changes import Write
+from sevenfold.store.memory.directory import MemoryDir
+from sevenfold.store.memory.repeated_proposals import ALREADY_ASKED
+
+_PROMPT = "extraction.md"
+
+
+@dataclass(frozen=True, slots=True)
+class ForkTools:
+    """By which means a fork works."""
+
+    names: tuple[str, ...]
+    """What the conversation declares."""
+    run_fork: RunFork
+    read: ToolRunner
+    """Runs a call that only reads, within the read roots."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractionPlaces:
+    """Where a session is, and what is remembered."""
+
+    session: str
+    memory: MemoryDir
+    folder: str
+    """Of the memories, as tools name it."""
+    kept: Folder | None = None
+    """The session's own folder; None: how far it got is known while it lasts."""
+    templates: Folder | None = None
+
+
+class ExtractionWriter:
+    """Extraction in one session. Runs one at a time: whoever calls sees to that."""
+
+    def __init__(
+        self,
+        places: ExtractionPlaces,
+        settings: ExtractionSettings,
+        tools: ForkTools | None = None,
+        *,
+        clock: Clock | None = None,
+        emit: Emit = ignore_event,
+    ) -> None:
+        self._places, self._settings, self._tools = places, settings, tools
+        self._clock, self._emit = clock or SystemClock(), emit
+        self._shelf, self._listener = MemorySnapshot(places.memory), SourceTracker()
+        self._record: ExtractionRecord | None = None
+
+    async def turn_ended(self, heard: ConversationSnapshot) -> None:
+        """Look through what was said since the last time, if that is due."""
+        if not self._settings.enabled:
+            return
+        record = await self._read_record()
+        new = _since(record.cursor, heard.history)
+        record = replace(record, turns=record.turns + 1)
+        facts = self._facts(record, new)
+        step = choose_extraction_step(facts, self._settings)
+        if step == "wait":
+            await self._keep(record)
+            return
+        if step == "skip":
+            self._emit(ExtractionSkipped(self._places.session, "the agent wrote memory itself in this turn"))
+        topic = record.topic
+        if step in ("fork", "rules"):
+            tools = self._tools if step == "fork" else None
+            topic = await self._look(heard, new, record.topic, tools)
+        await self._keep(ExtractionRecord(new[-1].id if new else record.cursor, 0, topic))
+
+    def _facts(self, record: ExtractionRecord, new: Sequence[RecordedMessage]) -> ExtractionFacts:
+        messages = [spoken.message for spoken in new]
+        words = [own for message in messages if (own := extract_user_words(message))]
+        is_answer = bool(record.cursor)
+        return ExtractionFacts(
+            turns=record.turns,
+            wrote_memory=has_memory_write(messages, self._places.folder),
+            has_words=bool(words),
+            has_cue=any(has_cue(own, is_answer=is_answer) for own in words),
+            has_model=self._tools is not None and any(name in self._tools.names for name in MEMORY_WRITERS),
+        )
+
+    async def _look(
+        self,
+        heard: ConversationSnapshot,
+        new: Sequence[RecordedMessage],
+        topic: Topic,
+        tools: ForkTools | None,
+    ) -> Topic:
+        await run_blocking(self._shelf.refresh)
+        ground = GateContext(
+            await run_blocking(lambda: self._listener.listen(heard.view)),
+            self._shelf.known,
+            self._shelf.near,
+            self._clock.now().astimezone().date(),
+        )
+        if tools is not None:
+            try:
+                desk = await self._run_fork(tools, ground, len(new))
+            except SevenfoldError as error:
+                told = f"{error}; only what was stated in so many words is kept"
+                self._emit(ExtractionSkipped(self._places.session, told))
+            else:
+                run = ExtractionRun(topic, desk.drafts, desk.refused)
+                await self._publish(run, heard, "model")
+                return topic
+        # In a thread: a long conversation takes a while to be compared.
+        rules = StatementReader(self._places.session, self._shelf, self._emit)
+        run = await run_blocking(lambda: rules.read(ground, heard, new, topic))
+        await self._publish(run, heard, "rules")
+        return run.topic
+
+    async def _run_fork(self, tools: ForkTools, ground: GateContext, messages: int) -> ExtractionTools:
+        places = self._places
+        prompt = await run_blocking(lambda: read_template(places.templates, _PROMPT))
+        tool = next(name for name in MEMORY_WRITERS if name in tools.names)
+        manifest = render_memory_manifest(self._shelf.listed())
+        task = ExtractionTask(
+            messages=messages,
+            manifest=manifest,
+            tool=tool,
+            today=ground.today,
+            tools=tools.names,
+            rounds=self._settings.rounds,
+        )
+        desk = ExtractionTools(
+            places.session, places.folder, ground, self._shelf, read=tools.read, emit=self._emit
+        )
+        await tools.run_fork(build_extraction_brief(task, prompt), desk.run)
+        return desk
+
+    async def _publish(self, run: ExtractionRun, heard: ConversationSnapshot, writer: str) -> None:
+        ids = {spoken.message: spoken.id for spoken in heard.history} if run.admitted else {}
+        own = [item for item in run.admitted.values() if not item.judgement.taint]
+        others = [item for item in run.admitted.values() if item.judgement.taint]
+
+        def write() -> int:
+            memory, waiting = self._places.memory, 0
+            if own:
+                memory.commit(
+                    [_write(item, self._origin(item, heard.view, ids, writer)) for item in own],
+                    Origin(who="fork", why=f"extraction by {writer}", session=self._places.session),
+                )
+            for item in others:
+                origin = self._origin(item, heard.view, ids, writer)
+                changes = [_write(item, origin)]
+                if memory.was_asked(changes):
+                    self._emit(DraftRefused(self._places.session, item.key, "asked", ALREADY_ASKED))
+                    continue
+                memory.propose(changes, origin, _reason(item))
+                waiting += 1
+            return waiting
+
+        waiting = await run_blocking(write)
+        session = self._places.session
+        if writer == "model" or own or waiting or run.refused:
+            self._emit(
+                ExtractionEnded(
+                    session=session, writer=writer, written=len(own), waiting=waiting, refused=run.refused
+                )
+            )
+
+    def _origin(
+        self, item: AdmittedDraft, view: Sequence[Message], ids: dict[Message, str], writer: str
+    ) -> Origin:
+        found = item.judgement
+        named = (ids.get(view[at]) for at in found.messages if 0 <= at < len(view))
+        return Origin(
+            who="fork",
+            why=f"extraction by {writer}",
+            session=self._places.session,
+            messages=tuple(name for name in named if name),
+            said_by=found.said_by,
+            taint=found.taint,
+        )
+
+    async def _read_record(self) -> ExtractionRecord:
+        kept = self._places.kept
+        if self._record is None:
+            self._record = ExtractionRecord()
+            if kept is not None:
+                name = self._places.session
+                self._record = await run_blocking(lambda: read_extraction_record(kept, name, self._emit))
+        return self._record
+
+    async def _keep(self, record: ExtractionRecord) -> None:
+        self._record = record
+        kept = self._places.kept
+        if kept is not None:
+            await run_blocking(lambda: write_extraction_record(kept, record))
+
+
+def _write(item: AdmittedDraft, origin: Origin) -> Write:
+    return Write(item.key, item.text, item.base, origin)
+
+
+def _reason(item: AdmittedDraft) -> str:
+    told = item.judgement.unsupported
+    quoted = f": {told[0][:160]!r}" if told else ""
+    return f"not the user's own words (seen in {', '.join(sorted(item.judgement.taint))}){quoted}"
+
+
+def _since(cursor: str, history: Sequence[RecordedMessage]) -> Sequence[RecordedMessage]:
+    """What was said after the cursor; all of it where that message is no longer there."""
+    for at in range(len(history) - 1, -1, -1):
+        if history[at].id == cursor:
+            return history[at + 1 :]
+    return history

@@ -1,0 +1,1 @@
+"""Find the memories that a prompt is about."""

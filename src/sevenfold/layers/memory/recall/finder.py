@@ -1,0 +1,210 @@
+"""Finding memories for a prompt: the index follows the directory, and what is found is checked before use."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import islice
+from pathlib import Path
+
+from sevenfold.core.clock import Clock, SystemClock
+from sevenfold.core.events import ClaimsBroken, Emit, VectorsUnused, ignore_event
+from sevenfold.core.memory_uses import NO_USES, MemoryUse
+from sevenfold.layers.memory.recall.policy import (
+    RecallCandidate,
+    RecallFacts,
+    RecallSettings,
+    choose_recalled,
+)
+from sevenfold.layers.memory.recall.render import RecalledMemory
+from sevenfold.layers.memory.recall.side_query import ManifestLine
+from sevenfold.layers.memory.search.encoders import find_encoder
+from sevenfold.layers.memory.search.large_index import LARGE_FROM, LargeIndex, is_large
+from sevenfold.layers.memory.search.memory_index import MemoryIndex, RankedMemory
+from sevenfold.layers.memory.trust.verifier import ClaimVerifier, describe_broken_claims
+from sevenfold.store.memory.changes import StoredMemory
+from sevenfold.store.memory.directory import MemoryDir
+from sevenfold.store.memory.marks import MarkStore
+from sevenfold.store.memory.uses import UseStore
+from sevenfold.store.project.place_settings import PlaceSettings
+from sevenfold.store.project.project import Project
+from sevenfold.store.project.settings_files import find_checkout, find_user_home, read_settings
+
+VERIFY_BUDGET = timedelta(milliseconds=100)
+"""For all memories of one prompt. What time did not suffice for falls back on the last check's mark."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryLibrary:
+    """Where a project's memories are found."""
+
+    project: Project
+    memory: MemoryDir
+    home: Path
+    """Where the weights of the encoder lie."""
+    root: Path
+    """What memories speak of."""
+
+
+class MemoryFinder:
+    """Over one memory directory. Every method blocks; one thread at a time, `embed` aside."""
+
+    def __init__(self, library: MemoryLibrary, clock: Clock, emit: Emit) -> None:
+        self._library, self._clock, self._emit = library, clock, emit
+        self._stored: dict[str, StoredMemory] = {}
+        control = library.project.control
+        self._index = self._open_index()
+        self._uses, self._marks = UseStore(control, emit=emit), MarkStore(control, emit=emit)
+        self._verifier = ClaimVerifier(library.root)
+        self._generation: int | None = None
+
+    def close(self) -> None:
+        self._index.close()
+
+    def load_encoder(self) -> bool:
+        """From now on find by meaning as well, if that was set up. Takes up to a second."""
+        encoder = find_encoder(self._library.home, emit=self._emit)
+        if encoder is None:
+            return False
+        if isinstance(self._index, LargeIndex):
+            self._emit(VectorsUnused(f"more than {LARGE_FROM:,} memories are searched on disk, by words"))
+            return False
+        self._follow()
+        self._index.use(encoder, self._stored.values())
+        return True
+
+    @property
+    def has_meanings(self) -> bool:
+        return isinstance(self._index, MemoryIndex) and self._index.has_meanings
+
+    def embed(self) -> int:
+        """Compute some of the vectors that are missing; how many are left. For any thread."""
+        return self._index.embed() if isinstance(self._index, MemoryIndex) else 0
+
+    def find(self, prompt: str, limit: int) -> tuple[RecallCandidate, ...]:
+        """What the prompt may be about, the best first."""
+        self._follow()
+        found = self._index.rank(prompt, limit)
+        uses, now = self._uses.read(), self._clock.now()
+        return tuple(self._candidate(one, uses.get(one.key, NO_USES).warmth_at(now)) for one in found)
+
+    def filled(self, found: Sequence[RecallCandidate], limit: int) -> tuple[RecallCandidate, ...]:
+        """These, and the newest of the others: a model may know what is meant where no word is shared."""
+        known = {one.key for one in found}
+        newest = (stored.memory for key, stored in self._stored.items() if key not in known)
+        others = islice(newest, max(0, limit - len(found)))
+        return (
+            *found,
+            *(
+                RecallCandidate(
+                    key=m.key,
+                    kind=m.kind,
+                    name=m.name,
+                    description=m.description,
+                    body=m.body,
+                    share=0.0,
+                    rare_words=0.0,
+                )
+                for m in others
+            ),
+        )
+
+    def list(self, keys: Iterable[str]) -> tuple[ManifestLine, ...]:
+        """Lines of a manifest."""
+        stored = [self._stored[key] for key in keys]
+        return tuple(
+            ManifestLine(one.memory.key, one.memory.kind, one.modified, one.memory.description)
+            for one in stored
+        )
+
+    def take(self, chosen: Sequence[RecallCandidate]) -> tuple[RecalledMemory, ...]:
+        """These as they go into a view, checked against the project."""
+        each = VERIFY_BUDGET / max(1, len(chosen))
+        marks = self._marks.read()
+        taken: list[RecalledMemory] = []
+        for one in chosen:
+            stored = self._stored[one.key]
+            found = self._verifier.verify(stored.memory.body, each)
+            if found:
+                self._emit(ClaimsBroken(one.key, ", ".join(item.claim.text for item in found)))
+            broken = describe_broken_claims(found)
+            mark = marks.get(one.key)
+            if not broken and mark is not None and mark.sha256 == stored.sha256 and mark.broken:
+                broken = f"could not be confirmed on {mark.at:%Y-%m-%d}: {', '.join(mark.broken)}"
+            path = str(self._library.memory.path / one.key)
+            body = stored.memory.body
+            taken.append(
+                RecalledMemory(
+                    key=one.key,
+                    path=path,
+                    body=body,
+                    modified=stored.modified,
+                    origin=stored.origin,
+                    doubt=broken,
+                )
+            )
+        return tuple(taken)
+
+    def count(self, keys: Iterable[str], now: datetime) -> None:
+        """They were put before the model."""
+        self._uses.add([MemoryUse(key, "recalled") for key in keys], now)
+
+    def _open_index(self) -> MemoryIndex | LargeIndex:
+        control, memory = self._library.project.control, self._library.memory
+        if is_large(len(memory.keys())):
+            return LargeIndex.open(control, self._stored.get, emit=self._emit)
+        return MemoryIndex.open(control, emit=self._emit)
+
+    def _follow(self) -> None:
+        generation = self._library.memory.generation()
+        if generation != self._generation:
+            stored = self._library.memory.scan(limit=None)
+            self._stored.clear()
+            self._stored.update((one.memory.key, one) for one in stored)
+            self._index.update(stored)
+            self._generation = generation
+
+    def _candidate(self, found: RankedMemory, warmth: float) -> RecallCandidate:
+        memory = self._stored[found.key].memory
+        return RecallCandidate(
+            key=memory.key,
+            kind=memory.kind,
+            name=memory.name,
+            description=memory.description,
+            body=memory.body,
+            share=found.overlap.share,
+            rare_words=found.overlap.rare_words,
+            meaning=found.meaning,
+            warmth=warmth,
+            words=found.overlap.words,
+        )
+
+
+def recall(
+    memory: MemoryDir,
+    prompt: str,
+    *,
+    limit: int | None = None,
+    environ: Mapping[str, str] | None = None,
+    emit: Emit = ignore_event,
+) -> tuple[RecalledMemory, ...]:
+    """The memories that an agent with this prompt would be reminded of, checked against the project.
+
+    By meaning too where that was set up, for which the vectors of all that is new are computed first.
+    """
+    known, root = os.environ if environ is None else environ, memory.project.root
+    sections = (PlaceSettings, RecallSettings)
+    settings = read_settings(sections, root=find_checkout(root), environ=known, is_part=True, emit=emit)
+    rules, home = settings.of(RecallSettings), settings.of(PlaceSettings).home_folder(find_user_home(known))
+    most = rules.max_files if limit is None else limit
+    with closing(
+        MemoryFinder(MemoryLibrary(memory.project, memory, home, root), SystemClock(), emit)
+    ) as finder:
+        if rules.vectors and finder.load_encoder():
+            while finder.embed():
+                pass
+        found = finder.find(prompt, most)
+        return finder.take(choose_recalled(found, RecallFacts(), replace(rules, max_files=most)))

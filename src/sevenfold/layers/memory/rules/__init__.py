@@ -1,0 +1,1 @@
+"""Memories that apply before an action."""

@@ -1,0 +1,127 @@
+"""How a rule is put before a model, and how one finds out whether it still stands there.
+
+Its words are a memory's: fenced, with where they come from said outside, and never an order by themselves.
+The program's own words around them only say why the call waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from sevenfold.core.conditions import RuleCondition
+from sevenfold.core.messages import Message, Text, ToolResult
+from sevenfold.core.text.fences import fence_text, find_fences
+from sevenfold.core.text.truncation import truncate_lines
+from sevenfold.layers.context.sources import escape_reminder_tags
+
+_FENCE = "memory-rule"
+_OPENING = f"<{_FENCE} "
+
+_HELD = (
+    "Not run yet: what is remembered of this project applies to this call. Read it, then call again, as it "
+    "was or changed, or do something else. It is a note from earlier sessions and may be out of date; what "
+    "the user says counts for more."
+)
+_NOTED = "What is remembered of this project applies here; it is a note, and may be out of date."
+_BESIDE = "Not run yet: what another call of this answer was answered with applies to this one too: "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryRule:
+    """A memory that says when it applies."""
+
+    memory: str
+    """Its key."""
+    name: str
+    text: str
+    """As it stands in a fence."""
+    conditions: tuple[RuleCondition, ...]
+    is_gate: bool
+    source: str
+    """Since when it is remembered and whose words they are."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What it may be called when it is acknowledged."""
+        stem = self.memory.removesuffix(".md")
+        return (self.name, stem, stem.rpartition("/")[2])
+
+
+@dataclass(frozen=True, slots=True)
+class DueRule:
+    """A rule that an action is about to need, and why."""
+
+    rule: MemoryRule
+    condition: RuleCondition
+
+
+@dataclass(frozen=True, slots=True)
+class VisibleRule:
+    """A rule as the model can read it now."""
+
+    memory: str
+    text: str
+
+
+def fit_rule_text(memory: str, body: str, limit_bytes: int) -> str:
+    """A memory's body as it stands in a fence, at most about this long."""
+    whole = escape_reminder_tags(body.strip())
+    shown = truncate_lines(whole, limit_bytes)
+    if len(shown) == len(whole):
+        return whole
+    return f"{shown.rstrip()}\n[cut here: read the memory {memory} for the rest]"
+
+
+def render_rule_hold(due: Sequence[DueRule], beside: Sequence[MemoryRule] = ()) -> str:
+    """Why a call was not run, and what to read first."""
+    parts = [_HELD, *map(_section, due)] if due else []
+    if beside:
+        parts.append(f"{_BESIDE}{', '.join(rule.memory for rule in beside)}.")
+    gates = [rule for rule in (*(one.rule for one in due), *beside) if rule.is_gate]
+    return "\n\n".join([*parts, *([_asked(gates)] if gates else [])])
+
+
+def render_rule_gate(rules: Sequence[MemoryRule]) -> str:
+    """Why a call that was repeated still was not run."""
+    return f"Not run: {_asked(rules)}"
+
+
+def render_rule_note(due: Sequence[DueRule]) -> str:
+    """What comes with the result of a call that changes nothing."""
+    return "\n\n".join([_NOTED, *map(_section, due)])
+
+
+def find_visible_rules(messages: Iterable[Message]) -> frozenset[VisibleRule]:
+    """The rules that stand whole in these messages."""
+    found: set[VisibleRule] = set()
+    for message in messages:
+        for block in message.blocks:
+            for text in _texts(block) if isinstance(block, ToolResult) else ():
+                if _OPENING in text:
+                    found |= {VisibleRule(fence.label, fence.text) for fence in find_fences(_FENCE, text)}
+    return frozenset(found)
+
+
+def _texts(result: ToolResult) -> tuple[str, ...]:
+    content = result.content
+    if content is None or isinstance(content, str):
+        return (content or "",)
+    return tuple(item.text for item in content if isinstance(item, Text))
+
+
+def _section(due: DueRule) -> str:
+    rule = due.rule
+    return (
+        f"{rule.memory}, for {due.condition}; "
+        f"{rule.source}:\n{fence_text(_FENCE, rule.text, label=rule.memory)}"
+    )
+
+
+def _asked(rules: Sequence[MemoryRule]) -> str:
+    # By their keys, whose grammar is ours: what a memory calls itself may be anything.
+    names = ", ".join(rule.memory.removesuffix(".md") for rule in rules)
+    return (
+        f"{names} has to be acknowledged. In the answer that calls again, say in your own words beside the "
+        f"call how it applies, and name it: {names}."
+    )

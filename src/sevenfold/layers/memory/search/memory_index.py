@@ -1,0 +1,194 @@
+"""The index of a memory directory: by words, and where vectors are at hand by meaning as well.
+
+It follows the directory by hash, so that only what is new is taken apart. What was computed is kept in the
+control folder, out of any agent's reach, and computed anew where it is damaged.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import RLock
+from typing import Self
+
+from sevenfold.core.events import Emit, ignore_event
+from sevenfold.core.memories import Memory, is_indexed
+from sevenfold.layers.memory.search.lexical import LexicalIndex, QueryOverlap, choose_best
+from sevenfold.layers.memory.search.text_cache import TextCache
+from sevenfold.layers.memory.search.text_encoder import FloatArray, TextEncoder
+from sevenfold.layers.memory.search.vectors import VectorIndex, pack_vector, unpack_vector
+from sevenfold.layers.memory.search.words import split_words
+from sevenfold.store.files.folder import Folder
+from sevenfold.store.memory.changes import StoredMemory
+
+FOLDER, FILE = "recall", "texts.db"
+"""Below a project's control folder."""
+
+EMBEDDED_AT_ONCE = 16
+"""Texts between two looks at whether to go on: less than a second of work."""
+
+LONG_QUESTION = 2_000
+"""Characters. What a prompt is about stands at its beginning or at its end; between is what was pasted, and
+every word of it costs time."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankedMemory:
+    """A memory that may be meant, and why."""
+
+    key: str
+    score: float
+    """For comparing within one answer only."""
+    overlap: QueryOverlap
+    meaning: float | None = None
+    """How near the two are in meaning, up to 1; None: not known."""
+
+
+@dataclass(slots=True)
+class _Meant:
+    """What is known of meanings."""
+
+    encoder: TextEncoder
+    vectors: VectorIndex = field(default_factory=VectorIndex)
+
+
+class MemoryIndex:
+    """Safe to share between threads. Every method blocks."""
+
+    def __init__(self, cache: TextCache, encoder: TextEncoder | None = None) -> None:
+        self._cache = cache
+        self._meant = _Meant(encoder) if encoder else None
+        self._words = LexicalIndex()
+        self._hashes: dict[str, str] = {}
+        self._unread: dict[str, str] = {}
+        """Keys whose vector is not known yet, with their text."""
+        self._lock = RLock()
+
+    @classmethod
+    def open(cls, control: Folder, *, encoder: TextEncoder | None = None, emit: Emit = ignore_event) -> Self:
+        """That of a project, by its control folder."""
+        with control.subfolder(FOLDER) as folder:
+            return cls(TextCache(Path(folder.path) / FILE, emit=emit), encoder)
+
+    def close(self) -> None:
+        self._cache.close()
+
+    def __len__(self) -> int:
+        return len(self._words)
+
+    @property
+    def has_meanings(self) -> bool:
+        """Whether vectors are at hand, if not of every memory yet."""
+        return self._meant is not None
+
+    @property
+    def waiting(self) -> int:
+        """Memories whose vector is still to be computed by `embed`."""
+        return len(self._unread)
+
+    def update(self, stored: Iterable[StoredMemory]) -> None:
+        """Hold these and no others; only what is new or changed is looked at."""
+        with self._lock:
+            held = {one.memory.key: one for one in stored if is_indexed(one.memory.key)}
+            gone = [key for key in self._hashes if key not in held]
+            fresh = [one for key, one in held.items() if self._hashes.get(key) != one.sha256]
+            for key in gone:
+                self._forget(key)
+            if fresh:
+                self._take(fresh)
+            if gone or fresh:
+                self._cache.keep(self._hashes.values())
+
+    def use(self, encoder: TextEncoder, stored: Iterable[StoredMemory]) -> None:
+        """Find by meaning from now on. What is held is handed in again, for its vectors."""
+        with self._lock:
+            self._meant = _Meant(encoder)
+            self._unread.clear()
+            held = [one for one in stored if self._hashes.get(one.memory.key) == one.sha256]
+            self._take_vectors(self._meant, held)
+
+    def embed(self) -> int:
+        """Compute some of the vectors that are missing; how many are left."""
+        with self._lock:
+            meant, some = self._meant, list(self._unread.items())[:EMBEDDED_AT_ONCE]
+        if meant is None or not some:
+            return 0
+        # Not under the lock: who asks a question meanwhile is answered by what is there.
+        vectors = meant.encoder.encode([text for _, text in some])
+        with self._lock:
+            packed: dict[str, bytes] = {}
+            for (key, text), vector in zip(some, vectors, strict=True):
+                if self._unread.get(key) == text:
+                    del self._unread[key]
+                    meant.vectors.put(key, vector)
+                    packed[self._hashes[key]] = pack_vector(vector)
+            self._cache.add_vectors(meant.encoder.name, packed)
+            return len(self._unread)
+
+    def rank(self, question: str, limit: int = 20) -> tuple[RankedMemory, ...]:
+        """The memories that the question is most about, best first."""
+        asked = shorten_query(question)
+        vector = self._meant.encoder.encode([asked])[0] if self._meant and self._hashes else None
+        with self._lock:
+            lexical = self._words.score(asked)
+            if self._meant is None or vector is None:
+                hits = choose_best(lexical, limit)
+            else:
+                hits = self._meant.vectors.fuse(vector, lexical, limit)
+            words = self._words.weigh(asked)
+            return tuple(
+                RankedMemory(
+                    hit.key, hit.score, self._words.overlap(words, hit.key), self._nearness(hit.key, vector)
+                )
+                for hit in hits
+            )
+
+    def _nearness(self, key: str, vector: FloatArray | None) -> float | None:
+        return self._meant.vectors.nearness(key, vector) if self._meant and vector is not None else None
+
+    def _forget(self, key: str) -> None:
+        del self._hashes[key]
+        self._words.remove(key)
+        self._unread.pop(key, None)
+        if self._meant:
+            self._meant.vectors.remove(key)
+
+    def _take(self, fresh: list[StoredMemory]) -> None:
+        known = self._cache.words(one.sha256 for one in fresh)
+        counted = {
+            one.sha256: Counter(split_words(build_search_text(one.memory)))
+            for one in fresh
+            if one.sha256 not in known
+        }
+        self._cache.add_words(counted)
+        for one in fresh:
+            self._hashes[one.memory.key] = one.sha256
+            self._words.add_counts(one.memory.key, known.get(one.sha256) or counted.get(one.sha256, {}))
+        if self._meant:
+            self._take_vectors(self._meant, fresh)
+
+    def _take_vectors(self, meant: _Meant, fresh: list[StoredMemory]) -> None:
+        known = self._cache.vectors(meant.encoder.name, (one.sha256 for one in fresh))
+        for one in fresh:
+            key, packed = one.memory.key, known.get(one.sha256)
+            vector = unpack_vector(packed) if packed is not None else None
+            meant.vectors.put(key, vector)
+            self._unread.pop(key, None)
+            if vector is None:
+                self._unread[key] = build_search_text(one.memory)
+
+
+def build_search_text(memory: Memory) -> str:
+    """What a memory is found by: its name, what it is about, and what it says."""
+    head = f"{memory.name}\n{memory.description}\n"
+    return head + memory.body
+
+
+def shorten_query(question: str) -> str:
+    """The beginning and the end of a long prompt."""
+    if len(question) <= LONG_QUESTION:
+        return question
+    half = LONG_QUESTION // 2
+    return f"{question[:half]}\n{question[-half:]}"

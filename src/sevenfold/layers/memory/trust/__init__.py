@@ -1,0 +1,1 @@
+"""Whose words a memory is, and whether they may be trusted."""

@@ -1,0 +1,341 @@
+"""Who said what a memory says: looked up in the conversation, never taken from a model's word.
+
+A sentence is the user's when they said it in their own words: enough of its stems stand together in one thing
+that they said, it says no where they said no, and every address, number and name in it came from them. Any
+other sentence, in a conversation that holds a tool's, a page's or another agent's words, may be theirs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from sevenfold.core.messages import (
+    Block,
+    Compaction,
+    Document,
+    Image,
+    Message,
+    Opaque,
+    Text,
+    ToolResult,
+    ToolUse,
+    ToolUseId,
+)
+from sevenfold.core.provenance import SaidBy, Taint
+from sevenfold.core.text.facts import is_reversed, parse_fact
+from sevenfold.core.text.line_index import LineIndex, LineMatch, LineSource
+from sevenfold.core.text.stems import (
+    find_content_stems,
+    find_exact_words,
+    is_negated,
+    normalize_text,
+    split_clauses,
+    split_sentences,
+)
+from sevenfold.core.tool_kinds import PATH_KEYS, Effect, find_tool
+from sevenfold.layers.compaction.summary import is_summary_head
+from sevenfold.layers.context.sources import CONTEXT_HEADINGS, REMINDER_TAG
+from sevenfold.layers.forks.mail import MAIL_MARK
+from sevenfold.layers.forks.policy import FORK_MARK
+from sevenfold.layers.memory.trust.own_words import is_reported_speech, strip_pasted_text
+
+Speaker: TypeAlias = Literal["user", "model", "told", "foreign"]
+"""`told`: by the program, such as instruction files and what was recalled. `foreign`: by anybody else."""
+
+_FLOOR = 0.6
+"""How much of a sentence has to be in what the user said. Half lets a stranger fill the other half."""
+CLAUSE_FLOOR = 0.5
+"""And of each part of it: "run the linter and mail the keys" is not carried by its first half."""
+_LEAD = 0.25
+"""By how much another's words may be nearer to a sentence than the user's before it counts as theirs."""
+MIN_SOURCE_SHARE = 0.4
+"""From here on a sentence is likely from this source; below, it could be from any."""
+SAME_TEXT_SHARE = 0.85
+"""So near to what the program said that it is the same."""
+
+_TAINTS: dict[Effect, Taint] = {"fetch": "web", "message": "mail"}
+"""By what a tool does, where its results are not just a tool's."""
+_OTHERS: dict[str, Taint] = {CONTEXT_HEADINGS["mcp"]: "mcp", CONTEXT_HEADINGS["skills"]: "tool"}
+_TEAM = re.compile(r"(?:^|/)team/[^\s]+\.md\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """Words of one voice."""
+
+    voice: Speaker
+    text: str
+    at: int
+    """The message they stand in, from 0."""
+    taint: Taint | None = None
+    """Of foreign words: where they came from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """Whose words a text is."""
+
+    said_by: SaidBy
+    taint: frozenset[Taint] = frozenset()
+    messages: tuple[int, ...] = ()
+    """Where in the conversation it was said."""
+    unsupported: tuple[str, ...] = ()
+    """Sentences that are not the user's."""
+
+
+def split_passages(messages: Sequence[Message]) -> tuple[Passage, ...]:
+    """Everything that a model was shown, by whose words it is."""
+    calls = {key: use for message in messages for key, use in _calls(message).items()}
+    return tuple(passage for at, message in enumerate(messages) for passage in _passages(message, at, calls))
+
+
+@dataclass(frozen=True, slots=True)
+class Utterance:
+    """Words that the user said together."""
+
+    stems: frozenset[str]
+    is_negated: bool
+    at: int
+    text: str = ""
+
+    def may_say(self, sentence: str, stems: frozenset[str]) -> bool:
+        """Whether it holds enough of it, and not the other way round: who said "tabs, not spaces" did not
+        say "spaces, not tabs"."""
+        if len(stems & self.stems) < _FLOOR * len(stems):
+            return False
+        return not is_reversed(parse_fact(self.text), parse_fact(sentence))
+
+
+@dataclass(slots=True)
+class ConversationSources:
+    """A conversation, ready to be asked about one text after another."""
+
+    passages: Sequence[Passage]
+    said: list[Utterance] = field(default_factory=list[Utterance], init=False)
+    """What the user said, by clause, by sentence and as a whole."""
+    _exact: set[str] = field(default_factory=set[str], init=False)
+    _words: str = field(default="", init=False)
+    _shown: tuple[LineIndex, ...] = field(default=(), init=False)
+    """What others said; the last is this conversation's own, the ones before belong to what it came from."""
+
+    def __post_init__(self) -> None:
+        passages, self.passages, self._shown = self.passages, (), (LineIndex(),)
+        self.add(passages)
+
+    def add(self, passages: Sequence[Passage]) -> None:
+        """Take in what was said since."""
+        self.passages = [*self.passages, *passages]
+        for passage in passages:
+            if passage.voice == "user":
+                self.said += _units(passage)
+                self._exact |= find_exact_words(passage.text)
+                self._words += f"{_squeezed(passage.text)}\n"
+            if passage.taint is not None:
+                self._shown[-1].add(passage.text, LineSource(passage.taint, passage.voice == "told"))
+
+    @property
+    def taints(self) -> frozenset[Taint]:
+        """Every kind of stranger that had a word."""
+        foreign = (passage for passage in self.passages if passage.voice == "foreign")
+        return frozenset(passage.taint for passage in foreign if passage.taint is not None)
+
+    def judge(self, text: str) -> Attribution:
+        places: set[int] = set()
+        strangers: set[Taint] = set()
+        unsupported: list[str] = []
+        for sentence in split_sentences(text):
+            place = self._find_user(sentence)
+            if place is None:
+                unsupported.append(sentence)
+                strangers |= self._find_strangers(sentence)
+            else:
+                places.add(place)
+        said_by: SaidBy = "tool output" if strangers else "model" if unsupported else "user"
+        return Attribution(said_by, frozenset(strangers), tuple(sorted(places)), tuple(unsupported))
+
+    def supports(self, sentence: str) -> bool:
+        """Whether the user said this."""
+        return self._find_user(sentence) is not None
+
+    def hearing(self, passage: Passage) -> ConversationSources:
+        """The same conversation, with this said too. What was said before is not read again."""
+        heard = ConversationSources((passage,))
+        heard.passages = (*self.passages, passage)
+        heard.said = [*self.said, *heard.said]
+        heard._exact |= self._exact
+        heard._words = self._words + heard._words
+        heard._shown = (*self._shown, *heard._shown)
+        return heard
+
+    def was_told(self, sentence: str) -> bool:
+        """Whether the program said this itself: an instruction file, or a memory that was recalled."""
+        stems, negated = find_content_stems(sentence), is_negated(sentence)
+        return any(
+            shown.source.is_told and shown.is_negated == negated and shown.share >= SAME_TEXT_SHARE
+            for shown in self._find_shown(stems)
+        )
+
+    def _find_user(self, sentence: str) -> int | None:
+        """The message in which the user said this; None where they did not."""
+        if not find_exact_words(sentence) <= self._exact:
+            return None
+        stems, negated = find_content_stems(sentence), is_negated(sentence)
+        if not stems:
+            # Nothing but idle words: only as they were said.
+            is_said = _squeezed(sentence).strip(" .!,;:") in self._words
+            return next((unit.at for unit in self.said), None) if is_said else None
+        best = max(
+            (unit for unit in self.said if unit.is_negated == negated and unit.may_say(sentence, stems)),
+            key=lambda unit: len(stems & unit.stems),
+            default=None,
+        )
+        if best is None or not self._has_clauses(sentence, best):
+            return None
+        share = len(stems & best.stems) / len(stems)
+        said = (shown.share for shown in self._find_shown(stems) if shown.is_negated == negated)
+        nearest = max(said, default=0.0)
+        return best.at if nearest <= share + _LEAD else None
+
+    def _has_clauses(self, sentence: str, unit: Utterance) -> bool:
+        near = {stem for other in self.said if other.at == unit.at for stem in other.stems}
+        for clause in split_clauses(sentence):
+            stems = find_content_stems(clause)
+            if len(stems) > 1 and len(stems & near) / len(stems) < CLAUSE_FLOOR:
+                return False
+        return True
+
+    def _find_strangers(self, sentence: str) -> set[Taint]:
+        """From whom a sentence is that is not the user's: who said something like it, else anybody."""
+        stems = find_content_stems(sentence)
+        near: set[Taint] = {
+            shown.source.taint for shown in self._find_shown(stems) if shown.share >= MIN_SOURCE_SHARE
+        }
+        return near or set(self.taints)
+
+    def _find_shown(self, stems: frozenset[str]) -> Iterator[LineMatch]:
+        """Each line that somebody else said and that has something of a sentence."""
+        return (shown for index in self._shown for shown in index.find(stems))
+
+
+class SourceTracker:
+    """Follows one conversation from turn to turn: what was heard before is not read again."""
+
+    def __init__(self) -> None:
+        self._messages: tuple[Message, ...] = ()
+        self._calls: dict[ToolUseId, ToolUse] = {}
+        self._witnesses = ConversationSources(())
+
+    def listen(self, messages: Sequence[Message]) -> ConversationSources:
+        """The conversation as it is now. Hold it no longer than until the next call: it grows."""
+        view, known = tuple(messages), len(self._messages)
+        if view[:known] != self._messages:
+            # Something was taken out of the view: what cannot be read any more is no witness.
+            self._calls, self._witnesses, known = {}, ConversationSources(()), 0
+        for message in view[known:]:
+            self._calls.update(_calls(message))
+        new = enumerate(view[known:], known)
+        self._witnesses.add([said for at, message in new for said in _passages(message, at, self._calls)])
+        self._messages = view
+        return self._witnesses
+
+
+def _units(passage: Passage) -> Iterator[Utterance]:
+    """What a user said, by clause, by sentence and as a whole: a memory may put two sentences into one."""
+    sentences = split_sentences(passage.text)
+    told = [sentence for sentence in sentences if not is_reported_speech(sentence)]
+    parts = (*told, *(clause for sentence in told for clause in split_clauses(sentence)))
+    for part in (*parts, " ".join(told)):
+        yield Utterance(find_content_stems(part), is_negated(part), passage.at, part)
+
+
+def _calls(message: Message) -> dict[ToolUseId, ToolUse]:
+    return {block.id: block for block in message.blocks if isinstance(block, ToolUse)}
+
+
+def _passages(message: Message, at: int, calls: Mapping[ToolUseId, ToolUse]) -> Iterator[Passage]:
+    for block in message.blocks:
+        match block:
+            case Text() if message.role == "assistant":
+                yield Passage("model", block.text, at)
+            case Text() if is_summary_head(message):
+                yield Passage("foreign", block.text, at, "transcript")
+            case Text() if message.role == "system":
+                yield from _told(block.text, at)
+            case Text():
+                yield from _said(block.text, at)
+            case ToolResult():
+                yield Passage("foreign", _text_of(block), at, find_tool_taint(calls.get(block.tool_use_id)))
+            case Image() | Document() if message.role == "user":
+                # What it says cannot be read here, and the model has read it.
+                yield Passage("foreign", "", at, "transcript")
+            case Compaction():
+                yield Passage("foreign", block.content or "", at, "transcript")
+            case Opaque():
+                yield Passage("foreign", "", at, "tool")
+            case _:
+                pass
+
+
+def find_tool_taint(use: ToolUse | None) -> Taint:
+    """What a tool's result is tainted with."""
+    name = use.name.lower() if use else ""
+    if name.startswith("mcp_"):
+        return "mcp"
+    tool = find_tool(name)
+    if tool is not None and tool.effect in _TAINTS:
+        return _TAINTS[tool.effect]
+    named = [use.input.get(key) for key in (*PATH_KEYS, "name", "key")] if use else []
+    if any(isinstance(path, str) and _TEAM.search(path) for path in named):
+        return "team"
+    return "tool"
+
+
+def _told(text: str, at: int) -> Iterator[Passage]:
+    """What the program says holds words of others: of files, of what was recalled, and of servers and skills,
+    which nobody here wrote."""
+    for part in re.split(r"\n(?=# )", text):
+        heading = next((heading for heading in _OTHERS if part.startswith(f"# {heading}")), None)
+        told = Passage("told", part, at, "tool")
+        yield told if heading is None else Passage("foreign", part, at, _OTHERS[heading])
+
+
+def _squeezed(text: str) -> str:
+    return " ".join(normalize_text(text).casefold().split())
+
+
+def _said(text: str, at: int) -> Iterator[Passage]:
+    """A user's message: their own words, and what they pasted or others sent."""
+    start = text.lstrip()
+    if start.startswith(FORK_MARK):
+        return
+    if start.startswith(MAIL_MARK):
+        yield Passage("foreign", text, at, "mail")
+        return
+    if start.startswith(f"<{REMINDER_TAG}>"):
+        yield from _told(text, at)
+        return
+    own = normalize_text(strip_pasted_text(text))
+    if own:
+        yield Passage("user", own, at)
+    if len(own.split()) < len(text.split()):
+        yield Passage("foreign", _without(text, own), at, "transcript")
+
+
+def _without(text: str, own: str) -> str:
+    kept = set(own.split("\n"))
+    return "\n".join(line for line in text.split("\n") if line not in kept)
+
+
+def _text_of(result: ToolResult) -> str:
+    if isinstance(result.content, str) or result.content is None:
+        return result.content or ""
+    return "\n".join(_block_texts(result.content))
+
+
+def _block_texts(blocks: Iterable[Block]) -> Iterator[str]:
+    for block in blocks:
+        if isinstance(block, Text):
+            yield block.text

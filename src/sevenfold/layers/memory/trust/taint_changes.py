@@ -1,0 +1,105 @@
+"""Who wanted a change of a memory: what it adds, what it removes, and when the memory applies.
+
+A stranger's sentence is not the only harm that a page can do to a memory. It may want a rule dropped along
+with an honest correction, or have it shown before another action than the one that the user spoke of.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from sevenfold.core.conditions import GATE_KEY, RuleCondition, parse_conditions
+from sevenfold.core.memories import Memory
+from sevenfold.core.text.facts import Fact, are_facts_stated, parse_fact, split_facts
+from sevenfold.core.text.stems import find_content_stems, split_sentences
+from sevenfold.layers.memory.trust.taint import Attribution, ConversationSources
+
+MIN_DROP_SHARE = 0.5
+"""Of the words of what is taken away, in what the user put in its place or wants forgotten."""
+
+_FORGETTING = re.compile(
+    r"\b(?:forget|delete|remove|drop|erase|scrap|ignore)\b|\bno longer\b|\bany ?more\b", re.IGNORECASE
+)
+_SPOKEN = {
+    "planning": ("plan", "planning"),
+    "before-edit": ("edit", "change", "write", "modify", "touch", "rename"),
+    "before-commit": ("commit", "merge"),
+    "before-push": ("push", "release", "publish"),
+    "before-install": ("install", "add", "dependency", "package", "upgrade"),
+    "before-delete": ("delete", "remove", "clean", "drop"),
+}
+"""How people name the moments that rules know."""
+
+
+def attribute_change(
+    before: Memory | None, after: Memory, witnesses: ConversationSources, *, may_drop: bool = False
+) -> Attribution:
+    """Whose wish it is that a memory becomes another. What stood there before is not judged again.
+
+    With `may_drop` no model chose what is taken away.
+    """
+    fresh = find_new_sentences(after.body, before)
+    found = witnesses.judge("\n".join(fresh))
+    if not witnesses.taints:
+        return found
+    own = [parse_fact(sentence) for sentence in fresh if sentence not in found.unsupported]
+    lost = () if may_drop else _lost(before, after, own, witnesses)
+    unasked = (*lost, *_moved(before, after, witnesses))
+    if not unasked:
+        return found
+    return replace(
+        found,
+        said_by="tool output",
+        taint=found.taint | witnesses.taints,
+        unsupported=(*found.unsupported, *unasked),
+    )
+
+
+def find_new_sentences(body: str, before: Memory | None) -> list[str]:
+    """The sentences of a body that the memory before it does not state."""
+    old = split_facts(before.body) if before else ()
+    return [text for text in split_sentences(body) if not are_facts_stated([parse_fact(text)], old)]
+
+
+def _lost(
+    before: Memory | None, after: Memory, own: Sequence[Fact], witnesses: ConversationSources
+) -> Iterator[str]:
+    """What is taken away without the user having put something in its place or wanted it gone."""
+    left = split_facts(after.body)
+    for fact in split_facts(before.body) if before else ():
+        if are_facts_stated([fact], left) or any(_is_on_same(fact, said) for said in own):
+            continue
+        stems = find_content_stems(fact.text)
+        forgotten = (said.stems for said in witnesses.said if _FORGETTING.search(said.text))
+        if not stems or not any(len(stems & said) >= MIN_DROP_SHARE * len(stems) for said in forgotten):
+            yield f"taken away: {fact.text}"
+
+
+def _is_on_same(fact: Fact, said: Fact) -> bool:
+    one, other = find_content_stems(fact.text), find_content_stems(said.text)
+    return bool(one and other) and len(one & other) >= MIN_DROP_SHARE * min(len(one), len(other))
+
+
+def _moved(before: Memory | None, after: Memory, witnesses: ConversationSources) -> Iterator[str]:
+    """What is changed of when it applies, without the user having named that."""
+    old = parse_conditions(before.applies_to).found if before else ()
+    new = parse_conditions(after.applies_to).found
+    for condition in (*(one for one in new if one not in old), *(one for one in old if one not in new)):
+        if not any(_is_named(condition, said.stems) for said in witnesses.said):
+            yield f"applies to {condition}"
+    gate = after.field(GATE_KEY)
+    if gate != (before.field(GATE_KEY) if before else ""):
+        yield f"{GATE_KEY}: {gate}"
+
+
+def _is_named(condition: RuleCondition, said: frozenset[str]) -> bool:
+    """Whether these words name a condition: all of its own words, but a command's program goes without
+    saying."""
+    if condition.kind == "phase":
+        return any(find_content_stems(word) <= said for word in _SPOKEN[condition.pattern])
+    words = re.sub(r"[*?{}\[\]./_-]+", " ", condition.pattern).split()
+    named = words[1:] if condition.kind == "command" and len(words) > 1 else words
+    stems = find_content_stems(" ".join(named))
+    return bool(stems) and stems <= said

@@ -1,0 +1,1 @@
+"""Layer 2: clear old tool results when that costs less than keeping them."""

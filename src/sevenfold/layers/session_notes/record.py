@@ -1,0 +1,117 @@
+"""What is known of the notes file beside its text: how far it goes, and what in it is a person's.
+
+`notes.json` is written before the notes themselves and names the version before as well as the new one. So
+whichever of the two files a crash leaves behind, the notes are one of the versions named, or edited by hand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sevenfold.core.errors import FileDamaged, FileMissing, NotRegular, WireError
+from sevenfold.core.events import Emit, NotesRecordLost, ignore_event
+from sevenfold.core.json import Json, JsonObject, freeze, read_object, write_json
+from sevenfold.layers.session_notes.hand_edits import NO_HAND_EDITS, AddedLine, HandEdits
+from sevenfold.store.files.folder import Folder
+
+NOTES_RECORD_FILE = "notes.json"
+_MAX_RECORD_BYTES = 2 * 1024 * 1024
+"""Two versions of the notes at their largest, as JSON, and edits beside them."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotesVersion:
+    text: str = ""
+    covered: int = 0
+    """How many messages of the history it covers."""
+    writer: str = "structural"
+
+
+NO_NOTES_VERSION = NotesVersion()
+
+
+@dataclass(frozen=True, slots=True)
+class NotesRecord:
+    newest: NotesVersion = NO_NOTES_VERSION
+    before: NotesVersion = NO_NOTES_VERSION
+    edits: HandEdits = NO_HAND_EDITS
+
+    def covered_by(self, found: str | None) -> int:
+        """How many messages a file with this text covers. One edited by hand may come from either version, so
+        that only what both cover is sure."""
+        if found is None:
+            return 0
+        if found == self.newest.text:
+            return self.newest.covered
+        return (
+            min(self.before.covered, self.newest.covered)
+            if found != self.before.text
+            else self.before.covered
+        )
+
+    def origin_of(self, found: str) -> NotesVersion:
+        """The version that a file's text is, or was most likely edited from."""
+        return self.before if found == self.before.text else self.newest
+
+
+def read_notes_record(session: Folder, *, is_needed: bool = True, emit: Emit = ignore_event) -> NotesRecord:
+    """An empty one where none can be read: then the notes count as covering nothing. That is told, unless
+    there is none because there are no notes yet."""
+    try:
+        return _read_record(read_object(session.read(NOTES_RECORD_FILE, max_bytes=_MAX_RECORD_BYTES)))
+    except (FileMissing, FileDamaged, NotRegular, WireError) as error:
+        if is_needed or not isinstance(error, FileMissing):
+            emit(NotesRecordLost(f"{session.path}/{NOTES_RECORD_FILE}", str(error)))
+        return NotesRecord()
+
+
+def _read_record(wire: JsonObject) -> NotesRecord:
+    edits = _object(wire.get("edits"))
+    added = (_object(item) for item in _items(edits.get("added")))
+    return NotesRecord(
+        _version(wire.get("newest")),
+        _version(wire.get("before")),
+        HandEdits(
+            tuple(AddedLine(_text(item.get("section")), _text(item.get("text"))) for item in added),
+            frozenset(map(_text, _items(edits.get("removed")))),
+            tuple(map(_text, _items(edits.get("sections")))),
+        ),
+    )
+
+
+def write_notes_record(session: Folder, record: NotesRecord) -> None:
+    edits = record.edits
+    wire = {
+        "newest": _version_wire(record.newest),
+        "before": _version_wire(record.before),
+        "edits": {
+            "added": [{"section": item.section, "text": item.text} for item in edits.added],
+            "removed": sorted(edits.removed),
+            "sections": list(edits.sections),
+        },
+    }
+    session.replace(NOTES_RECORD_FILE, write_json(freeze(wire)))
+
+
+def _version_wire(version: NotesVersion) -> dict[str, object]:
+    return {"text": version.text, "covered": version.covered, "writer": version.writer}
+
+
+def _version(wire: Json) -> NotesVersion:
+    given = _object(wire)
+    text, covered, writer = given.get("text"), given.get("covered"), given.get("writer")
+    if not isinstance(covered, int) or not isinstance(text, str) or not isinstance(writer, str):
+        raise WireError("a version of the notes has a text, a count of messages and a writer; this has not")
+    return NotesVersion(text, max(0, covered), writer)
+
+
+def _object(wire: Json) -> JsonObject:
+    return wire if isinstance(wire, JsonObject) else JsonObject()
+
+
+def _items(wire: Json) -> tuple[Json, ...]:
+    return wire if isinstance(wire, tuple) else ()
+
+
+def _text(wire: Json) -> str:
+    return wire if isinstance(wire, str) else ""

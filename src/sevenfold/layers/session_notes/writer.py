@@ -1,0 +1,211 @@
+"""The notes writer (layer 3): takes every message, and brings the notes file up to date when it is due."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TypeAlias
+
+from sevenfold.core.canonical import digest
+from sevenfold.core.clock import Clock
+from sevenfold.core.errors import SevenfoldError
+from sevenfold.core.events import Emit, NotesSkipped, NotesTruncated, NotesUpdated, ignore_event
+from sevenfold.core.messages import Message, ToolUse
+from sevenfold.core.requests import ModelRequest
+from sevenfold.core.tokens.portions import TextOrigin
+from sevenfold.core.tokens.shape import estimate_text_tokens
+from sevenfold.layers.session_notes.hand_edits import NO_HAND_EDITS, apply_hand_edits, find_hand_edits
+from sevenfold.layers.session_notes.model_writer import find_edit_tool, run_notes_fork
+from sevenfold.layers.session_notes.notes import NOTES_FILE, NotesFile
+from sevenfold.layers.session_notes.policy import (
+    NotesFacts,
+    NotesSettings,
+    NotesTask,
+    find_over_limit,
+    needs_update,
+    truncate_notes,
+)
+from sevenfold.layers.session_notes.record import (
+    NotesRecord,
+    NotesVersion,
+    read_notes_record,
+    write_notes_record,
+)
+from sevenfold.layers.session_notes.structural_notes import StructuralNotes
+from sevenfold.layers.single_flight import SingleFlight
+from sevenfold.layers.templates import NotesTexts
+from sevenfold.providers.provider import Provider
+from sevenfold.store.files.folder import Folder
+from sevenfold.store.files.offload import run_blocking
+
+SpillMessage: TypeAlias = Callable[[str, str], str | None]
+"""Stores a long user message under a name and returns its path; None: it could not. Called in a thread."""
+
+_CLOSING = timedelta(seconds=5)
+"""How long shutdown waits for an update: a write takes milliseconds, and a fork can be done again."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedNotes:
+    """The notes as they may enter a prompt."""
+
+    text: str | None
+    """None: none were written yet."""
+    covered: int
+    """How many messages of the history they cover, from the first one on."""
+    template: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    record: NotesRecord
+    text: str | None
+
+
+class NotesWriter:
+    """The notes of one session. `add` and `responded` return at once; the rest waits for the disk."""
+
+    def __init__(
+        self,
+        session: Folder,
+        name: str,
+        settings: NotesSettings,
+        texts: NotesTexts,
+        *,
+        provider: Provider | None = None,
+        spill: SpillMessage | None = None,
+        clock: Clock | None = None,
+        emit: Emit = ignore_event,
+    ) -> None:
+        self._folder = session
+        self._file = NotesFile(session, clock=clock)
+        self._name = name
+        self._settings = settings
+        self._texts = texts
+        self._provider = provider
+        self._spill = spill
+        self._emit = emit
+        self._notes = StructuralNotes()
+        self._flight = SingleFlight[ModelRequest | None]("notes", self._update, emit=emit)
+        self._tokens_at_update: int | None = None
+        self._calls = 0
+        self._has_call = False
+
+    def add(self, message: Message, origin: TextOrigin = "human") -> None:
+        """The next message of the history, from the first one on: a resumed session is told all of them."""
+        self._notes.add(message, origin)
+        if message.role == "assistant":
+            calls = sum(isinstance(block, ToolUse) for block in message.blocks)
+            self._calls += calls
+            self._has_call = calls > 0
+
+    def responded(self, tokens: int, parent: ModelRequest | None = None) -> bool:
+        """Take note of a response; return whether an update was due and has been started.
+
+        `parent` is the request as it would be sent now, for the model writer's fork.
+        """
+        facts = NotesFacts(tokens, self._tokens_at_update, self._calls, self._has_call)
+        if not needs_update(facts, self._settings):
+            return False
+        self._tokens_at_update, self._calls = tokens, 0
+        self._flight.ask(parent)
+        return True
+
+    def shrank(self, tokens: int) -> None:
+        """A cut made the context smaller: growth counts from here."""
+        if self._tokens_at_update is not None:
+            self._tokens_at_update = min(tokens, self._tokens_at_update)
+
+    def render(self) -> str:
+        """The structural notes of all that was told: what a summary is when no model writes one."""
+        return self._notes.render(self._settings, self._texts.template)
+
+    async def load(self) -> LoadedNotes:
+        """The notes from disk within their limits, and how far they go."""
+        found = await run_blocking(self._read)
+        covered = found.record.covered_by(found.text)
+        if found.text is None:
+            return LoadedNotes(None, 0, self._texts.template)
+        cut = truncate_notes(found.text, self._settings, estimate_text_tokens)
+        if cut.cut:
+            self._emit(NotesTruncated(self._name, ", ".join(cut.cut), cut.tokens))
+        return LoadedNotes(cut.text, covered, self._texts.template)
+
+    async def settle(self, limit: timedelta) -> bool:
+        """Wait for an update under way; whether none is left."""
+        return await self._flight.settle(limit)
+
+    async def close(self, limit: timedelta = _CLOSING) -> bool:
+        """Wait for an update under way for a bounded time, and take no more."""
+        return await self._flight.close(limit)
+
+    def _read(self) -> _Found:
+        text = self._file.read()
+        return _Found(read_notes_record(self._folder, is_needed=text is not None, emit=self._emit), text)
+
+    async def _update(self, parent: ModelRequest | None) -> None:
+        marks = ExitStack()
+        await run_blocking(lambda: marks.enter_context(self._file.updating()))
+        try:
+            await self._spill_long()
+            found = await run_blocking(self._read)
+            covered = self._notes.covered
+            record = self._structural(found, covered)
+            if self._settings.writer == "model":
+                improved = await self._by_model(found, record, parent)
+                if improved is None:
+                    return
+                record = improved
+            await run_blocking(lambda: self._write(record))
+        finally:
+            await run_blocking(marks.close)
+        tokens = round(estimate_text_tokens(record.newest.text))
+        self._emit(NotesUpdated(self._name, record.newest.writer, tokens, record.newest.covered))
+
+    def _structural(self, found: _Found, covered: int) -> NotesRecord:
+        before, edits = NotesVersion(), NO_HAND_EDITS
+        if found.text is not None:
+            base = found.record.origin_of(found.text)
+            before = replace(base, text=found.text, covered=found.record.covered_by(found.text))
+            if base.writer == "structural" and base.text:
+                edits = find_hand_edits(base.text, found.text, found.record.edits)
+        text = apply_hand_edits(self.render(), edits)
+        return NotesRecord(NotesVersion(text, covered), before, edits)
+
+    async def _by_model(
+        self, found: _Found, start: NotesRecord, parent: ModelRequest | None
+    ) -> NotesRecord | None:
+        """The model's own notes carried on, or the structural ones to start from. None: its notes stay."""
+        own = found.text if found.text and start.before.writer == "model" else None
+        text = own or start.newest.text
+        try:
+            tool = find_edit_tool(parent) if parent else None
+            if parent is None or tool is None or self._provider is None:
+                raise SevenfoldError(
+                    "the model writer needs a provider, and a request that declares an edit tool"
+                )
+            over = find_over_limit(text, self._settings, estimate_text_tokens)
+            task = NotesTask(f"{self._folder.path}/{NOTES_FILE}", text, tool, over)
+            edited = await run_notes_fork(parent, task, self._texts.prompt, self._provider, self._emit)
+        except SevenfoldError as error:
+            kept = "the model's notes stay as they were" if own else "structural notes were written"
+            self._emit(NotesSkipped(self._name, f"{error}; {kept}"))
+            return None if own else start
+        return NotesRecord(NotesVersion(edited, start.newest.covered, "model"), start.before)
+
+    async def _spill_long(self) -> None:
+        spill = self._spill
+        if spill is None:
+            return
+        for item in self._notes.words.long_requests(
+            self._settings.section_limit_tokens, estimate_text_tokens
+        ):
+            name = f"said-{digest(item.text.encode('utf-8', 'surrogatepass'))[:16]}.txt"
+            text = item.text
+            item.pointer = await run_blocking(lambda name=name, text=text: spill(name, text)) or ""
+
+    def _write(self, record: NotesRecord) -> None:
+        write_notes_record(self._folder, record)
+        self._file.write(record.newest.text)

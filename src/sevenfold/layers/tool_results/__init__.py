@@ -1,0 +1,1 @@
+"""Layer 1: store large tool results on disk and send a preview."""

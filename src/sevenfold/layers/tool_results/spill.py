@@ -1,0 +1,166 @@
+"""Spills: whole tool results on disk, so that a preview can replace them.
+
+The file is durable before the preview exists, so no prompt can point at a result that is not there. A result
+that cannot be stored stays in the context whole, and an event says so.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from sevenfold.core.canonical import Digest, digest
+from sevenfold.core.errors import (
+    AccessDenied,
+    DiskFull,
+    FileDamaged,
+    FileExists,
+    FileMissing,
+    KeyRefused,
+    NotRegular,
+    SevenfoldError,
+)
+from sevenfold.core.events import Emit, ResultSpilled, SpillFailed, ignore_event
+from sevenfold.core.json import freeze, write_json
+from sevenfold.core.messages import Text, ToolResult, ToolUseId
+from sevenfold.core.spills import SpillDecision
+from sevenfold.core.wire import write_block
+from sevenfold.layers.tool_results.policy import ToolResultSettings, render_preview
+from sevenfold.store.files.folder import Folder
+
+SPILL_FOLDER = "tool-results"
+MAX_SPILL_BYTES = 256 * 1024 * 1024
+"""Beyond what a tool returns by accident; a larger result has to be cut by the tool itself."""
+
+_PLAIN_ID = re.compile(r"[A-Za-z0-9_-]{1,128}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """A result in the form it is stored in, and the text that its preview is cut from."""
+
+    text: str
+    data: bytes
+    suffix: str
+
+
+class SpillStore:
+    """The spills of one session, in its folder."""
+
+    def __init__(self, session: Folder, settings: ToolResultSettings, *, emit: Emit = ignore_event) -> None:
+        self._folder = session.subfolder(SPILL_FOLDER)
+        self._settings = settings
+        self._emit = emit
+        self._sizes: dict[str, int] = {}
+
+    def close(self) -> None:
+        self._folder.close()
+
+    def store(self, result: ToolResult) -> SpillDecision:
+        """Store the result and decide for its preview; where storing fails, decide to leave it alone."""
+        size = 0
+        try:
+            content = _stored_form(result)
+            size = len(content.data)
+            name = self._write(result.tool_use_id, content)
+        except SevenfoldError as error:
+            self._emit(SpillFailed(result.tool_use_id, size, str(error)))
+            return SpillDecision(tool_use_id=result.tool_use_id)
+        path = f"{self._folder.path}/{name}"
+        self._emit(ResultSpilled(result.tool_use_id, path, size))
+        preview = render_preview(content.text, path, size, self._settings)
+        return SpillDecision(
+            tool_use_id=result.tool_use_id,
+            preview=preview,
+            spill=f"{SPILL_FOLDER}/{name}",
+            digest=digest(content.data),
+            size_bytes=size,
+        )
+
+    def path_of(self, decision: SpillDecision) -> str | None:
+        """Where its file is; None where the result was left in the context."""
+        return None if decision.spill is None else f"{self._folder.path}/{_name_of(decision)}"
+
+    def read(self, decision: SpillDecision) -> bytes:
+        """The whole result again, checked against what was stored."""
+        name = _name_of(decision)
+        data = self._folder.read(name, max_bytes=MAX_SPILL_BYTES)
+        if digest(data) != decision.digest:
+            raise FileDamaged(
+                f"{self._folder.path}/{name} is no longer what was stored for {decision.tool_use_id}; "
+                "run the tool again"
+            )
+        return data
+
+    def _write(self, use: ToolUseId, content: _Content) -> str:
+        size = len(content.data)
+        if size > MAX_SPILL_BYTES:
+            raise DiskFull(f"a result of {size:,} bytes is over the limit of {MAX_SPILL_BYTES:,}")
+        for name in _candidates(use, content):
+            if self._has_same(name, content.data):
+                return name
+            used_bytes = self._count_bytes()
+            if used_bytes + size > self._settings.session_quota_bytes:
+                raise DiskFull(
+                    f"{size:,} bytes on top of {used_bytes:,} are over the session's quota of "
+                    f"{self._settings.session_quota_bytes:,}; raise tool_results.session_quota_bytes"
+                )
+            try:
+                self._folder.create(name, content.data)
+            except (FileExists, KeyRefused):
+                continue
+            return name
+        raise FileExists(f"other results are stored under every name for {use!r}")
+
+    def _has_same(self, name: str, data: bytes) -> bool:
+        """Whether an earlier try, or a retry of the same request, has stored exactly this."""
+        try:
+            entry = self._folder.entry(name)
+            if entry is None or entry.size_bytes != len(data):
+                return False
+            if self._folder.read(name, max_bytes=len(data)) != data:
+                return False
+        except (FileMissing, KeyRefused, NotRegular):
+            return False
+        self._folder.settle(name)
+        return True
+
+    def _count_bytes(self) -> int:
+        """What all spills take, those of the session's other processes too. A stored file never changes."""
+        names = self._folder.names()
+        self._sizes = {name: self._sizes[name] if name in self._sizes else self._size(name) for name in names}
+        return sum(self._sizes.values())
+
+    def _size(self, name: str) -> int:
+        try:
+            entry = self._folder.entry(name)
+        except (NotRegular, AccessDenied):
+            return 0  # not one of ours
+        return entry.size_bytes if entry else 0
+
+
+def spill_digest(result: ToolResult) -> Digest:
+    """The digest that storing this result would give its decision."""
+    return digest(_stored_form(result).data)
+
+
+def _candidates(use: ToolUseId, content: _Content) -> tuple[str, ...]:
+    """Names to try: the id itself, then one that no other id or content can have."""
+    unique = f"id-{digest(use.encode('utf-8', 'surrogatepass') + b'/' + content.data)[:32]}{content.suffix}"
+    return (f"{use}{content.suffix}", unique) if _PLAIN_ID.fullmatch(use) else (unique,)
+
+
+def _stored_form(result: ToolResult) -> _Content:
+    content = result.content
+    if isinstance(content, tuple):
+        text = "\n".join(item.text for item in content if isinstance(item, Text))
+        return _Content(text, write_json(freeze([write_block(item) for item in content])), ".json")
+    text = content or ""
+    # A lone surrogate has no UTF-8; its escape keeps the rest of the result readable.
+    return _Content(text, text.encode("utf-8", "backslashreplace"), ".txt")
+
+
+def _name_of(decision: SpillDecision) -> str:
+    if decision.spill is None:
+        raise FileMissing(f"the result of {decision.tool_use_id} was left in the context, not stored")
+    return decision.spill.removeprefix(f"{SPILL_FOLDER}/")

@@ -1,0 +1,220 @@
+"""What a recorded session would have cost under a policy, by the figures alone: no text is put together.
+
+The rules are those of `docs/economics.md`. Every change of the view is a cut that was announced, so that no
+break is left to chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from sevenfold.core.messages import ToolUseId
+from sevenfold.layers.microcompact.clearable_results import ClearableResult
+from sevenfold.layers.microcompact.policy import (
+    CachePrices,
+    ClearableResults,
+    ClearingFacts,
+    ClearingLedger,
+    ClearingPlan,
+    MicrocompactSettings,
+    choose_clearing,
+)
+from sevenfold.replay.policies.recording import RecordedRound, RecordedSegment, Recording
+from sevenfold.replay.policies.result_visibility import ResultVisibility
+
+WARNING_TOKENS = 160_000
+"""Where the warning of a 200,000-token window lies: the window of nearly all recorded sessions."""
+
+
+@dataclass(frozen=True, slots=True)
+class CacheRates:
+    """A provider's cache: how long it lives and what it costs."""
+
+    ttl: timedelta
+    prices: CachePrices
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyOutcome:
+    """A session under a policy. Costs are in tokens at the price of fresh input, without output."""
+
+    cost: float
+    reread_cost: float
+    """Of which: for results that were cleared and then needed again."""
+    rereads: int
+    cuts: int
+    cleared: int
+    peak_tokens: int
+    in_view: int
+    """Uses of what a result had shown, with such a result in view at that moment."""
+    one_pointer_away: int
+    """Uses of what only cleared results show, where what stands in their place names file or spill."""
+    wanted: int
+    """All uses of what any result of the session had shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlayedRequest:
+    """One request of a session that is played."""
+
+    at: datetime
+    view_tokens: int
+    read_tokens: int
+    cleared: tuple[ToolUseId, ...]
+    """What a cut took out before it."""
+    joined: tuple[ToolUseId, ...]
+    """The results that it is the first to show."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Sums:
+    cost: float = 0.0
+    reread_cost: float = 0.0
+    rereads: int = 0
+    cuts: int = 0
+    cleared: int = 0
+    peak: int = 0
+
+
+def play_recording(
+    recording: Recording,
+    settings: MicrocompactSettings,
+    rates: CacheRates,
+    on_request: Callable[[PlayedRequest], None] | None = None,
+) -> PolicyOutcome:
+    """A recorded session under a policy. Who wants to follow is told of every request."""
+    playing = _Playing(settings, rates, on_request)
+    for stretch in recording.stretches:
+        playing.start(stretch)
+        for turn in stretch.rounds:
+            playing.send(turn)
+            playing.answer(turn)
+    sums, sight = playing.sums, playing.sight
+    return PolicyOutcome(
+        cost=sums.cost,
+        reread_cost=sums.reread_cost,
+        rereads=sums.rereads,
+        cuts=sums.cuts,
+        cleared=sums.cleared,
+        peak_tokens=sums.peak,
+        in_view=sight.in_view,
+        one_pointer_away=sight.one_pointer_away,
+        wanted=sight.wanted,
+    )
+
+
+class _Playing:
+    """One session under one policy."""
+
+    def __init__(
+        self,
+        settings: MicrocompactSettings,
+        rates: CacheRates,
+        on_request: Callable[[PlayedRequest], None] | None,
+    ) -> None:
+        self._settings, self._rates, self._on_request = settings, rates, on_request
+        self.sums, self.sight = _Sums(), ResultVisibility()
+        self._shelf, self._stakes = ClearableResults(), ClearingLedger()
+        self._round = self._shorter = self._cached = 0
+        self._view = 0
+        self._last: RecordedRound | None = None
+
+    def start(self, stretch: RecordedSegment) -> None:
+        """A boundary: the frame is all that stays."""
+        self._stretch = stretch
+        self._shelf.start_over()
+        self._stakes.start_over()
+        self.sight.start(stretch)
+        self._shorter, self._cached = 0, stretch.frame_tokens
+
+    def send(self, turn: RecordedRound) -> None:
+        """The request of a round, after what the policy does before it."""
+        prices, sums = self._rates.prices, self.sums
+        self._view = turn.tokens - self._shorter
+        for number in turn.results:
+            recorded = self._stretch.results[number]
+            self._show(recorded.result, number, recorded.place - self._shorter)
+        facts = self._facts(turn)
+        if facts.is_cold:
+            self._shelf.collapse()
+        chosen = choose_clearing(facts, self._shelf, self._stakes, self._settings)
+        if chosen is not None:
+            self._cut(chosen)
+        read = 0 if facts.is_cold else self._cached
+        sums.cost += prices.read * read + prices.write * (self._view - read)
+        self._stakes.send(self._view, prices, is_cold=facts.is_cold)
+        self._cached, self._last = self._view, turn
+        sums.peak = max(sums.peak, self._view)
+        joined = tuple(self._stretch.results[number].result.id for number in turn.results)
+        self._tell(turn.started, read, chosen.ids if chosen else (), joined)
+
+    def answer(self, turn: RecordedRound) -> None:
+        """What the answer uses; a line that it can quote from nowhere is read again first."""
+        needed = self.sight.find_needed(turn)
+        if needed:
+            self._read_again(needed, turn)
+        self._round += 1
+
+    def _facts(self, turn: RecordedRound) -> ClearingFacts:
+        last = self._last
+        return ClearingFacts(
+            now=turn.started,
+            last_request=last.started if last else None,
+            last_answer=last.answered if last else None,
+            ttl=self._rates.ttl,
+            prices=self._rates.prices,
+            view_tokens=self._view,
+            cached_tokens=self._cached,
+            round=self._round,
+            warning_tokens=WARNING_TOKENS,
+        )
+
+    def _show(self, result: ClearableResult, number: int, place: int) -> None:
+        self.sight.show(result.id, number)
+        if self._shelf.add(result, round_=self._round, place=place, anchor=self._cached):
+            self._stakes.bring_back(result.tokens, self._view, self._rates.prices)
+
+    def _cut(self, chosen: ClearingPlan) -> None:
+        ids = frozenset(chosen.ids)
+        first = next(item for item in self._shelf.live if item.result.id in ids)
+        prices = self._rates.prices
+        self._stakes.cut(chosen.saved_tokens, (prices.write - prices.read) * chosen.rewrite_tokens)
+        self._shelf.clear(ids)
+        self.sight.clear(chosen.ids, is_bare=chosen.is_bare)
+        self._view -= chosen.saved_tokens
+        self._shorter += chosen.saved_tokens
+        self._cached = min(first.anchor, self._cached)
+        self.sums.cuts += 1
+        self.sums.cleared += len(ids)
+
+    def _read_again(self, needed: Sequence[int], turn: RecordedRound) -> None:
+        """One round more, with these results at its end: asked for again, they stay like any other."""
+        prices, before_tokens = self._rates.prices, self._view
+        cost = prices.read * before_tokens
+        joined: list[ToolUseId] = []
+        for number in needed:
+            before = self._stretch.results[number].result
+            self.sums.rereads += 1
+            again = replace(before, id=ToolUseId(f"{before.id} again {self.sums.rereads}"))
+            self._show(again, number, self._view)
+            joined.append(again.id)
+            cost += prices.write * again.tokens
+            self._view += again.tokens
+            self._shorter -= again.tokens
+        self._cached = self._view
+        self.sums.cost += cost
+        self.sums.reread_cost += cost
+        self.sums.peak = max(self.sums.peak, self._view)
+        self._tell(turn.answered, before_tokens, (), tuple(joined))
+
+    def _tell(
+        self, at: datetime, read_tokens: int, cleared: tuple[ToolUseId, ...], joined: tuple[ToolUseId, ...]
+    ) -> None:
+        if self._on_request is not None:
+            self._on_request(
+                PlayedRequest(
+                    at=at, view_tokens=self._view, read_tokens=read_tokens, cleared=cleared, joined=joined
+                )
+            )

@@ -1,0 +1,275 @@
+"""Recorded sessions under a policy, beside keeping everything and beside the best that hindsight could do.
+
+Costs, with what has to be read again, come from the real request path (`driven`). What stays in view and the
+optimum come from the figures alone (`counterfactual`, `optimum`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, fields, replace
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from sevenfold.layers.microcompact.clearing_ledger import CachePrices, compute_cache_prices
+from sevenfold.replay.account import ReplayTerms
+from sevenfold.replay.calls import RecordedCall
+from sevenfold.replay.parallel import EMPTY_FILE_REASON, NO_TRANSCRIPT_REASON, count_cores
+from sevenfold.replay.policies import CLEARING_POLICIES
+from sevenfold.replay.policies.counterfactual import CacheRates, play_recording
+from sevenfold.replay.policies.optimum import find_optimum
+from sevenfold.replay.policies.recording import Recording, read_recordings
+from sevenfold.replay.policies.resend import resend_session
+from sevenfold.replay.policies.resend_record import MessageSegment, read_message_segments
+from sevenfold.replay.process_pool import FailedTask, ProcessPool, TaskDone, do_tasks_inline
+from sevenfold.store.foreign.detect import detect_agent
+from sevenfold.store.foreign.find import TranscriptFile, UnreadableFile
+
+CacheLifetime: TypeAlias = Literal["5m", "1h"]
+PriceSource: TypeAlias = Literal["model", "assumed", "asked"]
+OnShareDone: TypeAlias = Callable[[float], None]
+
+LIFETIME_RATES: dict[CacheLifetime, CacheRates] = {
+    "5m": CacheRates(timedelta(minutes=5), CachePrices(0.1, 1.25)),
+    "1h": CacheRates(timedelta(hours=1), CachePrices(0.1, 2.0)),
+}
+"""What most models ask, and what is assumed of one without a price."""
+
+INLINE_TRIAL_BYTES = 256 * 1024
+"""Below this, starting processes takes longer than they would save: sending again is slower than reading."""
+
+NO_CALL_REASON = "it holds no call of a main conversation"
+NO_TIMES_REASON = "its calls have no times, so that nobody can say when its cache was cold"
+TOO_OLD_REASON = "its last call is older than --since"
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyQuestion:
+    """Which policy, and at which prices."""
+
+    policy: str
+    lifetime: CacheLifetime
+    read_price: float | None
+    """Of a token read from the cache, in fresh ones; None: the session's own model's."""
+    terms: ReplayTerms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyFigures:
+    """One session or several. Costs are in tokens at the price of fresh input, without output."""
+
+    calls: int = 0
+    keep_cost: float = 0.0
+    """Through the request path, with everything kept."""
+    cost: float = 0.0
+    """Through the request path, under the policy, with what has to be read again."""
+    reread_cost: float = 0.0
+    """Of which: for results that were cleared and then needed again."""
+    rereads: int = 0
+    unannounced: int = 0
+    missed: int = 0
+    cuts: int = 0
+    keep_peak_tokens: int = 0
+    peak_tokens: int = 0
+    played_cost: float = 0.0
+    """By figures, under the policy, with what has to be read again: as the optimum is counted."""
+    optimum_cost: float = 0.0
+    in_view: int = 0
+    one_pointer_away: int = 0
+    wanted: int = 0
+
+    def __add__(self, other: PolicyFigures) -> PolicyFigures:
+        """Sums, and the larger peak."""
+        sums = {item.name: getattr(self, item.name) + getattr(other, item.name) for item in fields(self)}
+        sums["keep_peak_tokens"] = max(self.keep_peak_tokens, other.keep_peak_tokens)
+        sums["peak_tokens"] = max(self.peak_tokens, other.peak_tokens)
+        return PolicyFigures(**sums)
+
+    @property
+    def ratio(self) -> float:
+        """Against keeping everything."""
+        return self.cost / self.keep_cost
+
+    @property
+    def optimum_ratio(self) -> float:
+        return self.played_cost / self.optimum_cost
+
+    @property
+    def tax_share(self) -> float:
+        return self.reread_cost / self.cost
+
+    @property
+    def view_share(self) -> float | None:
+        return self.in_view / self.wanted if self.wanted else None
+
+    @property
+    def pointer_share(self) -> float | None:
+        """Out of view, with a pointer in view that names it."""
+        return self.one_pointer_away / self.wanted if self.wanted else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRates:
+    """What a session's tokens cost."""
+
+    model: str
+    prices: CachePrices
+    source: PriceSource
+    fresh_usd: Decimal | None
+    """A million fresh tokens; None: unknown, or not the same for prompts of every size."""
+    is_signed: bool
+    """The model's old turns cannot be rewritten by the client, as is done here."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyTrial:
+    """A session that was sent again."""
+
+    path: Path
+    rated: SessionRates
+    is_billed: bool
+    """The log holds bills; otherwise every size is an estimate."""
+    figures: PolicyFigures
+
+    def usd(self, cost: float) -> Decimal | None:
+        fresh = self.rated.fresh_usd
+        return None if fresh is None else Decimal(str(cost)) * fresh / 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class TrialResults:
+    done: tuple[PolicyTrial, ...]
+    skipped: tuple[UnreadableFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TrialTask:
+    file: TranscriptFile
+    question: PolicyQuestion
+
+
+def run_trials(
+    found: Sequence[TranscriptFile],
+    question: PolicyQuestion,
+    *,
+    jobs: int | None = None,
+    on_share: OnShareDone,
+) -> TrialResults:
+    """Every session under the policy, in the order given. One that cannot be sent again costs only itself."""
+    # The largest first, so that no process is left alone with one at the end.
+    orders = [TrialTask(file, question) for file in sorted(found, key=lambda file: -file.size_bytes)]
+    total, sent = sum(file.size_bytes for file in found) or 1, 0
+
+    def count(more_bytes: int) -> None:
+        nonlocal sent
+        sent += more_bytes
+        on_share(sent / total)
+
+    on_share(0.0)
+    done: dict[Path, PolicyTrial] = {}
+    skipped: dict[Path, UnreadableFile] = {}
+    with ExitStack() as stack:
+        for each in _run(orders, jobs or count_cores(), count, stack):
+            path = orders[each.place].file.path
+            match each.result:
+                case PolicyTrial() as trial:
+                    done[path] = trial
+                case UnreadableFile() as reason:
+                    skipped[path] = reason
+                case FailedTask(reason=reason):
+                    skipped[path] = UnreadableFile(path, reason.removeprefix(f"cannot read {path}: "))
+    paths = [file.path for file in found]
+    return TrialResults(
+        tuple(done[path] for path in paths if path in done),
+        tuple(skipped[path] for path in paths if path in skipped),
+    )
+
+
+def try_policy(order: TrialTask, on_bytes: Callable[[int], None]) -> PolicyTrial | UnreadableFile:
+    """What a process does with an order: the main conversation of one file, or why not."""
+    file, question = order.file, order.question
+    agent = detect_agent(file.path)
+    if agent is None:
+        return UnreadableFile(file.path, NO_TRANSCRIPT_REASON if file.size_bytes else EMPTY_FILE_REASON)
+    stretches = read_message_segments(file.path, agent)
+    calls = [step for stretch in stretches for step in stretch.steps if isinstance(step, RecordedCall)]
+    recording = next(
+        (each for each in read_recordings(file.path, agent) if each.name == file.path.stem), None
+    )
+    since = question.terms.since
+    if not calls:
+        return UnreadableFile(file.path, NO_CALL_REASON)
+    if recording is None:
+        return UnreadableFile(file.path, NO_TIMES_REASON)
+    if since and recording.stretches[-1].rounds[-1].answered < since:
+        return UnreadableFile(file.path, TOO_OLD_REASON)
+    rated = choose_session_rates(calls, question)
+    figures = _measure(stretches, recording, question, rated.prices, lambda: on_bytes(file.size_bytes // 3))
+    is_billed = any(call.usage and call.usage.prompt for call in calls)
+    return PolicyTrial(file.path, rated, is_billed, figures)
+
+
+def choose_session_rates(calls: Sequence[RecordedCall], question: PolicyQuestion) -> SessionRates:
+    """At the prices of the model that made most calls, on the day of the first."""
+    terms, usual = question.terms, LIFETIME_RATES[question.lifetime]
+    name = Counter(call.model for call in calls).most_common(1)[0][0]
+    model = terms.reprice or terms.catalog.find(name)
+    tariff = model.prices_at(None if terms.reprice else calls[0].at)
+    prices = compute_cache_prices(tariff.prices, usual.ttl) if tariff else usual.prices
+    source: PriceSource = "model" if tariff else "assumed"
+    if question.read_price is not None:
+        prices, source = replace(prices, read=question.read_price), "asked"
+    fresh = tariff.prices.fresh if tariff and tariff.long_prices is None else None
+    # A model that no table knows is taken to sign, for caution: that says nothing about it.
+    is_signed = model.is_known and model.has_preserved_thinking
+    return SessionRates(model=model.name, prices=prices, source=source, fresh_usd=fresh, is_signed=is_signed)
+
+
+def _measure(
+    stretches: Sequence[MessageSegment],
+    recording: Recording,
+    question: PolicyQuestion,
+    prices: CachePrices,
+    on_step: Callable[[], None],
+) -> PolicyFigures:
+    rates = CacheRates(LIFETIME_RATES[question.lifetime].ttl, prices)
+    settings = CLEARING_POLICIES[question.policy]
+    played, optimum = play_recording(recording, settings, rates), find_optimum(recording, rates)
+    on_step()
+    keep = resend_session(stretches, recording, CLEARING_POLICIES["keep"], rates)
+    on_step()
+    done = keep
+    if question.policy != "keep":
+        done = resend_session(stretches, recording, settings, rates)
+    on_step()
+    return PolicyFigures(
+        calls=keep.requests,
+        keep_cost=keep.cost,
+        cost=done.cost,
+        unannounced=done.unannounced,
+        missed=done.missed,
+        cuts=done.cuts,
+        keep_peak_tokens=keep.peak_tokens,
+        peak_tokens=done.peak_tokens,
+        reread_cost=done.reread_cost,
+        rereads=done.rereads,
+        played_cost=played.cost,
+        optimum_cost=optimum.cost,
+        in_view=played.in_view,
+        one_pointer_away=played.one_pointer_away,
+        wanted=played.wanted,
+    )
+
+
+def _run(
+    orders: Sequence[TrialTask], jobs: int, count: Callable[[int], None], stack: ExitStack
+) -> Iterator[TaskDone[PolicyTrial | UnreadableFile]]:
+    is_small = sum(order.file.size_bytes for order in orders) < INLINE_TRIAL_BYTES
+    if jobs == 1 or len(orders) < 2 or is_small:
+        return do_tasks_inline(try_policy, orders, count)
+    crew = ProcessPool[TrialTask, PolicyTrial | UnreadableFile](try_policy, min(jobs, len(orders)))
+    return stack.enter_context(crew).run(orders, count)

@@ -1,0 +1,319 @@
+"""A recorded session sent again through the real request path and the provider's cache as we model it.
+
+`counterfactual` plays the figures alone, for many policies at once; this is what it is checked against: every
+view is made by `Session.prepare`, marked as it would be sent, billed by the cache model, and recorded. An
+answer that quotes what was cleared is asked for again first, in a round of its own: the recorded call, with
+the recorded result.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+from sevenfold.core.cache.prompt_cache import (
+    CacheScope,
+    PromptBill,
+    PromptCache,
+    PromptLevel,
+    RenderedPrompt,
+    render_prompt,
+)
+from sevenfold.core.catalog import CATALOG, Catalog, ModelSettings
+from sevenfold.core.clock import ManualClock
+from sevenfold.core.events import CacheMissed, Event, HistoryRepaired, PrefixBroken
+from sevenfold.core.json import JsonObject, freeze
+from sevenfold.core.messages import Block, Message, ToolResult, ToolUse, ToolUseId
+from sevenfold.core.requests import ModelRequest, ModelResponse, RequestParams
+from sevenfold.core.tokens.estimators import weigh_by_shape
+from sevenfold.core.usage import read_usage
+from sevenfold.core.view import PreparedRequest
+from sevenfold.core.wire import read_block, write_message
+from sevenfold.layers.microcompact.clearable_results import BARE_MARKER, MARKER_TOKENS
+from sevenfold.layers.microcompact.policy import CachePrices, MicrocompactSettings
+from sevenfold.replay.calls import RecordedCall
+from sevenfold.replay.policies import recording as recorded
+from sevenfold.replay.policies.counterfactual import CacheRates
+from sevenfold.replay.policies.resend_record import MessageSegment, compute_token_scale
+from sevenfold.replay.policies.result_visibility import ResultVisibility
+from sevenfold.session import Session
+from sevenfold.session.pipeline import CLEARED_KEY
+from sevenfold.store.foreign.entries import ForeignInput
+
+REPLAY_MODEL = "replayed"
+"""A model of our own: its prices are those asked for, and its old turns may be rewritten."""
+
+REPLAY_WINDOW_TOKENS = 10_000_000
+"""No window to speak of: recorded boundaries stand where they stood."""
+
+REPLAY_SCOPE = CacheScope("replay")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResendOutcome:
+    """A session under a policy, as its requests would have been billed. Costs as in `counterfactual`."""
+
+    cost: float
+    reread_cost: float
+    """Of which: of the rounds in which cleared results were asked for again."""
+    rereads: int
+    """How many results that were."""
+    requests: int
+    """Those rounds included."""
+    cuts: int
+    peak_tokens: int
+    unannounced: int
+    """Breaks of the prefix that no cut explains."""
+    missed: int
+    """Reads that were promised and not billed."""
+    repairs: int
+
+
+@dataclass(slots=True, kw_only=True)
+class _Sums:
+    cost: float = 0.0
+    reread_cost: float = 0.0
+    rereads: int = 0
+    requests: int = 0
+    cuts: int = 0
+    peak: int = 0
+    events: list[Event] = field(default_factory=list[Event])
+
+
+def resend_session(
+    stretches: Sequence[MessageSegment],
+    recording: recorded.Recording,
+    policy: MicrocompactSettings,
+    rates: CacheRates,
+) -> ResendOutcome:
+    """Send a recorded session again under a policy. Both are read from the same transcript."""
+    sums = _Sums()
+    driver = _Driver(
+        policy=policy,
+        rates=rates,
+        recording=recording,
+        scale=compute_token_scale(stretches, recording),
+        sums=sums,
+    )
+    asyncio.run(driver.run(stretches))
+    kinds = [type(event) for event in sums.events]
+    return ResendOutcome(
+        cost=sums.cost,
+        reread_cost=sums.reread_cost,
+        rereads=sums.rereads,
+        requests=sums.requests,
+        cuts=sums.cuts,
+        peak_tokens=sums.peak,
+        unannounced=kinds.count(PrefixBroken),
+        missed=kinds.count(CacheMissed),
+        repairs=kinds.count(HistoryRepaired),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """A recorded call as the figures know it."""
+
+    stretch: recorded.RecordedSegment
+    round: recorded.RecordedRound
+
+
+@dataclass(slots=True, kw_only=True)
+class _Driver:
+    policy: MicrocompactSettings
+    rates: CacheRates
+    recording: recorded.Recording
+    scale: float
+    sums: _Sums
+    _clock: ManualClock = field(default_factory=ManualClock)
+    _cache: PromptCache = field(default_factory=PromptCache)
+    _sight: ResultVisibility = field(default_factory=ResultVisibility)
+    _uses: dict[ToolUseId, ToolUse] = field(default_factory=dict[ToolUseId, ToolUse])
+    _results: dict[ToolUseId, ToolResult] = field(default_factory=dict[ToolUseId, ToolResult])
+    _wires: dict[int, JsonObject] = field(default_factory=dict[int, JsonObject])
+    _messages: list[Message] = field(default_factory=list[Message])
+    """Held, so that no other message gets the place in memory that names one."""
+    _prompt: RenderedPrompt | None = None
+
+    async def run(self, stretches: Sequence[MessageSegment]) -> None:
+        turns = self._turns(stretches)
+        for stretch in stretches:
+            self._prompt = None
+            async with await self._open() as session:
+                for step in stretch.steps:
+                    self._keep(step.blocks)
+                    if isinstance(step, ForeignInput):
+                        session.history.append(Message(step.role, step.blocks))
+                    else:
+                        await self._call(session, step, next(turns))
+
+    def _turns(self, stretches: Sequence[MessageSegment]) -> Iterator[_Turn | None]:
+        """What each call used. The figures leave out calls before the first that has a time."""
+        found = [_Turn(each, turn) for each in self.recording.stretches for turn in each.rounds]
+        calls = sum(isinstance(step, RecordedCall) for stretch in stretches for step in stretch.steps)
+        yield from [None] * (calls - len(found))
+        before = None
+        for turn in found:
+            if turn.stretch is not before:
+                before = turn.stretch
+                self._sight.start(before)
+            yield turn
+
+    def _keep(self, blocks: Sequence[Block]) -> None:
+        """Calls and results, should they have to be sent again."""
+        self._uses.update((block.id, block) for block in blocks if isinstance(block, ToolUse))
+        self._results.update((block.tool_use_id, block) for block in blocks if isinstance(block, ToolResult))
+
+    async def _open(self) -> Session:
+        return await Session.open(
+            RequestParams(model=REPLAY_MODEL, max_tokens=8_000, system="frame"),
+            project=None,
+            settings=self._settings(),
+            clock=self._clock,
+            emit=self.sums.events.append,
+            environ={"HOME": "/"},
+        )
+
+    def _settings(self) -> Mapping[str, Mapping[str, object]]:
+        kept = {item.name: getattr(self.policy, item.name) for item in fields(self.policy)}
+        return {
+            "microcompact": kept,
+            "compact": {"auto_compact_enabled": False},
+            "tool_results": {"enabled": False},
+            "cache": {"ttl": "1h" if self.rates.ttl > timedelta(minutes=5) else "5m"},
+            "models": {REPLAY_MODEL: _priced(self.rates.prices)},
+        }
+
+    async def _call(self, session: Session, call: RecordedCall, turn: _Turn | None) -> None:
+        self._reach(call.started or call.at)
+        bill = await self._send(session)
+        needed: list[ToolUseId] = []
+        if turn is not None:
+            results = turn.stretch.results
+            for number in turn.round.results:
+                self._sight.show(results[number].result.id, number)
+            needed = [results[number].result.id for number in self._sight.find_needed(turn.round)]
+        self._reach(call.at)
+        self._cache.begin_response(bill, self._clock.now())
+        if needed:
+            bill = await self._ask_again(session, needed, bill)
+        await session.record(self._reply(call.blocks, bill))
+
+    async def _send(self, session: Session) -> PromptBill:
+        view = await session.prepare()
+        self.sums.cuts += len(view.cuts)
+        self._sight.clear(_cleared(view))
+        bill = self._bill(view.request)
+        self.sums.requests += 1
+        self.sums.peak = max(self.sums.peak, bill.total)
+        self.sums.cost += self._cost(bill)
+        return bill
+
+    async def _ask_again(self, session: Session, needed: Sequence[ToolUseId], bill: PromptBill) -> PromptBill:
+        """The round in which these come back: called as they were, they say what they said."""
+        uses: list[ToolUse] = []
+        results: list[ToolResult] = []
+        for name in needed:
+            self.sums.rereads += 1
+            again = ToolUseId(f"{name}_again_{self.sums.rereads}")
+            uses.append(replace(self._uses[name], id=again))
+            results.append(replace(self._results[name], tool_use_id=again))
+            self._sight.show_again(again, name)
+        await session.record(self._reply(uses, bill))
+        session.history.append(Message("user", tuple(results)))
+        bill = await self._send(session)
+        self._cache.begin_response(bill, self._clock.now())
+        self.sums.reread_cost += self._cost(bill)
+        return bill
+
+    def _cost(self, bill: PromptBill) -> float:
+        prices = self.rates.prices
+        return prices.read * bill.read + prices.write * (bill.written_5m + bill.written_1h) + bill.fresh
+
+    def _reach(self, when: datetime | None) -> None:
+        """The clock of the log; one that was set back stands still here."""
+        if when is not None and when > self._clock.now():
+            self._clock.pass_time(when - self._clock.now())
+        elif when is not None and not self.sums.requests:
+            self._clock.wall = when
+
+    def _bill(self, request: ModelRequest) -> PromptBill:
+        body = JsonObject(
+            {
+                "model": REPLAY_MODEL,
+                "system": "frame",
+                "messages": tuple(self._wire(message) for message in request.messages),
+            }
+        )
+        catalog = _catalog(self.rates.prices)
+        prompt = self._prompt = render_prompt(body, self._count, catalog=catalog, after=self._prompt)
+        marks = {_path(mark.level, mark.index, mark.block): mark.ttl for mark in request.breakpoints}
+        parts = tuple(
+            replace(part, ttl=marks[part.path]) if part.path in marks else part for part in prompt.parts
+        )
+        return self._cache.look_up(REPLAY_SCOPE, catalog.find(REPLAY_MODEL), parts, self._clock.now())
+
+    def _wire(self, message: Message) -> JsonObject:
+        known = self._wires.get(id(message))
+        if known is None:
+            frozen = freeze(write_message(message))
+            assert isinstance(frozen, JsonObject)
+            known = self._wires[id(message)] = frozen
+            self._messages.append(message)
+        return known
+
+    def _count(self, level: PromptLevel, block: JsonObject) -> int:
+        if level != "messages":
+            return self.recording.stretches[0].frame_tokens
+        if block.get("content") == BARE_MARKER:
+            # Nothing is spilled here; where something is, its marker says where.
+            return MARKER_TOKENS
+        return max(1, round(weigh_by_shape(read_block(block)) * self.scale))
+
+    def _reply(self, blocks: Sequence[Block], bill: PromptBill) -> ModelResponse:
+        usage = {
+            "input_tokens": bill.fresh,
+            "cache_read_input_tokens": bill.read,
+            "cache_creation_input_tokens": bill.written_5m + bill.written_1h,
+            "output_tokens": round(sum(weigh_by_shape(block) for block in blocks) * self.scale),
+        }
+        wire = freeze(usage)
+        assert isinstance(wire, JsonObject)
+        return ModelResponse(
+            message=Message("assistant", tuple(blocks)),
+            usage=read_usage(usage),
+            usage_wire=wire,
+            model=REPLAY_MODEL,
+        )
+
+
+def _cleared(view: PreparedRequest) -> Iterator[ToolUseId]:
+    for cut in view.cuts:
+        gone = cut.detail.get(CLEARED_KEY)
+        if isinstance(gone, JsonObject):
+            yield from map(ToolUseId, gone)
+
+
+def _priced(prices: CachePrices) -> dict[str, object]:
+    read, write = Decimal(str(prices.read)), Decimal(str(prices.write))
+    return {
+        "window_tokens": REPLAY_WINDOW_TOKENS,
+        "cache_min_tokens": 0,
+        "input_usd_per_mtok": Decimal(1),
+        "output_usd_per_mtok": Decimal(5),
+        "cache_read_usd_per_mtok": read,
+        "cache_write_5m_usd_per_mtok": write,
+        "cache_write_1h_usd_per_mtok": write,
+        "has_preserved_thinking": False,
+    }
+
+
+def _catalog(prices: CachePrices) -> Catalog:
+    return CATALOG.with_overrides({REPLAY_MODEL: ModelSettings(**_priced(prices))})  # pyright: ignore[reportArgumentType]
+
+
+def _path(level: str, index: int, block: int) -> str:
+    return f"messages.{index}.content.{block}" if level == "messages" else f"{level}.{index}"

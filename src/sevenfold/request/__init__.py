@@ -1,1 +1,0 @@
-"""The request path: from the history to what is sent."""

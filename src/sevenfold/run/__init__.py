@@ -1,1 +1,0 @@
-"""Running things: forks today; a round, tools, permissions and spend later."""

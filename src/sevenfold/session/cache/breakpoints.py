@@ -1,0 +1,121 @@
+"""Cache markers from request to request: where they go now, given where the last answered ones stood."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from sevenfold.core.capabilities import Capabilities
+from sevenfold.core.messages import Message, ToolUseId, is_breakpoint_allowed
+from sevenfold.core.models import Model
+from sevenfold.core.requests import Breakpoint, RequestParams
+from sevenfold.core.view import ViewMessages
+from sevenfold.session.cache.placement import (
+    INITIAL_BREAKPOINT_STATE,
+    BlockPosition,
+    BreakpointFacts,
+    BreakpointPlan,
+    BreakpointState,
+    CacheSettings,
+    collect_breakpoint_facts,
+    plan_breakpoints,
+)
+from sevenfold.session.message_tracker import CallerBreakpoint
+
+
+@dataclass(slots=True, kw_only=True)
+class BreakpointPlanner:
+    """The markers of one conversation."""
+
+    settings: CacheSettings
+    _facts: BreakpointFacts = field(default_factory=lambda: BreakpointFacts(breakpoints=0))
+    _state: BreakpointState = INITIAL_BREAKPOINT_STATE
+    _placement: BreakpointPlan | None = None
+    _standing: BlockPosition | None = None
+    _touched: dict[BlockPosition, datetime] = field(default_factory=dict[BlockPosition, datetime])
+    """When a request last wrote or found what stands at each written place."""
+
+    def use(self, frame: RequestParams, model: Model, capabilities: Capabilities, frame_tokens: int) -> None:
+        """Another frame: nothing that was written behind the old one can be read."""
+        self._facts = collect_breakpoint_facts(frame, model, capabilities, frame_tokens)
+        self._state, self._placement = INITIAL_BREAKPOINT_STATE, None
+        self._touched.clear()
+
+    def plan(
+        self,
+        view: Sequence[Message],
+        caller: tuple[Breakpoint, ...],
+        now: datetime,
+        standing: Breakpoint | None = None,
+    ) -> tuple[Breakpoint, ...]:
+        """Ours for this view; the caller's own stay where they are, and are marked again beside them."""
+        self._forget_dead(now)
+        spot = self._stand(view, standing) if standing else None
+        facts = replace(self._facts, caller=(*self._facts.caller, *caller), standing=spot)
+        self._placement = plan_breakpoints(view, facts, self.settings, self._state)
+        self._state = self._placement.state
+        return (*caller, *self._placement.breakpoints)
+
+    def _stand(self, view: Sequence[Message], place: Breakpoint) -> BlockPosition:
+        """The place as a spot. Blocks before it are counted when it moves, which is when something is cut."""
+        known = self._standing
+        if known is None or (known.message, known.block) != (place.index, place.block):
+            before = sum(len(message.blocks) for message in view[: place.index])
+            known = self._standing = BlockPosition(before + place.block + 1, place.index, place.block)
+        return known
+
+    def answered(self, started: datetime) -> None:
+        """The last request, which started then, was answered: what it marked is written."""
+        if self._placement is None:
+            return
+        # The end looks back and finds the place that was written last, be it marked again or not.
+        for spot in (*self._state.written[-1:], *self._placement.spots):
+            self._touched[spot] = started
+        self._state, self._placement = self._placement.answered(), None
+        kept = {*self._state.written, self._state.standing}
+        self._touched = {spot: when for spot, when in self._touched.items() if spot in kept}
+
+    def _forget_dead(self, now: datetime) -> None:
+        """A marker on what nobody touched for a lifetime would read nothing, where an older one might."""
+        lifetime = self.settings.lifetime
+        alive = tuple(spot for spot in self._state.written if now - self._touched[spot] <= lifetime)
+        if len(alive) < len(self._state.written):
+            self._state = replace(self._state, written=alive)
+
+    def cut(self, first: int) -> None:
+        """The view was rewritten from this message on."""
+        self._state, self._placement, self._standing = self._state.cut(first), None, None
+
+
+def find_caller_breakpoints(
+    marks: Sequence[CallerBreakpoint], shown: ViewMessages, most: int
+) -> tuple[Breakpoint, ...]:
+    """The caller's markers where the view shows what they stand on, at most as many as there may be."""
+    in_order = sorted(marks, key=lambda mark: (mark.message, mark.block))
+    found = [
+        Breakpoint("messages", place, mark.block, mark.ttl)
+        for mark in (in_order[-most:] if most else ())
+        for place in shown.places_of(mark.message)
+        if _is_markable_at(shown.items[place].message, mark.block)
+    ]
+    # The view may show messages in another order than the history has them.
+    return tuple(sorted(found, key=lambda one: (one.index, one.block)))
+
+
+def _is_markable_at(message: Message, block: int) -> bool:
+    blocks = message.blocks
+    return block < len(blocks) and is_breakpoint_allowed(blocks[block])
+
+
+def find_clearing_breakpoint(shown: ViewMessages, oldest: ToolUseId | None) -> Breakpoint | None:
+    """Once something was cleared: right before the oldest result that still may be, where the next cut most
+    likely begins. Without it all that the last cut rewrote would be written again."""
+    place = shown.place(oldest) if oldest else None
+    if not place:
+        return None
+    blocks = shown.items[place - 1].message.blocks
+    at = next(
+        (index for index in range(len(blocks) - 1, -1, -1) if is_breakpoint_allowed(blocks[index])), None
+    )
+    return None if at is None else Breakpoint("messages", place - 1, at)

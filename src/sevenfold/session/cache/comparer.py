@@ -1,0 +1,262 @@
+"""Where one request of a conversation leaves the one before it, found in time that grows with what is new.
+
+A message that is the same object at the same place needs no look. Where one is not, the rest is rendered as
+the provider's cache sees it (`core/cache/prompt_cache.py`) and compared part by part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from operator import is_
+
+from sevenfold.core.cache.prompt_cache import (
+    DEFAULT_CACHE_CHOICES,
+    PromptDifference,
+    PromptLevel,
+    RenderedPrompt,
+    find_first_difference,
+    render_prompt,
+)
+from sevenfold.core.cache.prompt_params import PromptParam, read_prompt_params
+from sevenfold.core.catalog import CATALOG, Catalog
+from sevenfold.core.json import JsonObject, freeze, write_json
+from sevenfold.core.list_prefix import ListPrefix
+from sevenfold.core.messages import (
+    Block,
+    Compaction,
+    Document,
+    Image,
+    Message,
+    Opaque,
+    RedactedThinking,
+    Text,
+    Thinking,
+    ToolResult,
+)
+from sevenfold.core.requests import ModelRequest, RequestParams
+from sevenfold.core.tokens import CALIBRATED_ESTIMATOR, NEWER_TOKENIZER_SCALE
+from sevenfold.core.tokens.calibration import START_FACTOR
+from sevenfold.core.wire import read_block, write_message
+from sevenfold.session.cache.placement import has_user_text
+
+
+@dataclass(frozen=True, slots=True)
+class PromptTraits:
+    """What some message of a view has, and what its whole prompt depends on."""
+
+    shows: bool = False
+    """An image: the first one, and the last one that goes, change what the cache is found by."""
+    cites: bool = False
+    """A document that may be cited, for the same reason."""
+    fades: bool = False
+    """Something that leaves the prompt when a user speaks: thinking on a model that drops it, a message for
+    one turn."""
+    compacts: bool = False
+    """A compaction block, before which nothing is read."""
+
+    def __or__(self, other: PromptTraits) -> PromptTraits:
+        return PromptTraits(
+            self.shows or other.shows,
+            self.cites or other.cites,
+            self.fades or other.fades,
+            self.compacts or other.compacts,
+        )
+
+
+_PLAIN = PromptTraits()
+
+
+@dataclass(frozen=True, slots=True)
+class RequestOutline:
+    """A request, and what is remembered of it so that the next one need not look through it again."""
+
+    request: ModelRequest
+    traits: PromptTraits
+    knobs: tuple[PromptParam, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestComparison:
+    """A request after another one."""
+
+    sketch: RequestOutline
+    difference: PromptDifference | None
+    """Where it leaves that one; None when it only goes on from it, or stops short of it."""
+    is_longer: bool
+    """All of that one is in it, and can be read."""
+    shared: int
+    """With how many messages both begin that are the same objects."""
+    is_trimmed: bool = False
+    """What was sent only goes on: the difference is something that the provider leaves out now."""
+
+
+class RequestComparer:
+    """Compares requests, on the models of one catalog."""
+
+    def __init__(self, catalog: Catalog = CATALOG) -> None:
+        self._catalog = catalog
+
+    def begin(self, request: ModelRequest) -> RequestOutline:
+        """Look through a whole request."""
+        return self._sketch(request, _PLAIN, 0, self._knobs(request.frame))
+
+    def follow(self, previous: RequestOutline, request: ModelRequest) -> RequestComparison:
+        """Look at what is new in a request, and compare the rest."""
+        before = previous.request
+        shared = count_same_messages(before.messages, request.messages)
+        goes_on = shared == len(before.messages)
+        knobs = previous.knobs if before.frame is request.frame else self._knobs(request.frame)
+        known = previous.traits if goes_on else _PLAIN
+        sketch = self._sketch(request, known, shared if goes_on else 0, knobs)
+        difference = self._compare(previous, sketch, shared)
+        is_longer = goes_on or _blocks(request, shared) >= _blocks(before, shared)
+        is_trimmed = goes_on and difference is not None and _is_set_alike(previous, sketch)
+        return RequestComparison(
+            sketch=sketch,
+            difference=difference,
+            is_longer=difference is None and is_longer,
+            shared=shared,
+            is_trimmed=is_trimmed,
+        )
+
+    def _compare(
+        self, previous: RequestOutline, current: RequestOutline, shared: int
+    ) -> PromptDifference | None:
+        before, after = previous.request, current.request
+        if not _is_set_alike(previous, current):
+            return self._compare_whole(before, after)
+        if shared == len(before.messages):
+            new = after.messages[shared:]
+            return self._compare_whole(before, after) if _trims(previous.traits, new) else None
+        if current.traits != _PLAIN or previous.traits != _PLAIN:
+            return self._compare_whole(before, after)
+        if shared == len(after.messages):
+            return None
+        return self._compare_from(shared, before, after)
+
+    def _sketch(
+        self, request: ModelRequest, known: PromptTraits, looked_at: int, knobs: tuple[PromptParam, ...]
+    ) -> RequestOutline:
+        drops = self._catalog.find(request.frame.model).drops_thinking
+        traits = _traits(request.messages[looked_at:], drops_thinking=drops)
+        return RequestOutline(request, known | traits, knobs)
+
+    def _compare_whole(self, before: ModelRequest, after: ModelRequest) -> PromptDifference | None:
+        earlier = self._render(before.frame, before.messages)
+        return find_first_difference(earlier, self._render(after.frame, after.messages, earlier))
+
+    def _compare_from(self, first: int, before: ModelRequest, after: ModelRequest) -> PromptDifference | None:
+        """The same where all before a message is known to be equal, and nothing there can vanish."""
+        bare = RequestParams(model=after.frame.model, max_tokens=0)
+        earlier = self._render(bare, before.messages[first:])
+        found = find_first_difference(earlier, self._render(bare, after.messages[first:], earlier))
+        if found is None or not found.path.startswith("messages."):
+            return found
+        _, index, rest = found.path.split(".", 2)
+        return replace(found, path=f"messages.{int(index) + first}.{rest}")
+
+    def _render(
+        self, frame: RequestParams, messages: Sequence[Message], after: RenderedPrompt | None = None
+    ) -> RenderedPrompt:
+        model = self._catalog.find(frame.model)
+        scale = START_FACTOR * (NEWER_TOKENIZER_SCALE if model.tokenizer == "newer" else 1.0)
+
+        def count(level: PromptLevel, block: JsonObject) -> int:
+            read = read_block(block) if level != "tools" and block.get("type") is not None else None
+            if read is None or isinstance(read, Opaque):
+                read = Text(write_json(block).decode())
+            return max(1, round(CALIBRATED_ESTIMATOR.weigh(read) * scale))
+
+        return render_prompt(render_cache_body(frame, messages), count, catalog=self._catalog, after=after)
+
+    def _knobs(self, frame: RequestParams) -> tuple[PromptParam, ...]:
+        return read_prompt_params(frame.params, (), self._catalog.find(frame.model), DEFAULT_CACHE_CHOICES)
+
+
+def render_cache_body(frame: RequestParams, messages: Iterable[Message]) -> JsonObject:
+    """A request as a body of the Messages API, as far as the cache looks at it."""
+    wires = tuple(freeze(write_message(message)) for message in messages)
+    return JsonObject(
+        {
+            **frame.params,
+            "model": frame.model,
+            "system": frame.system,
+            "tools": frame.tools,
+            "messages": wires,
+        }
+    )
+
+
+def count_same_messages(before: Sequence[Message], after: Sequence[Message]) -> int:
+    """With how many messages both begin that are the same objects."""
+    length = min(len(before), len(after))
+    if isinstance(before, ListPrefix) and before.is_of(after):
+        return length
+    # One pass in C finds out that all are the same, which is nearly always so. Not by `==`, which looks past
+    # the order of keys.
+    if all(map(is_, before, after)):
+        return length
+    return next(index for index in range(length) if before[index] is not after[index])
+
+
+def _blocks(request: ModelRequest, first: int) -> int:
+    return sum(len(message.blocks) for message in request.messages[first:])
+
+
+def _is_set_alike(before: RequestOutline, after: RequestOutline) -> bool:
+    """Whether all that both prompts depend on beside their blocks is the same."""
+    one, other = before.traits, after.traits
+    if (one.shows, one.cites) != (other.shows, other.cites) or before.knobs != after.knobs:
+        return False
+    return _is_same_frame(before.request.frame, after.request.frame)
+
+
+def _trims(traits: PromptTraits, new: Iterable[Message]) -> bool:
+    """Whether these messages take something out of a prompt with such traits."""
+    for message in new:
+        if traits.fades and has_user_text(message):
+            return True
+        if any(isinstance(block, Compaction) for block in message.blocks):
+            return True
+    return False
+
+
+def _is_same_frame(before: RequestParams, after: RequestParams) -> bool:
+    """Whether model, system and tools are the same to the byte; settings are compared as knobs."""
+    if before is after:
+        return True
+    if before.model != after.model:
+        return False
+    return _is_same_json(before.system, after.system) and _is_same_json(before.tools, after.tools)
+
+
+def _is_same_json(before: str | tuple[JsonObject, ...], after: str | tuple[JsonObject, ...]) -> bool:
+    if before is after:
+        return True
+    # Equality looks past the order of keys, which the cache does not.
+    return before == after and write_json(before) == write_json(after)
+
+
+def _traits(messages: Iterable[Message], *, drops_thinking: bool) -> PromptTraits:
+    shows = cites = fades = compacts = False
+    for message in messages:
+        fades = fades or "clear_at" in message.extra
+        for block in message.blocks:
+            inner = block.content if isinstance(block, ToolResult) else None
+            for item in inner if isinstance(inner, tuple) else (block,):
+                shows = shows or isinstance(item, Image)
+                cites = cites or _is_cited(item)
+                fades = fades or (drops_thinking and isinstance(item, (Thinking, RedactedThinking)))
+                compacts = compacts or isinstance(item, Compaction)
+    return PromptTraits(shows, cites, fades, compacts)
+
+
+def _is_cited(block: Block) -> bool:
+    if isinstance(block, Document):
+        told = block.extra.get("citations")
+    elif isinstance(block, Opaque) and block.type == "search_result":
+        told = block.wire.get("citations")
+    else:
+        return False
+    return isinstance(told, JsonObject) and told.get("enabled") is True

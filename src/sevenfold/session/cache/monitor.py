@@ -1,0 +1,247 @@
+"""Watches the prompt cache: compares every request with the one before it, and every bill with what was
+expected.
+
+`check` before a send, `settle` after its answer. A lane is whose call it is: the main conversation, or a kind
+of fork. A fork goes on from the main conversation or from its own last request; what shares nothing with
+either is a conversation of its own.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Literal, TypeAlias
+
+from sevenfold.core.cache.assumptions import FIVE_MINUTES, ONE_HOUR, PROMPT_LEVELS
+from sevenfold.core.cache.prompt_cache import PromptDifference
+from sevenfold.core.cache.prompt_difference import DifferenceCause
+from sevenfold.core.catalog import CATALOG, Catalog
+from sevenfold.core.events import CacheMissed, CutRegistered, Emit, PrefixBroken, PromptTrimmed, ignore_event
+from sevenfold.core.json import Json, JsonObject
+from sevenfold.core.prices import Cost
+from sevenfold.core.requests import ModelRequest, ModelResponse
+from sevenfold.core.usage import TokenCounts, Usage
+from sevenfold.core.view import Cut
+from sevenfold.session.cache.comparer import RequestComparer, RequestComparison, RequestOutline
+from sevenfold.session.cache.usage_ledger import UsageLedger
+
+_MAIN = "main"
+_RECENT = 8
+"""Requests of a lane that a fork may go on from: parallel forks of one kind take turns."""
+
+WHOLE_PROMPT = -1
+"""The `first` of a cut that changes what stands before the messages too."""
+
+MESSAGE_DERIVED_KNOBS = frozenset({"images", "citations"})
+"""Settings that nobody sets: they follow from what the messages hold."""
+
+MissCause: TypeAlias = DifferenceCause | Literal["idle", "unexplained"]
+
+
+@dataclass(frozen=True, slots=True)
+class CachedPrefix:
+    """What a request that was answered left in the cache, up to its last marker."""
+
+    tokens: int
+    since: datetime
+    """When it started: an entry lives from then."""
+    ttl: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheOutcome:
+    """What became of a request's prompt."""
+
+    expected_tokens: int
+    """What the last answered request promised; 0 where nothing did."""
+    read_tokens: int
+    cause: MissCause | None
+    """Why less was read than expected; None when it was not."""
+    told: str
+    """The reason that the provider's diagnostics gave; empty without one."""
+    cost: Cost | None
+
+
+@dataclass(slots=True, kw_only=True)
+class _Sent:
+    """A request that was checked."""
+
+    sketch: RequestOutline
+    started: datetime
+    expects: CachedPrefix | None = None
+    """What it should read."""
+    broken: DifferenceCause | None = None
+    promise: CachedPrefix | None = None
+    """What it wrote, once it was answered."""
+
+    @property
+    def left(self) -> CachedPrefix | None:
+        """What whoever goes on from it can read. One that failed wrote nothing, and took nothing away."""
+        return self.promise or self.expects
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The request that another one goes on from, or should."""
+
+    sent: _Sent
+    step: RequestComparison
+
+
+@dataclass(slots=True)
+class _Lane:
+    recent: deque[_Sent] = field(default_factory=lambda: deque[_Sent](maxlen=_RECENT))
+
+
+class CacheMonitor:
+    """One session's watch. Not for sharing between threads: a session has one loop."""
+
+    def __init__(self, emit: Emit = ignore_event, catalog: Catalog = CATALOG) -> None:
+        self._emit = emit
+        self._comparer = RequestComparer(catalog)
+        self._lanes: dict[str, _Lane] = {}
+        self.book = UsageLedger(catalog)
+
+    def check(
+        self, request: ModelRequest, now: datetime, cuts: Sequence[Cut] = ()
+    ) -> PromptDifference | None:
+        """A request is about to be sent: where it leaves the one before it, announced or not.
+
+        `cuts` are those made since that one; what they explain is no break. The same request again, as after
+        a failure, changes nothing.
+        """
+        for cut in cuts:
+            self._emit(CutRegistered(request.who, cut.layer, cut.reason, cut.first))
+        found = self._predecessor(request)
+        if found is None:
+            self._lane(request.who).recent.append(_Sent(sketch=self._comparer.begin(request), started=now))
+            return None
+        sent, difference = _Sent(sketch=found.step.sketch, started=now), found.step.difference
+        self._lane(request.who).recent.append(sent)
+        if found.step.is_longer:
+            sent.expects = found.sent.left
+        if difference is None or has_explaining_cut(cuts, difference):
+            return difference
+        lost = difference.missed_tokens
+        if found.step.is_trimmed:
+            self._emit(PromptTrimmed(request.who, difference.path, lost))
+        elif not _branches(found, request):
+            sent.expects, sent.broken = found.sent.left, difference.cause
+            self._emit(PrefixBroken(request.who, difference.cause, difference.path, lost))
+        return difference
+
+    def settle(self, request: ModelRequest, reply: ModelResponse, now: datetime) -> CacheOutcome:
+        """The answer came: compare its bill with what was promised, and book it."""
+        price = self.book.add(request.who, request.frame.model, reply, now)
+        told = _told(reply.extra.get("diagnostics"))
+        sent = next((item for item in self._own(request.who) if item.sketch.request is request), None)
+        run = reply.usage.last_run or _summed_up(reply.usage)
+        if sent is None:
+            return CacheOutcome(expected_tokens=0, read_tokens=run.read, cause=None, told=told, cost=price)
+        promised, sent.promise = sent.expects, _promise(request, reply, sent.started)
+        expected = promised.tokens if promised else 0
+        if promised is None or run.read >= expected or _is_edited(reply):
+            return CacheOutcome(
+                expected_tokens=expected, read_tokens=run.read, cause=None, told=told, cost=price
+            )
+        idle = max(timedelta(), sent.started - promised.since)
+        cause = sent.broken or ("idle" if idle > promised.ttl else "unexplained")
+        missed = CacheMissed(
+            who=request.who,
+            expected_tokens=expected,
+            read_tokens=run.read,
+            idle_seconds=int(idle.total_seconds()),
+            cause=cause,
+            told=told,
+        )
+        self._emit(missed)
+        return CacheOutcome(
+            expected_tokens=expected, read_tokens=run.read, cause=cause, told=told, cost=price
+        )
+
+    def _predecessor(self, request: ModelRequest) -> _Found | None:
+        if request.who == _MAIN:
+            last = next(self._own(_MAIN), None)
+            return self._compared(last, request) if last else None
+        if all(mark.level != "messages" for mark in request.breakpoints):
+            # It asks for no message to be cached, so there is none that it could miss.
+            return None
+        own, main = tuple(self._own(request.who)), tuple(self._own(_MAIN))
+        first: _Found | None = None
+        # The newest first: what was sent before a cut is compared at length, and shares nothing.
+        for sent in (*own[:1], *main[:1], *own[1:], *main[1:]):
+            if not _is_related(sent, request):
+                continue
+            found = self._compared(sent, request)
+            if found.step.difference is None:
+                return found
+            first = first or found
+        return first
+
+    def _compared(self, sent: _Sent, request: ModelRequest) -> _Found:
+        return _Found(sent, self._comparer.follow(sent.sketch, request))
+
+    def _lane(self, who: str) -> _Lane:
+        return self._lanes.setdefault(who, _Lane())
+
+    def _own(self, who: str) -> Iterator[_Sent]:
+        """A lane's requests, the last one first."""
+        return reversed(self._lane(who).recent)
+
+
+def has_explaining_cut(cuts: Sequence[Cut], difference: PromptDifference) -> bool:
+    """Whether one of the cuts accounts for a difference."""
+    if not cuts:
+        return False
+    first = min(cut.first for cut in cuts)
+    if difference.cause == "message":
+        return first <= int(difference.path.split(".")[1])
+    return first == WHOLE_PROMPT or difference.path in MESSAGE_DERIVED_KNOBS
+
+
+def _is_related(sent: _Sent, request: ModelRequest) -> bool:
+    """Whether both begin with the same message on the same model, so that one should go on from the other."""
+    earlier = sent.sketch.request
+    if not earlier.messages or not request.messages or earlier.frame.model != request.frame.model:
+        return False
+    return earlier.messages[0] is request.messages[0] or earlier.messages[0] == request.messages[0]
+
+
+def _branches(found: _Found, request: ModelRequest) -> bool:
+    """Whether a fork only leaves the conversation at an earlier place, with one message of its own."""
+    is_alike = found.step.difference is not None and found.step.difference.cause == "message"
+    return request.who != _MAIN and is_alike and found.step.shared >= len(request.messages) - 1
+
+
+def _summed_up(usage: Usage) -> TokenCounts:
+    """The run of an answer that is a compaction alone: it read the conversation, as any other would."""
+    return usage.iterations[-1] if usage.iterations else TokenCounts()
+
+
+def _promise(request: ModelRequest, reply: ModelResponse, started: datetime) -> CachedPrefix | None:
+    """What can be read of this request next time: all up to its last marker, by the bill's own count."""
+    run = reply.usage.last_run
+    if run is None or reply.dialect != "anthropic" or not run.read + run.written:
+        # Others cache as they see fit, and promise nothing.
+        return None
+    marks = sorted(
+        request.breakpoints, key=lambda mark: (PROMPT_LEVELS.index(mark.level), mark.index, mark.block)
+    )
+    is_long = run.written_1h and not run.written_5m
+    ttl = marks[-1].ttl if marks else ONE_HOUR if is_long else FIVE_MINUTES
+    return CachedPrefix(run.read + run.written, started, ttl)
+
+
+def _is_edited(reply: ModelResponse) -> bool:
+    """The provider itself changed the prompt on the way, and said so."""
+    management = reply.extra.get("context_management")
+    edits = management.get("applied_edits") if isinstance(management, JsonObject) else None
+    return bool(edits or reply.extra.get("input_transformations") or len(reply.usage.iterations) > 1)
+
+
+def _told(diagnostics: Json) -> str:
+    reason = diagnostics.get("cache_miss_reason") if isinstance(diagnostics, JsonObject) else None
+    kind = reason.get("type") if isinstance(reason, JsonObject) else None
+    return kind if isinstance(kind, str) else ""

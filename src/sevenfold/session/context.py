@@ -1,0 +1,255 @@
+"""Context sources in a session's view: stated before the first message, and again after each boundary.
+
+What changes in between is appended where a turn begins. Nothing that was said is edited: the prefix stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+
+from sevenfold.core.errors import SevenfoldError
+from sevenfold.core.events import ContextCut, Emit, InstructionSkipped, RecallSkipped
+from sevenfold.core.messages import Message, Text
+from sevenfold.core.text.truncate import CountTokens
+from sevenfold.core.tokens import NEWER_TOKENIZER_SCALE
+from sevenfold.layers.compaction.job import Compacted
+from sevenfold.layers.compaction.sizing import ViewSizer
+from sevenfold.layers.context.index_changes import render_index_change
+from sevenfold.layers.context.sources import (
+    ContextFile,
+    ContextSource,
+    RenderedContext,
+    find_changed_sources,
+    render_context,
+    render_context_changes,
+    render_reminder,
+    sort_sources,
+)
+from sevenfold.session.cache.placement import has_user_text
+from sevenfold.session.memory_access import SessionMemories
+from sevenfold.session.opening import SessionResources
+from sevenfold.session.pipeline import ViewBuilder
+from sevenfold.store.files.offload import run_blocking
+from sevenfold.store.project.instruction_file import CachedFileReader
+from sevenfold.store.project.instructions import Instruction, InstructionReader
+from sevenfold.store.transcript.records import InjectedRecord
+
+_WINDOW_SHARE = 4
+"""At most this part of a small window goes to context, whatever the limit: the rest is for the work."""
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentContext:
+    """The context as it is now, for the head of a view."""
+
+    message: Message | None = None
+    """None: there is nothing to say."""
+    tokens: int = 0
+    sources: tuple[ContextSource, ...] = ()
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """Files that it shows, and that need not be restored on their own."""
+        return frozenset(source.name for source in self.sources if source.name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Update:
+    """A change that was appended."""
+
+    message: Message
+    sources: tuple[ContextSource, ...]
+
+
+class ContextFileReader:
+    """Files that the caller wants read, each under its kind."""
+
+    def __init__(self, folder: Path, emit: Emit) -> None:
+        self._folder, self._emit = folder, emit
+        self._reader = CachedFileReader()
+        self._files: dict[ContextFile, str] = {}
+        """Each with the reason that was told last why it is not there."""
+
+    def add(self, file: ContextFile) -> None:
+        self._files.setdefault(file, "")
+
+    def read(self) -> tuple[ContextSource, ...]:
+        """Those that can be read. Why another cannot is told when it begins."""
+        return tuple(source for file in self._files if (source := self._read(file)) is not None)
+
+    def _read(self, file: ContextFile) -> ContextSource | None:
+        path = self._folder / file.path
+        try:
+            found = self._reader.read(path)
+        except SevenfoldError as error:
+            if self._files[file] != str(error):
+                self._files[file] = str(error)
+                self._emit(InstructionSkipped(str(path), str(error)))
+            return None
+        self._files[file] = ""
+        return ContextSource(file.kind, found.text.strip(), str(path), found.is_cut)
+
+
+class SessionContext:
+    """The context of one conversation. It says nothing until somebody wants it."""
+
+    def __init__(self, path: ViewBuilder, opened: SessionResources, remembered: SessionMemories) -> None:
+        settings = path.around.settings.context
+        self._path, self._remembered, self._is_on = path, remembered, False
+        places = replace(
+            opened.instructions,
+            claude_files=settings.claude_files,
+            claude_user_file=settings.claude_user_file,
+        )
+        self._reader = InstructionReader(places, emit=path.around.emit)
+        self._named = ContextFileReader(Path(opened.start), path.around.emit)
+        self._handed: tuple[ContextSource, ...] = ()
+        self._head: tuple[ContextSource, ...] = ()
+        """As the head of the view says it."""
+        self._updates: list[_Update] = []
+        """What was said since."""
+        self._used_tokens = 0
+        self._reads = opened.resumed is None
+        """A session that is taken up again says what it said before; files are looked at from the next
+        boundary on."""
+        self._seen = 0
+        self._first_day = self._day = self._last_day(opened)
+        self.is_due = False
+        """Whether there may be something to say though nobody spoke."""
+
+    def hand_in(self, sources: Iterable[ContextSource | ContextFile]) -> None:
+        """Context is wanted, with these sources of the caller's; one without text takes back its namesake."""
+        for source in sources:
+            if isinstance(source, ContextFile):
+                self._named.add(source)
+            else:
+                self._handed = sort_sources((*self._handed, source))
+        self._is_on = self.is_due = self._path.around.settings.context.enabled
+
+    async def begin(self) -> None:
+        """Say all of it, if nothing was said yet."""
+        if not self._is_on or self._path.entries or len(self._path.shown):
+            return
+        fresh = await self.read()
+        if fresh.message is not None:
+            self._append(fresh.message)
+        self._said(fresh)
+
+    async def read(self) -> CurrentContext:
+        """All of it as it is now, to stand at the head of a view."""
+        if not self._is_on:
+            return CurrentContext()
+        sources = sort_sources((*await run_blocking(self._read_files), *self._handed))
+        found = render_context(sources, self._limit_tokens, self._count)
+        self._tell_cut(found)
+        message = Message("user", (Text(found.text),)) if found.text else None
+        return CurrentContext(message, found.tokens, sources)
+
+    def compacted(self, fresh: CurrentContext, done: Compacted) -> None:
+        """A boundary was made; its head has this context, unless the old one still stands in the view."""
+        if not self._is_on:
+            return
+        updates = [update for update in self._updates if update.message in done.kept]
+        if fresh.message is None or any(message is fresh.message for message in done.head):
+            self._said(fresh)
+        self._updates = updates
+        # What the day is may have been said in what is gone now.
+        self._day = self._first_day
+        self.is_due = True
+
+    async def refresh(self) -> None:
+        """Append what has changed since it was said, if the user has spoken since."""
+        if not self._is_on or not self._path.entries or not (self._has_spoken() or self.is_due):
+            return
+        files = await run_blocking(self._read_files if self._reads else self._named.read)
+        self.is_due = False
+        self._seen = len(self._path.entries)
+        known = self._known()
+        changed = find_changed_sources(known, sort_sources((*files, *self._handed)))
+        told = [change for source in changed if (change := _told_change(source, known)) is not None]
+        found = render_context_changes(told, self._limit_tokens, self._count, used_tokens=self._used_tokens)
+        if found.text:
+            self._tell_cut(found)
+            # Of the user's side and never the system's: a file of a repository has no more say than that.
+            message = Message("user", (Text(found.text),))
+            self._append(message)
+            self._updates.append(_Update(message, changed))
+            self._used_tokens += found.tokens
+        self._tell_day()
+
+    def _read_files(self) -> tuple[ContextSource, ...]:
+        files = map(_source, self._reader.read())
+        return (*files, *self._named.read(), *self._read_index())
+
+    def _read_index(self) -> tuple[ContextSource, ...]:
+        try:
+            return self._remembered.index()
+        except SevenfoldError as error:
+            self._path.around.emit(RecallSkipped(f"the index of memories cannot be read: {error}"))
+            return tuple(source for source in self._known() if source.kind == "memory")
+
+    def _said(self, fresh: CurrentContext) -> None:
+        self._head, self._updates = fresh.sources, []
+        self._used_tokens, self._reads = fresh.tokens, True
+
+    def _known(self) -> tuple[ContextSource, ...]:
+        """What the view says of each source, the last word counting."""
+        return sort_sources((*self._head, *(source for update in self._updates for source in update.sources)))
+
+    def _has_spoken(self) -> bool:
+        return any(has_user_text(entry.message) for entry in self._path.entries[self._seen :])
+
+    def _append(self, message: Message) -> None:
+        self._path.around.journal.add(InjectedRecord(message, "attachment"))
+        self._path.show(message, "attachment")
+
+    def _tell_cut(self, found: RenderedContext) -> None:
+        if found.cut:
+            self._path.around.emit(ContextCut(", ".join(found.cut), self._limit_tokens))
+
+    def _tell_day(self) -> None:
+        today = self._today()
+        if today == self._day:
+            return
+        self._day = today
+        text = f"The date is now {today.isoformat()}."
+        if self._path.capabilities.takes_system_role:
+            # Written down when it is put into the view, before which it may turn out to have no place there.
+            self._path.show(Message("system", text), "attachment")
+        else:
+            self._append(Message("user", (Text(render_reminder(text)),)))
+
+    def _today(self) -> date:
+        return self._path.around.clock.now().astimezone().date()
+
+    def _last_day(self, opened: SessionResources) -> date:
+        """The day that a session which is taken up again was last on."""
+        records = opened.resumed.records if opened.resumed else ()
+        return records[-1].record.at.astimezone().date() if records else self._today()
+
+    @property
+    def _limit_tokens(self) -> int:
+        share = self._path.window.thresholds.auto_compact // _WINDOW_SHARE
+        return min(self._path.around.settings.context.limit_tokens, share)
+
+    @property
+    def _count(self) -> CountTokens:
+        """By the estimate that is never calibrated: the same files are cut at the same place every time."""
+        scale = NEWER_TOKENIZER_SCALE if self._path.model.tokenizer == "newer" else 1.0
+        return ViewSizer(scale, 0).text
+
+
+def _told_change(source: ContextSource, known: Sequence[ContextSource]) -> ContextSource | None:
+    """A change as it is said: of the index, only the lines that changed; None where none did."""
+    before = next((one for one in known if one.key == source.key), None)
+    if source.kind != "memory" or before is None or not source.text:
+        return source
+    changed = render_index_change(before.text, source.text)
+    return replace(source, text=changed) if changed else None
+
+
+def _source(found: Instruction) -> ContextSource:
+    return ContextSource(found.kind, found.text, str(found.path), found.is_cut)

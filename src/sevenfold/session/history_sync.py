@@ -1,0 +1,120 @@
+"""Keeping in step with the caller's history: our own append-only one, or any list of messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from sevenfold.core.messages import Message, Text, ToolUse
+from sevenfold.session.history import History, RecordedReply
+from sevenfold.session.message_tracker import MessageListTracker, SharedCount, SyncResult
+from sevenfold.session.model_switch import without_message_thinking
+from sevenfold.session.pipeline import ViewBuilder
+
+HISTORY_CHANGED_REASON = "the caller changed or dropped messages that were there before"
+
+
+@dataclass(slots=True, kw_only=True)
+class HistorySync:
+    """One caller's history and how much of it has been taken."""
+
+    path: ViewBuilder
+    _taken: int = 0
+    _mirror: MessageListTracker = field(default_factory=MessageListTracker)
+    _answers: list[RecordedReply] = field(default_factory=list[RecordedReply])
+    """Replies that were recorded and that the caller's own list has not shown yet."""
+    _is_rewritten: bool = False
+    """The caller changed something, and what follows it has not been taken again yet."""
+
+    async def follow(self, history: History | Sequence[object]) -> None:
+        """Take in what is new, or changed, since the last time."""
+        if isinstance(history, History):
+            self._settle(None)
+            seen = len(history)
+            await self.path.add(history[self._taken : seen])
+            # Not before: a caller who is cancelled asks again, and must get all of it then.
+            self._taken = seen
+        else:
+            await self._follow_list(history)
+
+    def count_shared(self, messages: Sequence[object]) -> SharedCount:
+        """How much of a list seems to be what was followed so far."""
+        return self._mirror.count_shared(messages)
+
+    @property
+    def followed(self) -> int:
+        """Messages of the caller's own list that were taken."""
+        return len(self._mirror)
+
+    def has_taken(self, history: History) -> None:
+        """The path was filled with all of this already."""
+        self._taken = len(history)
+
+    def answered(self, answer: RecordedReply, history: History | None) -> None:
+        """A reply was recorded: the next message of the history, or of the caller's list in its own words."""
+        if history is None:
+            self._answers.append(answer)
+        else:
+            self.path.take_answer(answer, answer.entry.message)
+            history.append(answer.entry.message)
+            self._taken = len(history)
+
+    async def _follow_list(self, messages: Sequence[object]) -> None:
+        is_first = not self._mirror
+        synced = self._mirror.sync(messages)
+        # What the path holds begins there: earlier messages were not read when the session was taken up.
+        earlier = self.path.earlier
+        self.path.set_marks(tuple(replace(mark, message=mark.message - earlier) for mark in synced.marks))
+        if is_first and self._taken:
+            synced = self._joined(synced)
+        added, taken = synced.added, synced.kept
+        if self._settle(added[0] if added and not synced.dropped else None):
+            added, taken = added[1:], taken + 1
+        if synced.dropped:
+            self.path.take_back(max(0, synced.kept - earlier), HISTORY_CHANGED_REASON)
+            self._is_rewritten = True
+        if self._is_rewritten and not self.path.capabilities.rewrites_history:
+            added = tuple(without_message_thinking(message) for message in added)
+        try:
+            await self.path.add(added)
+        except BaseException:
+            self._mirror.forget(taken)
+            raise
+        self._is_rewritten = False
+
+    def _settle(self, written: Message | None) -> bool:
+        """The recorded replies join the view, if the caller goes on with the last of them; whether so.
+
+        Most callers write a reply down in a form of their own: text alone, other fields, no thinking.
+        """
+        answers, self._answers = self._answers, []
+        for answer in answers[:-1]:
+            self.path.take_answer(answer, None)
+        if not answers:
+            return False
+        is_kept = written is not None and _says_same(written, answers[-1].entry.message)
+        self.path.take_answer(answers[-1], written if is_kept else None)
+        return is_kept
+
+    def _joined(self, synced: SyncResult) -> SyncResult:
+        """A first list against a session that was taken up again: what both have is not said twice."""
+        held, self._taken = self.path.entries, 0
+        start = self.path.earlier
+        both = 0
+        for entry, message in zip(held, synced.added[start:], strict=False):
+            shown = self.path.spilling.rendered(message)
+            if entry.message not in (shown, without_message_thinking(shown)):
+                break
+            both += 1
+        kept = min(start + both, len(synced.added))
+        return SyncResult(kept, len(held) - both, synced.added[kept:], synced.marks)
+
+
+def _says_same(one: Message, other: Message) -> bool:
+    """Whether two messages hold the same words and calls, whatever else is with them."""
+    return one == other or (one.role == other.role and _said(one) == _said(other))
+
+
+def _said(message: Message) -> list[str]:
+    texts = "".join(block.text for block in message.blocks if isinstance(block, Text))
+    return [texts, *(block.id for block in message.blocks if isinstance(block, ToolUse))]

@@ -1,0 +1,132 @@
+"""What a session writes down as it goes: durable before it matters, and never a reason to stop.
+
+A disk that fails costs the ability to resume, not the session: what could not be written waits and is tried
+again with the next records, and an event says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+
+from sevenfold.core.clock import Clock
+from sevenfold.core.errors import InputError, StoreError
+from sevenfold.core.events import Emit, TranscriptFailed
+from sevenfold.store.files.folder import Folder
+from sevenfold.store.files.offload import run_blocking
+from sevenfold.store.transcript.records import Record, RecordBody, RecordId, new_record_id
+from sevenfold.store.transcript.transcript import Transcript
+
+
+class Journal(Protocol):
+    @property
+    def path(self) -> str:
+        """Where it is written, for a summary to name; empty where nothing is."""
+        ...
+
+    def add(self, body: RecordBody, id: RecordId | None = None) -> RecordId:  # noqa: A002 - the record's own word
+        """Take a record; it is on the disk after the next `flush`."""
+        ...
+
+    async def flush(self) -> None:
+        """Make durable what was added."""
+        ...
+
+    def offset(self, id: RecordId) -> int:  # noqa: A002
+        """Where a record's line starts; 0 where that is not known."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class NoJournal:
+    """For a session that lives in memory alone."""
+
+    path = ""
+
+    def add(self, body: RecordBody, id: RecordId | None = None) -> RecordId:  # noqa: A002, ARG002
+        return id or new_record_id()
+
+    async def flush(self) -> None: ...
+
+    def offset(self, id: RecordId) -> int:  # noqa: A002, ARG002
+        return 0
+
+    async def close(self) -> None: ...
+
+
+class DiskJournal:
+    """A transcript, written in the order things happened."""
+
+    def __init__(self, folder: Folder, session: str, clock: Clock, emit: Emit) -> None:
+        self._folder, self._session, self._clock, self._emit = folder, session, clock, emit
+        self._transcript: Transcript | None = None
+        self._waiting: list[Record] = []
+        self._offsets: dict[RecordId, int] = {}
+
+    @property
+    def path(self) -> str:
+        return f"{self._folder.path}/{self._session}.jsonl"
+
+    def add(self, body: RecordBody, id: RecordId | None = None) -> RecordId:  # noqa: A002
+        record = Record(body, self._now(), id or new_record_id())
+        self._waiting.append(record)
+        return record.id
+
+    async def flush(self) -> None:
+        if not self._waiting:
+            return
+        records = tuple(self._waiting)
+        try:
+            await run_blocking(lambda: self._write(records))
+        except StoreError as error:
+            # A record written twice counts once, so a write in doubt is simply tried again.
+            self._emit(TranscriptFailed(self.path, len(records), str(error)))
+
+    def offset(self, id: RecordId) -> int:  # noqa: A002
+        return self._offsets.get(id, 0)
+
+    def note_offset(self, id: RecordId, offset: int) -> None:  # noqa: A002
+        """A record that was read, not written, by us."""
+        self._offsets[id] = offset
+
+    async def close(self) -> None:
+        await self.flush()
+        if self._transcript is not None:
+            self._transcript.close()
+            self._transcript = None
+
+    def _write(self, records: Sequence[Record]) -> None:
+        """In a thread. What it wrote is crossed off here, for whoever waits may be cancelled meanwhile."""
+        if self._transcript is None:
+            self._transcript = Transcript.open(self._folder, self._session, emit=self._emit)
+        try:
+            places = self._append(self._transcript, records)
+        except StoreError:
+            # After a failed fsync the handle proves nothing any more; the next try starts with a new one.
+            broken, self._transcript = self._transcript, None
+            broken.close()
+            raise
+        del self._waiting[: len(records)]
+        self._offsets.update(places)
+
+    def _append(self, transcript: Transcript, records: Sequence[Record]) -> dict[RecordId, int]:
+        try:
+            places = transcript.append_all(records)
+        except InputError:
+            # One that no line can hold must not keep all others from being written.
+            return self._append_each(transcript, records)
+        return {record.id: place.offset for record, place in zip(records, places, strict=True)}
+
+    def _append_each(self, transcript: Transcript, records: Sequence[Record]) -> dict[RecordId, int]:
+        offsets: dict[RecordId, int] = {}
+        for record in records:
+            try:
+                offsets[record.id] = transcript.append(record).offset
+            except InputError as error:
+                self._emit(TranscriptFailed(self.path, 1, f"{error}; it is left out"))
+        return offsets
+
+    def _now(self) -> datetime:
+        return self._clock.now()

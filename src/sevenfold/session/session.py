@@ -1,0 +1,416 @@
+"""What a loop calls: `prepare` before each model call, `record` after it, `turn_ended` when the turn is over.
+
+async with await Session.open(Frame("claude-opus-5-5", 8_000), project=".") as session:
+    session.history.append(Message("user", "What does this repository do?"))
+    view = await session.prepare()
+    reply = await provider.send(view.request)
+    await session.record(reply)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Self, cast
+
+from sevenfold.core.capabilities import Capabilities, choose_capabilities
+from sevenfold.core.clock import Clock, SystemClock
+from sevenfold.core.errors import InputError, PromptTooLong, SettingsError, ThinkingRefused, WindowFull
+from sevenfold.core.events import Emit, Event, ignore_event
+from sevenfold.core.requests import ModelRequest, ModelResponse, RequestParams
+from sevenfold.core.view import PreparedRequest
+from sevenfold.layers.compaction.compactor import Compactor
+from sevenfold.layers.compaction.hooks import NO_COMPACT_HOOKS, CompactHookRunner, CompactHooks
+from sevenfold.layers.compaction.job import Compacted, Part
+from sevenfold.layers.compaction.policy import CompactionTrigger
+from sevenfold.layers.compaction.state import CompactionStateFile
+from sevenfold.layers.context.sources import ContextFile, ContextSource
+from sevenfold.layers.forks.policy import ForkBrief
+from sevenfold.layers.forks.runner import ForkResult, ToolRunner, run_fork
+from sevenfold.providers.provider import OnDelta, Provider
+from sevenfold.session.cache.monitor import CacheMonitor
+from sevenfold.session.cache.usage_ledger import SpendSummary
+from sevenfold.session.compaction import CompactionLayer, CompactionRequest
+from sevenfold.session.context import SessionContext
+from sevenfold.session.history import History, HistoryMessage
+from sevenfold.session.history_sync import HistorySync
+from sevenfold.session.memory_access import SessionMemories
+from sevenfold.session.message_tracker import SharedCount
+from sevenfold.session.microcompact import MicrocompactLayer
+from sevenfold.session.monitored_provider import MonitoredProvider
+from sevenfold.session.notes import NotesLayer
+from sevenfold.session.opening import SessionOptions, SessionResources
+from sevenfold.session.pipeline import ViewBuilder
+from sevenfold.session.recall import RecallLayer
+from sevenfold.session.resume import rebuild_view
+from sevenfold.session.side_query import choose_side_query
+from sevenfold.session.spend.governed_provider import GovernedProvider
+from sevenfold.session.spend.governor import Governor
+from sevenfold.store.files.offload import run_blocking
+from sevenfold.store.memory.directory import MemoryDir
+from sevenfold.store.transcript.sessions import SessionId
+
+
+class Session:
+    """One conversation under the layers."""
+
+    def __init__(
+        self,
+        frame: RequestParams,
+        opened: SessionResources,
+        provider: Provider | None = None,
+        hooks: CompactHooks = NO_COMPACT_HOOKS,
+        *,
+        governs: bool = True,
+        is_agent: bool = False,
+        memory: MemoryDir | None = None,
+    ) -> None:
+        self._opened, self._around, self._provider = opened, opened.around, provider
+        self._watch = CacheMonitor(opened.around.emit, opened.around.catalog)
+        forks = None
+        if provider is not None:
+            held = GovernedProvider(provider, opened.governor) if governs and opened.governor else provider
+            forks = MonitoredProvider(held, self._watch, opened.around.journal, opened.around.clock)
+        self._forks = forks
+        self._path = ViewBuilder(frame, self._capabilities(frame), opened.around)
+        self._follower = HistorySync(path=self._path)
+        settings, emit = opened.around.settings, opened.around.emit
+        overflow = Compactor(
+            forks,
+            settings.compact,
+            notes=settings.notes,
+            state=CompactionStateFile(opened.folder, emit=emit),
+            catalog=opened.around.catalog,
+            clock=opened.around.clock,
+            emit=emit,
+        )
+        self._compacting = CompactionLayer(self._path, overflow, opened.start)
+        if overflow.state.limit_tokens is not None:
+            self._path.window.learn(overflow.state.limit_model, overflow.state.limit_tokens)
+        self._hooks = CompactHookRunner(hooks, timedelta(seconds=settings.compact.hook_seconds), emit)
+        self._clearing = MicrocompactLayer(self._path)
+        self._remembered = SessionMemories(opened, memory)
+        self._context = SessionContext(self._path, opened, self._remembered)
+        self._noting = NotesLayer(self._path, opened, forks, self._compacting.spill)
+        self._one_at_a_time = asyncio.Lock()
+        self._recorded = ""
+        self.history = History()
+        self._is_followed = self._is_closed = False
+        self._recovered: set[type[Exception]] = set()
+        self._sent: ModelRequest | None = None
+        if opened.resumed is not None:
+            self.history = History(rebuild_view(self._path, opened.resumed))
+            self._follower.has_taken(self.history)
+        side = choose_side_query(self._path, opened, forks, is_agent=is_agent)
+        self._recalling = RecallLayer(self._path, self._remembered, side)
+        self._path.on_entry = self._noting.add
+        self._refuse_if_cramped()
+
+    @classmethod
+    async def open(  # noqa: PLR0913 - keywords, of which most callers give one or two
+        cls,
+        frame: RequestParams,
+        *,
+        project: str | Path | None = ".",
+        session: str | None = None,
+        provider: Provider | None = None,
+        settings: Mapping[str, Mapping[str, object]] | None = None,
+        hooks: CompactHooks = NO_COMPACT_HOOKS,
+        governs: bool = True,
+        is_agent: bool = False,
+        trusts_local: bool = True,
+        memory: MemoryDir | None = None,
+        clock: Clock | None = None,
+        emit: Emit = ignore_event,
+        environ: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Start a session in the project that a path lies in, or take one up again by its id or as `latest`.
+
+        Without a project everything stays in memory. `settings` are by section, as in a settings file. The
+        provider is who writes summaries; without one the session makes do with what needs no model. `hooks`
+        are called around each compaction. What its forks spend is held to the caps of `[spend]`, unless
+        `governs` is off because the provider sees to that itself. With `is_agent` the loop is ours, and what
+        memories a prompt is about may be asked of a cheaper model. Without `trusts_local` the project-local
+        settings file has no more rights than a committed one. `memory` is the project's, where the caller has
+        it open already.
+        """
+        where = Path(project) if project is not None else None
+        wanted = SessionOptions(project=where, session=session, arguments=settings, trusts_local=trusts_local)
+        surely = environ if environ is not None else os.environ
+        opened = await run_blocking(
+            lambda: SessionResources.open(wanted, surely, clock or SystemClock(), emit)
+        )
+        try:
+            found = cls(frame, opened, provider, hooks, governs=governs, is_agent=is_agent, memory=memory)
+            await run_blocking(found._noting.catch_up)
+        except BaseException:
+            await opened.close()
+            raise
+        return found
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    @property
+    def id(self) -> SessionId:
+        return self._opened.id
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """By which means the layers act on this session's model."""
+        return self._path.capabilities
+
+    @property
+    def limit_tokens(self) -> int:
+        """How full the window may be: at this point it is compacted, or new input is refused."""
+        return self._path.window.thresholds.limit
+
+    @property
+    def parent(self) -> ModelRequest:
+        """What a fork goes on from: all that was said, marked as the last request was."""
+        frame = self._sent.frame if self._sent else self._path.frame
+        marks = self._sent.breakpoints if self._sent else ()
+        return ModelRequest(frame, self._path.shown.messages(), marks)
+
+    @property
+    def entries(self) -> Sequence[HistoryMessage]:
+        """What was said since the last boundary, each with the id of its record."""
+        return self._path.entries
+
+    @property
+    def governor(self) -> Governor | None:
+        """Who holds background work to its caps; None where nothing is kept on disk."""
+        return self._opened.governor
+
+    @property
+    def spent(self) -> tuple[SpendSummary, ...]:
+        """What was billed since the session was opened here, by whose calls they were: `main`, `summary`,
+        `notes`, and other kinds of forks."""
+        return self._watch.book.spent()
+
+    def count_shared(self, messages: Sequence[object]) -> SharedCount:
+        """How much this list seems to share with the one that is followed here."""
+        return self._follower.count_shared(messages)
+
+    @property
+    def followed(self) -> int:
+        """Messages taken from a list of the caller's own."""
+        return self._follower.followed
+
+    async def prepare(
+        self, history: History | Sequence[object] | None = None, *, frame: RequestParams | None = None
+    ) -> PreparedRequest:
+        """The view of this history: what to send now.
+
+        Asked again with nothing new, it answers the same: a client's retries cost nothing and change nothing.
+        """
+        async with self._one_at_a_time:
+            self._refuse_if_closed()
+            if frame is not None:
+                self._path.use(frame, self._capabilities(frame))
+                self._refuse_if_cramped()
+            own = self.history if history is None else _as_list(history)
+            self._is_followed = not isinstance(own, History)
+            if own:
+                await self._context.begin()
+            await self._follower.follow(own)
+            if self._path.is_ready and not self._context.is_due:
+                return self._path.view()
+            self._recalling.begin()
+            await self._clearing.run()
+            if self._compacting.is_due:
+                await self._compact_when_due()
+            await self._context.refresh()
+            await self._recalling.append()
+            view = await self._hand_out()
+            self._recovered.clear()
+            return view
+
+    async def add_context(self, *sources: ContextSource | ContextFile) -> None:
+        """Tell the model, from the next request on, what instruction files say, and what is handed in here.
+
+        Before the first request it stands in front of everything. A source of the same kind and name replaces
+        what was handed in before; one without text takes it back. A file is read whenever context is said.
+        """
+        async with self._one_at_a_time:
+            self._refuse_if_closed()
+            self._context.hand_in(sources)
+
+    async def compact(self, instructions: str = "", *, part: Part | None = None) -> Compacted:
+        """Cut the view down now, with what the summary should look at in your words; or a part of it only."""
+        async with self._one_at_a_time:
+            self._refuse_if_closed()
+            words = await self._hooks.ask_before("manual")
+            done = await self._compact("manual", words or "", instructions=instructions, part=part)
+            await self._around.journal.flush()
+            return done
+
+    async def recover(self, error: PromptTooLong | ThinkingRefused) -> PreparedRequest | None:
+        """The provider refused the last view: a shorter one, or one without thinking; None where none helps.
+
+        Asked twice for the same reason without an answer or anything new in between, there is none.
+        """
+        async with self._one_at_a_time:
+            self._refuse_if_closed()
+            if type(error) in self._recovered:
+                return None
+            if isinstance(error, ThinkingRefused):
+                self._path.forget_thinking("the provider refused thinking that was sent back")
+            elif self._around.settings.compact.enabled:
+                await self._compacting.learn(error)
+                words = await self._hooks.ask_before("reactive", is_full=True)
+                await self._compact("reactive", words or "", error=error)
+            else:
+                return None
+            await self._context.refresh()
+            self._recovered.add(type(error))
+            return await self._hand_out()
+
+    async def record(self, reply: ModelResponse) -> None:
+        """A model's answer to the last view. The same answer twice counts once."""
+        async with self._one_at_a_time:
+            self._refuse_if_closed()
+            if reply.id and reply.id == self._recorded:
+                return
+            self._recorded = reply.id
+            self._recovered.clear()
+            if self._sent is not None:
+                self._watch.settle(self._sent, reply, self._around.clock.now())
+            self._clearing.read_back(reply)
+            answer = self._path.bill(reply)
+            self._follower.answered(answer, None if self._is_followed else self.history)
+            self._noting.responded(self._path.tally.count().tokens, self.parent)
+            await self._around.journal.flush()
+            await self._opened.write_events()
+
+    async def run_fork(
+        self, brief: ForkBrief, *, run_tool: ToolRunner | None = None, on_delta: OnDelta | None = None
+    ) -> ForkResult:
+        """Run a fork on what was said so far. It is billed under its kind, and watched like all others.
+
+        The session may go on meanwhile, and the fork sees nothing of it.
+        """
+        self._refuse_if_closed()
+        if self._forks is None:
+            raise InputError(f"a {brief.kind} fork needs a model; open the session with a provider")
+        return await run_fork(
+            self.parent,
+            brief,
+            self._forks,
+            run_tool=run_tool,
+            on_delta=on_delta,
+            emit=self._around.emit,
+        )
+
+    def keep_event(self, event: Event) -> None:
+        """Write down with the session's own events what happened around it."""
+        if self._opened.log is not None:
+            self._opened.log.add(event)
+
+    async def turn_ended(self) -> None:
+        """The turn is over: nobody waits for an answer now. What no request has carried yet is kept too."""
+        async with self._one_at_a_time:
+            self._refuse_if_closed()
+            if self.history and not self._is_followed:
+                await self._context.begin()
+                await self._follower.follow(self.history)
+            await self._around.journal.flush()
+            await self._opened.write_events()
+
+    async def close(self) -> None:
+        """Write what is left and let go of the files. Again does nothing."""
+        async with self._one_at_a_time:
+            if self._is_closed:
+                return
+            try:
+                if not self._is_followed:
+                    # A result that no request has carried yet is part of what happened all the same.
+                    await self._follower.follow(self.history)
+                await self._noting.close()
+            finally:
+                # Whatever went wrong: somebody else may want the session.
+                self._is_closed = True
+                await self._recalling.close()
+                await run_blocking(self._remembered.close)
+                await self._opened.close()
+
+    def _refuse_if_closed(self) -> None:
+        if self._is_closed:
+            raise InputError(f"session {self.id} is closed; open it again by its id to go on")
+
+    def _refuse_if_cramped(self) -> None:
+        found = self._path.window.thresholds
+        if min(found.limit, found.blocking) > 0:
+            return
+        raise SettingsError(
+            f"the margins of [window] leave nothing of the {self._path.window.tokens:,} tokens of "
+            f"{self._path.frame.model}; set smaller output_reserve_tokens, auto_compact_margin_tokens and "
+            "blocking_margin_tokens, or a larger window_tokens for this model"
+        )
+
+    async def _hand_out(self) -> PreparedRequest:
+        self._path.finish()
+        view = self._path.view()
+        self._refuse_if_full(view)
+        await self._around.journal.flush()
+        view = self._path.hand_out()
+        self._sent = view.request
+        self._watch.check(view.request, self._around.clock.now(), view.cuts)
+        return view
+
+    async def _compact_when_due(self) -> None:
+        """Unless a hook would rather wait, which it may while there is room left."""
+        is_full = self._path.view().level == "blocked"
+        words = await self._hooks.ask_before("auto", is_full=is_full)
+        if words is not None:
+            await self._compact("auto", words)
+
+    async def _compact(
+        self,
+        trigger: CompactionTrigger,
+        hook_text: str,
+        *,
+        instructions: str = "",
+        part: Part | None = None,
+        error: PromptTooLong | None = None,
+    ) -> Compacted:
+        wishes = CompactionRequest(
+            trigger=trigger, instructions=instructions, hook_text=hook_text, part=part, error=error
+        )
+        noted = replace(await self._noting.noted(), extras=await self._hooks.ask_restoring())
+        context = await self._context.read()
+        done = await self._compacting.run(wishes, noted, context)
+        self._context.compacted(context, done)
+        self._noting.shrank(self._path.tally.count().tokens)
+        await self._hooks.tell_after(done)
+        return done
+
+    def _capabilities(self, frame: RequestParams) -> Capabilities:
+        model = self._around.catalog.find(frame.model)
+        if self._provider is not None:
+            return self._provider.capabilities(model)
+        return choose_capabilities(model, "anthropic")
+
+    def _refuse_if_full(self, view: PreparedRequest) -> None:
+        if view.level == "blocked" and not self._path.window.thresholds.is_automatic:
+            limit = self._path.window.thresholds.blocking
+            raise WindowFull(
+                f"the context holds {view.tokens:,} tokens, past the {limit:,} at which new input is refused "
+                "while automatic compaction is off; compact by hand, or set compact.auto_compact_enabled",
+                tokens=view.tokens,
+                limit=limit,
+            )
+
+
+def _as_list(history: object) -> History | Sequence[object]:
+    """What a caller calls a history; `InputError` where it cannot be one."""
+    if isinstance(history, (History, Sequence)) and not isinstance(history, (str, bytes)):
+        return cast("History | Sequence[object]", history)
+    raise InputError(f"a history is a list of messages, and this is a {type(history).__name__}")

@@ -1,0 +1,1 @@
+"""The spend governor: caps on background work, and its ledger."""

@@ -1,0 +1,212 @@
+"""The spend governor: every model call that no person waits for is held, settled and written down here.
+
+Its state is one file for all processes of a user, so sixteen of them share one cap, and a restart forgives
+nothing. A disk that fails stops background work, which can wait, and never the conversation.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import ROUND_CEILING, Decimal
+from pathlib import Path
+from typing import Self
+
+from sevenfold.core.catalog import CATALOG, Catalog
+from sevenfold.core.clock import Clock, SystemClock
+from sevenfold.core.errors import (
+    InputError,
+    PromptTooLong,
+    ProviderError,
+    ReplyBroken,
+    SpendRefused,
+    StoreError,
+)
+from sevenfold.core.events import CallCharged, CallRefused, Emit, KindPaused, SpendStateLost, ignore_event
+from sevenfold.core.json import JsonObject
+from sevenfold.core.prices import compute_cost
+from sevenfold.core.requests import ModelResponse
+from sevenfold.core.usage import Usage
+from sevenfold.session.spend.budget import (
+    MAX_HOLD_AGE,
+    MICROS_PER_USD,
+    SPEND_DAY,
+    Expense,
+    SpendHold,
+    SpendRefusal,
+    SpendSettings,
+    SpendState,
+    add_expense,
+    add_strike,
+    clear_strikes,
+    drop_expired,
+    plan_hold,
+    settle_hold,
+)
+from sevenfold.session.spend.state_json import read_spend_state, write_spend_state
+from sevenfold.session.spend.store import SpendCharge, SpendStore
+from sevenfold.store.files.offload import run_blocking
+
+
+class Governor:
+    """Holds and settles what background calls cost."""
+
+    def __init__(
+        self,
+        book: SpendStore,
+        settings: SpendSettings,
+        *,
+        session: str = "",
+        catalog: Catalog = CATALOG,
+        clock: Clock | None = None,
+        emit: Emit = ignore_event,
+    ) -> None:
+        self._book, self._settings, self._session = book, settings, session
+        self._catalog, self._clock, self._emit = catalog, clock or SystemClock(), emit
+
+    @classmethod
+    def open(cls, home: Path, settings: SpendSettings, *, emit: Emit = ignore_event) -> Self:
+        """Blocks on the disk."""
+        return cls(SpendStore.open(home, emit=emit), settings, emit=emit)
+
+    def state(self) -> SpendState:
+        """As it is now. Blocks on the disk."""
+        now = self._clock.now()
+        return drop_expired(self._read(self._book.read(now), now), now)
+
+    def stop(self, why: str) -> None:
+        """Throw the switch for all processes. Blocks on the disk."""
+        self._change(lambda state: replace(state, stopped=why))
+
+    def resume(self) -> None:
+        self._change(lambda state: replace(state, stopped=""))
+
+    def forgive(self, kind: str) -> None:
+        """Forget its failures. Blocks on the disk."""
+        self._change(lambda state: clear_strikes(state, kind))
+
+    async def hold(self, kind: str, model: str, expected: Usage) -> SpendHold:
+        """Room for a call, or `SpendRefused`; the same as an event."""
+        now = self._clock.now()
+        micro = self._price(expected, model, now) or 0
+        hold = SpendHold(secrets.token_hex(8), kind, Expense(_tokens(expected), micro), now + MAX_HOLD_AGE)
+        try:
+            await run_blocking(lambda: self._change(lambda state: self._held(state, hold)))
+        except StoreError as error:
+            self._refuse(kind, f"what was spent so far cannot be read ({error}); see `sevenfold doctor`")
+        except SpendRefused as error:
+            self._refuse(kind, str(error))
+        return hold
+
+    async def charge(self, hold: SpendHold, reply: ModelResponse, model: str) -> None:
+        """The call was answered: write down what it cost."""
+        now = self._clock.now()
+        billed = reply.model or model
+        usage = reply.usage
+        micro = self._price(usage, billed, now)
+        spent = Expense(_tokens(usage), micro or 0)
+        line = SpendCharge(
+            at=now,
+            kind=hold.kind,
+            model=billed,
+            session=self._session,
+            tokens=spent.tokens,
+            read=usage.read,
+            micro_usd=micro,
+        )
+
+        def write() -> None:
+            # The ledger first: a death in between counts the call twice for the caps, and never not at all.
+            self._book.append(line)
+            self._change(lambda state: clear_strikes(settle_hold(state, hold, spent, now), hold.kind))
+
+        await self._written(hold.kind, write)
+        self._emit(
+            CallCharged(kind=hold.kind, model=billed, tokens=spent.tokens, read=usage.read, micro_usd=micro)
+        )
+
+    async def fail(self, hold: SpendHold, error: ProviderError) -> None:
+        """The call failed: one strike, and what was held is free again unless an answer had begun."""
+        now = self._clock.now()
+        spent = hold.expense if isinstance(error, ReplyBroken) else Expense()
+        is_strike = not isinstance(error, PromptTooLong)  # whoever asked cuts and asks again
+        paused: list[KindPaused] = []
+
+        def change(state: SpendState) -> SpendState:
+            settled = settle_hold(state, hold, spent, now)
+            if not is_strike:
+                return settled
+            struck = add_strike(settled, hold.kind, _first_line(error), now, self._settings)
+            found = struck.strikes[hold.kind]
+            if found.count >= self._settings.strikes:
+                paused.append(KindPaused(hold.kind, found.count, found.until.isoformat(), found.reason))
+            return struck
+
+        await self._written(hold.kind, lambda: self._change(change))
+        for event in paused:
+            self._emit(event)
+
+    async def abandon(self, hold: SpendHold) -> None:
+        """Nobody knows what became of the call, so it counts as expected."""
+        now = self._clock.now()
+        await self._written(
+            hold.kind, lambda: self._change(lambda state: settle_hold(state, hold, hold.expense, now))
+        )
+
+    async def close(self) -> None:
+        await run_blocking(self._book.close)
+
+    def _price(self, usage: Usage, model: str, now: datetime) -> int | None:
+        usd = compute_cost(usage, self._catalog.find(model), when=now.date(), catalog=self._catalog)
+        return None if usd is None else _micro(usd.total)
+
+    def _held(self, state: SpendState, hold: SpendHold) -> SpendState:
+        planned = plan_hold(state, hold, self._clock.now(), self._settings)
+        if isinstance(planned, SpendRefusal):
+            raise SpendRefused(planned.reason)
+        return planned
+
+    def _refuse(self, kind: str, reason: str) -> None:
+        self._emit(CallRefused(kind, reason))
+        raise SpendRefused(reason)
+
+    async def _written(self, kind: str, write: Callable[[], None]) -> None:
+        """What was paid is paid: a disk that cannot take it down is told of, and the answer is used."""
+        try:
+            await run_blocking(write)
+        except StoreError as error:
+            self._emit(SpendStateLost(f"{self._book.path}", f"{kind}: {error}"))
+
+    def _change(self, change: Callable[[SpendState], SpendState]) -> None:
+        now = self._clock.now()
+        self._book.change(
+            now, lambda wire: write_spend_state(change(drop_expired(self._read(wire, now), now)))
+        )
+
+    def _read(self, wire: JsonObject, now: datetime) -> SpendState:
+        """The state; where there is none, or none that can be read, what the ledger says was spent."""
+        if wire:
+            try:
+                return read_spend_state(wire)
+            except InputError as error:
+                self._emit(SpendStateLost(f"{self._book.path}", str(error)))
+        day = now.astimezone(UTC).date()
+        state = SpendState()
+        for charge in self._book.charges(day - SPEND_DAY, day):
+            state = add_expense(state, Expense(charge.tokens, charge.micro_usd or 0), charge.at)
+        return state
+
+
+def _micro(usd: Decimal) -> int:
+    """In micro-dollars, a part of one counted whole: a cap may err to the safe side."""
+    return int((usd * MICROS_PER_USD).to_integral_value(ROUND_CEILING))
+
+
+def _tokens(usage: Usage) -> int:
+    return usage.prompt + usage.output + sum(run.prompt + run.output for run in usage.beside)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0][:200]

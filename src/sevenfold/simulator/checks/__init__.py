@@ -1,0 +1,1 @@
+"""What the simulated API refuses, as the real one does."""

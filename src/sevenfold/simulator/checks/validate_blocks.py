@@ -1,0 +1,108 @@
+"""The blocks of messages: known types, in messages of the right role, with the fields they need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sevenfold.core.json import Json, JsonObject
+from sevenfold.simulator.checks.validate_sources import check_block_fields
+from sevenfold.simulator.wire import betas
+from sevenfold.simulator.wire.error_response import make_invalid_request
+from sevenfold.simulator.wire.json_fields import as_object, as_text, require_field
+from sevenfold.simulator.wire.messages_request import NEWER, MessagesRequest
+
+SERVER_RESULT_TYPES = frozenset(
+    {
+        *("web_search_tool_result", "web_fetch_tool_result", "code_execution_tool_result"),
+        *("bash_code_execution_tool_result", "text_editor_code_execution_tool_result"),
+        *("tool_search_tool_result", "mcp_tool_result", "advisor_tool_result"),
+    }
+)
+"""What the provider's own tools answered: it stands in the assistant's message."""
+
+USER_BLOCK_TYPES = frozenset(
+    {"text", "image", "document", "search_result", "tool_result", "container_upload"}
+)
+ASSISTANT_BLOCK_TYPES = frozenset(
+    {
+        *("text", "thinking", "redacted_thinking", "tool_use", "server_tool_use", "compaction", "document"),
+        *("container_upload", "mcp_tool_use", "mcp_tool_listing", "fallback", *SERVER_RESULT_TYPES),
+    }
+)
+SYSTEM_BLOCK_TYPES = frozenset({"text", "tool_addition", "tool_removal"})
+ROLE_BLOCK_TYPES: Mapping[str, frozenset[str]] = {
+    "user": USER_BLOCK_TYPES,
+    "assistant": ASSISTANT_BLOCK_TYPES,
+    "system": SYSTEM_BLOCK_TYPES,
+}
+KNOWN_BLOCK_TYPES = USER_BLOCK_TYPES | ASSISTANT_BLOCK_TYPES | SYSTEM_BLOCK_TYPES
+
+
+def check_block(call: MessagesRequest, role: str, path: str, block: JsonObject) -> None:
+    kind = as_text(f"{path}.type", require_field(path, block, "type"))
+    if kind not in KNOWN_BLOCK_TYPES:
+        raise make_invalid_request(
+            f"{path}: Input tag '{kind}' found using 'type' does not match any of the expected tags"
+        )
+    if kind not in ROLE_BLOCK_TYPES[role]:
+        code = "compaction_block_misplaced" if kind == "compaction" else None
+        raise make_invalid_request(f"{path}: `{kind}` blocks are not allowed in {role} messages", code)
+    check_block_fields(path, kind, block)
+    if kind in SERVER_RESULT_TYPES:
+        own = f"{path}.{kind}"
+        as_text(f"{own}.tool_use_id", require_field(own, block, "tool_use_id"))
+        require_field(own, block, "content")
+    if call.envelope.version == NEWER:
+        _check_newer(role, path, kind, block)
+    if kind == "compaction":
+        _check_compaction(call, path, block)
+    if role == "system":
+        _check_tool_change(call, path, kind, block)
+
+
+def _check_newer(role: str, path: str, kind: str, block: JsonObject) -> None:
+    """What the 2026-10-21 version refuses and the one before took."""
+    if role == "assistant" and kind == "document":
+        raise make_invalid_request(
+            f"{path}: `document` blocks are not allowed in assistant messages in version {NEWER}"
+        )
+    if role == "user" and kind == "text" and block.get("citations"):
+        raise make_invalid_request(
+            f"{path}.citations: not allowed on text in user messages in version {NEWER}"
+        )
+
+
+def _check_compaction(call: MessagesRequest, path: str, block: JsonObject) -> None:
+    beta = betas.COMPACT_ON_DEMAND if block.get("signature") is not None else betas.COMPACT_THRESHOLD
+    if not call.has(beta) and not (beta == betas.COMPACT_THRESHOLD and call.has(betas.COMPACT_ON_DEMAND)):
+        raise make_invalid_request(f"{path}: `compaction` blocks need the `anthropic-beta: {beta}` header")
+    content = block.get("content")
+    if content is not None and not as_text(f"{path}.content", content):
+        raise make_invalid_request(
+            f"{path}.content: must not be empty; send null for a compaction that failed"
+        )
+
+
+def _check_tool_change(call: MessagesRequest, path: str, kind: str, block: JsonObject) -> None:
+    if kind == "text":
+        return
+    tool = as_object(f"{path}.tool", require_field(path, block, "tool"))
+    by_value = tool.get("type") == "tool_definition"
+    beta = betas.INLINE_TOOLS if by_value else betas.TOOL_CHANGES
+    if not call.has(beta):
+        raise make_invalid_request(f"{path}: `{kind}` blocks need the `anthropic-beta: {beta}` header")
+    if by_value:
+        as_object(f"{path}.tool.definition", require_field(f"{path}.tool", tool, "definition"))
+        return
+    name = as_text(f"{path}.tool.name", require_field(f"{path}.tool", tool, "name"))
+    declared = call.body.get("tools")
+    names = (
+        {item.get("name") for item in declared if isinstance(item, JsonObject)}
+        if isinstance(declared, tuple)
+        else set[Json]()
+    )
+    if name not in names:
+        raise make_invalid_request(
+            f"{path}.tool.name: '{name}' is not defined in `tools`; declare it with defer_loading",
+            "tool_reference_unresolved",
+        )

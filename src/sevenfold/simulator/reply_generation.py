@@ -1,0 +1,293 @@
+"""The model's part of a request: the brain is asked, its answer cut, signed and billed, run by run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from itertools import groupby
+from operator import is_
+
+from sevenfold.core.cache.prompt_blocks import EFFORT_KIND, PromptBlock
+from sevenfold.core.cache.prompt_cache import CacheScope, PromptBill, RenderedPrompt
+from sevenfold.core.json import JsonObject
+from sevenfold.core.messages import Message
+from sevenfold.core.wire import read_message
+from sevenfold.simulator.cache_edits import is_deleted
+from sevenfold.simulator.checks.compaction_blocks import make_signed_block, make_threshold_block
+from sevenfold.simulator.checks.context_edits import CompactEdit
+from sevenfold.simulator.checks.thinking_check import sign_reply
+from sevenfold.simulator.checks.validate_params import is_cache_warmup
+from sevenfold.simulator.checks.validate_tools import list_tool_names
+from sevenfold.simulator.prepare import PreparedPrompt, render_request_prompt
+from sevenfold.simulator.reply_limits import (
+    LimitedReply,
+    OutputRoom,
+    compute_billed_tokens,
+    fit_reply,
+    with_tool_ids,
+)
+from sevenfold.simulator.responders import brain_protocol as brains
+from sevenfold.simulator.responders.brain_protocol import Reply
+from sevenfold.simulator.state.counting import count_block_tokens
+from sevenfold.simulator.state.simulator_state import SimulatorState
+from sevenfold.simulator.wire.billing import RunUsage
+from sevenfold.simulator.wire.error_response import make_invalid_request
+from sevenfold.simulator.wire.message_cache import CachedMessage
+from sevenfold.simulator.wire.messages_request import MessagesRequest
+from sevenfold.simulator.wire.request_blocks import as_word, with_wire_fields
+
+SUMMARY_REQUEST = "Summarise the conversation so far, so that it can be continued from the summary alone."
+"""What is billed as the summary's instruction where a client sends none of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GeneratedReply:
+    content: tuple[JsonObject, ...]
+    stop_reason: str
+    stop_sequence: str | None
+    runs: tuple[RunUsage, ...]
+    seen: RenderedPrompt
+    """The prompt that was answered last."""
+    overrides: Mapping[str, int]
+
+
+class ReplyGenerator:
+    """One request being answered; `delay` is real time that passes before its answer begins."""
+
+    def __init__(
+        self,
+        call: MessagesRequest,
+        prepared: PreparedPrompt,
+        world: SimulatorState,
+        suffix: str,
+        delay: timedelta = timedelta(),
+    ) -> None:
+        self._call, self._prepared, self._world, self._suffix = call, prepared, world, suffix
+        self._delay = delay
+
+    async def answer(self) -> GeneratedReply:
+        """Ask the brain as often as the request needs."""
+        call, prepared = self._call, self._prepared
+        window = call.model.window_tokens
+        if prepared.tokens > window:
+            raise make_invalid_request(f"prompt is too long: {prepared.tokens} tokens > {window} maximum")
+        if call.body.get("compaction") is not None:
+            return await self._compact_on_demand()
+        if is_cache_warmup(call):
+            spent = RunUsage("message", await self._begin(self._look_up(prepared.seen)), 0)
+            return GeneratedReply(
+                content=(),
+                stop_reason="max_tokens",
+                stop_sequence=None,
+                runs=(spent,),
+                seen=prepared.seen,
+                overrides={},
+            )
+        compacting = prepared.compacting
+        if compacting is not None and prepared.tokens >= compacting.trigger_tokens:
+            return await self._compact_first(compacting)
+        return await self._converse(prepared.seen)
+
+    async def _converse(
+        self, seen: RenderedPrompt, opening: tuple[JsonObject, ...] = (), before: tuple[RunUsage, ...] = ()
+    ) -> GeneratedReply:
+        """The reply itself. `opening` stands before its own content, `before` was spent already."""
+        call, prepared = self._call, self._prepared
+        bill = self._look_up(seen)
+        reply = await self._ask(seen)
+        room = OutputRoom(_max_tokens(call), call.model.window_tokens - seen.tokens)
+        keeps_tools = self._world.choices.cut_tools == "empty"
+        output = fit_reply(reply, room, _stops(call), prepared.count, keeps_tools=keeps_tools)
+        await self._begin(bill)
+        said = self._sign(output, opening)
+        thoughts = [block for block in said if block.get("type") in {"thinking", "redacted_thinking"}]
+        tokens = compute_billed_tokens(output, room, self._count(said), self._count(thoughts))
+        spent = RunUsage("message", bill, tokens.output, tokens.thinking)
+        content = (*opening, *said)
+        return GeneratedReply(
+            content=content,
+            stop_reason=output.stop_reason,
+            stop_sequence=output.stop_sequence,
+            runs=(*before, spent),
+            seen=seen,
+            overrides=reply.usage,
+        )
+
+    async def _compact_first(self, compacting: CompactEdit) -> GeneratedReply:
+        """The prompt has reached the threshold: it is summarised, and the answer goes on from the summary."""
+        prepared = self._prepared
+        summary = await self._summarise(compacting.instructions)
+        reply, spent = summary.reply, summary.spent
+        block = make_threshold_block(reply.text or None)
+        if compacting.pauses:
+            return GeneratedReply(
+                content=(block,),
+                stop_reason="compaction",
+                stop_sequence=None,
+                runs=(spent,),
+                seen=prepared.seen,
+                overrides=reply.usage,
+            )
+        if not reply.text:
+            return await self._converse(prepared.seen, (block,), (spent,))
+        message = JsonObject({"role": "assistant", "content": (block,)})
+        body = JsonObject({**prepared.body, "messages": (message,)})
+        return await self._converse(
+            render_request_prompt(body, prepared.count, self._world), (block,), (spent,)
+        )
+
+    async def _compact_on_demand(self) -> GeneratedReply:
+        call, prepared = self._call, self._prepared
+        told = call.part("compaction").get("instructions")
+        summary = await self._summarise(told if isinstance(told, str) and told.strip() else None)
+        reply, spent = summary.reply, summary.spent
+        if not reply.text:
+            reason = reply.stop_reason or "end_turn"
+            return GeneratedReply(
+                content=(),
+                stop_reason=reason,
+                stop_sequence=None,
+                runs=(spent,),
+                seen=prepared.seen,
+                overrides=reply.usage,
+            )
+        block = make_signed_block(call, prepared.binding, reply.text)
+        return GeneratedReply(
+            content=(block,),
+            stop_reason="compaction",
+            stop_sequence=None,
+            runs=(spent,),
+            seen=prepared.seen,
+            overrides=reply.usage,
+        )
+
+    async def _summarise(self, instructions: str | None) -> _Summary:
+        seen, model = self._prepared.seen, self._call.model
+        bill = self._look_up(seen)
+        reply = await self._ask(seen, instructions, is_summary=True)
+        request = JsonObject({"type": "text", "text": instructions or SUMMARY_REQUEST})
+        asked = self._world.tokenizer(model, "messages", request)
+        await self._begin(bill)
+        said = JsonObject({"type": "text", "text": reply.text})
+        spent = RunUsage("compaction", replace(bill, fresh=bill.fresh + asked), self._count([said]))
+        return _Summary(reply, spent)
+
+    async def _ask(
+        self, seen: RenderedPrompt, instructions: str | None = None, *, is_summary: bool = False
+    ) -> Reply:
+        call, world = self._call, self._world
+        system = [as_word(block.wire.get("text")) for block in seen.blocks if block.level == "system"]
+        prompt = brains.Prompt(
+            number=world.next_question(),
+            model=call.model_name,
+            system="\n\n".join(text for text in system if text),
+            tools=list_tool_names(call.body),
+            messages=self._messages(seen),
+            max_tokens=_max_tokens(call),
+            thinks=is_thinking_on(call),
+            purpose="summary" if is_summary else "reply",
+            instructions=instructions,
+        )
+        return await world.brain.reply(prompt)
+
+    def _messages(self, seen: RenderedPrompt) -> tuple[Message, ...]:
+        """What the model sees, as values; a result deleted from the cached prefix is a placeholder to it."""
+        deleted, text = self._prepared.deleted, self._world.choices.cleared_text
+        blocks = [block for block in seen.blocks if block.turn >= 0 and block.kind != EFFORT_KIND]
+        if deleted:
+            blocks = [
+                with_wire_fields(block, content=text) if is_deleted(block.wire, deleted) else block
+                for block in blocks
+            ]
+        listing = self._call.listing
+        known = listing.messages
+        if not deleted and len(blocks) == len(listing.spoken) and seen is self._prepared.sent:
+            return tuple([item.value or _value(item.spoken, item) for item in known if item.spoken])
+        return tuple(
+            _value(tuple(group), known[turn] if turn < len(known) else None)
+            for turn, group in groupby(blocks, key=_turn)
+        )
+
+    def _sign(self, output: LimitedReply, opening: tuple[JsonObject, ...]) -> tuple[JsonObject, ...]:
+        call, binding = self._call, self._prepared.binding
+        for wire in opening:
+            binding.advance(
+                PromptBlock(
+                    path="",
+                    level="messages",
+                    role="assistant",
+                    kind=as_word(wire.get("type")),
+                    wire=wire,
+                    turn=0,
+                )
+            )
+        blocks = with_tool_ids(output.blocks, self._suffix)
+        return sign_reply(binding, call.model, blocks, shows=is_thinking_shown(call, self._world), turn=0)
+
+    def _look_up(self, seen: RenderedPrompt) -> PromptBill:
+        call = self._call
+        return self._world.cache.look_up(
+            CacheScope(call.envelope.workspace), call.model, seen.parts, call.started
+        )
+
+    async def _begin(self, bill: PromptBill) -> PromptBill:
+        """The answer begins: whoever comes from here on can read what this request wrote."""
+        world = self._world
+        # Once, however many runs the answer takes.
+        delay, self._delay = self._delay, timedelta()
+        if bill.writes:
+            await world.arrivals.settle(world.choices.first_token + delay)
+        else:
+            await world.arrivals.pause(delay)
+        world.cache.begin_response(bill, world.clock.now())
+        return bill
+
+    def _count(self, blocks: list[JsonObject] | tuple[JsonObject, ...]) -> int:
+        return count_block_tokens(self._world.tokenizer, self._call.model, blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class _Summary:
+    reply: Reply
+    spent: RunUsage
+
+
+def is_thinking_on(call: MessagesRequest) -> bool:
+    """Whether the model thinks on this request."""
+    kind = call.part("thinking").get("type")
+    return call.gates.thinks_unasked if kind is None else kind in {"adaptive", "enabled"}
+
+
+def is_thinking_shown(call: MessagesRequest, world: SimulatorState) -> bool:
+    """Whether the text of the thinking is returned, or its signature alone."""
+    told = call.part("thinking").get("display")
+    if told is not None:
+        return told != "omitted"
+    chosen = world.choices.shows_thinking
+    return call.gates.shows_thinking if chosen is None else chosen
+
+
+def _max_tokens(call: MessagesRequest) -> int:
+    asked = call.body.get("max_tokens")
+    return asked if isinstance(asked, int) else call.model.max_output_tokens
+
+
+def _stops(call: MessagesRequest) -> tuple[str, ...]:
+    stops = call.body.get("stop_sequences")
+    return tuple(as_word(stop) for stop in stops) if isinstance(stops, tuple) else ()
+
+
+def _turn(block: PromptBlock) -> int:
+    return block.turn
+
+
+def _value(blocks: tuple[PromptBlock, ...], known: CachedMessage | None) -> Message:
+    """What is left of a message, as a value: kept for the next request where it is the whole message."""
+    is_whole = known is not None and all(map(is_, blocks, known.spoken)) and len(blocks) == len(known.spoken)
+    if is_whole and known is not None and known.value is not None:
+        return known.value
+    value = read_message({"role": blocks[0].role, "content": [block.wire for block in blocks]})
+    if is_whole and known is not None:
+        known.value = value
+    return value

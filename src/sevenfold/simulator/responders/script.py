@@ -1,0 +1,158 @@
+"""A brain that follows a script, and complains of requests that are not in it and of steps that stay unused.
+
+A test that drifted from what it tests should fail, not pass by luck.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from sevenfold.core.errors import CallUnexpected, ScriptError, StepsUnused
+from sevenfold.core.messages import ToolUse
+from sevenfold.simulator.responders.brain_protocol import (
+    STOP_REASONS,
+    Prompt,
+    Purpose,
+    Reply,
+    result_text,
+    say,
+)
+
+ANY_TIMES = 0
+"""`times` of a step that may be asked for again and again, and need not be asked for at all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """What a request must look like: everything that is given must hold; nothing given fits every reply."""
+
+    text: str | None = None
+    """Stands in what the user said last."""
+    pattern: str | None = None
+    """A regular expression found there."""
+    result: str | None = None
+    """Stands in one of the tool results that came last."""
+    tool: str | None = None
+    """The tool that one of those results answers."""
+    system: str | None = None
+    """Stands in the system prompt."""
+    model: str | None = None
+    purpose: Purpose = "reply"
+
+    def __post_init__(self) -> None:
+        try:
+            re.compile(self.pattern or "")
+        except re.error as error:
+            raise ScriptError(f"pattern {self.pattern!r} is no regular expression: {error}") from error
+
+    def mismatch(self, prompt: Prompt) -> str | None:
+        """What about a prompt is not as it should be; None when it fits."""
+        found = {
+            "purpose": prompt.purpose == self.purpose,
+            "model": self.model in {None, prompt.model},
+            "text": (self.text or "") in prompt.last_text,
+            "pattern": re.search(self.pattern or "", prompt.last_text) is not None,
+            "system": (self.system or "") in prompt.system,
+            "result": self.result is None or any(self.result in result_text(item) for item in prompt.results),
+            "tool": self.tool is None or self.tool in _answered_tools(prompt),
+        }
+        return next((f"{name} {getattr(self, name)!r}" for name, holds in found.items() if not holds), None)
+
+
+ANY_REPLY = Match()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    reply: Reply
+    match: Match = ANY_REPLY
+    times: int = 1
+    """How often it is asked for; `ANY_TIMES` for any number, none included."""
+    name: str = ""
+
+
+@dataclass(slots=True)
+class Script:
+    """Steps in order. Unordered, a request takes the first step that fits and is not used up."""
+
+    steps: tuple[Step, ...]
+    is_ordered: bool = True
+    _used: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._used = [0] * len(self.steps)
+        for at, step in enumerate(self.steps):
+            if step.times < 0:
+                raise ScriptError(f"{_named(at, step)}: times must be 0 (any) or more, not {step.times}")
+            if step.reply.stop_reason not in {None, *STOP_REASONS}:
+                raise ScriptError(f"{_named(at, step)}: {explain_unknown_reason(step.reply.stop_reason)}")
+
+    async def reply(self, prompt: Prompt) -> Reply:
+        refused: list[str] = []
+        for at, step in enumerate(self.steps):
+            if step.times and self._used[at] == step.times:
+                continue
+            mismatch = step.match.mismatch(prompt)
+            if mismatch is None:
+                self._used[at] += 1
+                return step.reply
+            refused.append(f"{_named(at, step)} wants {mismatch}")
+            if self.is_ordered and self._used[at] < step.times:
+                break
+        expected = "; ".join(refused[:5]) or "every step is used up"
+        raise CallUnexpected(
+            f"request {prompt.number} is not in the script: {_described(prompt)}. {expected}"
+        )
+
+    def check_done(self) -> None:
+        left = [
+            f"{_named(at, step)} ({step.times - self._used[at]} of {step.times} left)"
+            for at, step in enumerate(self.steps)
+            if self._used[at] < step.times
+        ]
+        if left:
+            raise StepsUnused(
+                f"{len(left)} of {len(self.steps)} steps were never asked for: {', '.join(left[:10])}"
+            )
+
+
+def script(*replies: Reply | str | Step) -> Script:
+    """A script of replies in order: texts, replies or whole steps."""
+    return Script(tuple(make_script_step(item) for item in replies))
+
+
+def make_script_step(item: Reply | str | Step) -> Step:
+    if isinstance(item, Step):
+        return item
+    return Step(say(item) if isinstance(item, str) else item)
+
+
+def explain_unknown_reason(reason: str | None) -> str:
+    """What is said of a stop reason that no answer has."""
+    return f"stop_reason {reason!r} is unknown; expected one of {', '.join(STOP_REASONS)}"
+
+
+def _answered_tools(prompt: Prompt) -> set[str]:
+    names: Mapping[str, str] = {
+        block.id: block.name
+        for message in prompt.messages
+        for block in message.blocks
+        if isinstance(block, ToolUse)
+    }
+    return {names.get(result.tool_use_id, "") for result in prompt.results}
+
+
+def _named(at: int, step: Step) -> str:
+    return f"step {at + 1}" + (f" ({step.name})" if step.name else "")
+
+
+def _described(prompt: Prompt) -> str:
+    results = _shown(item for result in prompt.results if (item := result_text(result)))
+    said = f"results {results}" if results else f"text {prompt.last_text[:80]!r}"
+    return f"a {prompt.purpose} on {prompt.model} with {len(prompt.messages)} messages, last {said}"
+
+
+def _shown(texts: Iterable[str]) -> str:
+    return ", ".join(repr(text[:80]) for text in list(texts)[:3])

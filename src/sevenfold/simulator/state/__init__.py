@@ -1,0 +1,1 @@
+"""What the simulator remembers between requests: the cache, the clock, the ledger."""

@@ -1,0 +1,183 @@
+"""What earlier requests looked like: to say where a new one leaves its predecessor, and why."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from operator import eq
+
+from sevenfold.core.cache.prompt_cache import PromptDifference, RenderedPrompt, find_first_difference
+from sevenfold.core.canonical import CACHE_CONTROL, Digest
+from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject
+from sevenfold.simulator.wire.message_cache import CachedMessage
+from sevenfold.simulator.wire.messages_request import MessagesRequest
+from sevenfold.simulator.wire.signatures import hash_json
+
+_KEPT = 256
+"""Requests remembered for diagnostics; the API forgets too."""
+MAX_COMPARED_REQUESTS = 64
+"""Recent requests among which a conversation's last one is looked for."""
+MAX_WHOLE_REQUESTS = 8
+"""Requests kept with all their blocks, so that the next one of a conversation is rendered from where it
+differs. Not more, since a long conversation takes megabytes."""
+
+_PARAMS = ("tool_choice", "thinking", "context_management", "output_config")
+"""What can spoil a cache without being model, system, tools or a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestTrace:
+    """What a request is known again by: its message blocks, each by itself, under its own key."""
+
+    workspace: str
+    blocks: tuple[int, ...]
+
+    @classmethod
+    def of(cls, call: MessagesRequest) -> RequestTrace:
+        keys = chain.from_iterable(_keys(known) for known in call.listing.messages)
+        return cls(call.envelope.workspace, tuple(keys))
+
+    def opening(self, other: RequestTrace) -> int:
+        """With how many blocks both begin."""
+        pairs = enumerate(map(eq, self.blocks, other.blocks))
+        shorter = min(len(self.blocks), len(other.blocks))
+        return next((index for index, same in pairs if not same), shorter)
+
+
+NO_TRACE = RequestTrace("", ())
+
+
+def _keys(known: CachedMessage) -> tuple[int, ...]:
+    """What the blocks of a message are known again by."""
+    if known.keys is None:
+        # Python's own hash: it never leaves the process, and takes a tenth of the time of a real one.
+        known.keys = tuple(hash((block.role, block.wire.without(CACHE_CONTROL))) for block in known.spoken)
+    return known.keys
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestRecord:
+    number: int
+    """Of its entry in the ledger."""
+    trace: RequestTrace
+    sent: RenderedPrompt
+    """As the client sent it."""
+    seen: RenderedPrompt
+    """As the model saw it."""
+    params: Digest
+
+    @classmethod
+    def of(
+        cls,
+        call: MessagesRequest,
+        number: int,
+        trace: RequestTrace,
+        sent: RenderedPrompt,
+        seen: RenderedPrompt,
+    ) -> RequestRecord:
+        told = {key: call.body.get(key) for key in _PARAMS}
+        params = hash_json(JsonObject({**told, "betas": tuple(sorted(call.envelope.betas))}))
+        return cls(number=number, trace=trace, sent=sent, seen=seen, params=params)
+
+    def without_blocks(self) -> RequestRecord:
+        return replace(self, sent=replace(self.sent, blocks=()), seen=replace(self.seen, blocks=()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """An earlier request, and how much of it a new one has."""
+
+    record: RequestRecord
+    shared: int
+    opening: int
+
+    def rank(self) -> tuple[int, int, int]:
+        return (self.shared, self.opening, self.record.number)
+
+    def is_akin(self, best: _Candidate) -> bool:
+        """Whether it is of the same conversation as the most alike: all of it is there, or half as much."""
+        is_whole = 0 < self.opening == len(self.record.trace.blocks)
+        return is_whole or 2 * self.shared >= best.shared
+
+
+def _most_alike(trace: RequestTrace, records: Sequence[RequestRecord]) -> _Candidate | None:
+    """The request that has most blocks in common with this one; None when none has any."""
+    blocks = frozenset(trace.blocks)
+    best: _Candidate | None = None
+    for record in reversed(records):
+        # It cannot share more than it has, and of two alike the later one stands.
+        if best is not None and len(record.trace.blocks) < best.shared:
+            continue
+        row = _Candidate(record, len(blocks.intersection(record.trace.blocks)), trace.opening(record.trace))
+        if row.shared and (best is None or row.rank() > best.rank()):
+            best = row
+    return best
+
+
+class RequestRecords:
+    """The last requests, by the id of their answer."""
+
+    __slots__ = ("_by_id", "_whole")
+
+    def __init__(self) -> None:
+        self._by_id: OrderedDict[str, RequestRecord] = OrderedDict()
+        self._whole: deque[str] = deque()
+
+    def add(self, message_id: str, record: RequestRecord) -> None:
+        self._by_id[message_id] = record
+        self._whole.append(message_id)
+        if len(self._whole) > MAX_WHOLE_REQUESTS:
+            old = self._whole.popleft()
+            self._by_id[old] = self._by_id[old].without_blocks()
+        if len(self._by_id) > _KEPT:
+            self._by_id.popitem(last=False)
+
+    @property
+    def latest(self) -> RequestRecord | None:
+        return next(reversed(self._by_id.values()), None)
+
+    def predecessor(self, trace: RequestTrace, model: str) -> RequestRecord | None:
+        """The last request of the same conversation: no id tells, so it is that with most blocks in common.
+
+        Of several alike the one that begins most alike, and then the latest. Where nothing is shared, a new
+        conversation has begun. A conversation that comes back to a model goes on from its last request there,
+        since each model has a cache of its own.
+        """
+        recent = [item for item in self._by_id.values() if item.trace.workspace == trace.workspace]
+        best = _most_alike(trace, recent[-MAX_COMPARED_REQUESTS:])
+        if best is None:
+            return None
+        if best.record.sent.model == model:
+            return best.record
+        own = [item for item in recent[-MAX_COMPARED_REQUESTS:] if item.sent.model == model]
+        candidate = _most_alike(trace, own)
+        return candidate.record if candidate is not None and candidate.is_akin(best) else best.record
+
+    def diagnose(self, call: MessagesRequest, record: RequestRecord) -> Json:
+        """The `diagnostics` of an answer: null when nothing diverged."""
+        previous_id = call.part("diagnostics").get("previous_message_id")
+        if not isinstance(previous_id, str):
+            return None
+        previous = self._by_id.get(previous_id)
+        if previous is None or previous.trace.workspace != record.trace.workspace:
+            return _reason("previous_message_not_found")
+        found = find_first_difference(previous.sent, record.sent)
+        if found is not None and _is_speed(found):
+            return _reason("model_changed", previous.sent.tokens)
+        if found is not None and found.cause != "params":
+            return _reason(found.reason, found.missed_tokens)
+        return _reason("unavailable") if found or previous.params != record.params else None
+
+
+def _is_speed(found: PromptDifference) -> bool:
+    """Speed is rendered as a parameter and diagnosed as a model."""
+    return found.cause == "params" and found.path == "speed"
+
+
+def _reason(kind: str, missed_tokens: int | None = None) -> JsonObject:
+    counts = (
+        EMPTY_OBJECT if missed_tokens is None else JsonObject({"cache_missed_input_tokens": missed_tokens})
+    )
+    return JsonObject({"cache_miss_reason": JsonObject({"type": kind, **counts})})

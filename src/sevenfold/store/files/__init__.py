@@ -1,0 +1,1 @@
+"""The file system port: folders, locks, and durable operations."""

@@ -1,0 +1,351 @@
+"""A folder that nothing gets out of: the only way the package reads and writes files of its own.
+
+Callers hand in relative keys. A key's grammar leaves no room for tricks; the kernel is asked to refuse links
+and exits besides; and the handle that was checked is the handle that is used.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Self
+
+from sevenfold.core.errors import FileDamaged, FileMissing, InputError, KeyRefused, NotRegular
+from sevenfold.core.events import Emit, TempSwept
+from sevenfold.core.os_errors import map_os_errors
+from sevenfold.store.files.disk import (
+    FOLDER_FLAGS,
+    NEVER_INHERIT,
+    READ_FLAGS,
+    SYSTEM_DISK,
+    Disk,
+    read_fully,
+    write_all,
+)
+from sevenfold.store.files.exclusive_rename import ExclusiveRenamer
+from sevenfold.store.files.keys import check_key, check_path, is_key_part
+from sevenfold.store.files.make_folders import make_folders
+from sevenfold.store.files.timeouts import FOLDER_TIMEOUTS, FolderTimeouts
+
+TEMP_PREFIX = ".tmp-"
+TEMP_LIFE = timedelta(hours=1)
+"""No write takes this long, so an older temporary file has no writer any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileStat:
+    """What can be told about a file without reading it."""
+
+    size_bytes: int
+    modified_ns: int
+
+
+class Folder:
+    """One directory held open. Safe to share between threads: it keeps no position and no cache."""
+
+    def __init__(
+        self, fd: int, path: Path, disk: Disk, own: frozenset[str], patience: FolderTimeouts = FOLDER_TIMEOUTS
+    ) -> None:
+        self._disk = disk
+        self._own = own
+        self.patience = patience
+        try:
+            self._device = disk.stat(fd).st_dev
+        except BaseException:
+            disk.close(fd)
+            raise
+        self._fd = fd
+        self.path = path
+        """For people to read; never opened again by name."""
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        *,
+        create: bool = False,
+        disk: Disk = SYSTEM_DISK,
+        own: frozenset[str] = frozenset(),
+        patience: FolderTimeouts = FOLDER_TIMEOUTS,
+    ) -> Self:
+        """Hold `path` open. `create` makes it and its missing parents, each durable before the next."""
+        with map_os_errors(f"open folder {path}"):
+            check_path(path)
+            if create:
+                make_folders(path, disk)
+            return cls(disk.open(str(path), FOLDER_FLAGS), path, disk, own, patience)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            fd, self._fd = self._fd, -1
+            with map_os_errors(f"close folder {self.path}"):
+                self._disk.close(fd)
+
+    @property
+    def disk(self) -> Disk:
+        return self._disk
+
+    def read(self, key: str, *, max_bytes: int) -> bytes:
+        """The whole file, refused rather than cut when it is over `max_bytes`."""
+        with self.opened(key, READ_FLAGS) as fd, map_os_errors(f"read {self._say(key)}"):
+            size = self._disk.stat(fd).st_size
+            if size > max_bytes:
+                raise FileDamaged(f"{self._say(key)} has {size:,} bytes; at most {max_bytes:,} are expected")
+            return read_fully(self._disk, fd, size)
+
+    def read_range(self, key: str, start: int, size: int) -> bytes:
+        """A part of the file; shorter only where the file ends."""
+        if start < 0 or size < 0:
+            raise InputError(
+                f"cannot read {size} bytes of {self._say(key)} from {start}; both must be 0 or more"
+            )
+        with self.opened(key, READ_FLAGS) as fd, map_os_errors(f"read {self._say(key)}"):
+            # Room is made for what is there, not for whatever number was asked for.
+            left = self._disk.stat(fd).st_size - start
+            return read_fully(self._disk, fd, min(size, left), start)
+
+    def entry(self, key: str) -> FileStat | None:
+        """Size and time of a file, or None when there is none."""
+        try:
+            with self.opened(key, READ_FLAGS) as fd, map_os_errors(f"look at {self._say(key)}"):
+                found = self._disk.stat(fd)
+        except FileMissing:
+            return None
+        return FileStat(found.st_size, found.st_mtime_ns)
+
+    def names(self) -> list[str]:
+        """Names directly inside, sorted, that a key could name; what does not fit the grammar is not ours."""
+        return [name for name in self.all_names() if is_key_part(name)]
+
+    def all_names(self) -> list[str]:
+        """Every name directly inside, sorted, ours or not."""
+        with map_os_errors(f"list {self.path}"):
+            return sorted(self._disk.names(self._fd))
+
+    def replace(self, key: str, data: bytes, *, modified_ns: int | None = None, durable: bool = True) -> None:
+        """Put `data` in place of whatever the file held: all of it or nothing, durable on return.
+
+        Without `durable` a power cut may take it, and no twin of its name is looked for: for whoever has
+        compared the names, and can put all of it in place again.
+        """
+        self._put(key, data, fresh=False, modified_ns=modified_ns, durable=durable)
+
+    def create(self, key: str, data: bytes) -> None:
+        """Make a file that must not be there yet: all of it or nothing, durable on return."""
+        self._put(key, data, fresh=True)
+
+    def remove(self, key: str, *, durable: bool = True) -> None:
+        """Delete a file, durably. One that is not there is an error: the caller was wrong about the world."""
+        with self._parent(key) as (parent, name), map_os_errors(f"remove {self._say(key)}"):
+            self._disk.unlink(name, dir_fd=parent)
+            if durable:
+                self._disk.fsync(parent)
+
+    def move(self, old: str, new: str) -> None:
+        """Rename within the folder without replacing anything, durably at both ends."""
+        with (
+            self._parent(old) as (source, old_name),
+            self._parent(new) as (target, new_name),
+            map_os_errors(f"move {self._say(old)} to {new}"),
+        ):
+            self._refuse_twin(target, new_name)
+            self._new_names(target).move(old_name, new_name, old_fd=source)
+            self._disk.fsync(target)
+            self._disk.fsync(source)
+
+    def settle(self, key: str) -> None:
+        """Make the name of a file that was found there durable: whoever made it may have died just before."""
+        with self._parent(key) as (parent, _), map_os_errors(f"settle {self._say(key)}"):
+            self._disk.fsync(parent)
+
+    def subfolder(self, key: str, *, create: bool = True) -> Folder:
+        """A folder below this one, made durably if need be. It is confined to itself, not to its parent."""
+        parts = check_key(key, self._own)
+        for depth in range(len(parts) if create else 0):
+            self._make(parts[: depth + 1])
+        with map_os_errors(f"open folder {self._say(key)}"):
+            fd = self._disk.open_beneath(self._fd, "/".join(parts), FOLDER_FLAGS)
+            return Folder(fd, self.path.joinpath(*parts), self._disk, self._own, self.patience)
+
+    def without_own(self) -> Folder:
+        """The same directory for those to whom the names of our own do not exist: every verb refuses them."""
+        with map_os_errors(f"open folder {self.path}"):
+            fd = self._disk.open_beneath(self._fd, ".", FOLDER_FLAGS)
+            return Folder(fd, self.path, self._disk, frozenset(), self.patience)
+
+    def open_file(self, key: str, flags: int) -> int:
+        """A checked handle for a caller that keeps it (a transcript, a mutex); made durably with O_CREAT."""
+        if flags & os.O_TRUNC:
+            raise InputError(f"{self._say(key)} cannot be emptied before it is checked; use replace")
+        if not flags & os.O_CREAT:
+            path = "/".join(check_key(key, self._own))
+            with map_os_errors(f"open {self._say(key)}"):
+                fd = self._disk.open_beneath(self._fd, path, flags | os.O_NONBLOCK)
+                return self._checked_regular(fd, key)
+        with self._parent(key) as (parent, name), map_os_errors(f"create {self._say(key)}"):
+            self._refuse_twin(parent, name)
+            fd = self._disk.open_beneath(parent, name, flags | os.O_NONBLOCK)
+            self._checked_regular(fd, key)
+            try:
+                # Also when it was there: whoever made it may have died before making the name durable.
+                self._disk.fsync(parent)
+            except BaseException:
+                self._disk.close(fd)
+                raise
+            return fd
+
+    @contextmanager
+    def opened(self, key: str, flags: int) -> Generator[int]:
+        """A checked handle for the length of a block."""
+        fd = self.open_file(key, flags)
+        try:
+            yield fd
+        finally:
+            with map_os_errors(f"close {self._say(key)}"):
+                self._disk.close(fd)
+
+    def sweep(self, now: datetime, emit: Emit) -> int:
+        """Remove what dead writers left half-made here. Live ones are younger than `TEMP_LIFE`."""
+        swept = 0
+        oldest_ns = int((now - TEMP_LIFE).timestamp() * 1e9)
+        with map_os_errors(f"sweep {self.path}"):
+            for name in self._disk.names(self._fd):
+                if name.startswith(TEMP_PREFIX) and self._is_older(name, oldest_ns):
+                    with suppress(FileNotFoundError):  # somebody else sweeps here too
+                        self._disk.unlink(name, dir_fd=self._fd)
+                        swept += 1
+        if swept:
+            emit(TempSwept(str(self.path), swept))
+        return swept
+
+    def _put(
+        self, key: str, data: bytes, *, fresh: bool, modified_ns: int | None = None, durable: bool = True
+    ) -> None:
+        with self._parent(key) as (parent, name), map_os_errors(f"write {self._say(key)}"):
+            if durable:
+                self._refuse_twin(parent, name)
+            temp = TEMP_PREFIX + secrets.token_hex(8)
+            try:
+                self._write_temp(parent, temp, data, modified_ns, durable=durable)
+                if fresh:
+                    self._new_names(parent).give(temp, name)
+                else:
+                    self._disk.rename(temp, name, old_fd=parent, new_fd=parent)
+            except BaseException:
+                # Best effort: what stays is swept later and can be mistaken for nothing.
+                with suppress(OSError):
+                    self._disk.unlink(temp, dir_fd=parent)
+                raise
+            if durable:
+                self._disk.fsync(parent)
+
+    def _new_names(self, fd: int) -> ExclusiveRenamer:
+        return ExclusiveRenamer(self._disk, fd, str(self.path), self.patience.mutex)
+
+    def _write_temp(
+        self, parent: int, temp: str, data: bytes, modified_ns: int | None, *, durable: bool
+    ) -> None:
+        fd = self._disk.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NEVER_INHERIT, dir_fd=parent)
+        try:
+            write_all(self._disk, fd, data)
+            if modified_ns is not None:
+                self._disk.set_times(fd, modified_ns)
+            if durable:
+                self._disk.fsync(fd)
+        finally:
+            self._disk.close(fd)
+
+    @contextmanager
+    def _parent(self, key: str) -> Generator[tuple[int, str]]:
+        """The open directory that holds the key's last part."""
+        *above, name = check_key(key, self._own)
+        if not above:
+            yield self._fd, name
+            return
+        with map_os_errors(f"open the folder of {self._say(key)}"):
+            fd = self._disk.open_beneath(self._fd, "/".join(above), FOLDER_FLAGS)
+        try:
+            yield fd, name
+        finally:
+            with map_os_errors(f"close the folder of {self._say(key)}"):
+                self._disk.close(fd)
+
+    def _make(self, parts: tuple[str, ...]) -> None:
+        key = "/".join(parts)
+        with self._parent(key) as (parent, name), map_os_errors(f"make folder {self._say(key)}"):
+            self._refuse_twin(parent, name)
+            with suppress(FileExistsError):
+                self._disk.mkdir(name, dir_fd=parent)
+            # Also when it was there: whoever made it may have died before making the name durable.
+            self._disk.fsync(parent)
+
+    def _refuse_twin(self, parent: int, name: str) -> None:
+        """A name that differs from another in case alone is the same file on half the world's disks."""
+        folded = name.casefold()
+        for other in self._disk.names(parent):
+            if other != name and other.casefold() == folded:
+                raise KeyRefused(f"{name!r} differs from {other!r} in case alone; choose another name")
+
+    def _checked_regular(self, fd: int, key: str) -> int:
+        """The handle itself, closed and refused unless it is a plain file of one name on our device."""
+        try:
+            found = self._disk.stat(fd)
+            if not stat.S_ISREG(found.st_mode):
+                raise NotRegular(
+                    f"{self._say(key)} is no plain file; links, FIFOs and devices are not opened"
+                )
+            # No name at all is fine: it was replaced while we held the old file, which is still whole.
+            if found.st_nlink > 1:
+                found = self._without_temp(fd, key)
+            if found.st_nlink > 1:
+                raise NotRegular(
+                    f"{self._say(key)} has {found.st_nlink} names (hard links); remove the others"
+                )
+            if found.st_dev != self._device:
+                raise NotRegular(f"{self._say(key)} lies on another device; mount nothing inside this folder")
+        except BaseException:
+            self._disk.close(fd)
+            raise
+        return fd
+
+    def _without_temp(self, fd: int, key: str) -> os.stat_result:
+        """The file less its temporary name, which a writer leaves that dies between two steps of a rename."""
+        found = self._disk.stat(fd)
+        with suppress(OSError), self._parent(key) as (parent, _):
+            for name in self._disk.names(parent):
+                if name.startswith(TEMP_PREFIX) and self._inode(name, parent) == found.st_ino:
+                    self._disk.unlink(name, dir_fd=parent)
+        return self._disk.stat(fd)
+
+    def _inode(self, name: str, parent: int) -> int:
+        fd = self._disk.open(name, READ_FLAGS, dir_fd=parent)
+        try:
+            return self._disk.stat(fd).st_ino
+        finally:
+            self._disk.close(fd)
+
+    def _is_older(self, name: str, oldest_ns: int) -> bool:
+        with suppress(OSError):
+            fd = self._disk.open(name, READ_FLAGS, dir_fd=self._fd)
+            try:
+                found = self._disk.stat(fd)
+                # Not the time that was set, which may lie in the past while its writer lives.
+                return stat.S_ISREG(found.st_mode) and found.st_ctime_ns < oldest_ns
+            finally:
+                self._disk.close(fd)
+        return False
+
+    def _say(self, key: str) -> str:
+        return f"{self.path}/{key}"

@@ -1,0 +1,1 @@
+"""The memory directory and its history."""

@@ -1,0 +1,439 @@
+"""A project's memories: read, changed all or nothing, and never without a trace.
+
+What is shown is the last accepted text of each. Changes go through `commit`; text that nobody may take at
+its word goes through `propose` and waits; an edit past the engine is noticed and waits too. Every change
+stands in the history with who made it and why, and can be taken back.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import threading
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Self
+
+from sevenfold.core.clock import Clock, SystemClock
+from sevenfold.core.errors import FileMissing, InputError
+from sevenfold.core.events import Emit, IndexCut, MemoryChanged, MemoryPurged, MemoryQuarantined, ignore_event
+from sevenfold.core.memories import INDEX_FILE, MemoryKey, is_indexed, read_memory
+from sevenfold.core.provenance import Origin
+from sevenfold.core.surrogates import replace_lone_surrogates
+from sevenfold.store.files.lock import LockSettings
+from sevenfold.store.memory.changes import (
+    ANYTHING,
+    BlameLine,
+    IndexText,
+    PendingReview,
+    ProposedChange,
+    PurgeReport,
+    Remove,
+    StoredMemory,
+    Transaction,
+    TransactionId,
+    TransactionKind,
+    Write,
+)
+from sevenfold.store.memory.files import MemoryFiles
+from sevenfold.store.memory.history import MemoryHistory
+from sevenfold.store.memory.index_text import fit_index
+from sevenfold.store.memory.keys import check_memory_key
+from sevenfold.store.memory.new_memory import make_memory_key, plan_new_memory
+from sevenfold.store.memory.plan import check_changes, find_overtaken, plan_changes
+from sevenfold.store.memory.purge import PurgeSource
+from sevenfold.store.memory.records import LoggedChange, LoggedTransaction, hash_text, new_transaction_id
+from sevenfold.store.memory.repeated_proposals import was_asked
+from sevenfold.store.memory.settings import MemorySettings
+from sevenfold.store.memory.state import MemoryState, MemoryVersion
+from sevenfold.store.memory.store import MemoryStore
+from sevenfold.store.memory.traces import forget_traces
+from sevenfold.store.memory.upkeep import MemoryUpkeep
+from sevenfold.store.project.place_settings import PlaceSettings
+from sevenfold.store.project.project import Project, open_project
+from sevenfold.store.project.settings_files import find_checkout, find_user_home, read_settings
+
+MEMORY_FOLDER = "memory"
+"""In a project's control folder: the history."""
+
+_TOLD_KEYS = 10
+"""Named in an event; the history has all of them."""
+
+DEFAULT_SCAN_LIMIT = 200
+"""The most memories that a manifest lists."""
+
+
+class MemoryDir:
+    """The memories of one project, for any number of threads and processes. Every method blocks on the disk.
+
+    Opening it begins the history of a folder that has none, finishes what a dead process began, and notices
+    edits made past the engine.
+    """
+
+    def __init__(
+        self,
+        project: Project,
+        *,
+        clock: Clock | None = None,
+        emit: Emit = ignore_event,
+        trusts_outside: bool = False,
+    ) -> None:
+        self._clock, self._emit = clock or SystemClock(), emit
+        self._thread = threading.RLock()
+        with ExitStack() as exits:
+            self.project, self.path, self._control = project, project.memory.path, project.control
+            control = exits.enter_context(project.control.subfolder(MEMORY_FOLDER))
+            self._book = MemoryStore(control, emit)
+            exits.callback(self._book.close)
+            self._history = MemoryHistory(self._book)
+            files = MemoryFiles(project.memory, emit)
+            self._upkeep = MemoryUpkeep(self._book, files, self._clock, emit, trusts_outside=trusts_outside)
+            if self._book.refresh():
+                self._upkeep.notice()
+            else:
+                self._upkeep.adopt()
+            self._exits = exits.pop_all()
+
+    @classmethod
+    def for_project(
+        cls,
+        path: str | Path = ".",
+        *,
+        environ: Mapping[str, str] | None = None,
+        clock: Clock | None = None,
+        emit: Emit = ignore_event,
+    ) -> Self:
+        """The memories of the project that `path` lies in, wherever settings put them. Close it after use."""
+        start, known = Path(path), os.environ if environ is None else environ
+        sections = (PlaceSettings, LockSettings, MemorySettings)
+        settings = read_settings(sections, root=find_checkout(start), environ=known, is_part=True, emit=emit)
+        with ExitStack() as exits:
+            project = open_project(start, settings, user_home=find_user_home(known), clock=clock, emit=emit)
+            exits.enter_context(project)
+            trusts = settings.of(MemorySettings).trust_outside
+            memory = cls(project, clock=clock, emit=emit, trusts_outside=trusts)
+            memory._exits.push(exits.pop_all())
+        return memory
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        with self._thread:
+            self._exits.close()
+
+    def keys(self, below: str = "") -> tuple[MemoryKey, ...]:
+        """The memories that are shown, sorted; or all those whose names begin so, `archive/` say."""
+        with self._fresh() as state:
+            named = (key for key in state.versions if (key.startswith(below) if below else is_indexed(key)))
+            return tuple(MemoryKey(key) for key in sorted(named))
+
+    def find(self, key: str) -> StoredMemory | None:
+        """A memory as it was last accepted; None where there is none."""
+        with self._fresh() as state:
+            version = state.versions.get(key)
+            return None if version is None else self._stored(key, version)
+
+    def read(self, key: str) -> StoredMemory:
+        """The same; `FileMissing` where there is none."""
+        found = self.find(key)
+        if found is None:
+            raise FileMissing(f"there is no memory {key!r}; `sevenfold memory list` shows those there are")
+        return found
+
+    def scan(self, limit: int | None = DEFAULT_SCAN_LIMIT) -> tuple[StoredMemory, ...]:
+        """The memories that are shown, the newest first."""
+        with self._fresh() as state:
+            shown = [key for key in state.versions if is_indexed(key)]
+            count = len(shown) if limit is None else limit
+            newest = heapq.nlargest(count, shown, key=lambda key: state.versions[key].order)
+            return tuple(self._stored(key, state.versions[key]) for key in newest)
+
+    def index_text(self) -> IndexText:
+        """The index for a prompt, within its caps."""
+        with self._fresh():
+            part = fit_index(replace_lone_surrogates(self._upkeep.index.text()))
+        if part.cut_lines:
+            self._emit(IndexCut(part.cut_lines, part.warning))
+        return IndexText(part.text, part.cut_lines, part.warning)
+
+    def generation(self) -> int:
+        """A number that is another one whenever a memory or what waits has changed."""
+        with self._fresh() as state:
+            return int(state.last or "0", 16)
+
+    def add(
+        self,
+        name: str,
+        text: str,
+        *,
+        description: str = "",
+        kind: str = "project",
+        applies_to: Sequence[str] = (),
+        why: str = "",
+    ) -> Transaction:
+        """A new memory in a person's own words. `MemoryConflict` where there is one of that name."""
+        write = plan_new_memory(name, text, description=description, kind=kind, applies_to=applies_to)
+        return self.commit([write], _by_person(why or "added by hand"))
+
+    def remove(self, name: str, *, why: str = "") -> Transaction:
+        """A person wants it forgotten. `undo` brings it back; only `purge` leaves nothing of it."""
+        stored = self.read(make_memory_key(name))
+        return self.commit([Remove(stored.memory.key, stored.sha256)], _by_person(why or "removed by hand"))
+
+    def commit(self, changes: Sequence[Write | Remove], origin: Origin) -> Transaction:
+        """Do all of it or nothing; durable on return.
+
+        `MemoryConflict` where a memory is not as its writer saw it. What changes nothing is only checked.
+        """
+        return self._change("commit", check_changes(changes), origin)
+
+    def propose(self, changes: Sequence[Write | Remove], origin: Origin, reason: str) -> PendingReview:
+        """Keep changes, outside the folder and out of sight, until a person accepts or rejects them."""
+        checked = check_changes(changes)
+
+        def plan(state: MemoryState) -> list[LoggedTransaction]:
+            proposed = tuple(
+                replace(item, before=state.sha_of(item.key) if item.before == ANYTHING else item.before)
+                for item in checked
+            )
+            return [self._logged("propose", origin, proposed, reason=reason)]
+
+        found = self._record(plan)
+        for change in found.changes:
+            taint = ", ".join(sorted(found.origin_of(change).taint))
+            self._emit(MemoryQuarantined(found.id, change.key, taint, reason))
+        return _waiting(found)
+
+    def was_asked(self, changes: Sequence[Write | Remove]) -> bool:
+        """Whether a person is asked the same already, or did not want it."""
+        checked = check_changes(changes)
+        with self._fresh() as state:
+            places = (*(item.place for item in state.waiting.values()), *state.rejected.values())
+            return was_asked(checked, map(self._book.log.read_at, places))
+
+    def waiting(self) -> tuple[PendingReview, ...]:
+        """All that a person has to look at, the oldest first."""
+        with self._fresh() as state:
+            return tuple(_waiting(self._book.log.read_at(item.place)) for item in state.waiting.values())
+
+    def accept(self, id_: str, why: str = "") -> Transaction:
+        """A person agrees: it is shown and trusted from now on. `MemoryConflict` if the memory changed."""
+        with self._fresh():
+            waiting = self._book.waiting(id_)
+            agreed = [self._agreed(waiting, item) for item in waiting.changes]
+        person = _by_person(why or f"accepted: {waiting.reason}")
+        return self._change("accept", agreed, person, of=waiting.id)
+
+    def reject(self, id_: str, why: str = "") -> Transaction:
+        """A person disagrees: the accepted text stays, and comes back into a file that says otherwise."""
+        person = Origin(who="user", why=why or "rejected", said_by="user")
+
+        def plan(_: MemoryState) -> list[LoggedTransaction]:
+            return [self._logged("reject", person, (), of=self._book.waiting(id_).id)]
+
+        return self._record(plan).told()
+
+    def trust(self, key: str, why: str = "") -> Transaction:
+        """A person vouches for a memory as it is, whatever hands it went through."""
+        person = _by_person(why or "vouched for")
+
+        def plan(state: MemoryState) -> list[LoggedTransaction]:
+            version = state.versions.get(key)
+            if version is None:
+                raise FileMissing(f"there is no memory {key!r} to vouch for")
+            origin = replace(version.origin, is_accepted=True)
+            text = self._book.text_of(key, version)
+            change = LoggedChange(
+                key=key, before=version.sha256, after=version.sha256, text=text, origin=origin
+            )
+            return [self._logged("trust", person, (change,))]
+
+        return self._record(plan).told()
+
+    def notice(self, *, check: bool = False) -> tuple[PendingReview, ...]:
+        """Look for edits made past the engine, reading every file with `check`; all that waits now."""
+        with self._thread:
+            self._upkeep.notice(check=check)
+        return self.waiting()
+
+    def record_edit(self, keys: Iterable[str], origin: Origin) -> tuple[Transaction, ...]:
+        """Files that a tool of ours has changed in the folder: theirs, and no outside edits.
+
+        With a taint they wait, as any edit does.
+        """
+        with self._thread:
+            named = [key if key == INDEX_FILE else check_memory_key(key) for key in keys]
+            self._book.refresh()
+            before = self._book.state.end
+            self._upkeep.take_edits(named, origin)
+            found = [found.entry for found in self._book.log.read(before)]
+        return tuple(
+            item.told() for item in found if isinstance(item, LoggedTransaction) and item.origin == origin
+        )
+
+    def log(self, key: str | None = None, limit: int | None = 50) -> tuple[Transaction, ...]:
+        """The last transactions, the newest first: what was done, what waited, and what was taken back."""
+        with self._fresh():
+            return self._history.log(key, limit)
+
+    def transaction(self, id_: str) -> Transaction:
+        with self._fresh():
+            return self._history.find(id_).told()
+
+    def body(self, sha256: str) -> str:
+        """Any text that a memory ever had, by its hash."""
+        with self._fresh():
+            return replace_lone_surrogates(self._history.body(sha256))
+
+    def diff(self, id_: str) -> str:
+        """What a transaction changed, or would change, as a unified diff."""
+        with self._fresh():
+            return self._history.diff(id_)
+
+    def blame(self, key: str) -> tuple[BlameLine, ...]:
+        """Each line of a memory with the transaction that brought it."""
+        with self._fresh():
+            return self._history.blame(key)
+
+    def revert(self, id_: str, why: str = "") -> Transaction:
+        """Take a transaction back, byte for byte; `MemoryConflict` if its memories have changed since."""
+        with self._fresh():
+            entry = self._history.find(id_)
+            undone = self._history.undone(entry.id)
+        return self._change(
+            "revert", undone, Origin(who="user", why=why or f"takes back {entry.id}"), of=entry.id
+        )
+
+    def undo(self, why: str = "") -> Transaction:
+        """Take back the last transaction that was not taken back yet."""
+        with self._fresh():
+            last = self._history.last_done()
+        return self.revert(last, why)
+
+    def restore(self, key: str, id_: str, why: str = "") -> Transaction:
+        """Bring a memory back to the text that a transaction gave it, whatever happened since."""
+        with self._fresh():
+            entry = self._history.find(id_)
+            back = self._history.restored(key, entry.id)
+        return self._change("revert", [back], Origin(who="user", why=why or f"back to {entry.id}"), of="")
+
+    def purge(self, *, session: str = "", key: str = "", who: str = "") -> PurgeReport:
+        """Erase all versions from one source for good, history included. What was there before comes back."""
+        source = PurgeSource(session, key, who)
+        with self._thread:
+            done = self._upkeep.purge(source)
+            gone = {key for key in done.keys if key not in self._book.state.versions}
+            forget_traces(self._control, done.keys, gone)
+        if done.transactions:
+            self._emit(MemoryPurged(source.said, done.versions))
+        return done
+
+    @contextmanager
+    def _fresh(self) -> Generator[MemoryState]:
+        with self._thread:
+            self._book.refresh()
+            yield self._book.state
+
+    def _stored(self, key: str, version: MemoryVersion) -> StoredMemory:
+        memory = read_memory(key, replace_lone_surrogates(self._book.text_of(key, version)))
+        is_waiting = self._book.state.is_waiting(key)
+        return StoredMemory(
+            memory=memory,
+            sha256=version.sha256,
+            modified=version.at,
+            origin=version.origin,
+            transaction=version.transaction,
+            is_waiting=is_waiting,
+        )
+
+    def _agreed(self, waiting: LoggedTransaction, change: LoggedChange) -> LoggedChange:
+        origin = replace(waiting.origin_of(change), is_accepted=True)
+        if change.key != INDEX_FILE or change.text is None:
+            return replace(change, origin=origin, stamp=None)
+        # Memories changed while it waited, and their lines with them.
+        place = self._book.state.waiting[waiting.id].place
+        text = self._upkeep.index.updated(change.text, self._book.keys_since(place.offset))
+        return replace(change, origin=origin, stamp=None, text=text, after=hash_text(text))
+
+    def _change(
+        self, kind: TransactionKind, changes: Sequence[LoggedChange], origin: Origin, *, of: str = ""
+    ) -> Transaction:
+        def plan(state: MemoryState) -> list[LoggedTransaction]:
+            if kind == "accept" and of not in state.waiting:
+                raise InputError(f"{of} waits no longer; somebody else has seen to it")
+            changed = plan_changes(state, changes, of if kind == "accept" else "")
+            settled = tuple(id_ for id_ in find_overtaken(state, changed) if id_ != of)
+            return [self._logged(kind, origin, changed, of=of, settles=settled)] if changed or of else []
+
+        with self._thread:
+            self._book.refresh()
+            self._upkeep.notice_some(change.key for change in changes)
+            return self._record(plan).told()
+
+    def _record(self, plan: Callable[[MemoryState], Sequence[LoggedTransaction]]) -> LoggedTransaction:
+        """Add one transaction and see it through; one without changes was not recorded."""
+        with self._thread:
+            found = self._book.record(plan)
+            entry = found[0].entry if found else None
+            if not isinstance(entry, LoggedTransaction):
+                self._upkeep.settle(self._book.state.end - 1)
+                nothing = self._logged("commit", Origin(who="user", why="nothing to do"), ())
+                return replace(nothing, id=TransactionId(""))
+            self._upkeep.settle(found[0].place.offset)
+        if entry.kind != "propose":
+            keys = [change.key for change in entry.changes]
+            told = ", ".join(keys[:_TOLD_KEYS]) + (" …" if len(keys) > _TOLD_KEYS else "")
+            self._emit(
+                MemoryChanged(
+                    transaction=entry.id, kind=entry.kind, who=entry.origin.who, keys=told, count=len(keys)
+                )
+            )
+        return entry
+
+    def _logged(
+        self,
+        kind: TransactionKind,
+        origin: Origin,
+        changes: tuple[LoggedChange, ...],
+        *,
+        of: str = "",
+        reason: str = "",
+        settles: tuple[str, ...] = (),
+    ) -> LoggedTransaction:
+        return LoggedTransaction(
+            id=new_transaction_id(),
+            at=self._clock.now(),
+            kind=kind,
+            origin=origin,
+            changes=changes,
+            of=of,
+            reason=reason,
+            settles=settles,
+        )
+
+
+def _by_person(why: str) -> Origin:
+    return Origin(who="user", why=why, said_by="user", is_accepted=True)
+
+
+def _waiting(entry: LoggedTransaction) -> PendingReview:
+    changes = tuple(
+        ProposedChange(
+            item.key, None if item.text is None else replace_lone_surrogates(item.text), item.before
+        )
+        for item in entry.changes
+    )
+    return PendingReview(
+        id=entry.id,
+        at=entry.at,
+        origin=entry.origin,
+        reason=entry.reason,
+        changes=changes,
+        is_outside=entry.kind == "outside",
+    )

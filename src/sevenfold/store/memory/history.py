@@ -1,0 +1,190 @@
+"""What the history of a memory folder tells: who changed what, what was before, and how to take it back."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from difflib import SequenceMatcher, unified_diff
+
+from sevenfold.core.errors import FileMissing, InputError
+from sevenfold.core.provenance import Origin
+from sevenfold.core.surrogates import replace_lone_surrogates
+from sevenfold.store.memory.changes import WAITING_KINDS, BlameLine, Transaction, TransactionId
+from sevenfold.store.memory.records import LoggedChange, LoggedTransaction
+from sevenfold.store.memory.store import MemoryStore
+
+NO_EFFECT_KINDS = ("propose", "outside", "reject", "purge")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastVersion:
+    """A text that a memory once had."""
+
+    sha256: str
+    text: str
+    at: datetime
+    origin: Origin
+    order: int
+
+
+@dataclass(frozen=True, slots=True)
+class VersionStep:
+    transaction: TransactionId
+    past: PastVersion | None
+    """What the memory was from then on; None: it was removed."""
+
+
+class MemoryHistory:
+    """Reads the book from its beginning, a line at a time. One thread at a time."""
+
+    def __init__(self, book: MemoryStore) -> None:
+        self._book = book
+
+    def log(self, key: str | None, limit: int | None) -> tuple[Transaction, ...]:
+        """The last transactions, the newest first; those that speak of `key` alone."""
+        entries = (entry for entry in self._entries() if key is None or _speaks_of(entry, key))
+        return tuple(entry.told() for entry in reversed(deque(entries, maxlen=limit)))
+
+    def find(self, id_: str) -> LoggedTransaction:
+        """A transaction with its texts, by its id or how that begins."""
+        found = [entry for entry in self._entries() if id_ and entry.id.startswith(id_)]
+        exact = [entry for entry in found if entry.id == id_] or found
+        if len(exact) != 1:
+            said = "no transaction is" if not exact else f"{len(exact)} transactions are"
+            raise InputError(f"{said} called {id_!r}; `sevenfold memory log` lists them")
+        return exact[0]
+
+    def body(self, sha256: str) -> str:
+        """A text by its hash; `FileMissing` where the history has none, or not any more."""
+        for entry in self._entries():
+            for change in entry.changes:
+                if change.after == sha256 and change.text is not None:
+                    return change.text
+        raise FileMissing(f"the history holds no text with the hash {sha256:.64}")
+
+    def diff(self, id_: str) -> str:
+        """What a transaction changed, as a unified diff a person can read."""
+        entry = self.find(id_)
+        return "".join(self._diff(change) for change in entry.changes)
+
+    def blame(self, key: str) -> tuple[BlameLine, ...]:
+        """Each line of a memory, and the transaction that brought it."""
+        lines: list[BlameLine] = []
+        for step in self.steps(key):
+            past = step.past
+            if past is None:
+                lines = []
+                continue
+            texts = replace_lone_surrogates(past.text).splitlines()
+            fresh = [BlameLine(text, step.transaction, past.at, past.origin) for text in texts]
+            matcher = SequenceMatcher(None, [line.line for line in lines], texts, autojunk=False)
+            for block in matcher.get_matching_blocks():
+                fresh[block.b : block.b + block.size] = lines[block.a : block.a + block.size]
+            lines = fresh
+        if key not in self._book.state.versions:
+            raise FileMissing(f"there is no memory {key!r}; `sevenfold memory list` shows those there are")
+        return tuple(lines)
+
+    def steps(self, key: str) -> Iterator[VersionStep]:
+        """Every text that a memory was accepted with, the oldest first, and its removals."""
+        order = 0
+        for entry in self._entries():
+            for change in entry.changes if entry.kind not in WAITING_KINDS else ():
+                order += 1
+                if change.key != key:
+                    continue
+                past = None
+                if change.after is not None and change.text is not None:
+                    at, origin = change.at or entry.at, entry.origin_of(change)
+                    past = PastVersion(
+                        sha256=change.after,
+                        text=change.text,
+                        at=at,
+                        origin=origin,
+                        order=change.order or order,
+                    )
+                yield VersionStep(entry.id, past)
+
+    def undone(self, id_: str) -> list[LoggedChange]:
+        """What takes a transaction back, if nothing has happened to its memories since."""
+        entry = self.find(id_)
+        if entry.kind in NO_EFFECT_KINDS or not entry.changes:
+            raise InputError(f"{entry.id} ({entry.kind}) changed no memory, so there is nothing to take back")
+        return [self._undone(change, entry.id) for change in entry.changes if change.key]
+
+    def restored(self, key: str, id_: str) -> LoggedChange:
+        """What brings a memory back to the text that a transaction gave it."""
+        entry = self.find(id_)
+        pasts = [step.past for step in self.steps(key) if step.past and step.transaction == entry.id]
+        if not pasts:
+            raise InputError(
+                f"{entry.id} gave {key!r} no text; `sevenfold memory log {key}` lists those that did"
+            )
+        return _back(key, self._book.state.sha_of(key), pasts[-1])
+
+    def last_done(self) -> TransactionId:
+        """The last transaction that changed something and was not taken back."""
+        done: dict[TransactionId, None] = {}
+        for entry in self._entries():
+            if entry.kind == "revert":
+                done.pop(TransactionId(entry.of), None)
+            elif entry.kind not in (*NO_EFFECT_KINDS, "adopt"):
+                done[entry.id] = None
+        if not done:
+            raise InputError("nothing has been changed that could be taken back")
+        return next(reversed(done))
+
+    def _undone(self, change: LoggedChange, id_: str) -> LoggedChange:
+        earlier: PastVersion | None = None
+        for step in self.steps(change.key):
+            if step.transaction == id_:
+                break
+            earlier = step.past
+        if change.before is not None and (earlier is None or earlier.sha256 != change.before):
+            raise InputError(f"what {change.key} was before {id_} was erased, and cannot be put back")
+        return _back(change.key, change.after, earlier)
+
+    def _diff(self, change: LoggedChange) -> str:
+        before = "" if change.before is None else self._text(change.before)
+        after = change.text or ""
+        names = (
+            f"a/{change.key}" if change.before else "/dev/null",
+            f"b/{change.key}" if change.after else "/dev/null",
+        )
+        lines = unified_diff(_lines(before), _lines(after), *names)
+        return "".join(
+            line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
+        )
+
+    def _text(self, sha256: str) -> str:
+        try:
+            return self.body(sha256)
+        except FileMissing:
+            return ""  # erased: the diff shows what is left
+
+    def _entries(self) -> Iterator[LoggedTransaction]:
+        yield from self._book.log.read_transactions()
+
+
+def _speaks_of(entry: LoggedTransaction, key: str) -> bool:
+    return any(change.key == key for change in entry.changes)
+
+
+def _back(key: str, now: str | None, past: PastVersion | None) -> LoggedChange:
+    if past is None:
+        return LoggedChange(key=key, before=now, after=None)
+    return LoggedChange(
+        key=key,
+        before=now,
+        after=past.sha256,
+        text=past.text,
+        origin=past.origin,
+        at=past.at,
+        order=past.order,
+    )
+
+
+def _lines(text: str) -> list[str]:
+    return replace_lone_surrogates(text).splitlines(keepends=True)

@@ -1,0 +1,94 @@
+"""What a change of memories would record, by what holds now; or why it may not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sevenfold.core.errors import InputError, KeyRefused, MemoryConflict
+from sevenfold.core.memories import INDEX_FILE
+from sevenfold.core.surrogates import replace_lone_surrogates
+from sevenfold.store.memory.changes import ANYTHING, Remove, Write
+from sevenfold.store.memory.files import MAX_MEMORY_FILE_BYTES
+from sevenfold.store.memory.keys import check_memory_key
+from sevenfold.store.memory.records import LoggedChange, encode_text, hash_text
+from sevenfold.store.memory.state import MemoryState
+
+
+def check_changes(changes: Sequence[Write | Remove]) -> list[LoggedChange]:
+    """The changes as they would be recorded, `before` being what the writer saw; `InputError` for others."""
+    keys = [check_memory_key(change.key) for change in changes]
+    twice = {key for key in keys if keys.count(key) > 1} if len(set(keys)) < len(keys) else set[str]()
+    if twice:
+        raise InputError(f"{', '.join(sorted(twice))}: changed twice in one transaction; make it one change")
+    return [_checked(change) for change in changes]
+
+
+def _checked(change: Write | Remove) -> LoggedChange:
+    if isinstance(change, Remove):
+        return LoggedChange(key=change.key, before=change.base, after=None)
+    text = replace_lone_surrogates(change.text)
+    size = len(encode_text(text))
+    if size > MAX_MEMORY_FILE_BYTES:
+        raise InputError(
+            f"{change.key} would have {size:,} bytes; at most {MAX_MEMORY_FILE_BYTES:,} are kept; split it"
+        )
+    return LoggedChange(
+        key=change.key, before=change.base, after=hash_text(text), text=text, origin=change.origin
+    )
+
+
+def plan_changes(
+    state: MemoryState, changes: Sequence[LoggedChange], accepts: str = ""
+) -> tuple[LoggedChange, ...]:
+    """Those that change something, with what is really before them; `MemoryConflict` names all that clash.
+
+    `accepts` is the edit that waits and is what these come from.
+    """
+    clashing = tuple(change.key for change in changes if _clashes(state, change, accepts))
+    if clashing:
+        edited = [key for key in clashing if key in state.held]
+        waits = f" ({', '.join(edited)}: edited outside, and waiting for review)" if edited else ""
+        raise MemoryConflict(
+            f"{', '.join(clashing)}: not as the writer saw it{waits}; nothing was changed. Read it again, "
+            "then make the change anew",
+            keys=clashing,
+        )
+    fresh = [change for change in changes if change.after is not None and not state.sha_of(change.key)]
+    _refuse_twins(state, [change.key for change in fresh])
+    return tuple(
+        replace(item, before=state.sha_of(item.key), stamp=None)
+        for item in changes
+        if item.after != state.sha_of(item.key) or item.key in state.held or _gives_back(state, item)
+    )
+
+
+def find_overtaken(state: MemoryState, changes: Sequence[LoggedChange]) -> tuple[str, ...]:
+    """Outside edits that these changes overtake."""
+    return tuple(dict.fromkeys(state.held[item.key] for item in changes if item.key in state.held))
+
+
+def _gives_back(state: MemoryState, change: LoggedChange) -> bool:
+    """Whether the text is there already, and it is its origin that is put back."""
+    version = state.versions.get(change.key)
+    return change.order is not None and version is not None and version.origin != change.origin
+
+
+def _clashes(state: MemoryState, change: LoggedChange, accepts: str) -> bool:
+    now = state.sha_of(change.key)
+    if change.before == ANYTHING:
+        return change.after is None and now is None and change.key not in state.held
+    if state.held.get(change.key, accepts) != accepts:
+        return change.before != state.holding(change.key).sha256
+    # Done already is done: whoever tries again after a failure in doubt may find their own work.
+    return now not in (change.before, change.after)
+
+
+def _refuse_twins(state: MemoryState, keys: Sequence[str]) -> None:
+    if not keys:
+        return
+    known = {key.casefold(): key for key in (*state.versions, *state.placed, INDEX_FILE)}
+    for key in keys:
+        other = known.setdefault(key.casefold(), key)
+        if other != key:
+            raise KeyRefused(f"{key!r} differs from {other!r} in case alone; choose another name")

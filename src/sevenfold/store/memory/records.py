@@ -1,0 +1,311 @@
+"""The lines of a memory folder's history, as values and as records."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TypeAlias, cast
+
+from sevenfold.core.errors import WireError
+from sevenfold.core.json import JsonObject, freeze_object
+from sevenfold.core.provenance import CHANGE_AUTHORS, SAID_BY, TAINTS, ChangeAuthor, Origin, SaidBy, Taint
+from sevenfold.store.memory.changes import (
+    TRANSACTION_KINDS,
+    MemoryChange,
+    Transaction,
+    TransactionId,
+    TransactionKind,
+)
+from sevenfold.store.transcript.record_lines import checksum_line, is_whole, write_line
+from sevenfold.store.transcript.records import Record, RecordId, UnknownRecord, new_record_id
+
+TRANSACTION = "memory"
+UPKEEP = "upkeep"
+_UPKEEP_MARK = b'","k":"' + UPKEEP.encode() + b'",'
+
+_LATEST_NS = 253_402_300_799 * 10**9
+"""The end of the year 9999: some file systems keep times that Python cannot say."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileStamp:
+    """What tells a file from another without reading it."""
+
+    size_bytes: int
+    modified_ns: int
+    inode: int
+
+    @property
+    def time(self) -> datetime:
+        return datetime.fromtimestamp(min(max(0, self.modified_ns), _LATEST_NS) / 1e9, UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class FileSnapshot:
+    """What a file in the folder held when it was last looked at."""
+
+    sha256: str | None
+    """None: there is no such file."""
+    stamp: FileStamp | None = None
+
+
+NO_FILE = FileSnapshot(None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedChange:
+    key: str
+    before: str | None
+    after: str | None
+    text: str | None = None
+    """What `after` is the hash of; bytes that are no UTF-8 stand as lone surrogates. None: removed, or
+    erased since."""
+    origin: Origin | None = None
+    """None: the transaction's."""
+    at: datetime | None = None
+    """None: when the transaction was. Adopted files are older."""
+    stamp: FileStamp | None = None
+    """Of the file in the folder that says so already."""
+    order: int | None = None
+    """Of a version that is put back: as new as it was then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedTransaction:
+    """A transaction with its texts."""
+
+    id: TransactionId
+    at: datetime
+    kind: TransactionKind
+    origin: Origin
+    changes: tuple[LoggedChange, ...]
+    of: str = ""
+    reason: str = ""
+    settles: tuple[str, ...] = ()
+    """What waited and is overtaken by this."""
+
+    def origin_of(self, change: LoggedChange) -> Origin:
+        return change.origin or self.origin
+
+    def told(self) -> Transaction:
+        """Without the texts."""
+        changes = tuple(
+            MemoryChange(item.key, item.before, item.after, self.origin_of(item)) for item in self.changes
+        )
+        return Transaction(
+            id=self.id, at=self.at, kind=self.kind, origin=self.origin, changes=changes, of=self.of
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpkeepRecord:
+    """Files were put in place, for every transaction up to a place in the log."""
+
+    upto: int
+    at: datetime
+    files: Mapping[str, FileSnapshot]
+    boot: str
+    """Of the machine: what was put in place before it went down may be lost."""
+    intends: str = ""
+    """SHA-256 of an index that is about to be put in place; nothing else is told then."""
+
+
+LogEntry: TypeAlias = LoggedTransaction | UpkeepRecord
+_Wire: TypeAlias = "dict[str, object]"
+
+
+def make_first_entry(at: datetime) -> UpkeepRecord:
+    """The first line, whose random id tells this file from any other."""
+    return UpkeepRecord(upto=0, at=at, files={}, boot="")
+
+
+def new_transaction_id() -> TransactionId:
+    """Short enough to be typed, long enough to be nobody else's."""
+    return TransactionId(new_record_id()[:12])
+
+
+def encode_text(text: str) -> bytes:
+    """The bytes of a file; the way back of `decode`."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def decode_text(data: bytes) -> str:
+    """Any bytes as text that gives the same bytes again."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def hash_text(text: str) -> str:
+    return hashlib.sha256(encode_text(text)).hexdigest()
+
+
+def to_record(entry: LogEntry) -> Record:
+    if isinstance(entry, LoggedTransaction):
+        return Record(UnknownRecord(TRANSACTION, _write_logged(entry)), entry.at, RecordId(entry.id))
+    return Record(UnknownRecord(UPKEEP, freeze_object(_write_upkeep(entry))), entry.at)
+
+
+def format_log_line(entry: LogEntry) -> bytes:
+    """A line of the history."""
+    if isinstance(entry, LoggedTransaction):
+        return write_line(to_record(entry))
+    # As it is: it names every file of the folder, and nothing in it is anybody's text.
+    wire = {"k": UPKEEP, "id": new_record_id(), "at": entry.at.isoformat(), "v": _write_upkeep(entry)}
+    return checksum_line(UPKEEP, json.dumps(wire, separators=(",", ":")).encode())
+
+
+def is_upkeep(line: bytes) -> bool:
+    """Whether a line is about files that were put in place, told without reading it."""
+    return line.find(_UPKEEP_MARK, 0, 40) >= 0
+
+
+def read_log_entry(line: bytes) -> LogEntry | None:
+    """What a line says; None for a kind of a newer version. `WireError` where it is damaged.
+
+    Every process reads every line, so it is parsed as it is: who changed it has changed its checksum.
+    """
+    if not is_whole(line):
+        raise WireError("its checksum does not fit")
+    try:
+        wire = cast("_Wire", json.loads(line))
+        kind, value, at = wire["k"], cast("_Wire", wire["v"]), datetime.fromisoformat(str(wire["at"]))
+        if kind == TRANSACTION:
+            return _read_logged(TransactionId(str(wire["id"])), at, value)
+        if kind != UPKEEP:
+            return None
+        files = cast("_Wire", value["files"])
+        placed = {key: read_file_snapshot(item) for key, item in files.items()}
+        intends = _text(value.get("intends", ""))
+        return UpkeepRecord(
+            upto=_whole(value["upto"]), at=at, files=placed, boot=_text(value["boot"]), intends=intends
+        )
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise WireError(f"it makes no sense: {error!r}") from error
+
+
+def write_file_snapshot(placement: FileSnapshot) -> list[object]:
+    return [placement.sha256, *_write_stamp(placement.stamp)]
+
+
+def read_file_snapshot(wire: object) -> FileSnapshot:
+    sha256, *stamp = cast("list[object]", wire)
+    return FileSnapshot(None if sha256 is None else _text(sha256), _read_stamp(stamp))
+
+
+def write_origin(origin: Origin) -> dict[str, object]:
+    told: dict[str, object] = {"who": origin.who, "why": origin.why, "said_by": origin.said_by}
+    rest: dict[str, object] = {
+        "session": origin.session,
+        "messages": list(origin.messages),
+        "taint": sorted(origin.taint),
+        "accepted": origin.is_accepted,
+    }
+    return told | {key: value for key, value in rest.items() if value}
+
+
+def read_origin(wire: object) -> Origin:
+    """`ValueError` for an origin that only a newer version can know."""
+    fields = cast("_Wire", wire)
+    return Origin(
+        who=CHANGE_AUTHORS[CHANGE_AUTHORS.index(cast("ChangeAuthor", fields["who"]))],
+        why=_text(fields["why"]),
+        session=_text(fields.get("session", "")),
+        messages=_texts(fields.get("messages", ())),
+        said_by=SAID_BY[SAID_BY.index(cast("SaidBy", fields["said_by"]))],
+        taint=frozenset(
+            TAINTS[TAINTS.index(cast("Taint", item))] for item in _texts(fields.get("taint", ()))
+        ),
+        is_accepted=fields.get("accepted") is True,
+    )
+
+
+def _write_upkeep(entry: UpkeepRecord) -> _Wire:
+    fields: _Wire = {
+        "upto": entry.upto,
+        "files": {key: write_file_snapshot(item) for key, item in entry.files.items()},
+        "boot": entry.boot,
+    }
+    return fields | ({"intends": entry.intends} if entry.intends else {})
+
+
+def _write_logged(entry: LoggedTransaction) -> JsonObject:
+    fields: dict[str, object] = {
+        "kind": entry.kind,
+        "origin": write_origin(entry.origin),
+        "changes": [_write_change(change) for change in entry.changes],
+    }
+    rest: dict[str, object] = {"of": entry.of, "reason": entry.reason, "settles": list(entry.settles)}
+    return freeze_object(fields | {key: value for key, value in rest.items() if value})
+
+
+def _write_change(change: LoggedChange) -> dict[str, object]:
+    fields: dict[str, object] = {"key": change.key, "before": change.before, "after": change.after}
+    if change.text is not None:
+        fields["text"] = change.text
+    if change.origin is not None:
+        fields["origin"] = write_origin(change.origin)
+    if change.at is not None:
+        fields["at"] = change.at.isoformat()
+    if change.stamp is not None:
+        fields["stamp"] = _write_stamp(change.stamp)
+    if change.order is not None:
+        fields["order"] = change.order
+    return fields
+
+
+def _read_logged(id_: TransactionId, at: datetime, wire: _Wire) -> LoggedTransaction:
+    return LoggedTransaction(
+        id=id_,
+        at=at,
+        kind=TRANSACTION_KINDS[TRANSACTION_KINDS.index(cast("TransactionKind", wire["kind"]))],
+        origin=read_origin(wire["origin"]),
+        changes=tuple([_read_change(change) for change in cast("list[_Wire]", wire["changes"])]),
+        of=_text(wire.get("of", "")),
+        reason=_text(wire.get("reason", "")),
+        settles=_texts(wire.get("settles", ())),
+    )
+
+
+def _read_change(wire: _Wire) -> LoggedChange:
+    origin, at, stamp, order = wire.get("origin"), wire.get("at"), wire.get("stamp"), wire.get("order")
+    return LoggedChange(
+        key=_text(wire["key"]),
+        before=_maybe_text(wire["before"]),
+        after=_maybe_text(wire["after"]),
+        text=_maybe_text(wire.get("text")),
+        origin=None if origin is None else read_origin(origin),
+        at=None if at is None else datetime.fromisoformat(_text(at)),
+        stamp=None if stamp is None else _read_stamp(stamp),
+        order=None if order is None else _whole(order),
+    )
+
+
+def _write_stamp(stamp: FileStamp | None) -> list[object]:
+    return [] if stamp is None else [stamp.size_bytes, stamp.modified_ns, stamp.inode]
+
+
+def _read_stamp(wire: object) -> FileStamp | None:
+    numbers = [_whole(number) for number in cast("list[object]", wire)]
+    return FileStamp(*numbers) if numbers else None
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r:.80} is no text")
+    return value
+
+
+def _maybe_text(value: object) -> str | None:
+    return None if value is None else _text(value)
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple([_text(item) for item in cast("list[object]", value)])
+
+
+def _whole(value: object) -> int:
+    if not isinstance(value, int):
+        raise TypeError(f"{value!r:.80} is no number")
+    return value

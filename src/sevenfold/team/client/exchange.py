@@ -1,0 +1,345 @@
+"""One device and its server, brought to agree: what the rule decides, carried out step by durable step.
+
+It knows no clock, no HTTP and no disk: those are the ports'. Whatever `await` it dies at, the next exchange
+goes on from what was written down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from sevenfold.core.errors import TeamRefused
+from sevenfold.core.events import (
+    Emit,
+    TeamConflicted,
+    TeamEntryRefused,
+    TeamFileHeld,
+    TeamSecretBlocked,
+    TeamSynced,
+    TeamTextKept,
+    ignore_event,
+)
+from sevenfold.team.client.batches import split_batches
+from sevenfold.team.client.pending_write import new_write_mark, resolve_pending_write
+from sevenfold.team.client.planned_writes import PlannedWrite, choose_compatible, prepare_write
+from sevenfold.team.client.ports import (
+    LocalFiles,
+    MissingBodies,
+    ScreenTexts,
+    SyncLedger,
+    SyncRemote,
+    allow_all_texts,
+)
+from sevenfold.team.client.report import SyncConflict, SyncReport
+from sevenfold.team.client.state import (
+    LocalText,
+    PendingWrite,
+    SyncState,
+    after_answer,
+    after_pending_write,
+    collect_key_facts,
+    with_refusal,
+    with_settled,
+    without_rewritten,
+)
+from sevenfold.team.client.sync_policy import (
+    DeleteRemote,
+    DoNothing,
+    MergeTexts,
+    PullText,
+    PushText,
+    RemoveFile,
+    SyncPolicy,
+    SyncStep,
+    choose_sync_step,
+)
+from sevenfold.team.protocol import (
+    MAX_CHANGES,
+    NO_ENTRY,
+    Checksum,
+    Commit,
+    CommitApplied,
+    CommitOutcome,
+    TeamChange,
+    TeamEntry,
+    TeamKey,
+    compute_checksum,
+    make_commit_id,
+)
+
+MAX_STEPS = 12
+"""A conflict on one of many keys takes three: list, merge, send. Who needs more is not getting on."""
+
+
+_UNANSWERED = "it was sent, and whether it arrived cannot be asked"
+
+
+class SyncExchange:
+    """One run of it. Only one of a device's may be under way."""
+
+    def __init__(
+        self,
+        remote: SyncRemote,
+        files: LocalFiles,
+        ledger: SyncLedger,
+        *,
+        policy: SyncPolicy = "merge",
+        screen: ScreenTexts = allow_all_texts,
+        emit: Emit = ignore_event,
+    ) -> None:
+        self._remote, self._files, self._ledger = remote, files, ledger
+        self._policy: SyncPolicy = policy
+        self._screen = screen
+        self._emit = emit
+        self._report = SyncReport()
+        self._saved: SyncState | None = None
+        self._refusal: TeamRefused | None = None
+        self._is_listed = False
+
+    async def run(self, *, sends: bool = True) -> SyncReport:
+        """Pull, and send what is new here unless `sends` is off."""
+        self._saved = await self._ledger.read()
+        state = await resolve_pending_write(self._saved, self._files)
+        state = await self._with_pending_known(state)
+        state = await self._with_listing(state)
+        for _ in range(MAX_STEPS):
+            here = await self._files.scan()
+            state = without_rewritten(state, here)
+            plan = self._plan(state, here)
+            if any(isinstance(step, PullText | RemoveFile | MergeTexts) for step in plan.values()):
+                state = await self._carried_out(state, here, plan)
+                continue
+            state = await self._written(with_settled(state, plan))
+            if not (sends and any(isinstance(step, PushText | DeleteRemote) for step in plan.values())):
+                self._report.is_settled = True
+                break
+            state = await self._with_sent(state, here, plan)
+            if self._report.is_settled:
+                break
+        self._tell()
+        if sends and self._refusal:
+            raise self._refusal
+        return self._report
+
+    async def _with_pending_known(self, state: SyncState) -> SyncState:
+        """What became of a commit whose answer never came: the same one again has the same answer.
+
+        Texts that it lacks are sent too: given up, it might still arrive late, and be applied then. Who may
+        not send any more cannot learn it; then its memories are left alone, and the others still come.
+        """
+        pending = state.pending
+        if pending is None:
+            return state
+        try:
+            outcome = await self._remote.push_commit(pending)
+            if isinstance(outcome, MissingBodies):
+                texts = [await self._files.body(checksum) for checksum in outcome.checksums]
+                outcome = await self._completed(
+                    pending, outcome, [text for text in texts if text is not None]
+                )
+        except TeamRefused as error:
+            if not error.was_never_applied:
+                self._refusal = error
+                for change in pending.changes:
+                    self._hold(change.key, f"{_UNANSWERED}: {error}")
+                return state
+            outcome = None
+        applied = outcome if isinstance(outcome, CommitApplied) else None
+        return await self._written(after_answer(state, pending, applied))
+
+    async def _with_listing(self, state: SyncState) -> SyncState:
+        """What the server has. That nothing is new is believed until something is to be sent: a server that
+        was set back may come to the same number again, with other texts."""
+        listing = await self._remote.pull_entries(state.etag)
+        if listing is None:
+            return state
+        self._is_listed = True
+        return replace(state, etag=listing.etag, remote=listing.entries)
+
+    def _plan(self, state: SyncState, here: Mapping[TeamKey, LocalText]) -> dict[TeamKey, SyncStep]:
+        keys = {*here, *state.remote, *state.bases, *state.doomed}
+        names = {key.casefold(): key for key in here}
+        plan: dict[TeamKey, SyncStep] = {}
+        for key in sorted(keys):
+            if key in self._report.held:
+                continue
+            if key in here and here[key].hold:
+                self._hold(key, here[key].hold)
+                continue
+            if key not in here and key in names:
+                self._hold(
+                    key, f"its name differs from that of {names[key]!r} in case alone; rename that one"
+                )
+                continue
+            step = choose_sync_step(collect_key_facts(state, here, key), self._policy)
+            if not isinstance(step, DoNothing):
+                plan[key] = step
+        return plan
+
+    async def _carried_out(
+        self, state: SyncState, here: Mapping[TeamKey, LocalText], plan: Mapping[TeamKey, SyncStep]
+    ) -> SyncState:
+        """Files as the plan wants them. Where one has changed meanwhile, none is touched: plan again."""
+        work = {
+            key: step for key, step in plan.items() if isinstance(step, PullText | RemoveFile | MergeTexts)
+        }
+        bodies = await self._bodies({key: step.entry for key, step in work.items()})
+        drafts = choose_compatible(
+            [
+                await prepare_write(
+                    self._files,
+                    here,
+                    key,
+                    step,
+                    text=bodies[step.entry.checksum] if step.entry.checksum else None,
+                    base=state.bases.get(key),
+                )
+                for key, step in work.items()
+                if step.entry.checksum is None or step.entry.checksum in bodies
+            ]
+        )
+        if not drafts:
+            return state
+        arrival = PendingWrite(new_write_mark(), {draft.key: draft.entry for draft in drafts})
+        changes = {change.key: change for draft in drafts for change in draft.changes}
+        state = await self._written(replace(state, incoming=arrival))
+        came = await self._files.write(list(changes.values()), arrival.mark)
+        for draft in drafts if came else ():
+            self._note(draft)
+        return await self._written(after_pending_write(state, came=came))
+
+    async def _bodies(self, wanted: Mapping[TeamKey, TeamEntry]) -> Mapping[Checksum, str]:
+        sums = sorted({entry.checksum for entry in wanted.values() if entry.checksum is not None})
+        bodies = await self._remote.pull_bodies(sums) if sums else dict[Checksum, str]()
+        for key, entry in wanted.items():
+            if entry.checksum is not None and entry.checksum not in bodies:
+                reason = "the server sent no text that fits its checksum"
+                self._emit(TeamEntryRefused(key, reason))
+                self._report.held[key] = reason
+        return bodies
+
+    def _note(self, draft: PlannedWrite) -> None:
+        report = self._report
+        if draft.copy:
+            report.conflicts.append(SyncConflict(draft.key, draft.copy))
+            self._emit(TeamConflicted(draft.key, draft.copy))
+        if draft.kept:
+            self._keep(draft.key, draft.kept)
+        if draft.is_merged:
+            report.merged.append(draft.key)
+        elif draft.entry.checksum is None:
+            report.dropped.append(draft.key)
+        else:
+            report.taken.append(draft.key)
+
+    async def _choose_changes(
+        self, state: SyncState, here: Mapping[TeamKey, LocalText], plan: Mapping[TeamKey, SyncStep]
+    ) -> tuple[TeamChange, ...]:
+        """What the plan sends, less what may not leave and what the server has refused as it is."""
+        for key, step in plan.items():
+            refused = state.refused.get(key)
+            if isinstance(step, PushText) and refused is not None and refused.checksum == step.checksum:
+                self._hold(key, refused.reason)
+        texts = {
+            key: here[key].text
+            for key, step in plan.items()
+            if isinstance(step, PushText) and key not in self._report.held
+        }
+        blocked = await self._screen(texts) if texts else dict[TeamKey, str]()
+        for key, reason in blocked.items():
+            self._report.held[key] = reason
+            self._emit(TeamSecretBlocked(key, reason))
+        changes: list[TeamChange] = []
+        for key, step in plan.items():
+            if isinstance(step, PushText) and key not in self._report.held:
+                changes.append(TeamChange(key, step.expected, step.checksum))
+                if step.kept:
+                    self._keep(key, step.kept)
+            elif isinstance(step, DeleteRemote):
+                changes.append(TeamChange(key, step.expected, None))
+        return tuple(changes[:MAX_CHANGES])
+
+    async def _with_sent(
+        self, state: SyncState, here: Mapping[TeamKey, LocalText], plan: Mapping[TeamKey, SyncStep]
+    ) -> SyncState:
+        if not self._is_listed:
+            return await self._with_listing(replace(state, etag=""))
+        changes = () if self._refusal else await self._choose_changes(state, here, plan)
+        if changes:
+            return await self._sent(state, here, changes)
+        self._report.is_settled = True
+        return state
+
+    async def _sent(
+        self, state: SyncState, here: Mapping[TeamKey, LocalText], changes: tuple[TeamChange, ...]
+    ) -> SyncState:
+        commit = Commit(make_commit_id(state.device, changes), changes)
+        state = await self._written(replace(state, pending=commit))
+        try:
+            outcome = await self._remote.push_commit(commit)
+            if isinstance(outcome, MissingBodies):
+                texts = [here[one.key].text for one in changes if one.checksum]
+                outcome = await self._completed(commit, outcome, texts)
+        except TeamRefused as error:
+            if not error.was_never_applied:
+                raise
+            state = await self._written(with_refusal(state, commit, error))
+            if not error.keys and not self._makes_room(state, commit, error):
+                raise
+            return state
+        state = await self._written(
+            after_answer(state, commit, outcome if isinstance(outcome, CommitApplied) else None)
+        )
+        if isinstance(outcome, CommitApplied):
+            self._report.sent += [one.key for one in changes if one.checksum is not None]
+            self._report.deleted += [one.key for one in changes if one.checksum is None]
+            self._report.is_settled = True
+            return state
+        return await self._with_listing(state)
+
+    def _makes_room(self, state: SyncState, commit: Commit, error: TeamRefused) -> bool:
+        """Whether less can be sent where all of it is too much: what is there already, changed or deleted,
+        does not wait for what is new."""
+        new = [one.key for one in commit.changes if state.remote.get(one.key, NO_ENTRY).checksum is None]
+        if error.kind != "quota" or not 0 < len(new) < len(commit.changes):
+            return False
+        for key in new:
+            self._hold(key, str(error))
+        return True
+
+    async def _completed(
+        self, commit: Commit, missing: MissingBodies, texts: Sequence[str]
+    ) -> CommitOutcome | MissingBodies:
+        """A commit again, with the texts that it lacked."""
+        wanted = set(missing.checksums)
+        for batch in split_batches([text for text in texts if compute_checksum(text) in wanted]):
+            await self._remote.push_bodies(batch)
+        return await self._remote.push_commit(commit)
+
+    async def _written(self, state: SyncState) -> SyncState:
+        if state is not self._saved:
+            await self._ledger.write(state)
+            self._saved = state
+        return state
+
+    def _keep(self, key: TeamKey, why: str) -> None:
+        if key not in self._report.kept:
+            self._report.kept[key] = why
+            self._emit(TeamTextKept(key, why))
+
+    def _hold(self, key: TeamKey, why: str) -> None:
+        self._report.held[key] = why
+        self._emit(TeamFileHeld(key, why))
+
+    def _tell(self) -> None:
+        done = self._report
+        if done.has_news:
+            event = TeamSynced(
+                taken=len(done.taken),
+                dropped=len(done.dropped),
+                merged=len(done.merged),
+                sent=len(done.sent),
+                deleted=len(done.deleted),
+            )
+            self._emit(event)

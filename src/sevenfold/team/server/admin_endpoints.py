@@ -1,0 +1,233 @@
+"""The operations on people, tokens, repositories and the audit log."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import cast
+
+from sevenfold.team.server import messages as wire
+from sevenfold.team.server.api_errors import ApiError
+from sevenfold.team.server.app_state import ApiRequest, ApiResponse, AppState, format_ms_time
+from sevenfold.team.server.audit import AUDIT_LINE_ID, read_audit
+from sevenfold.team.server.devices import (
+    CODE_LIFETIME,
+    DEVICE_POLL_INTERVAL,
+    approve_device,
+    finish_device,
+    read_approval,
+    start_device,
+)
+from sevenfold.team.server.people import (
+    OrgMember,
+    add_member,
+    add_token,
+    change_role,
+    list_members,
+    list_tokens,
+    remove_member,
+    revoke_token,
+)
+from sevenfold.team.server.repos import Repo, claim_repo, list_repos
+from sevenfold.team.server.scanning import allow_finding
+
+MOST_DAYS = 3_650
+MOST_LINES = 1_000
+
+
+async def handle_whoami(desk: AppState, call: ApiRequest) -> ApiResponse:
+    who = call.who
+    await desk.look(who, lambda _tx: None)  # only whether it still holds
+    expires = None if who.expires_ms is None else format_ms_time(who.expires_ms)
+    told = wire.WhoTold(
+        org=who.org,
+        org_name=who.org_name,
+        member=who.member_name,
+        role=who.role,
+        scopes=sorted(who.scopes),
+        token=who.token,
+        expires=expires,
+    )
+    return ApiResponse(told)
+
+
+async def handle_list_repos(desk: AppState, call: ApiRequest) -> ApiResponse:
+    org = call.who.org
+    repos = await desk.read(call.who, lambda tx: list_repos(tx, org))
+    return ApiResponse(wire.ReposTold([_repo(one) for one in repos]))
+
+
+async def handle_claim_repo(desk: AppState, call: ApiRequest) -> ApiResponse:
+    sent, who, now = cast("wire.ClaimSent", call.body), call.who, desk.now_ms
+    repo = await desk.write(
+        who, lambda tx: claim_repo(tx, who, sent.name, sent.remote, "admin", now_ms=now, limits=desk.limits)
+    )
+    return ApiResponse(_repo(repo), 201)
+
+
+async def handle_prove_repo(desk: AppState, call: ApiRequest) -> ApiResponse:
+    sent, who, now = cast("wire.ProofSent", call.body), call.who, desk.now_ms
+    if desk.forge is None:
+        raise ApiError(
+            status=422,
+            kind="bad request",
+            message="this server asks no forge",
+            advice="have an admin claim the repository, or start the server with --forge HOST",
+        )
+    found = await desk.forge.look_up(sent.remote, sent.credential)
+    proof = f"{desk.forge.host}#{found.number}"
+    repo = await desk.write(
+        who, lambda tx: claim_repo(tx, who, found.name, sent.remote, proof, now_ms=now, limits=desk.limits)
+    )
+    return ApiResponse(_repo(repo), 201)
+
+
+async def handle_list_members(desk: AppState, call: ApiRequest) -> ApiResponse:
+    org = call.who.org
+    members = await desk.read(call.who, lambda tx: list_members(tx, org))
+    return ApiResponse(wire.MembersTold([_member(one) for one in members]))
+
+
+async def handle_add_member(desk: AppState, call: ApiRequest) -> ApiResponse:
+    sent, who, now = cast("wire.MemberSent", call.body), call.who, desk.now_ms
+    member = await desk.write(who, lambda tx: add_member(tx, who, sent.name, sent.role, now))
+    return ApiResponse(_member(member), 201)
+
+
+async def handle_change_member(desk: AppState, call: ApiRequest) -> ApiResponse:
+    sent, who, now = cast("wire.RoleSent", call.body), call.who, desk.now_ms
+    name = call.places["member"]
+    return ApiResponse(_member(await desk.write(who, lambda tx: change_role(tx, who, name, sent.role, now))))
+
+
+async def handle_remove_member(desk: AppState, call: ApiRequest) -> ApiResponse:
+    who, now, name = call.who, desk.now_ms, call.places["member"]
+    await desk.write(who, lambda tx: remove_member(tx, who, name, now))
+    return ApiResponse(wire.DoneTold())
+
+
+async def handle_list_tokens(desk: AppState, call: ApiRequest) -> ApiResponse:
+    org = call.who.org
+    tokens = await desk.read(call.who, lambda tx: list_tokens(tx, org))
+    return ApiResponse(
+        wire.TokensTold(
+            [
+                wire.TokenTold(
+                    id=one.id,
+                    member=one.member,
+                    scopes=one.scopes,
+                    created=format_ms_time(one.created_ms),
+                    expires=None if one.expires_ms is None else format_ms_time(one.expires_ms),
+                    revoked=one.is_revoked,
+                )
+                for one in tokens
+            ]
+        )
+    )
+
+
+async def handle_add_token(desk: AppState, call: ApiRequest) -> ApiResponse:
+    sent, who, now = cast("wire.TokenSent", call.body), call.who, desk.now_ms
+    if not 1 <= sent.days <= MOST_DAYS:
+        raise ApiError(
+            status=422,
+            kind="bad request",
+            message=f"a token cannot last {sent.days} days",
+            advice=f"say 1 to {MOST_DAYS}",
+        )
+    lasts = timedelta(days=sent.days)
+    token = await desk.write(who, lambda tx: add_token(tx, who, sent.member, sent.scopes, now, lasts=lasts))
+    return ApiResponse(wire.NewTokenTold(token.id, token.text), 201)
+
+
+async def handle_revoke_token(desk: AppState, call: ApiRequest) -> ApiResponse:
+    who, now, token = call.who, desk.now_ms, call.places["id"]
+    await desk.write(who, lambda tx: revoke_token(tx, who, token, now))
+    return ApiResponse(wire.DoneTold())
+
+
+async def handle_start_device(desk: AppState, call: ApiRequest) -> ApiResponse:
+    sent, now = cast("wire.DeviceSent", call.body), desk.now_ms
+    code = await desk.write(None, lambda tx: start_device(tx, sent.name, now))
+    verify = f"an admin runs: sevenfold serve device approve ORG {code.user_code} MEMBER"
+    told = wire.DeviceTold(
+        device_code=code.device_code,
+        user_code=code.user_code,
+        verify=verify,
+        interval=DEVICE_POLL_INTERVAL.seconds,
+        expires_in=CODE_LIFETIME.seconds,
+    )
+    return ApiResponse(told, 201)
+
+
+async def handle_poll_device(desk: AppState, call: ApiRequest) -> ApiResponse:
+    code, now = cast("wire.PollSent", call.body).device_code, desk.now_ms
+    org = await desk.read(None, lambda tx: read_approval(tx, code, now))
+    done = await desk.write(org, lambda tx: finish_device(tx, org, code, now))
+    return ApiResponse(wire.SignedInTold(done.token.text, done.org, done.member.name, done.scopes))
+
+
+async def handle_approve_device(desk: AppState, call: ApiRequest) -> ApiResponse:
+    sent, who, now = cast("wire.ApprovalSent", call.body), call.who, desk.now_ms
+    member = await desk.write(who, lambda tx: approve_device(tx, who, sent.user_code, sent.member, now))
+    return ApiResponse(_member(member))
+
+
+async def handle_allow_finding(desk: AppState, call: ApiRequest) -> ApiResponse:
+    sent, who, now = cast("wire.AllowanceSent", call.body), call.who, desk.now_ms
+    await desk.write(who, lambda tx: allow_finding(tx, who, sent.fingerprint, sent.reason, now))
+    return ApiResponse(wire.DoneTold(), 201)
+
+
+async def handle_read_audit(desk: AppState, call: ApiRequest) -> ApiResponse:
+    org = call.who.org
+    limit = _whole(call.query.get("limit", "100"), "limit", MOST_LINES)
+    before = _before(call.query["before"]) if "before" in call.query else None
+    lines = await desk.read(call.who, lambda tx: read_audit(tx, org, limit, before))
+    return ApiResponse(
+        wire.AuditTold(
+            [
+                wire.LineTold(
+                    id=one.id,
+                    at=format_ms_time(one.at_ms),
+                    member=one.member,
+                    token=one.token,
+                    verb=one.verb,
+                    repo=one.repo,
+                    detail=one.detail,
+                )
+                for one in lines
+            ]
+        )
+    )
+
+
+def _before(text: str) -> str:
+    """The id of a line, or a time that stands before all ids of its millisecond."""
+    return text if AUDIT_LINE_ID.fullmatch(text) else f"{_whole(text, 'before', 10**15 - 1):015d}"
+
+
+def _whole(text: str, name: str, most: int) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 16 and 1 <= int(text) <= most):
+        raise ApiError(
+            status=400,
+            kind="bad request",
+            message=f"{name} is {text[:40]!r}",
+            advice=f"send a whole number from 1 to {most:,}",
+        )
+    return int(text)
+
+
+def _repo(one: Repo) -> wire.RepoTold:
+    return wire.RepoTold(
+        id=one.id,
+        name=one.name,
+        remote=one.remote,
+        proof=one.proof,
+        seq=one.seq,
+        entries=one.entries,
+        bytes=one.bytes,
+    )
+
+
+def _member(one: OrgMember) -> wire.MemberTold:
+    return wire.MemberTold(one.id, one.name, one.role)

@@ -1,0 +1,192 @@
+"""PostgreSQL: a thread for each connection, row-level security in force whoever signs in."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, LiteralString, TypeVar, cast
+
+from sevenfold.core.errors import DatabaseFailed, InputError
+from sevenfold.team.server.database import OrgId, SqlRow, SqlValue, Tx
+from sevenfold.team.server.schema import migrate
+
+if TYPE_CHECKING:
+    import psycopg
+
+_T = TypeVar("_T")
+
+CONNECTIONS = 24
+"""Three times what one organisation may use at once: one that many write to keeps nobody else out."""
+LEAST_VERSION = 150_000
+STATEMENT_MS = 30_000
+"""Longer than any statement of ours takes: one that waits for somebody's lock gives its connection back."""
+CONNECT_OPTIONS = {"connect_timeout": "10", "tcp_user_timeout": "20000", "application_name": "sevenfold"}
+"""Unless the URL says otherwise. A host that is gone is noticed in 20 s; the system would take 15 minutes."""
+ROLE = "sevenfold_app"
+MIGRATION_LOCK = 7_070_001
+"""A number of our own, so that two servers that start together do not both make the tables."""
+_EXTRA = "PostgreSQL needs psycopg: install sevenfold[server,postgres]"
+
+_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_ORG = re.compile(r"[a-z0-9]{1,40}", re.ASCII)
+
+
+class PostgresDatabase:
+    def __init__(self, url: str, *, connections: int = CONNECTIONS) -> None:
+        self._url = url
+        self._local = threading.local()
+        self._open = list["psycopg.Connection[SqlRow]"]()
+        connection = _connect(url)
+        try:
+            _prepare(connection)
+        finally:
+            connection.close()
+        self._threads = ThreadPoolExecutor(connections, thread_name_prefix="postgresql")
+
+    def read(self, org: OrgId | None, work: Callable[[Tx], _T], /, *, quick: bool = False) -> Future[_T]:  # noqa: ARG002
+        return self._threads.submit(self._run, _READ, org, work)
+
+    def write(self, org: OrgId | None, work: Callable[[Tx], _T], /) -> Future[_T]:
+        return self._threads.submit(self._run, "BEGIN", org, work)
+
+    def close(self) -> None:
+        self._threads.shutdown()
+        for connection in self._open:
+            connection.close()
+
+    def _run(self, begin: str, org: OrgId | None, work: Callable[[Tx], _T]) -> _T:
+        import psycopg
+
+        try:
+            connection = self._begun(begin, org)
+            try:
+                result = work(_PostgresTx(connection))
+            except BaseException:
+                with suppress(psycopg.Error):
+                    connection.execute("ROLLBACK")
+                raise
+            connection.execute("COMMIT")
+        except psycopg.DataError as error:
+            raise InputError(
+                f"a value that PostgreSQL cannot hold ({error}); take out what is no text"
+            ) from error
+        except psycopg.Error as error:
+            raise _failed(error) from error
+        return result
+
+    def _begun(self, begin: str, org: OrgId | None) -> psycopg.Connection[SqlRow]:
+        """A connection of this thread's with a transaction begun. One that broke while idle is replaced."""
+        import psycopg
+
+        if org is not None and not _ORG.fullmatch(org):
+            raise DatabaseFailed(f"{org!r} is no id of an organisation")
+        held = cast("_Held | None", getattr(self._local, "held", None))
+        if held is not None:
+            with suppress(psycopg.Error):
+                held.begin(begin, org)
+                return held.connection
+            held.connection.close()
+            self._open.remove(held.connection)
+            self._local.held = None
+        connection = _connect(self._url)
+        self._open.append(connection)
+        self._local.held = fresh = _Held(connection, is_above=_is_above_rules(connection))
+        fresh.begin(begin, org)
+        return connection
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    connection: psycopg.Connection[SqlRow]
+    is_above: bool
+
+    def begin(self, begin: str, org: OrgId | None) -> None:
+        """All of it for this transaction alone: behind PgBouncer the next may be on another connection."""
+        settings = {"statement_timeout": f"{STATEMENT_MS}", "sevenfold.org": f"'{org or ''}'"}
+        if self.is_above:
+            settings["role"] = ROLE
+        said = "; ".join([begin, *(f"SET LOCAL {name} = {value}" for name, value in settings.items())])
+        self.connection.execute(cast("LiteralString", said))
+
+
+@dataclass(frozen=True, slots=True)
+class _PostgresTx:
+    connection: psycopg.Connection[SqlRow]
+    locking: str = " FOR UPDATE"
+
+    def rows(self, sql: str, *values: SqlValue) -> Sequence[SqlRow]:
+        cursor = self.connection.execute(_spelled(sql), values or None)
+        return cursor.fetchall() if cursor.description else ()
+
+    def run_each(self, sql: str, values: Sequence[SqlRow]) -> None:
+        if len(values) == 1:  # as most commits are; setting up a batch costs more than it saves
+            self.rows(sql, *values[0])
+        elif values:
+            self.connection.cursor().executemany(_spelled(sql), values)
+
+
+@lru_cache(maxsize=500)
+def _spelled(sql: str) -> LiteralString:
+    """Our own statements, which hold neither a `?` nor a `%` of their own."""
+    return cast("LiteralString", sql.replace("?", "%s"))
+
+
+def _connect(url: str) -> psycopg.Connection[SqlRow]:
+    try:
+        import psycopg
+        from psycopg.conninfo import conninfo_to_dict, make_conninfo
+    except ImportError as error:
+        raise DatabaseFailed(f"{_EXTRA} ({error})") from error
+    try:
+        said = make_conninfo("", **{**CONNECT_OPTIONS, **conninfo_to_dict(url)})
+        connection = psycopg.connect(said, autocommit=True)
+    except psycopg.Error as error:
+        # What it says may hold the address and the user, never the password.
+        raise DatabaseFailed(f"cannot reach PostgreSQL: {error}; check --db and that it runs") from error
+    return cast("psycopg.Connection[SqlRow]", connection)
+
+
+def _prepare(connection: psycopg.Connection[SqlRow]) -> None:
+    """The tables, and a role that is held to the rules for rows where the one that signs in is not."""
+    import psycopg
+
+    version = connection.info.server_version
+    if version < LEAST_VERSION:
+        raise DatabaseFailed(f"PostgreSQL {version // 10_000} is too old; expected 15 or newer")
+    tx = _PostgresTx(connection)
+    try:
+        with connection.transaction():
+            tx.rows("SELECT pg_advisory_xact_lock(?)", MIGRATION_LOCK)
+            migrate(tx, "postgresql")
+            if _is_above_rules(connection):
+                _make_role(connection, tx)
+    except psycopg.Error as error:
+        raise _failed(error) from error
+
+
+def _make_role(connection: psycopg.Connection[SqlRow], tx: Tx) -> None:
+    from psycopg.errors import DuplicateObject, UniqueViolation
+
+    if not tx.rows("SELECT 1 FROM pg_roles WHERE rolname = ?", ROLE):
+        # Roles are the whole cluster's: the server of another database may make it at the same moment.
+        with suppress(DuplicateObject, UniqueViolation), connection.transaction():
+            tx.rows(f"CREATE ROLE {ROLE} NOLOGIN NOSUPERUSER NOBYPASSRLS")
+    tx.rows(f"GRANT USAGE ON SCHEMA public TO {ROLE}")
+    tx.rows(f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {ROLE}")
+
+
+def _is_above_rules(connection: psycopg.Connection[SqlRow]) -> bool:
+    """Row-level security, forced or not, does not hold for superusers and those told to bypass it."""
+    found = connection.execute(
+        "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
+    ).fetchone()
+    return bool(found and found[0])
+
+
+def _failed(error: Exception) -> DatabaseFailed:
+    return DatabaseFailed(f"PostgreSQL: {type(error).__name__}: {error}; look at its log, and ask again")

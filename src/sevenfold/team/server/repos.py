@@ -1,0 +1,138 @@
+"""Repositories: an id of ours that never changes, claimed by an admin or with a proof from the forge.
+
+A remote is a string that anybody can set: it is kept as a hint for finding the repository, no more.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+
+from sevenfold.team.protocol import RepoId
+from sevenfold.team.server.api_errors import ApiError
+from sevenfold.team.server.audit import record_audit
+from sevenfold.team.server.database import OrgId, SqlRow, Tx, sql_number, sql_text
+from sevenfold.team.server.limits import ServerLimits
+from sevenfold.team.server.people import new_row_id
+from sevenfold.team.server.rights import Principal
+from sevenfold.team.server.scanning import check_text_secrets
+
+REPO_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,99}){0,3}", re.ASCII)
+REPO_REMOTE = re.compile(r"[!-~]{0,500}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repo:
+    id: RepoId
+    name: str
+    remote: str
+    proof: str
+    """`admin`, or the forge and its own immutable number for the repository."""
+    seq: int
+    entries: int
+    bytes: int
+
+
+def claim_repo(
+    tx: Tx, who: Principal | OrgId, name: str, remote: str, proof: str, now_ms: int, limits: ServerLimits
+) -> Repo:
+    org = who.org if isinstance(who, Principal) else who
+    if not REPO_NAME.fullmatch(name) or not REPO_REMOTE.fullmatch(remote):
+        wrong = name if not REPO_NAME.fullmatch(name) else remote
+        raise ApiError(
+            status=422,
+            kind="bad request",
+            message=f"{wrong[:80]!r} cannot be a repository's name or remote",
+            advice="name it like owner/name, of letters, digits and . _ -; a remote has no spaces",
+        )
+    check_text_secrets(f"{name}\n{remote}", "its name or remote")
+    if "#" in proof:  # the forge's number, which stays when it is renamed there
+        _check_unproved(tx, org, proof)
+    count = sql_number(tx.rows("SELECT count(*) FROM repo WHERE org = ?", org)[0][0])
+    if count >= limits.repos:
+        raise ApiError(
+            status=422,
+            kind="quota",
+            message=f"the organisation has {count:,} repositories, its limit",
+            advice="ask the operator for more",
+        )
+    id_ = RepoId(new_row_id())
+    added = tx.rows(
+        "INSERT INTO repo VALUES (?, ?, ?, ?, ?, ?, 0, 0, 0, 0, 0)"
+        " ON CONFLICT (org, name) DO NOTHING RETURNING id",
+        *(org, id_, name, remote, proof, now_ms),
+    )
+    if not added:
+        raise ApiError(
+            status=409,
+            kind="exists",
+            message=f"there is a repository called {name} already",
+            advice="use that one",
+        )
+    record_audit(tx, who, "repo.claim", now_ms, repo=id_, detail=f"{name}, by {proof}")
+    return Repo(id=id_, name=name, remote=remote, proof=proof, seq=0, entries=0, bytes=0)
+
+
+def _check_unproved(tx: Tx, org: OrgId, proof: str) -> None:
+    found = tx.rows("SELECT name FROM repo WHERE org = ? AND proof = ?", org, proof)
+    if found:
+        raise ApiError(
+            status=409,
+            kind="exists",
+            message=f"it is claimed already, as {sql_text(found[0][0])}",
+            advice="use that one: it is the same",
+        )
+
+
+def list_repos(tx: Tx, org: OrgId) -> list[Repo]:
+    rows = tx.rows(
+        "SELECT id, name, remote, proof, seq, entries, bytes FROM repo WHERE org = ? ORDER BY name", org
+    )
+    return [_repo(row) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class CollectedRows:
+    tombstones: int
+    bodies: int
+    answers: int
+
+
+def collect_garbage(tx: Tx, org: OrgId, repo: RepoId, now_ms: int, limits: ServerLimits) -> CollectedRows:
+    """Forget tombstones, bodies and answers that are past their time. History and audit stay."""
+
+    def before(span: timedelta) -> int:
+        return now_ms - span // timedelta(milliseconds=1)
+
+    # Held against commits: one of them may be about to name a body that is about to go.
+    tx.rows(f"SELECT seq FROM repo WHERE org = ? AND id = ?{tx.locking}", org, repo)
+    gone = tx.rows(
+        "DELETE FROM entry WHERE org = ? AND repo = ? AND checksum IS NULL AND changed < ? RETURNING version",
+        *(org, repo, before(timedelta(days=limits.tombstone_days))),
+    )
+    if gone:
+        floor = max(sql_number(row[0]) for row in gone)
+        tx.rows("UPDATE repo SET floor = ? WHERE org = ? AND id = ? AND floor < ?", floor, org, repo, floor)
+    bodies = tx.rows(
+        "DELETE FROM blob WHERE org = ? AND repo = ? AND is_kept = 0 AND created < ? RETURNING checksum",
+        *(org, repo, before(timedelta(hours=limits.body_hours))),
+    )
+    answers = tx.rows(
+        "DELETE FROM applied WHERE org = ? AND repo = ? AND at < ? RETURNING id",
+        *(org, repo, before(timedelta(days=limits.replay_days))),
+    )
+    return CollectedRows(len(gone), len(bodies), len(answers))
+
+
+def _repo(row: SqlRow) -> Repo:
+    id_, name, remote, proof, seq, entries, size = row
+    return Repo(
+        id=RepoId(sql_text(id_)),
+        name=sql_text(name),
+        remote=sql_text(remote),
+        proof=sql_text(proof),
+        seq=sql_number(seq),
+        entries=sql_number(entries),
+        bytes=sql_number(size),
+    )

@@ -1,0 +1,109 @@
+"""A chat without a terminal: lines are handed in, and what is put is kept."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from sevenfold.agent.loop.agent import Agent
+from sevenfold.agent.tui.chat import Chat
+from sevenfold.agent.tui.chat_services import ChatServices
+from sevenfold.agent.tui.permission_prompt import PermissionPrompt
+from sevenfold.agent.tui.text_renderer import TextRenderer
+from sevenfold.core.clock import ManualClock
+from sevenfold.core.errors import FileMissing
+from sevenfold.store.transcript.sessions import SessionEntry
+
+
+class Keys:
+    """A keyboard that types what it is told to."""
+
+    def __init__(self) -> None:
+        self.printed: list[str] = []
+        self.typed = ""
+        self._lines: asyncio.Queue[str | None] = asyncio.Queue()
+        self._changed = asyncio.Event()
+
+    def __enter__(self) -> None:
+        """There is no terminal to prepare."""
+
+    def __exit__(self, *_: object) -> None:
+        """Nor to restore."""
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.printed)
+
+    def brush(self) -> TextRenderer:
+        return TextRenderer(100)
+
+    def put(self, text: str) -> None:
+        self.printed.append(text)
+        self._changed.set()
+
+    def refresh(self) -> None:
+        self._changed.set()
+
+    def settle(self) -> None:
+        self._changed.set()
+
+    async def read(self) -> str:
+        line = await self._lines.get()
+        if line is None:
+            raise EOFError
+        return line
+
+    def enter(self, line: str) -> None:
+        self._lines.put_nowait(line)
+
+    def leave(self) -> None:
+        self._lines.put_nowait(None)
+
+    def empty(self) -> None:
+        self.typed = ""
+
+    def set_aside(self) -> None:
+        self.put("(a question is asked)")
+
+    def bring_back(self) -> None:
+        self.put("(it is answered)")
+
+    async def wait_until(self, holds: Callable[[], bool]) -> None:
+        async with asyncio.timeout(60):
+            while not holds():
+                self._changed.clear()
+                await self._changed.wait()
+
+    async def wait_for(self, text: str) -> None:
+        await self.wait_until(lambda: text in self.text)
+
+
+@dataclass(slots=True, kw_only=True)
+class Desk:
+    """A chat that runs, and its keyboard."""
+
+    agent: Agent
+    asking: PermissionPrompt = field(default_factory=PermissionPrompt)
+    clock: ManualClock = field(default_factory=ManualClock)
+    others: list[Agent] = field(default_factory=list[Agent])
+    """Handed out one by one when another session is opened."""
+    sessions: list[SessionEntry] = field(default_factory=list[SessionEntry])
+    is_written: bool = True
+    """Whether the session has a file yet."""
+    keys: Keys = field(default_factory=Keys)
+    chat: Chat = field(init=False)
+
+    def __post_init__(self) -> None:
+        house = ChatServices(
+            self._open, lambda: self.sessions, self._describe, lambda _: ["- [A](a.md) — a hook"]
+        )
+        self.chat = Chat(self.agent, house, self.asking, lambda _: self.keys, self.clock)
+
+    async def _open(self, _session: str | None) -> Agent:
+        return self.others.pop(0)
+
+    async def _describe(self, session: str) -> str:
+        if not self.is_written:
+            raise FileMissing(f"there is no {session}")
+        return f"the window of {session}"

@@ -1,0 +1,44 @@
+"""What belongs together is written together."""
+
+from __future__ import annotations
+
+import io
+
+from sevenfold.agent.tui.buffered_output import BufferedOutput
+
+
+class Log(io.TextIOWrapper):
+    """A stream that notes each write."""
+
+    def __init__(self, encoding: str = "utf-8") -> None:
+        super().__init__(io.BytesIO(), encoding=encoding)
+        self.writes: list[str] = []
+
+    def write(self, text: str, /) -> int:
+        self.writes.append(text)
+        return super().write(text)
+
+
+def test_what_is_held_goes_out_in_one_write() -> None:
+    log = Log()
+    pane = BufferedOutput(log)
+    with pane.held():
+        for part in ("erase", "print", "draw"):
+            pane.write(part)
+            pane.flush()
+        assert log.writes == []
+    assert log.writes == ["eraseprintdraw"]
+
+
+def test_what_a_terminal_cannot_say_is_spelled_out() -> None:
+    log = Log("ascii")
+    pane = BufferedOutput(log)
+    pane.write("a → b")
+    pane.flush()
+    assert log.writes == ["a \\u2192 b"]
+
+
+def test_nothing_is_written_for_nothing() -> None:
+    log = Log()
+    BufferedOutput(log).flush()
+    assert log.writes == []

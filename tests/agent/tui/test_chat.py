@@ -1,0 +1,279 @@
+"""A chat: what is typed becomes a turn, a command or an answer, and nothing that is typed is lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from sevenfold.agent.tool import Tool
+from sevenfold.agent.tui.permission_prompt import PermissionPrompt
+from sevenfold.core.errors import Overloaded
+from sevenfold.core.messages import Text
+from sevenfold.providers.scripted import ScriptedProvider, ScriptedStep, make_response
+from sevenfold.store.transcript.sessions import SessionEntry
+from tests.agent.tui.desk import Desk
+from tests.agent.workshop import Plain, Shop
+
+LONG = 1_000_000
+"""Turns of the loop that a tool takes which is only ever interrupted."""
+
+Play = Callable[[Desk], Awaitable[None]]
+
+
+def play(
+    folder: Path,
+    steps: Sequence[ScriptedStep],
+    story: Play,
+    tools: Sequence[Tool] | None = None,
+    sessions: int = 1,
+) -> ScriptedProvider:
+    """Run a story at a desk, then leave; the chat must end by itself."""
+
+    async def tell(models: ScriptedProvider) -> None:
+        asking = PermissionPrompt()
+        shop = Shop(home=folder, provider=models, tools=tools or [Plain()])
+        agents = [await shop.open(ask=asking.ask) for _ in range(sessions)]
+        desk = Desk(agent=agents[0], asking=asking, others=agents[1:])
+        async with asyncio.timeout(60):
+            running = asyncio.create_task(desk.chat.run())
+            await asyncio.sleep(0)
+            await story(desk)
+            desk.keys.leave()
+            await running
+
+    with ScriptedProvider(steps) as models:
+        asyncio.run(tell(models))
+    return models
+
+
+def test_what_is_typed_is_answered(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        desk.keys.enter("Where is the cat?")
+        await desk.keys.wait_for("On the mat.")
+        assert "› Where is the cat?" in desk.keys.text
+
+    models = play(tmp_path, [make_response("On the **mat**.".replace("**", ""))], story)
+    assert len(models.requests) == 1
+
+
+def test_what_is_typed_in_a_turn_is_heard_in_that_turn(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        desk.keys.enter("Go.")
+        await desk.keys.wait_until(lambda: "look" in desk.chat.live(desk.keys.brush()))
+        desk.keys.enter("And be quick.")
+        await desk.keys.wait_for("Quick.")
+        assert "(read at the next round)" in desk.keys.text
+
+    models = play(tmp_path, [make_response(calls={"look": {"waits": 2_000}}), make_response("Quick.")], story)
+    last = [block.text for block in models.requests[-1].messages[-1].blocks if isinstance(block, Text)]
+    assert any("And be quick." in text for text in last)
+
+
+def test_a_question_is_answered_by_the_next_line(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        desk.keys.typed = "half a"
+        desk.keys.enter("Build it.")
+        await desk.keys.wait_for("(a question is asked)")
+        assert "y yes" in desk.chat.question(desk.keys.brush())
+        desk.keys.enter("use ninja")
+        await desk.keys.wait_for("Then not.")
+        assert "(it is answered)" in desk.keys.text
+
+    tool = Plain(name="shell", kind="run")
+    models = play(
+        tmp_path,
+        [make_response(calls={"shell": {"command": "make"}}), make_response("Then not.")],
+        story,
+        [tool],
+    )
+    assert tool.log == []
+    assert "use ninja" in str(models.requests[-1].messages[-1])
+
+
+def test_a_yes_lets_the_tool_run(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        desk.keys.enter("Build it.")
+        await desk.keys.wait_for("(a question is asked)")
+        desk.keys.enter("y")
+        await desk.keys.wait_for("Built.")
+
+    tool = Plain(name="shell", kind="run")
+    play(
+        tmp_path,
+        [make_response(calls={"shell": {"command": "make"}}), make_response("Built.")],
+        story,
+        [tool],
+    )
+    assert len(tool.log) == 2
+
+
+def test_ctrl_c_interrupts_the_turn_and_the_chat_goes_on(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        desk.keys.enter("Go.")
+        await desk.keys.wait_until(lambda: "look" in desk.chat.live(desk.keys.brush()))
+        desk.chat.interrupt(is_typed=True)
+        await desk.keys.wait_for("interrupted; what was done stays done")
+        desk.clock.pass_time(timedelta(seconds=3))
+        desk.keys.enter("And now?")
+        await desk.keys.wait_for("Here I am.")
+
+    play(tmp_path, [make_response(calls={"look": {"waits": LONG}}), make_response("Here I am.")], story)
+
+
+@pytest.mark.parametrize(("seconds", "is_over"), [(1, True), (3, False)])
+def test_ctrl_c_twice_leaves_only_within_two_seconds(tmp_path: Path, seconds: int, is_over: bool) -> None:
+    desks: list[Desk] = []
+
+    async def story(desk: Desk) -> None:
+        desks.append(desk)
+        desk.chat.interrupt(is_typed=False)
+        assert "Ctrl-C again leaves" in desk.keys.text
+        desk.clock.pass_time(timedelta(seconds=seconds))
+        desk.chat.interrupt(is_typed=False)
+        desk.keys.enter("/mode plan")
+        if not is_over:
+            await desk.keys.wait_for("the mode is plan")
+
+    play(tmp_path, [], story)
+    assert ("the mode is plan" in desks[0].keys.text) == (not is_over)
+
+
+def test_ctrl_c_on_a_half_typed_line_takes_the_line(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        desk.keys.typed = "half a"
+        desk.chat.interrupt(is_typed=True)
+        assert desk.keys.typed == ""
+        assert desk.keys.text == ""
+
+    play(tmp_path, [], story)
+
+
+def test_leaving_in_a_turn_closes_the_session_whole(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        desk.keys.enter("Go.")
+        await desk.keys.wait_until(lambda: "look" in desk.chat.live(desk.keys.brush()))
+        desk.keys.enter("/quit")
+        await desk.keys.wait_until(lambda: not desk.chat.is_busy)
+        assert "interrupted" in str(desk.chat.agent.session.history[-1])
+
+    play(tmp_path, [make_response(calls={"look": {"waits": LONG}})], story)
+
+
+def test_a_failed_turn_is_told_and_the_next_one_goes_on(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        desk.keys.enter("Go.")
+        await desk.keys.wait_for("error: busy")
+        await desk.keys.wait_until(lambda: not desk.chat.is_busy)
+        desk.keys.enter("Again.")
+        await desk.keys.wait_for("Now.")
+
+    play(tmp_path, [Overloaded("busy"), make_response("Now.")], story)
+
+
+def test_what_is_posted_while_nobody_works_begins_a_turn(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        desk.chat.agent.post("the build is done")
+        await desk.keys.wait_for("Good to know.")
+
+    play(tmp_path, [make_response("Good to know.")], story)
+
+
+@pytest.mark.parametrize(
+    ("line", "answer"),
+    [
+        ("/help", "Ctrl-R"),
+        ("/cost", "no model was asked yet"),
+        ("/context", "the window of"),
+        ("/memory", "- [A](a.md) — a hook"),
+        ("/dream", "found nothing to do"),
+        ("/agents", "agents"),
+        ("/tasks", "nothing runs in the background"),
+        ("/kill 7", "no task '7'"),
+        ("/expand", "0 outputs are folded"),
+        ("/mode", "the mode is ask"),
+        ("/mode plan", "the mode is plan"),
+        ("/mode fast", "there is no mode 'fast'"),
+        ("/model", "the model is claude-opus-5-5"),
+        ("/model claude-haiku-4-5", "the model is claude-haiku-4-5"),
+        ("/model gpt-none", "no table knows gpt-none"),
+        ("/resume", "/resume ID goes on with one"),
+        ("/resume zz", "no sessions begin with 'zz'"),
+        ("/compact", "error:"),
+        ("/nonsense", "there is no command /nonsense"),
+    ],
+)
+def test_every_command_says_something_true(tmp_path: Path, line: str, answer: str) -> None:
+    async def story(desk: Desk) -> None:
+        desk.keys.enter(line)
+        await desk.keys.wait_for(answer)
+
+    play(tmp_path, [], story)
+
+
+def test_before_the_first_words_the_context_is_empty_and_no_file_is_missed(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        desk.is_written = False
+        desk.keys.enter("/context")
+        await desk.keys.wait_for("nothing was said yet")
+
+    play(tmp_path, [], story)
+
+
+def test_a_command_that_needs_peace_waits_for_the_end_of_the_turn(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        desk.keys.enter("Go.")
+        await desk.keys.wait_until(lambda: "look" in desk.chat.live(desk.keys.brush()))
+        desk.keys.enter("/compact")
+        await desk.keys.wait_for("/compact waits for the end of the turn")
+        desk.chat.interrupt(is_typed=False)
+        await desk.keys.wait_for("interrupted")
+
+    play(tmp_path, [make_response(calls={"look": {"waits": LONG}})], story)
+
+
+def test_what_a_session_cost_is_told_by_whose_calls(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        desk.keys.enter("Hello.")
+        await desk.keys.wait_for("Hi.")
+        await desk.keys.wait_until(lambda: not desk.chat.is_busy)
+        desk.keys.enter("/cost")
+        await desk.keys.wait_for("in all $")
+        assert "main             1 calls" in desk.keys.text
+
+    play(tmp_path, [make_response("Hi.")], story)
+
+
+def test_a_new_session_leaves_the_old_one_to_be_resumed(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        first, second = desk.chat.agent, desk.others[0]
+        desk.keys.enter("/clear")
+        await desk.keys.wait_for(f"/resume {first.session.id[:12]} goes back")
+        assert desk.chat.agent is second
+        desk.sessions.append(SessionEntry(first.session.id, 9, datetime(2026, 11, 15, tzinfo=UTC)))
+        desk.keys.enter("/resume")
+        await desk.keys.wait_for(f"{first.session.id[:12]}  2026-11-15")
+
+    play(tmp_path, [], story, sessions=2)
+
+
+def test_the_status_line_names_model_and_mode(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        assert desk.chat.status_line(80) == "ask  opus-5-5  $0.00"
+
+    play(tmp_path, [], story)
+
+
+def test_mail_to_a_session_that_was_taken_up_later_is_heard(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        second = desk.others[0]
+        desk.keys.enter("/clear")
+        await desk.keys.wait_for("a new session")
+        second.post("the build is done")
+        await desk.keys.wait_for("Good to know.")
+        assert "a message came in" in desk.keys.text
+
+    play(tmp_path, [make_response("Good to know.")], story, sessions=2)

@@ -1,0 +1,50 @@
+"""Commands and paths are completed, and nothing else is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sevenfold.agent.tui.completion import MAX_COMPLETIONS, list_completions
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("src/main.py", "src/.hidden", "README.md", ".git/config", "two words.txt"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    return tmp_path
+
+
+def texts(before: str, folder: Path) -> list[str]:
+    return [candidate.text for candidate in list_completions(before, folder)]
+
+
+def test_a_command_is_completed_by_its_beginning(folder: Path) -> None:
+    assert texts("/co", folder) == ["/compact", "/context", "/cost"]
+    assert texts("/cost ", folder) == []
+
+
+def test_a_path_is_completed_after_an_at_sign(folder: Path) -> None:
+    assert texts("look at @", folder) == ["README.md", "src/"]
+    assert texts("look at @s", folder) == ["src/"]
+    assert texts("@src/", folder) == ["src/main.py"]
+    assert list_completions("@src/ma", folder)[0].replaces == len("src/ma")
+
+
+def test_hidden_files_are_for_whoever_asks_for_them(folder: Path) -> None:
+    assert texts("@.", folder) == [".git/"]
+    assert texts("@src/.", folder) == ["src/.hidden"]
+
+
+@pytest.mark.parametrize("before", ["", "hello", "a@b.c", "@nowhere/x", "/etc/ho"])
+def test_other_text_is_left_alone(before: str, folder: Path) -> None:
+    assert texts(before, folder) == []
+
+
+def test_a_large_folder_is_not_listed_whole(tmp_path: Path) -> None:
+    for number in range(MAX_COMPLETIONS + 20):
+        (tmp_path / f"f{number:03}").touch()
+    assert len(texts("@f", tmp_path)) == MAX_COMPLETIONS

@@ -1,0 +1,41 @@
+"""The status line says the most important things in the columns there are."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sevenfold.agent.tui.status_line import StatusLine, render_status_line
+
+FULL = StatusLine(
+    model="claude-opus-5-5",
+    mode="ask",
+    context_tokens=61_200,
+    limit_tokens=180_000,
+    spent_usd=0.4213,
+    tasks=2,
+    queued=1,
+    news="layer 1: a result went to disk",
+    is_working=True,
+)
+
+
+@given(st.integers(0, 200))
+def test_the_line_never_is_wider_than_the_terminal(columns: int) -> None:
+    assert len(render_status_line(FULL, columns)) <= columns
+
+
+def test_eighty_columns_hold_everything() -> None:
+    line = render_status_line(FULL, 80)
+    assert line.startswith("working  34% context  1 queued  2 tasks  ask  opus-5-5  $0.42")
+    assert line.endswith("…")
+
+
+def test_what_matters_least_goes_first() -> None:
+    assert render_status_line(FULL, 30) == "working  34% context  1 queued"
+
+
+def test_a_model_without_a_price_says_so() -> None:
+    assert "unpriced" in render_status_line(
+        StatusLine(model="local", mode="ask", context_tokens=0, limit_tokens=0, spent_usd=None), 80
+    )

@@ -1,0 +1,76 @@
+"""What is painted fits the terminal, in its colours or without any."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from sevenfold.agent.tui.markdown_blocks import CodeBlock, MarkdownBlock, ProseBlock
+from sevenfold.agent.tui.text_renderer import TextRenderer
+
+SGR = re.compile(r"\x1b\[[0-9;]*m")
+TABLE = "| name | size |\n|---|---|\n| a | 1 |\n| b | 22 |"
+DIFF = "--- a/x.py\n+++ b/x.py\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"
+
+
+@pytest.fixture(autouse=True)
+def colourful(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+
+@given(st.text(max_size=300), st.integers(10, 100), st.booleans())
+def test_no_line_is_wider_than_the_terminal_and_no_control_is_passed_on(
+    text: str, columns: int, has_colour: bool
+) -> None:
+    brush = TextRenderer(columns, has_colour)
+    for painted in (
+        brush.markdown(ProseBlock(text)),
+        brush.markdown(CodeBlock(text, "python")),
+        brush.line(text, "error", indent=2),
+        brush.diff(text, 10),
+    ):
+        plain = SGR.sub("", painted)
+        assert all(item.isprintable() or item == "\n" for item in plain)
+        assert all(cell_len(line) <= columns for line in plain.split("\n"))
+
+
+@pytest.mark.parametrize("block", [ProseBlock("**bold** `x`\n\n- a"), CodeBlock("def f(): ...", "python")])
+def test_without_colour_there_is_not_one_escape(block: MarkdownBlock) -> None:
+    assert "\x1b" not in TextRenderer().markdown(block)
+    assert "\x1b" in TextRenderer(has_colour=True).markdown(block)
+
+
+def test_markdown_reads_as_what_it_means() -> None:
+    brush = TextRenderer(40)
+    assert brush.markdown(ProseBlock("# Head")) == "Head"
+    assert brush.markdown(ProseBlock("- one\n- **two**")) == " • one\n • two"
+    assert brush.markdown(ProseBlock("see [docs](https://a.b)")) == "see docs (https://a.b)"
+    assert [line.split() for line in brush.markdown(ProseBlock(TABLE)).splitlines() if "a" in line][1] == [
+        "a",
+        "1",
+    ]
+
+
+def test_code_keeps_its_lines_and_is_set_in() -> None:
+    assert TextRenderer().markdown(CodeBlock("if x:\n\treturn 1", "python")) == "  if x:\n      return 1"
+
+
+def test_a_terminal_that_knows_ascii_alone_gets_ascii_alone() -> None:
+    painted = TextRenderer(has_unicode=False).markdown(ProseBlock("- one\n\n> said"))
+    assert painted.isascii()
+    assert "* one" in painted
+
+
+def test_a_diff_leaves_out_its_heads_and_says_how_much_it_folds() -> None:
+    assert TextRenderer().diff(DIFF, 10) == "  @@ -1,2 +1,2 @@\n   one\n  -two\n  +2"
+    assert TextRenderer().diff(DIFF, 2) == "  @@ -1,2 +1,2 @@\n   one\n  … 2 more lines"
+    assert "\x1b[31m-two" in TextRenderer(has_colour=True).diff(DIFF, 10)
+
+
+def test_an_escape_of_a_model_is_shown_and_not_obeyed() -> None:
+    assert TextRenderer().line("\x1b]0;title\x07") == "\\x1b]0;title\\x07"

@@ -1,0 +1,249 @@
+"""A turn is shown once, in order, and what is still moving is shown below it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sevenfold.agent.loop.turn_events import (
+    DeltaReceived,
+    LayerActed,
+    NoticePosted,
+    RoundEnded,
+    ToolEnded,
+    ToolPrinted,
+    ToolStarted,
+    TurnEvent,
+)
+from sevenfold.agent.tool import ToolOutput
+from sevenfold.agent.tui.markdown_blocks import ProseBlock
+from sevenfold.agent.tui.status_line import StatusLine
+from sevenfold.agent.tui.text_renderer import TextRenderer
+from sevenfold.agent.tui.turn_view import MAX_LIVE_LINES, TurnView
+from sevenfold.core.events import ResultSpilled
+from sevenfold.core.json import EMPTY_OBJECT
+from sevenfold.core.messages import Image, Message, Text, ToolUse, ToolUseId
+from sevenfold.core.requests import ModelResponse
+from sevenfold.core.usage import NO_USAGE
+from sevenfold.providers.provider import TextDelta, ThinkingDelta
+
+
+@dataclass(slots=True)
+class Paper:
+    """A surface that keeps what it was given."""
+
+    printed: list[str] = field(default_factory=list[str])
+
+    def brush(self) -> TextRenderer:
+        return TextRenderer(60)
+
+    def put(self, text: str) -> None:
+        self.printed.append(text)
+
+    def refresh(self) -> None:
+        """Nothing is drawn on paper."""
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.printed)
+
+
+@pytest.fixture
+def paper() -> Paper:
+    return Paper()
+
+
+@pytest.fixture
+def view(paper: Paper) -> TurnView:
+    return TurnView(
+        paper, StatusLine(model="claude-opus-5-5", mode="ask"), root="/srv/app", unfolding="ctrl-o"
+    )
+
+
+def use(name: str = "shell", number: int = 1) -> ToolUse:
+    return ToolUse(ToolUseId(f"toolu_{number}"), name, EMPTY_OBJECT)
+
+
+def ended(text: str, name: str = "shell", number: int = 1, *, diff: str = "", bad: bool = False) -> ToolEnded:
+    return ToolEnded(use(name, number), ToolOutput(text, bad, diff), timedelta(seconds=2))
+
+
+def round_ended() -> RoundEnded:
+    return RoundEnded(
+        ModelResponse(message=Message("assistant", "x"), usage=NO_USAGE, usage_wire=EMPTY_OBJECT),
+        5_000,
+        10_000,
+        0.25,
+    )
+
+
+def watch(view: TurnView, *seen: TurnEvent) -> None:
+    for item in seen:
+        view.watch(item)
+
+
+@given(st.lists(st.sampled_from(["cat ", "\n", "\n\n", "```\n", "- x\n"]), max_size=30))
+def test_an_answer_is_printed_once_however_it_is_streamed(pieces: list[str]) -> None:
+    slow, fast = Paper(), Paper()
+    watch(TurnView(slow, StatusLine()), *(DeltaReceived(TextDelta(piece)) for piece in pieces), round_ended())
+    watch(TurnView(fast, StatusLine()), DeltaReceived(TextDelta("".join(pieces))), round_ended())
+    assert slow.text == fast.text
+
+
+def test_what_is_not_complete_is_drawn_and_not_printed(view: TurnView, paper: Paper) -> None:
+    watch(view, DeltaReceived(TextDelta("One.\n\nTwo")))
+    assert paper.text.strip() == "One."
+    assert view.live(TextRenderer(60)).strip() == "Two"
+    watch(view, round_ended())
+    assert paper.text.split() == ["One.", "Two"]
+    assert view.live(TextRenderer(60)) == ""
+
+
+@settings(max_examples=12)
+@given(
+    st.lists(st.integers(1, 12), min_size=30, max_size=40), st.integers(1, 9), st.sampled_from([40, 80, 200])
+)
+def test_no_word_is_seen_on_one_line_and_then_on_another(
+    lengths: list[int], piece: int, columns: int
+) -> None:
+    text = " ".join("x" * length for length in lengths)
+    view, brush = TurnView(Paper(), StatusLine()), TextRenderer(columns)
+    final = brush.markdown(ProseBlock(text)).split("\n")
+    for start in range(0, len(text), piece):
+        view.watch(DeltaReceived(TextDelta(text[start : start + piece])))
+        *above, last = view.live(brush).strip("\n").split("\n")
+        assert above == final[: len(above)]
+        assert f"{final[len(above)]} ".startswith(f"{last} ") or start < lengths[0]
+
+
+def test_thinking_is_drawn_until_the_answer_begins(view: TurnView, paper: Paper) -> None:
+    watch(view, DeltaReceived(ThinkingDelta("Where may the cat be?")))
+    assert "Where may the cat be?" in view.live(TextRenderer(60))
+    watch(view, DeltaReceived(TextDelta("On the mat.")))
+    assert "Where" not in view.live(TextRenderer(60))
+    assert paper.text == ""
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_of_long_thinking_the_last_whole_words_are_drawn_on_one_line(view: TurnView, columns: int) -> None:
+    thought = " ".join(f"thought{number}" for number in range(60))
+    watch(view, DeltaReceived(ThinkingDelta(thought)))
+    label, *words = view.live(TextRenderer(columns)).split()
+    assert label == "thinking"
+    assert words == thought.split()[-len(words) :]
+    assert "\n" not in view.live(TextRenderer(columns))
+
+
+def test_a_running_tool_shows_the_last_lines_it_printed(view: TurnView) -> None:
+    watch(
+        view, ToolStarted(use(), "make test"), ToolPrinted(use(), "1\n2\n3\n4\nhal"), ToolPrinted(use(), "f")
+    )
+    assert view.live(TextRenderer(60)).split("\n") == ["○ shell make test", "  3", "  4", "  half"]
+
+
+def test_long_output_is_folded_and_can_be_unfolded(view: TurnView, paper: Paper) -> None:
+    text = "\n".join(f"line {number}" for number in range(20))
+    watch(view, ToolStarted(use(), "ls"), ended(text))
+    assert "● shell ls  (2.0 s)" in paper.text
+    assert "line 4" in paper.text
+    assert "line 5" not in paper.text
+    assert "… 15 more  (ctrl-o)" in paper.text
+    assert view.unfold()
+    assert "line 19" in paper.text
+    assert not view.unfold(2)
+
+
+def test_a_file_that_was_read_is_not_shown_but_counted(view: TurnView, paper: Paper) -> None:
+    watch(view, ToolStarted(use("read"), "read a.py"), ended("x = 1\ny = 2", "read"))
+    assert "● read a.py  (2.0 s)  2 lines" in paper.text
+    assert "x = 1" not in paper.text
+    assert view.unfold()
+    assert "x = 1" in paper.text
+
+
+def test_an_edit_shows_its_diff_and_not_its_words(view: TurnView, paper: Paper) -> None:
+    watch(
+        view, ToolStarted(use("edit"), "edit a.py"), ended("done", "edit", diff="@@ -1 +1 @@\n-old\n+new\n")
+    )
+    assert "-old" in paper.text
+    assert "done" not in paper.text
+
+
+def test_tools_side_by_side_keep_their_titles(view: TurnView, paper: Paper) -> None:
+    watch(view, ToolStarted(use(number=1), "first"), ToolStarted(use(number=2), "second"))
+    watch(view, ended("b", number=2), ended("a", number=1))
+    titles = [line for line in paper.text.split("\n") if line.startswith("●")]
+    assert titles == ["● shell second  (2.0 s)", "● shell first  (2.0 s)"]
+
+
+def test_an_image_in_a_result_is_named(view: TurnView, paper: Paper) -> None:
+    output = ToolOutput((Text("a"), Image(EMPTY_OBJECT)))
+    watch(view, ToolEnded(use(), output, timedelta()))
+    assert "[image]" in paper.text
+
+
+def test_what_a_layer_did_is_a_line_and_the_news(view: TurnView, paper: Paper) -> None:
+    watch(view, LayerActed(ResultSpilled(ToolUseId("t"), "/x", 90_000)))
+    assert "layer 1: a result of 90,000 bytes" in paper.text
+    assert view.status.news.startswith("layer 1")
+
+
+def test_a_round_updates_the_status(view: TurnView) -> None:
+    watch(view, round_ended())
+    assert (view.status.context_tokens, view.status.limit_tokens, view.status.spent_usd) == (
+        5_000,
+        10_000,
+        0.25,
+    )
+
+
+def test_a_turn_that_ends_in_the_middle_leaves_nothing_moving(view: TurnView, paper: Paper) -> None:
+    view.begin("do it\nnow")
+    watch(view, DeltaReceived(TextDelta("Half a")), ToolStarted(use(), "x"), NoticePosted("mail came"))
+    view.end()
+    assert view.live(TextRenderer(60)) == ""
+    assert "Half a" in paper.text
+    assert paper.text.startswith("\n› do it\n  now")
+    assert not view.status.is_working
+
+
+@given(st.integers(0, 40))
+def test_what_moves_fits_a_few_lines(count: int) -> None:
+    view = TurnView(Paper(), StatusLine())
+    watch(view, *(ToolStarted(use(number=number), "x") for number in range(count)))
+    lines = view.live(TextRenderer(60)).split("\n")
+    assert len(lines) <= MAX_LIVE_LINES
+
+
+def test_what_a_layer_does_in_mid_sentence_does_not_split_the_sentence(view: TurnView, paper: Paper) -> None:
+    watch(
+        view,
+        DeltaReceived(TextDelta("The cat ")),
+        NoticePosted("mail came"),
+        DeltaReceived(TextDelta("sat.")),
+        round_ended(),
+    )
+    assert "The cat sat." in paper.text
+    assert "mail came" in paper.text
+
+
+def test_paths_are_told_from_the_project_on(view: TurnView, paper: Paper) -> None:
+    watch(view, ToolStarted(use("read"), "read /srv/app/src/a.py"), ended("x", "read"))
+    assert "● read src/a.py" in paper.text
+
+
+def test_tools_that_show_nothing_stand_close_together(view: TurnView, paper: Paper) -> None:
+    for number in (1, 2):
+        watch(view, ToolStarted(use("read", number), f"read {number}.py"), ended("x", "read", number))
+    assert paper.text.split("\n") == ["", "● read 1.py  (2.0 s)  1 line", "● read 2.py  (2.0 s)  1 line"]
+
+
+def test_a_title_names_its_tool_once(view: TurnView, paper: Paper) -> None:
+    for said in ("fork agent ann: count", "count"):
+        watch(view, ToolStarted(use("agent"), said), ToolEnded(use("agent"), ToolOutput("7"), timedelta()))
+    assert "● fork agent ann: count" in paper.text
+    assert "● agent count" in paper.text

@@ -1,0 +1,12 @@
+"""What doctor says of keys and what a chat says of them is the same."""
+
+from __future__ import annotations
+
+from sevenfold.agent.tui.welcome import PROVIDER_VARIABLES
+from sevenfold.cli.inspect.doctor_machine import API_KEY_VARIABLES, BASE_URL_VARIABLES, check_api_keys
+
+
+def test_doctor_looks_for_what_a_chat_looks_for() -> None:
+    assert sorted((*API_KEY_VARIABLES, *BASE_URL_VARIABLES)) == sorted(PROVIDER_VARIABLES)
+    for name in PROVIDER_VARIABLES:
+        assert [finding.level for finding in check_api_keys({name: "x"})] == ["fine"]

@@ -1,0 +1,163 @@
+"""`sevenfold stats`, from sessions on disk to what is on the screen."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sevenfold.cli import main
+from sevenfold.core.clock import SystemClock
+from sevenfold.core.events import PrefixBroken, RuleAnswered, RuleShown
+from sevenfold.core.messages import Message
+from sevenfold.session.blocking import BlockingSession
+from sevenfold.store.files.folder import Folder
+from sevenfold.store.transcript.event_log import EventLog
+from sevenfold.store.transcript.sessions import new_agent_session
+from tests.core.events.test_events import example
+from tests.session.talk import FRAME, call, result
+
+LARGE = "some words of a long result\n" * 3_000
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("SEVENFOLD_HOME", raising=False)
+    (tmp_path / "project").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    return tmp_path / ".sevenfold"
+
+
+def talk(home: Path, rounds: int = 3, *, compacts: bool = False, session_id: str | None = None) -> str:
+    place = {"HOME": str(home.parent)}
+    with BlockingSession.open(
+        FRAME, project=home.parent / "project", environ=place, session=session_id
+    ) as session:
+        session.history.append(Message("user", "Please mend the parser."))
+        for number in range(rounds):
+            session.prepare()
+            session.record(call(number, "Read", tokens=5_000, file_path=f"/src/{number}.py"))
+            session.history.append(result(number, LARGE))
+        if compacts:
+            session.prepare()
+            session.compact()
+        return session.id
+
+
+def show(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
+    assert main(["stats", *arguments]) == code
+    out = capsys.readouterr()
+    return out.err if code else out.out
+
+
+def read(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    return json.loads(show(capsys, "--json", *arguments))
+
+
+def test_a_project_without_sessions_says_so_and_where_to_begin(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = show(capsys)
+    assert "No session of" in out
+    assert "sevenfold chat" in out
+    assert not home.exists()
+
+
+def test_rounds_tokens_and_cost_are_added_up_by_day_and_session(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second = talk(home), talk(home, 2)
+    found = read(capsys)
+    assert found["total"]["sessions"] == 2
+    assert found["total"]["rounds"] == 5
+    main_lane = found["total"]["spent"]["main"]
+    assert (main_lane["calls"], main_lane["prompt_tokens"], main_lane["output_tokens"]) == (5, 25_000, 100)
+    assert float(main_lane["usd"]) > 0
+    assert {each["id"] for each in found["sessions"]} == {first, second}
+    [day] = found["days"].values()
+    assert day["rounds"] == 5
+    lines = show(capsys, "--sessions").splitlines()
+    assert sum(line.startswith((first[:8], second[:8])) for line in lines) == 2
+    assert lines[3].split()[:3] == ["all", "2", "5"]
+
+
+def test_what_an_agent_that_was_started_spent_is_not_booked_to_the_conversation(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    talk(home)
+    talk(home, 2, session_id=new_agent_session())
+    total = read(capsys)["total"]
+    assert {who: lane["calls"] for who, lane in total["spent"].items()} == {"main": 3, "agent": 2}
+    assert "Spent by agent: " in show(capsys)
+
+
+def test_compactions_and_events_are_counted(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    session = talk(home, 4, compacts=True)
+    [place] = home.glob(f"projects/*/sessions/{session}")
+    with Folder.open(place) as folder:
+        log = EventLog(folder, SystemClock())
+        log.add(example(PrefixBroken))
+        log.flush()
+    total = read(capsys)["total"]
+    assert total["compactions"] == 1
+    assert total["compactions_per_100_rounds"] == 25.0
+    assert total["events"]["PrefixBroken"] == 1
+    assert "PrefixBroken: 1 time" in show(capsys)
+
+
+def test_rules_are_counted_with_what_became_of_them(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    session = talk(home, 1)
+    [place] = home.glob(f"projects/*/sessions/{session}")
+    with Folder.open(place) as folder:
+        log = EventLog(folder, SystemClock())
+        for _ in range(2):
+            log.add(
+                RuleShown(
+                    memory="release.md",
+                    condition="command:git push",
+                    tool="shell",
+                    tool_use_id="t1",
+                    is_held=True,
+                )
+            )
+        log.add(RuleAnswered("release.md", "changed"))
+        log.flush()
+    assert read(capsys)["total"]["rules"] == {"shown": 2, "changed": 1}
+    assert "Rules put before actions: 2; then 1 changed" in show(capsys)
+
+
+def test_fidelity_is_measured_for_each_cut_when_asked_for(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "Nothing was cut" in (talk(home), show(capsys, "--fidelity"))[1]
+    session = talk(home, 4, compacts=True)
+    found = read(capsys, "--fidelity")["sessions"]
+    cuts = next(each["fidelity"] for each in found if each["id"] == session)
+    [cut] = [each for each in cuts if each["layer"] == 4]
+    assert (cut["layer"], cut["used"]) == (4, 0)
+    assert "manual compaction" in show(capsys, "--fidelity")
+
+
+def test_only_sessions_since_a_day_count(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    talk(home)
+    assert read(capsys, "--since", "2100-01-01")["total"]["sessions"] == 0
+    assert "'soon' is no day" in show(capsys, "--since", "soon", code=2)
+
+
+def test_a_bill_that_cannot_be_read_is_in_no_sum_and_said(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from sevenfold.core.json import JsonObject
+    from sevenfold.store.transcript.records import Record, UsageRecord
+    from sevenfold.store.transcript.transcript import Transcript
+
+    session = talk(home)
+    [place] = home.glob("projects/*/sessions")
+    with Folder.open(place) as folder, Transcript.open(folder, session) as transcript:
+        bad = UsageRecord(model=FRAME.model, who="main", wire=JsonObject({"input_tokens": "many"}))
+        transcript.append(Record(bad, SystemClock().now()))
+    assert read(capsys)["total"]["rounds"] == 3
+    assert "1 bill could not be read" in show(capsys)

@@ -1,0 +1,327 @@
+"""`sevenfold replay`, from its arguments to what is on the screen."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from multiprocessing import active_children
+from pathlib import Path
+
+import pytest
+
+from sevenfold.cli import main
+from sevenfold.cli.screen import Screen
+from sevenfold.replay import parallel
+from tests.replay.logs import Row, answered, asked, usage, write_log
+
+BILL = usage(fresh=5, read=90_000, written=1_000, output=300)
+
+
+@pytest.fixture(autouse=True)
+def empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("CODEX_HOME", raising=False)
+    monkeypatch.chdir(home)
+    return home
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return write_log(tmp_path / "logs" / "s.jsonl", asked("Go"), answered("msg_1", BILL, seconds=5))
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path, code: int = 0) -> str:
+    assert main(["replay", *map(str, arguments)]) == code
+    return capsys.readouterr().out
+
+
+def run_json(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> dict[str, object]:
+    return json.loads(run(capsys, *arguments, "--json"))
+
+
+def total(report: dict[str, object]) -> Row:
+    found = report["total"]
+    assert isinstance(found, dict)
+    return found  # pyright: ignore[reportUnknownVariableType]
+
+
+def test_with_no_session_anywhere_the_sample_is_shown_and_said_to_be_one(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert "this is the sample" in run(capsys)
+    assert run_json(capsys)["origin"] == "sample"
+
+
+def test_without_a_path_the_users_own_sessions_are_found(
+    capsys: pytest.CaptureFixture[str], empty_home: Path
+) -> None:
+    write_log(empty_home / ".claude/projects/-srv-app/s.jsonl", answered("msg_1", BILL))
+    found = run_json(capsys)
+    assert (found["origin"], found["files"]) == ("usual places", 1)
+
+
+def test_without_a_path_sessions_that_hold_no_call_give_way_to_the_sample(
+    capsys: pytest.CaptureFixture[str], empty_home: Path
+) -> None:
+    write_log(empty_home / ".claude/projects/-srv-app/s.jsonl", asked("Go"))
+    assert run_json(capsys)["origin"] == "sample"
+
+
+def test_a_path_that_does_not_exist_is_the_users_mistake(
+    capsys: pytest.CaptureFixture[str], log: Path
+) -> None:
+    assert main(["replay", str(log), "nowhere.jsonl"]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "'nowhere.jsonl' does not exist" in said.err
+
+
+def test_files_that_cannot_be_read_are_told_at_the_end_and_do_no_harm(
+    capsys: pytest.CaptureFixture[str], log: Path
+) -> None:
+    (log.parent / "noise.jsonl").write_bytes(b"\x00\xff\n" * 50)
+    said = run(capsys, log.parent)
+    assert "1 session, 1 call" in said
+    assert said.rstrip().endswith("no transcript of Claude Code, Codex or plain messages")
+    assert "noise.jsonl" in said
+
+
+def test_nothing_that_can_be_read_is_a_failure(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    assert main(["replay", str(tmp_path / "empty")]) == 1
+    assert "no transcript was found there" in capsys.readouterr().err
+    write_log(tmp_path / "other.jsonl", {"display": "ls"})
+    assert main(["replay", str(tmp_path / "other.jsonl")]) == 1
+    assert "other.jsonl: no transcript of" in capsys.readouterr().err
+
+
+def test_a_file_that_cannot_be_read_is_named_once_with_the_reason(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    pipe, empty = tmp_path / "pipe.jsonl", tmp_path / "empty.jsonl"
+    os.mkfifo(pipe)
+    empty.touch()
+    assert main(["replay", str(tmp_path)]) == 1
+    assert capsys.readouterr().err.splitlines() == [
+        f"error: {empty}: the file is empty",
+        f"error: {pipe}: expected a plain file, not a folder, pipe or device",
+    ]
+
+
+def test_unknown_lines_and_a_torn_tail_are_remarked(capsys: pytest.CaptureFixture[str], log: Path) -> None:
+    with log.open("a", encoding="utf-8") as file:
+        file.write('{"type":"hologram"}\n{"type":"hologram"}\n{"type":"assist')
+    said = run(capsys, log)
+    assert "lines of a type not known here: hologram 2" in said
+    assert "lines that could not be read: half-written 1" in said
+
+
+def test_json_holds_tokens_dollars_and_every_section(capsys: pytest.CaptureFixture[str], log: Path) -> None:
+    found = run_json(capsys, log)
+    assert set(found) == {
+        *("format", "origin", "repriced", "files", "lines", "total", "models", "breaks", "fill"),
+        *("repeated_reads", "costly_results", "sessions", "unreadable", "events"),
+    }
+    assert total(found)["usd"] == {
+        "read": 0.018,
+        "written_5m": 0.005,
+        "written_1h": 0.0,
+        "fresh": 0.00002,
+        "output": 0.006,
+        "total": 0.02902,
+    }
+
+
+def test_reprice_shows_the_same_calls_at_another_models_prices(
+    capsys: pytest.CaptureFixture[str], log: Path
+) -> None:
+    found = run_json(capsys, log, "--reprice", "claude-fable-5-2")
+    assert found["repriced"] == "claude-fable-5-2"
+    usd = total(found)["usd"]
+    assert isinstance(usd, dict)
+    assert usd["output"] == 0.012
+    assert "the prices that claude-fable-5-2 has today" in run(capsys, log, "--reprice", "claude-fable-5-2")
+
+
+def test_reprice_remarks_that_another_tokenizer_counts_otherwise(
+    capsys: pytest.CaptureFixture[str], log: Path
+) -> None:
+    assert "tokenizer" in run(capsys, log, "--reprice", "claude-opus-4-5")
+    assert "tokenizer" not in run(capsys, log, "--reprice", "claude-sonnet-5-5")
+
+
+def test_reprice_with_a_model_nobody_has_a_price_for_names_those_that_have_one(
+    capsys: pytest.CaptureFixture[str], log: Path
+) -> None:
+    assert main(["replay", str(log), "--reprice", "gpt-9"]) == 2
+    assert "claude-opus-5-5" in capsys.readouterr().err
+
+
+def test_a_users_own_price_counts(
+    capsys: pytest.CaptureFixture[str], empty_home: Path, tmp_path: Path
+) -> None:
+    log = write_log(tmp_path / "g.jsonl", answered("msg_1", BILL, model="gpt-5.5"))
+    assert '[models."gpt-5.5"]' in run(capsys, log)
+    (empty_home / ".sevenfold").mkdir()
+    (empty_home / ".sevenfold/settings.toml").write_text(
+        '[models."gpt-5.5"]\ninput_usd_per_mtok = 2\noutput_usd_per_mtok = 10\n', encoding="utf-8"
+    )
+    found = run_json(capsys, log)
+    assert total(found)["unpriced"] == {"calls": 0, "tokens": 0}
+
+
+def test_what_has_no_price_is_named_with_the_reason_and_what_to_do(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, empty_home: Path
+) -> None:
+    described = empty_home / ".sevenfold/settings.toml"
+    described.parent.mkdir()
+    described.write_text('[models."ours-2"]\nwindow_tokens = 50000\n', encoding="utf-8")
+    log = write_log(
+        tmp_path / "s.jsonl",
+        answered("msg_1", BILL, model="gpt-5.5"),
+        answered("msg_2", BILL, model="ours-2"),
+        answered("msg_3", {**BILL, "speed": "fast"}, model="claude-sonnet-5-5"),
+    )
+    said = run(capsys, log)
+    assert "No table knows gpt-5.5, so it has no price." in said
+    assert "Settings give ours-2 no price." in said
+    assert "claude-sonnet-5-5 (fast): that speed has no known price." in said
+    assert said.count("[models.") == 1
+    assert '[models."claude' not in said
+    found = run_json(capsys, log)
+    assert found["events"] == [
+        {"event": "ModelUnknown", "model": "gpt-5.5", "assumed_window_tokens": 200_000},
+        {"event": "PriceUnknown", "model": "ours-2"},
+    ]
+    models = found["models"]
+    assert isinstance(models, list)
+    assert {item["model"]: item["unpriced"] for item in models} == {  # pyright: ignore[reportUnknownVariableType]
+        "gpt-5.5": "model",
+        "ours-2": "model",
+        "claude-sonnet-5-5 (fast)": "speed",
+    }
+
+
+def test_dollars_are_never_shown_as_those_of_calls_without_a_price(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    warm, lost = usage(fresh=5, written=90_000, output=300), usage(fresh=5, written=91_000, output=300)
+    logs = [
+        write_log(
+            tmp_path / f"{model}.jsonl",
+            answered(f"msg_1_{model}", warm, model=model),
+            answered(f"msg_2_{model}", lost, model=model, seconds=900),
+        )
+        for model in ("claude-opus-5-5", "gpt-5.5", "")
+    ]
+    said = run(capsys, *logs)
+    assert "of what was spent; 2 unpriced breaks" in said
+    assert "2 breaks of these are in no dollar figure." in said
+    assert "Tokens are those of all calls, dollars those of calls with a price." in said
+    assert "The log names no model for these calls" in said
+    only = run(capsys, logs[0])
+    assert "of what was spent, in 1 break" in only
+    assert "no dollar figure" not in only
+    assert "dollars those of calls" not in only
+
+
+def test_since_and_limit_leave_out_what_is_older(capsys: pytest.CaptureFixture[str], log: Path) -> None:
+    other = write_log(log.parent / "t.jsonl", answered("msg_2", BILL, seconds=86_400 * 9))
+    os.utime(log, ns=(0, other.stat().st_mtime_ns - 5_000_000_000))
+    assert run_json(capsys, log.parent)["files"] == 2
+    assert run_json(capsys, log.parent, "--limit", "1")["files"] == 1
+    late = run_json(capsys, log.parent, "--since", "2026-11-08")
+    assert total(late)["calls"] == 1
+    assert run_json(capsys, log, other, "--since", "2026-11-08")["format"] == 1
+
+
+@pytest.mark.parametrize("policy", [[], ["--policy", "keep"]])
+def test_files_that_are_all_too_old_are_said_to_be(
+    capsys: pytest.CaptureFixture[str], log: Path, policy: list[str]
+) -> None:
+    assert main(["replay", str(log), "--since", "2999-01-01", *policy]) == 1
+    assert "no transcript there was written to since 2999-01-01" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["--since", "yesterday"], "expected a date such as 2026-11-01"),
+        (["--limit", "0"], "expected a number from 1 on"),
+        (["--jobs", "-1"], "expected a number from 1 on"),
+    ],
+)
+def test_an_argument_that_makes_no_sense_is_explained(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], hint: str
+) -> None:
+    assert main(["replay", *arguments]) == 2
+    assert hint in capsys.readouterr().err
+
+
+def test_the_report_fits_eighty_columns_in_any_session(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = "/srv/" + "very-long-folder-name/" * 9 + "file.py"
+    rows: list[Row] = [asked("Go")]
+    for number in range(120):
+        use: Row = {"type": "tool_use", "id": f"t{number}", "name": "Read", "input": {"file_path": path}}
+        result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": "tide " * 500}
+        bill = usage(fresh=5, read=10_000_000 * (number % 3), written=987_654_321, output=12_345_678)
+        name = ["claude-opus-5-5", "gpt-5.5-a-name-that-goes-on-and-on-without-any-end"][number % 2]
+        rows += answered(f"msg_{number}", bill, use, seconds=400 * number, model=name)
+        rows.append({**asked("x", 400 * number + 2), "message": {"role": "user", "content": [result]}})
+    said = run(
+        capsys, write_log(tmp_path / "s.jsonl", rows), write_log(tmp_path / "t.jsonl", answered("m", BILL))
+    )
+    assert [line for line in said.splitlines() if len(line) > 80] == []
+
+
+def test_the_help_fits_eighty_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    said = run(capsys, "--help")
+    assert "--reprice MODEL" in said
+    assert [line for line in said.splitlines() if len(line) > 80] == []
+
+
+def test_a_screen_without_unicode_gets_ascii(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", out)
+    assert main(["replay"]) == 0
+    out.flush()
+    said = out.buffer.getvalue().decode("ascii")
+    assert "####" in said
+    assert "\\u" not in said
+
+
+def test_no_colour_and_no_progress_reach_a_pipe(log: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "sevenfold", "replay", str(log)], capture_output=True, check=True
+    )
+    assert b"\x1b" not in done.stdout
+    assert done.stderr == b""
+
+
+def test_ctrl_c_ends_it_quietly_and_leaves_no_process(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, log: Path
+) -> None:
+    seen: list[int] = []
+
+    def interrupt(*_: object) -> None:
+        seen.append(len(active_children()))
+        raise KeyboardInterrupt
+
+    write_log(log.parent / "t.jsonl", answered("msg_2", BILL))
+    monkeypatch.setattr(parallel, "INLINE_READ_BYTES", 0)
+    monkeypatch.setattr(Screen, "show_progress", interrupt)
+    assert main(["replay", str(log.parent), "--jobs", "2"]) == 130
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", "")
+    assert seen == [2]
+    assert active_children() == []

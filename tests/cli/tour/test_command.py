@@ -1,0 +1,105 @@
+"""The tour is a real session: its layers act, its test passes, and its bill is the simulator's."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import re
+import tempfile
+from contextlib import redirect_stderr, redirect_stdout
+
+import pytest
+
+from sevenfold.cli import main
+from sevenfold.cli.screen import Screen
+from sevenfold.cli.tour import command as tour
+from sevenfold.cli.tour import team as tour_team
+from sevenfold.cli.tour.view import TourView
+
+pytestmark = pytest.mark.story
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> str:
+    place, said, errors = tmp_path_factory.mktemp("tour"), io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(said), redirect_stderr(errors):
+        patch.setattr(tempfile, "tempdir", str(place))
+        patch.setenv("COLUMNS", "200")
+        assert main(["tour", "--fast"]) == 0
+    assert list(place.iterdir()) == [], "nothing is left behind"
+    assert errors.getvalue() == ""
+    return said.getvalue()
+
+
+def test_every_layer_that_there_is_acts_and_is_told(told: str) -> None:
+    for layer in (1, 2, 3, 4, 5, 7):
+        assert f"layer {layer}: " in told, told
+        assert f"Layer {layer}, " in told, told
+    assert "went to disk" in told
+    assert "old tool results left the prompt" in told
+    assert re.search(r"compacted by notes: [\d,]+ → [\d,]+ tokens", told)
+    assert re.search(r"read shop/\w+\.py again", told)
+    shares = [float(share) for share in re.findall(r"a fork read ([\d.]+)%", told)]
+    assert len(shares) >= 3, "two for the countries, and one that remembers"
+    assert min(shares) >= 99
+    assert "The clerk writes: 2,400 orders." in told
+
+
+def test_the_second_day_knows_what_the_first_one_taught(told: str) -> None:
+    first, second = told.split("Day two: ")
+    assert "layer 5: the turn was looked through: 1 remembered" in first
+    assert "layer 5: recalled tests-before-commit.md" in second
+    held, ran, committed = (second.index(part) for part in ("Not run yet", "Ran 1 test", "Committed"))
+    assert held < ran < committed, "the rule comes before the commit, and the tests run first"
+
+
+def test_a_dream_shows_what_it_changes_and_is_undone(told: str) -> None:
+    dream = told[told.index("\nA dream\n") :]
+    assert re.search(r"^ +--- deploy(s|-days)\.md\n +\+\+\+ /dev/null$", dream, re.MULTILINE), dream
+    assert re.search(r"^ +\+Nothing is merged on? ?\d{4}-\d\d-\d\d", dream, re.MULTILINE), dream
+    assert "Layer 6, dreams: " in dream
+    assert "4 memories are what they were, byte for byte" in dream
+
+
+def test_the_work_is_done_and_the_bill_is_lower_than_without_layers(told: str) -> None:
+    assert "+    return (amount * rates.of(country)).quantize(CENT, ROUND_HALF_UP)" in told
+    assert "OK" in told
+    here, there = (float(found) for found in re.findall(r"layers.*\$([\d.]+)", told)[:2])
+    assert 0 < here < there
+    assert "sevenfold replay" in told
+    assert "sevenfold chat" in told
+
+
+def test_a_second_laptop_knows_what_the_first_one_learnt(told: str) -> None:
+    team = told[told.index("A second laptop") :]
+    learnt, came, found = (
+        team.index(part) for part in ("1 memory sent", "1 memory came", "team/deploy-days.md  100%")
+    )
+    assert learnt < came < found
+    assert "conflict: deploy-days.md and deploy-days-conflict-" in team
+    assert "deploy-days.md is settled" in team
+    assert "looks like a secret (AWS access key id)" in team
+    assert team.rindex("The shop is deployed on Mondays.") > team.index("And Ada has what was agreed.")
+
+
+def test_a_tour_without_the_server_says_what_it_needs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def find_some(name: str) -> object:
+        return None if name == "apsw" else tour_team
+
+    monkeypatch.setattr(tour_team, "find_spec", find_some)
+    view = TourView(Screen(), is_fast=True)
+    assert not asyncio.run(view.open_team(tour_team.find_missing_libraries()))
+    assert "It needs apsw: pip install 'sevenfold[server,team]'" in capsys.readouterr().out
+
+
+def test_what_is_not_installed_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def find_nothing(name: str) -> None:
+        """Nothing is installed."""
+
+    monkeypatch.setattr(tour, "find_spec", find_nothing)
+    assert main(["tour"]) == 2
+    assert "pip install 'sevenfold[anthropic,chat,simulator]'" in capsys.readouterr().err

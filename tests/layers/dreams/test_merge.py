@@ -1,0 +1,188 @@
+"""A dream without a model: duplicates merged, dates absolute, the stale put aside, and nothing lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from sevenfold.core.clock import ManualClock
+from sevenfold.core.memories import read_memory, write_memory
+from sevenfold.core.provenance import Origin
+from sevenfold.layers.dreams.check import check_dream
+from sevenfold.layers.dreams.merge import DreamDraft, MemoryUseFacts, plan_merge, without_repeated_blocks
+from sevenfold.layers.dreams.policy import DreamMemory, DreamSettings
+
+NOW = ManualClock().now()
+SETTINGS = DreamSettings()
+
+
+def kept(
+    key: str, body: str, age_days: int = 0, kind: str = "project", **fields: Sequence[str]
+) -> DreamMemory:
+    name = key.rpartition("/")[2].removesuffix(".md")
+    text = write_memory(name, f"on {name}", kind, body, **fields)
+    return DreamMemory(
+        read_memory(key, text), (NOW - timedelta(days=age_days)).date(), Origin(who="user", why="test")
+    )
+
+
+def dream(*items: DreamMemory, uses: dict[str, MemoryUseFacts] | None = None) -> DreamDraft:
+    return plan_merge(items, uses or {}, NOW, SETTINGS)
+
+
+def body_of(draft: DreamDraft, key: str) -> str:
+    return read_memory(key, draft.texts[key]).body.strip()
+
+
+def test_an_exact_duplicate_goes_and_the_newer_stays() -> None:
+    draft = dream(kept("release.md", "Run `make check`."), kept("release-2.md", "Run `make check`.", 3))
+    assert [*draft.texts] == ["release.md"]
+    assert [(reason.key, reason.why, reason.of) for reason in draft.reasons] == [
+        ("release-2.md", "duplicate", "release.md")
+    ]
+
+
+def test_the_newer_words_win_and_what_only_the_older_says_is_added() -> None:
+    newer = kept("release.md", "- Always run `make check` before you push.\n- Tags are signed.")
+    older = kept("release-old.md", "- always run `make check` before pushing\n- Ann holds the key.\n", 9)
+    draft = dream(newer, kept("x.md", "Use tabs."), kept("y.md", "Never use tabs."), older)
+    assert draft.texts.keys() == {"release.md", "x.md", "y.md", "release-old.md"}, (
+        "half of it is something else"
+    )
+    more = kept(
+        "release-old.md", "- always run `make check` before pushing\n- tags are signed\n- Ann has it.", 9
+    )
+    assert body_of(dream(newer, more), "release.md") == (
+        "- Always run `make check` before you push.\n- Tags are signed.\n\n- Ann has it."
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The port is 5432.", "The port is 6543."),
+        ("Use tabs.", "Do not use tabs."),
+        (
+            "Dashboards of billing: https://dash.test/billing",
+            "Dashboards of search: https://dash.test/search",
+        ),
+    ],
+)
+def test_what_differs_in_a_number_a_name_or_a_not_stays_apart(one: str, other: str) -> None:
+    draft = dream(kept("port.md", one), kept("port-2.md", other, 1))
+    assert len(draft.texts) == 2
+    assert not draft.reasons
+
+
+def test_the_same_words_on_two_subjects_stay_apart() -> None:
+    draft = dream(kept("staging-db.md", "The port is 5432."), kept("prod-db.md", "The port is 5432.", 1))
+    assert len(draft.texts) == 2
+
+
+def test_a_merged_memory_keeps_the_rules_of_both() -> None:
+    newer = kept("push.md", "Run `make check` before a push.", applies_to=("tool:shell",))
+    older = kept("push-2.md", "Run `make check` before a push.", 1, applies_to=("command:git push*",))
+    draft = dream(newer, older)
+    assert read_memory("push.md", draft.texts["push.md"]).applies_to == ("tool:shell", "command:git push*")
+
+
+def test_what_belongs_to_the_team_is_neither_merged_nor_merged_into() -> None:
+    draft = dream(kept("team/push.md", "Run `make check`."), kept("push.md", "Run `make check`.", 1))
+    assert draft.texts.keys() == {"team/push.md", "push.md"}
+
+
+def test_dates_count_from_the_day_the_memory_was_written() -> None:
+    draft = dream(kept("move.md", "We moved yesterday.", 10))
+    assert body_of(draft, "move.md") == "We moved on 2026-11-04."
+
+
+def test_a_line_that_is_there_twice_under_one_heading_goes() -> None:
+    assert without_repeated_blocks("- Use tabs.\n- It is so.\n- use tabs\n") == "- Use tabs.\n- It is so.\n"
+    apart = "# Staging\n- The port is 80.\n# Production\n- The port is 80.\n"
+    assert without_repeated_blocks(apart) == apart
+    code = "Run:\n```\nmake\nmake\n```\nRun:\n```\nmake\nmake\n```\n"
+    assert without_repeated_blocks(code).count("make") == 4
+
+
+@pytest.mark.parametrize(
+    ("kind", "age_days", "use", "goes"),
+    [
+        ("project", 89, MemoryUseFacts(is_broken=True), False),
+        ("project", 90, MemoryUseFacts(is_broken=True), True),
+        ("project", 400, MemoryUseFacts(NOW - timedelta(days=9), is_broken=True), False),
+        ("project", 359, MemoryUseFacts(), False),
+        ("reference", 360, MemoryUseFacts(), True),
+        ("reference", 400, MemoryUseFacts(NOW - timedelta(days=30)), False),
+        ("user", 4_000, MemoryUseFacts(), False),
+        ("feedback", 4_000, MemoryUseFacts(), False),
+        ("feedback", 100, MemoryUseFacts(is_broken=True), True),
+    ],
+)
+def test_only_what_is_old_unused_and_not_about_a_person_is_put_aside(
+    kind: str, age_days: int, use: MemoryUseFacts, goes: bool
+) -> None:
+    item = kept("old.md", "The wiki is at wiki.test.", age_days, kind)
+    draft = dream(item, uses={"old.md": use})
+    assert [*draft.texts] == (["archive/old.md"] if goes else ["old.md"])
+    assert [*draft.texts.values()] == [item.memory.text]
+
+
+def test_what_nobody_vouches_for_does_not_get_into_what_somebody_does() -> None:
+    foreign = kept("push-2.md", "Run `make check`.", 1)
+    foreign = replace(foreign, origin=Origin(who="sync", why="test", taint=frozenset(["team"])))
+    assert dream(kept("push.md", "Run `make check`."), foreign).texts.keys() == {"push.md", "push-2.md"}
+
+
+LINES = (
+    "- The port is 5432.",
+    "- the port is 5432",
+    "- The port is 6543.",
+    "- We moved to Postgres yesterday.",
+    "- Release tags are signed by Ann with her own key.",
+    "- Release tags are signed by Ann with her key.",
+    "\n# Staging",
+    "```\nmake check\n```",
+    "Plain words about the release.",
+)
+memories = some.lists(
+    some.tuples(
+        some.sampled_from(("a.md", "a-2.md", "release.md", "sub/a.md", "team/a.md", "port.md")),
+        some.lists(some.sampled_from(LINES), max_size=5).map("\n".join),
+        some.integers(0, 500),
+        some.sampled_from(("user", "project")),
+    ),
+    unique_by=lambda item: item[0],
+    max_size=6,
+)
+
+
+def test_what_lasts_is_not_put_aside_with_a_stale_memory_that_says_the_same() -> None:
+    project, user = (
+        kept("a.md", "- The port is 5432.", 360, "project"),
+        kept("a-2.md", "- The port is 5432.", 360, "user"),
+    )
+    assert sorted(dream(project, user).texts) == ["a-2.md", "archive/a.md"]
+
+
+@given(memories)
+def test_no_fact_is_lost_or_invented_and_a_second_dream_has_nothing_left_to_do(
+    given_memories: list[tuple[str, str, int, str]],
+) -> None:
+    items = sorted((kept(*item) for item in given_memories), key=lambda item: item.written, reverse=True)
+    draft = dream(*items)
+    checked = check_dream({item.memory.key: item for item in items}, draft.texts, draft.reasons, NOW.date())
+    assert (checked.refused, checked.gained, checked.losses) == ({}, {}, ())
+    days = {str(item.memory.key): item.written for item in items}
+    again = [
+        DreamMemory(read_memory(key, text), days.get(key, NOW.date()), Origin(who="dream", why="test"))
+        for key, text in draft.texts.items()
+        if not key.startswith("archive/")
+    ]
+    again.sort(key=lambda item: item.written, reverse=True)
+    second = dream(*again)
+    assert second.texts == {item.memory.key: item.memory.text for item in again}

@@ -1,0 +1,148 @@
+"""The index follows the directory, forgets what is gone, and computes nothing twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sevenfold.core.events import Event, IndexRebuilt
+from sevenfold.layers.memory.search.memory_index import LONG_QUESTION, MemoryIndex, shorten_query
+from sevenfold.layers.memory.search.text_cache import TextCache
+from sevenfold.store.files.folder import Folder
+from tests.layers.memory.search.memories import Encoding, stored
+
+RETRIES = stored("retries.md", "The upstream allows seven attempts; a retrier stops before the eighth.")
+TESTS = stored("tests.md", "Run the tests with make test before every commit.")
+COLOURS = stored("colours.md", "Charts use the palette of the brand, never red beside green.")
+
+
+def filled(*memories: object, encoding: Encoding | None = None) -> MemoryIndex:
+    index = MemoryIndex(TextCache(None), encoding.encoder if encoding else None)
+    index.update(memory for memory in (RETRIES, TESTS, COLOURS) if not memories or memory in memories)
+    return index
+
+
+def test_the_memory_that_a_question_is_about_comes_first() -> None:
+    found = filled().rank("how many attempts does the retrier get?")
+    assert found[0].key == "retries.md"
+    assert found[0].overlap.words[:2] == ("attempt", "retrier")
+
+
+def test_a_memory_that_left_the_directory_is_not_found() -> None:
+    index = filled()
+    index.update([TESTS])
+    assert [one.key for one in index.rank("attempts of the retrier")] == []
+    assert len(index) == 1
+
+
+def test_a_changed_text_is_found_by_its_new_words_alone() -> None:
+    index = filled()
+    index.update([stored("tests.md", "Continuous integration runs everything.")])
+    assert [one.key for one in index.rank("integration")] == ["tests.md"]
+    assert index.rank("commit") == ()
+
+
+def test_logs_and_what_a_dream_put_aside_are_not_indexed() -> None:
+    index = filled()
+    index.update(
+        [TESTS, stored("archive/old.md", "attempts"), stored("logs/2020/01/2020-01-01.md", "attempts")]
+    )
+    assert index.rank("attempts") == ()
+
+
+def test_words_answer_until_vectors_are_there() -> None:
+    index = filled(encoding=Encoding())
+    assert index.waiting == 3
+    assert index.rank("attempts of the retrier")[0].key == "retries.md"
+    assert index.rank("attempts of the retrier")[0].meaning is None
+
+
+def test_vectors_find_what_no_word_does() -> None:
+    index = filled(encoding=Encoding())
+    assert index.embed() == 0
+    found = index.rank("zzz " + COLOURS.memory.body.replace(" ", ""))
+    assert found[0].key == "colours.md"
+    assert found[0].overlap.words == ()
+    assert found[0].meaning is not None
+
+
+def test_nothing_is_computed_twice_for_the_same_text(tmp_path: Path) -> None:
+    with Folder.open(tmp_path / "control", create=True) as control:
+        first, again = Encoding(), Encoding()
+        for encoding in (first, again):
+            index = MemoryIndex.open(control, encoder=encoding.encoder)
+            index.update([RETRIES, TESTS])
+            index.embed()
+            assert index.waiting == 0
+            index.close()
+    assert len(first.texts) == 2
+    assert again.texts == []
+
+
+def test_a_damaged_file_is_told_of_and_made_anew(tmp_path: Path) -> None:
+    events: list[Event] = []
+    with Folder.open(tmp_path / "control", create=True) as control:
+        control.subfolder("recall").close()
+        control.replace("recall/texts.db", b"this is no database, and long enough to be read as one" * 40)
+        index = MemoryIndex.open(control, emit=events.append)
+        index.update([RETRIES])
+        assert index.rank("attempts")[0].key == "retries.md"
+        index.close()
+        MemoryIndex.open(control, emit=events.append).close()
+    assert [type(event) for event in events] == [IndexRebuilt]
+
+
+def test_a_file_that_is_damaged_while_in_use_costs_nothing_but_its_work(tmp_path: Path) -> None:
+    events: list[Event] = []
+    path = tmp_path / "texts.db"
+    cache = TextCache(path, emit=events.append)
+    cache.add_words({f"{n:064}": {"word": n} for n in range(1, 500)})
+    cache.close()
+    whole = path.read_bytes()
+    path.write_bytes(whole[:4096] + b"\xff" * (len(whole) - 4096))
+    cache = TextCache(path, emit=events.append)
+    index = MemoryIndex(cache)
+    index.update([RETRIES])
+    assert index.rank("attempts")[0].key == "retries.md"
+    assert {type(event) for event in events} == {IndexRebuilt}
+
+
+def test_the_words_of_a_text_that_is_gone_are_not_kept(tmp_path: Path) -> None:
+    with Folder.open(tmp_path / "control", create=True) as control:
+        index = MemoryIndex.open(control)
+        index.update([stored("secret.md", "the xylophone is in the cellar"), TESTS])
+        index.update([TESTS])
+        index.close()
+    kept = b"".join(path.read_bytes() for path in (tmp_path / "control/recall").iterdir())
+    assert b"xylophon" not in kept
+    assert b"commit" in kept
+
+
+@given(st.text())
+def test_a_long_question_keeps_its_beginning_and_its_end(text: str) -> None:
+    asked = "start" + text * 400 + "end"
+    short = shorten_query(asked)
+    assert len(short) <= LONG_QUESTION + 1
+    assert short.startswith("start")
+    assert short.endswith("end")
+
+
+TEXTS = st.sampled_from(["retry budget", "header parser", "cache of headers", "budget of the cache", "x"])
+DIRECTORIES = st.dictionaries(st.sampled_from(["a.md", "b.md", "c.md", "d.md"]), TEXTS)
+
+
+@given(st.lists(DIRECTORIES, min_size=1, max_size=5), TEXTS)
+def test_an_index_that_followed_answers_as_a_fresh_one(directories: list[dict[str, str]], asked: str) -> None:
+    followed, fresh = (MemoryIndex(TextCache(None), Encoding().encoder) for _ in range(2))
+    for directory in directories:
+        followed.update(stored(key, text) for key, text in directory.items())
+        followed.embed()
+    fresh.update(stored(key, text) for key, text in directories[-1].items())
+    fresh.embed()
+    one, other = (
+        {found.key: (round(found.score, 4), found.overlap) for found in index.rank(asked)}
+        for index in (followed, fresh)
+    )
+    assert one == other

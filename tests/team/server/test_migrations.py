@@ -1,0 +1,43 @@
+"""A database of an older version is brought to this one with all that it holds; several may do it at once."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from sevenfold.team.server import schema
+from sevenfold.team.server.database_url import open_database
+from sevenfold.team.server.schema import MIGRATIONS
+from sevenfold.team.server.shared_rates import add_taken
+from tests.team.server.conftest import opened
+from tests.team.team import Team
+
+
+@pytest.mark.parametrize("number", range(1, len(MIGRATIONS)))
+def test_a_database_of_an_older_version_keeps_what_it_holds(
+    empty_url: str, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    with monkeypatch.context() as older:
+        older.setattr(schema, "MIGRATIONS", MIGRATIONS[:number])
+        with opened(empty_url) as database:
+            team = Team(database)
+            team.put({"a.md": "one"})
+    with opened(empty_url) as database:
+        team.database = database
+        assert team.texts() == {"a.md": "one"}
+        assert team.put({"a.md": "two"}).seq == 2
+        done = database.read(None, lambda tx: tx.rows("SELECT number FROM migration")).result()
+        assert sorted(row[0] for row in done if isinstance(row[0], int)) == [one.number for one in MIGRATIONS]
+        taken = database.write(None, lambda tx: add_taken(tx, {"org x": 3}, 0)).result()
+        assert taken == {"org x": 3}
+
+
+def test_several_that_begin_on_an_empty_file_all_find_the_tables(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(6) as pool:
+        databases = list(pool.map(open_database, [f"sqlite:///{tmp_path}/team.db"] * 6))
+    teams = [Team(database) for database in databases]
+    assert [team.put({"a.md": "one"}).seq for team in teams] == [1] * 6
+    for database in databases:
+        database.close()
