@@ -100,7 +100,7 @@ class Acyclic(Listing):
 
 
 class Apart(Listing):
-    """One package reaches none of some others, by however many steps. One that is not built reaches nothing."""
+    """One package reaches none of some others, by however many steps."""
 
     importer = fields.StringField()
     never = fields.SetField(subfield=fields.StringField())

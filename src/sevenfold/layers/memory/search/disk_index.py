@@ -1,6 +1,7 @@
 """BM25 over more memories than should be held in memory: the words of each in an index on disk, by tantivy.
 
-The words are ours (`layers/memory/search/words.py`) and so is what a question weighs; the library keeps and finds them.
+The words are ours (`layers/memory/search/words.py`) and so is what a question weighs; the library keeps and
+finds them.
 """
 
 from __future__ import annotations
