@@ -12,7 +12,8 @@ line one change by chance.
 Every mutant lives in a temporary copy of the repository; the work tree is never changed. It is run against
 the tests in the folder that mirrors its module (`tests/store/files` for `store/files/disk.py`), or in the
 nearest folder above it that exists. Stories, torture and gates are left out. First each of these folders is
-run once without a mutant, with probes in the source that tell which tests run which line; tests that fail there are left out
+run once without a mutant, with probes in the source that tell which tests run which line; tests that fail
+there are left out
 and named. Then a mutant gets the tests that run its line, or the whole folder if none does. It is noticed if
 a test fails or hangs.
 

@@ -72,7 +72,7 @@ def read_overflow(
     """
     text = message[:LONGEST_TEXT]
     is_named = bool(names & TOO_LONG_CODES)
-    told = _told(fields or {}) if is_named else None
+    told = _overflow_text(fields or {}) if is_named else None
     if told is not None:
         return told
     for pattern in _FIGURES:
@@ -89,7 +89,7 @@ def _read(figures: Mapping[str, str]) -> PromptOverflow | None:
     return PromptOverflow(number["tokens"], room) if room > 0 else None
 
 
-def _told(fields: Mapping[str, object]) -> PromptOverflow | None:
+def _overflow_text(fields: Mapping[str, object]) -> PromptOverflow | None:
     """The figures that llama.cpp gives as fields."""
     tokens, limit = fields.get("n_prompt_tokens"), fields.get("n_ctx")
     return PromptOverflow(tokens, limit) if isinstance(tokens, int) and isinstance(limit, int) else None

@@ -18,7 +18,7 @@ from sevenfold.core.tool_context import ToolContext
 MAX_NAMED = 10
 """Places that an error names: more than that and the text was too short anyway."""
 
-_SPEC = ToolSpec(
+_EDIT_SPEC = ToolSpec(
     "edit",
     "Replace text in a file that was read. old_string must stand in it exactly once, white space and all "
     "(without the line numbers that read shows); with replace_all every place is changed.",
@@ -43,7 +43,7 @@ class _Change:
 
 @dataclass(frozen=True, slots=True)
 class EditTool:
-    spec: ToolSpec = _SPEC
+    spec: ToolSpec = _EDIT_SPEC
 
     def need(self, given: JsonObject, place: ToolContext) -> AccessRequest:
         path = resolve_asked_path(given, "file_path", place)

@@ -19,9 +19,9 @@ from sevenfold.layers.compaction.restore_policy import Extra
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.offload import run_blocking
 
-_MAX_CHARS = 100_000
+_MAX_PLAN_CHARS = 100_000
 
-_SPEC = ToolSpec(
+_PLAN_SPEC = ToolSpec(
     "plan",
     "Plan before a change that is large or hard to undo. action enter: from then on nothing is changed, only "
     "read. action present: hand in the plan in markdown; the user approves it, and changes are possible "
@@ -58,7 +58,9 @@ class PlanFile:
         if not self.text and self.folder:
             try:
                 with Folder.open(self.folder) as folder:
-                    self.text = folder.read(PLAN_FILE, max_bytes=_MAX_CHARS * 4).decode("utf-8", "replace")
+                    self.text = folder.read(PLAN_FILE, max_bytes=_MAX_PLAN_CHARS * 4).decode(
+                        "utf-8", "replace"
+                    )
             except FileMissing:
                 return ""
         return self.text
@@ -70,7 +72,7 @@ class PlanTool:
 
     guard: Guard
     file: PlanFile
-    spec: ToolSpec = _SPEC
+    spec: ToolSpec = _PLAN_SPEC
     _before: PermissionMode | None = field(default=None)
     """The mode that planning began in."""
 
@@ -120,6 +122,6 @@ class PlanTool:
 def _action(given: JsonObject) -> str:
     action = get_choice(given, "action", ("enter", "present"))
     plan = get_string(given, "plan", "")
-    if action == "present" and not 0 < len(plan.strip()) <= _MAX_CHARS:
-        raise InputError(f"plan has {len(plan):,} characters; expected 1 to {_MAX_CHARS:,}, in markdown")
+    if action == "present" and not 0 < len(plan.strip()) <= _MAX_PLAN_CHARS:
+        raise InputError(f"plan has {len(plan):,} characters; expected 1 to {_MAX_PLAN_CHARS:,}, in markdown")
     return action

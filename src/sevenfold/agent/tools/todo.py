@@ -19,9 +19,9 @@ TODO_STATUSES: tuple[TodoStatus, ...] = get_args(TodoStatus)
 _SIGNS: dict[TodoStatus, str] = {"pending": "[ ]", "in_progress": "[>]", "done": "[x]"}
 
 MAX_TODO_ITEMS = 100
-_MAX_CHARS = 500
+_MAX_TODO_CHARS = 500
 
-_SPEC = ToolSpec(
+_TODO_SPEC = ToolSpec(
     "todo",
     "Keep a list of what is to be done in a task of several steps. Each call gives the whole list as it is "
     "now: one item in_progress at a time, done as soon as it is.",
@@ -63,7 +63,7 @@ class TodoTool:
     """The tool. The list outlives it, and is shown by whoever holds it."""
 
     todos: TodoList = field(default_factory=TodoList)
-    spec: ToolSpec = _SPEC
+    spec: ToolSpec = _TODO_SPEC
     kept: ToolState = field(default_factory=lambda: ToolState(TODO_FILE))
 
     def begin(self, place: ToolContext) -> None:
@@ -98,8 +98,10 @@ def _item(item: Json) -> TodoItem:
     if not isinstance(item, JsonObject):
         raise InputError(f"an item is {_said(item)}; expected an object with content and status")
     content = " ".join(get_string(item, "content").split())
-    if not 0 < len(content) <= _MAX_CHARS:
-        raise InputError(f"an item's content has {len(content):,} characters; expected 1 to {_MAX_CHARS}")
+    if not 0 < len(content) <= _MAX_TODO_CHARS:
+        raise InputError(
+            f"an item's content has {len(content):,} characters; expected 1 to {_MAX_TODO_CHARS}"
+        )
     return TodoItem(content, cast("TodoStatus", get_choice(item, "status", TODO_STATUSES, "pending")))
 
 

@@ -12,7 +12,7 @@ from sevenfold.core.json import JsonObject
 from sevenfold.core.json_fields import get_string, object_schema
 from sevenfold.core.tool_context import ToolContext
 
-_SPEC = ToolSpec(
+_WRITE_SPEC = ToolSpec(
     "write",
     "Write a whole file, making the folders it needs. A file that is there already must have been read "
     "first; to change a part of one, use edit.",
@@ -28,7 +28,7 @@ _SPEC = ToolSpec(
 
 @dataclass(frozen=True, slots=True)
 class WriteTool:
-    spec: ToolSpec = _SPEC
+    spec: ToolSpec = _WRITE_SPEC
 
     def need(self, given: JsonObject, place: ToolContext) -> AccessRequest:
         path = resolve_asked_path(given, "file_path", place)

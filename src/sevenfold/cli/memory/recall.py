@@ -46,11 +46,11 @@ def run_recall(options: Namespace, screen: Screen) -> int:
             found = finder.find(cast("str", options.prompt), cast("int", options.limit))
     chosen = choose_recalled(found, RecallFacts(), rules)
     if options.json:
-        screen.show_json([_described(one, is_recalled=one in chosen) for one in found])
+        screen.show_json([_describe_recalled(one, is_recalled=one in chosen) for one in found])
     elif options.explain:
         _explain(found, chosen, desk)
     else:
-        _show(found, chosen, desk)
+        _show_recall(found, chosen, desk)
     return 0 if chosen else 1
 
 
@@ -63,7 +63,9 @@ def _embed(finder: MemoryFinder, screen: Screen) -> None:
     screen.clear_progress()
 
 
-def _show(found: Sequence[RecallCandidate], chosen: Sequence[RecallCandidate], desk: MemoryContext) -> None:
+def _show_recall(
+    found: Sequence[RecallCandidate], chosen: Sequence[RecallCandidate], desk: MemoryContext
+) -> None:
     if not chosen:
         more = "; --explain shows what comes nearest" if found else ""
         desk.screen.show_line(f"nothing is certain enough to be recalled{more}", "faint")
@@ -104,7 +106,7 @@ def _explain(
     desk.screen.show_line(f"Recalled from a certainty of {MIN_CERTAINTY:.0%} on, if there is room.", "faint")
 
 
-def _described(one: RecallCandidate, *, is_recalled: bool) -> dict[str, object]:
+def _describe_recalled(one: RecallCandidate, *, is_recalled: bool) -> dict[str, object]:
     return {
         "key": one.key,
         "description": one.description,

@@ -28,13 +28,13 @@ def run_search(options: Namespace, screen: Screen) -> int:
     else:
         found = read_setup(home)
     if options.json:
-        screen.show_json(_described(found))
+        screen.show_json(_describe_search(found))
     else:
-        _show(found, screen)
+        _show_search(found, screen)
     return 0
 
 
-def _show(found: EncoderSetup, screen: Screen) -> None:
+def _show_search(found: EncoderSetup, screen: Screen) -> None:
     if found.is_ready:
         network = "onnxruntime, eight bits" if found.is_fast else "numpy"
         screen.show_line(f"memories are found by words and by meaning ({network}, {found.folder})")
@@ -48,7 +48,7 @@ def _show(found: EncoderSetup, screen: Screen) -> None:
         screen.show_line("missing: the weights; run `sevenfold search setup`", "faint")
 
 
-def _described(found: EncoderSetup) -> dict[str, object]:
+def _describe_search(found: EncoderSetup) -> dict[str, object]:
     return {
         "is_ready": found.is_ready,
         "folder": str(found.folder),

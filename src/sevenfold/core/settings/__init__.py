@@ -148,7 +148,7 @@ def lines(default: tuple[str, ...]) -> tuple[str, ...]:
     return _declared(default, _Rule(kind=LinesKind()))
 
 
-def rules(*, is_strict: bool) -> tuple[str, ...]:
+def rule_patterns(*, is_strict: bool) -> tuple[str, ...]:
     """Permission rules, which sources add to one another; a committed file adds strict ones only, of which
     those that deny ask until a person has agreed."""
     return _declared((), _Rule(kind=RulesKind(is_strict)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_OPENING = "Only what changed; the rest of the index holds as it was said."
+_INDEX_OPENING = "Only what changed; the rest of the index holds as it was said."
 
 
 def render_index_change(before: str, after: str) -> str:
@@ -12,7 +12,7 @@ def render_index_change(before: str, after: str) -> str:
     gone = [line for line in old if line.strip() and line not in set(new)]
     if not added and not gone:
         return ""
-    parts = [_OPENING]
+    parts = [_INDEX_OPENING]
     if added:
         parts += ["New:", *added]
     if gone:

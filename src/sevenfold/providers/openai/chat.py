@@ -12,7 +12,7 @@ from sevenfold.providers.openai.transport import OpenaiTransport
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, OpenAI
 
-_PATH = "/chat/completions"
+_CHAT_PATH = "/chat/completions"
 MaxTokensField: TypeAlias = Literal["max_completion_tokens", "max_tokens"]
 NEWER_HOSTS = ("openai.com", "azure.com")
 """Who calls it `max_completion_tokens` and refuses the older name; all others know the older one."""
@@ -38,4 +38,4 @@ class ChatProvider(OpenAIProvider):
         is_newer = not host or any(name in host for name in NEWER_HOSTS)
         field = max_tokens_field or ("max_completion_tokens" if is_newer else "max_tokens")
         writer = ChatBodyWriter(max_tokens_field=field, replays_reasoning=replays_reasoning)
-        super().__init__(transport, Api(_PATH, writer, ChatAssembler, read_chat_completion))
+        super().__init__(transport, Api(_CHAT_PATH, writer, ChatAssembler, read_chat_completion))

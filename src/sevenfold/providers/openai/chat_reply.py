@@ -169,13 +169,13 @@ def _blocks(said: JsonObject) -> Iterator[Block]:
     calls = said.get("tool_calls")
     for item in calls if isinstance(calls, tuple) else ():
         wire = _object(item)
-        yield _call(_word(wire.get("id")), _object(wire.get("function")), taken)
+        yield _read_call(_word(wire.get("id")), _object(wire.get("function")), taken)
     older = said.get("function_call")
     if isinstance(older, JsonObject):
-        yield _call("", older, taken)
+        yield _read_call("", older, taken)
 
 
-def _call(call_id: str, function: JsonObject, taken: set[str]) -> ToolUse:
+def _read_call(call_id: str, function: JsonObject, taken: set[str]) -> ToolUse:
     arguments = function.get("arguments")
     call = make_tool_use(call_id, _word(function.get("name")), _word(arguments), taken)
     # Some servers give the object itself where its text belongs.

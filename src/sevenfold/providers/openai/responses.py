@@ -12,7 +12,7 @@ from sevenfold.providers.openai.transport import OpenaiTransport
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, OpenAI
 
-_PATH = "/responses"
+_RESPONSES_PATH = "/responses"
 
 
 class ResponsesProvider(OpenAIProvider):
@@ -30,5 +30,5 @@ class ResponsesProvider(OpenAIProvider):
         asks_reasoning: bool = True,
     ) -> None:
         writer = ResponsesBodyWriter(asks_reasoning=asks_reasoning)
-        api = Api(_PATH, writer, ResponsesAssembler, read_response)
+        api = Api(_RESPONSES_PATH, writer, ResponsesAssembler, read_response)
         super().__init__(OpenaiTransport(client, base_url, api_key), api)

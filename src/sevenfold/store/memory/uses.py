@@ -41,7 +41,7 @@ class UseStore:
         """Count these, with nobody else in between."""
         listed = tuple(uses)
         if listed:
-            self._file.change(lambda before: _written(add_uses(_read(before), listed, now)))
+            self._file.change(lambda before: _write_uses(add_uses(_read(before), listed, now)))
 
     def forget(self, keys: Iterable[str]) -> None:
         """Drop what was counted for these, which are gone for good."""
@@ -54,7 +54,7 @@ def _read(stored: JsonObject) -> dict[str, MemoryUses]:
     return {key: uses for key, uses in read if uses != NO_USES}
 
 
-def _written(uses: Mapping[str, MemoryUses]) -> JsonObject:
+def _write_uses(uses: Mapping[str, MemoryUses]) -> JsonObject:
     return JsonObject({key: _written_uses(one) for key, one in uses.items()})
 
 

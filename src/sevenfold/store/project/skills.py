@@ -52,7 +52,7 @@ def find_skills(folders: Sequence[SkillFolder], emit: Emit = ignore_event) -> tu
     """The skills there are, by name; what is found and not offered is told."""
     found: dict[str, SkillFile] = {}
     for folder in folders:
-        for path in _candidates(folder.path):
+        for path in _skill_candidates(folder.path):
             try:
                 skill = _read(folder, path)
             except SevenfoldError as error:
@@ -72,7 +72,7 @@ def read_skill(skill: SkillFile) -> MarkdownDocument:
     return _document(skill.path)
 
 
-def _candidates(folder: Path) -> Iterator[Path]:
+def _skill_candidates(folder: Path) -> Iterator[Path]:
     try:
         names = sorted(os.listdir(folder))
     except OSError:

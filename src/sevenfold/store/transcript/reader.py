@@ -17,8 +17,7 @@ from sevenfold.core.events import Emit, LineQuarantined, ignore_event
 from sevenfold.core.os_errors import map_os_errors
 from sevenfold.store.files.disk import READ_FLAGS, Disk, read_fully
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.transcript import boundary_search
-from sevenfold.store.transcript.boundary_search import LineBuffer, find_resume_point
+from sevenfold.store.transcript.boundary_search import CHUNK_BYTES, LineBuffer, find_resume_point
 from sevenfold.store.transcript.record_lines import LINE_HEAD, LINE_HEAD_BYTES, is_whole, read_line
 from sevenfold.store.transcript.records import (
     BoundaryRecord,
@@ -195,7 +194,7 @@ def _lines(
     offset = start
     line = LineBuffer()
     while start < stop:
-        chunk = read_fully(disk, fd, min(boundary_search.CHUNK_BYTES, stop - start), start)
+        chunk = read_fully(disk, fd, min(CHUNK_BYTES, stop - start), start)
         if not chunk:
             break
         start += len(chunk)
