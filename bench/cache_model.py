@@ -30,8 +30,8 @@ from sevenfold.core.cache.prompt_cache import (
     render_prompt,
 )
 from sevenfold.core.json import JsonObject
-from sevenfold.core.tokens.estimators import weigh_by_shape
-from sevenfold.core.wire import read_block
+from sevenfold.core.messages import read_block
+from sevenfold.core.tokens.estimation import weigh_by_shape
 
 NEAR_POINTS = 2.0
 """A session is foretold when the share is off by no more than this."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sevenfold.core.json import JsonObject
-from sevenfold.core.tokens.estimators import weigh_by_shape
-from sevenfold.core.wire import read_block
+from sevenfold.core.messages import read_block
+from sevenfold.core.tokens.estimation import weigh_by_shape
 
 FRAME = JsonObject({"type": "text", "text": "(system prompt and tools: in no log)"})
 

@@ -28,10 +28,9 @@ from economics import RATES, Rate, percentile_95, session_files
 from sevenfold.replay.policies import CLEARING_POLICIES
 from sevenfold.replay.policies.counterfactual import play_recording
 from sevenfold.replay.policies.optimum import find_optimum
-from sevenfold.replay.policies.recording import read_recordings
+from sevenfold.replay.policies.recording import read_message_segments, read_recordings
 from sevenfold.replay.policies.resend import resend_session
-from sevenfold.replay.policies.resend_record import read_message_segments
-from sevenfold.store.foreign.detect import detect_agent
+from sevenfold.store.foreign.transcripts import detect_agent
 
 NAMES = ("balanced", "thrift", "ski", "fixed")
 

@@ -30,7 +30,7 @@ from sevenfold.replay.policies import CLEARING_POLICIES
 from sevenfold.replay.policies.counterfactual import CacheRates, PolicyOutcome, play_recording
 from sevenfold.replay.policies.optimum import find_optimum
 from sevenfold.replay.policies.recording import Recording, read_recordings
-from sevenfold.store.foreign.detect import detect_agent
+from sevenfold.store.foreign.transcripts import detect_agent
 
 LEAST_TOKENS = 50_000
 PLAIN_CHARS = 4

@@ -28,7 +28,7 @@ from sevenfold.replay.policies import CLEARING_POLICIES
 from sevenfold.replay.policies.counterfactual import PlayedRequest, PolicyOutcome, play_recording
 from sevenfold.replay.policies.optimum import find_optimum
 from sevenfold.replay.policies.recording import Recording, read_recordings
-from sevenfold.store.foreign.detect import detect_agent
+from sevenfold.store.foreign.transcripts import detect_agent
 
 NAMES = ("thrift", "balanced")
 HALVES = 40

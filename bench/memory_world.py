@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
 
-from sevenfold.agent.opening.dreams import DREAM_SYSTEM_PROMPT
+from sevenfold.agent.opening.background_work import DREAM_SYSTEM_PROMPT
 from sevenfold.core.messages import Block, Text
 from sevenfold.layers.forks.policy import FORK_MARK
 from sevenfold.testing import Prompt, call_tool

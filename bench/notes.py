@@ -28,10 +28,9 @@ from notes_uses import KINDS, Seen, Use, told, uses_of
 from token_replay import Session, read_sessions, regrouped
 
 from sevenfold.core.messages import Message, Text, ToolUse
-from sevenfold.core.tokens.estimators import CALIBRATED_ESTIMATOR
-from sevenfold.core.tokens.shape import estimate_text_tokens
+from sevenfold.core.tokens.estimation import CALIBRATED_ESTIMATOR, estimate_text_tokens
 from sevenfold.layers.compaction.notes_policy import choose_notes_start
-from sevenfold.layers.compaction.notes_quotes import without_quoted_requests
+from sevenfold.layers.compaction.summary import without_quoted_requests
 from sevenfold.layers.session_notes.policy import NotesSettings, find_over_limit
 from sevenfold.layers.session_notes.structural_notes import StructuralNotes
 

@@ -34,11 +34,16 @@ from recall_sets import (
 )
 from recall_speed import measure_large, measure_small
 
-from sevenfold.layers.memory.search.encoders import GRAPH, TOKENIZER, WEIGHTS, find_encoder, read_encoder
+from sevenfold.layers.memory.search.encoders import (
+    GRAPH,
+    TOKENIZER,
+    WEIGHTS,
+    find_encoder,
+    read_encoder,
+    write_graph,
+)
 from sevenfold.layers.memory.search.minilm import read_weights
-from sevenfold.layers.memory.search.onnx_graph import write_graph
-from sevenfold.layers.memory.search.text_encoder import TextEncoder
-from sevenfold.layers.memory.search.vectors import WORDS_SHARE
+from sevenfold.layers.memory.search.vectors import WORDS_SHARE, TextEncoder
 
 SHARES = (0.3, 0.4, 0.5, 0.6, 0.7)
 MEASURES = {"z-score": standard, "min-max": scaled}

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from sevenfold.layers.memory.search.lexical import build_lexical_index
 from sevenfold.layers.memory.search.memory_index import shorten_query
-from sevenfold.layers.memory.search.text_encoder import TextEncoder
+from sevenfold.layers.memory.search.vectors import TextEncoder
 
 Scores: TypeAlias = "NDArray[np.float64]"
 

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from sevenfold.core.memories import read_memory
-from sevenfold.core.provenance import Origin
-from sevenfold.layers.memory.search.disk_index import DiskIndex
+from sevenfold.core.memories import Origin, read_memory
+from sevenfold.layers.memory.search.large_index import DiskIndex
 from sevenfold.layers.memory.search.memory_index import MemoryIndex
 from sevenfold.layers.memory.search.text_cache import TextCache
-from sevenfold.layers.memory.search.text_encoder import TextEncoder
+from sevenfold.layers.memory.search.vectors import TextEncoder
 from sevenfold.store.memory.changes import StoredMemory, TransactionId
 
 QUESTIONS = 200

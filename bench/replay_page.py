@@ -25,9 +25,9 @@ from typing import TypedDict, cast
 
 from sevenfold.replay.account import ReplayTerms, read_account
 from sevenfold.replay.breaks import BREAK_CAUSES, CacheBreak
+from sevenfold.replay.context_fill import MAX_SERIES_POINTS, SeriesPoint
 from sevenfold.replay.page.build import build_page
 from sevenfold.replay.report import FileReport, ReplayReport, SessionReport, build_replay_report
-from sevenfold.replay.series import MAX_SERIES_POINTS, SeriesPoint
 
 START = datetime(2026, 11, 3, 10, tzinfo=UTC)
 BREAKS = 20

@@ -43,10 +43,9 @@ from request_path_rounds import Round, rounds_of
 
 from sevenfold.core.events import Event
 from sevenfold.core.json import JsonObject, freeze, thaw
-from sevenfold.core.messages import Block, Message, Text, Thinking, ToolUse
+from sevenfold.core.messages import Block, Message, Text, Thinking, ToolUse, write_message
 from sevenfold.core.requests import ModelResponse, RequestParams
 from sevenfold.core.usage import read_usage
-from sevenfold.core.wire import write_message
 from sevenfold.integrations.conversations import ConversationPool
 from sevenfold.session import Session
 

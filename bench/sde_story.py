@@ -42,7 +42,7 @@ from sevenfold.layers.memory.extraction.writer import ExtractionPlaces, Extracti
 from sevenfold.layers.memory.recall.finder import MemoryFinder, MemoryLibrary
 from sevenfold.layers.memory.recall.policy import MIN_CERTAINTY, estimate_certainty
 from sevenfold.providers.scripted import ScriptedProvider, make_response
-from sevenfold.session.setting_sections import SETTINGS_SECTIONS
+from sevenfold.session.settings import SETTINGS_SECTIONS
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.project.project import open_project
 from sevenfold.store.project.settings_files import read_settings

@@ -14,8 +14,8 @@ from typing import TypeAlias, cast
 from sevenfold.team.protocol import compute_checksum
 from sevenfold.team.server.database import OrgId, Tx
 from sevenfold.team.server.database_url import open_database
-from sevenfold.team.server.limits import ServerLimits
 from sevenfold.team.server.people import add_member, add_org, add_token, new_row_id
+from sevenfold.team.server.policy import ServerLimits
 from sevenfold.team.server.repos import claim_repo
 
 MEMORY = "/api/v1/memory"

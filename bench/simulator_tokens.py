@@ -24,7 +24,7 @@ from sevenfold.core.catalog import CATALOG
 from sevenfold.core.messages import Block, RedactedThinking, Thinking, ToolResult
 from sevenfold.core.models import Model
 from sevenfold.simulator.checks.thinking_check import render_block_wire
-from sevenfold.simulator.state.counting import estimate_tokens
+from sevenfold.simulator.state.simulator_state import estimate_tokens
 
 Weigh = Callable[[Model, Block], float]
 

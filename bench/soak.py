@@ -29,7 +29,7 @@ from pathlib import Path
 from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
 
 from sevenfold.agent.loop.agent import Agent
-from sevenfold.agent.loop.turn_events import RoundEnded, TurnEvent
+from sevenfold.agent.loop.turn import RoundEnded, TurnEvent
 from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
 from sevenfold.agent.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec
 from sevenfold.core.events import CacheMissed, Event, HistoryCompacted, PrefixBroken

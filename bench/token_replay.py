@@ -10,10 +10,9 @@ from statistics import fmean, median
 
 from sevenfold.core.catalog import Catalog
 from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject, read_object, write_json
-from sevenfold.core.messages import Block, Message, Text, Thinking, ToolResult, ToolUse
+from sevenfold.core.messages import Block, Message, Text, Thinking, ToolResult, ToolUse, read_message
 from sevenfold.core.tokens import Tally, TokenEstimator
 from sevenfold.core.usage import Usage, read_openai_usage, read_usage
-from sevenfold.core.wire import read_message
 
 COLD_CALLS = 10
 """The first calls of a session, in which there is little or nothing to learn from."""

@@ -18,8 +18,7 @@ from pathlib import Path
 from token_replay import Figures, Session, measure, read_claude_sessions, replay_all
 
 from sevenfold.core.tokens import TokenEstimator
-from sevenfold.core.tokens.estimators import weigh_by_shape
-from sevenfold.core.tokens.shape import MEASURED_WEIGHTS, ShapeWeights
+from sevenfold.core.tokens.estimation import MEASURED_WEIGHTS, ShapeWeights, weigh_by_shape
 
 NAMES = tuple(field.name for field in fields(ShapeWeights))
 NOTHING = ShapeWeights(**dict.fromkeys(NAMES, 0.0))

@@ -33,7 +33,7 @@ from token_replay import (
 )
 
 from sevenfold.core.tokens import CALIBRATED_ESTIMATOR, PLAIN_ESTIMATOR, TokenEstimator
-from sevenfold.core.tokens.estimators import weigh_by_shape
+from sevenfold.core.tokens.estimation import weigh_by_shape
 
 FIXED = TokenEstimator("uncalibrated", weigh_by_shape, calibrates=False)
 BYTES = TokenEstimator("4 bytes", lambda block: block_bytes(block) / 4, calibrates=False)

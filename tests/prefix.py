@@ -29,9 +29,8 @@ from sevenfold.core.cache.prompt_cache import (
 )
 from sevenfold.core.canonical import CACHE_CONTROL
 from sevenfold.core.json import Json, JsonObject, freeze
-from sevenfold.core.messages import Message
+from sevenfold.core.messages import Message, write_message
 from sevenfold.core.requests import ModelRequest, ModelResponse
-from sevenfold.core.wire import write_message
 
 if TYPE_CHECKING:
     from sevenfold.core.view import Cut, PreparedRequest

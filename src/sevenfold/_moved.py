@@ -17,9 +17,9 @@ MOVED = MappingProxyType(
     {
         "sevenfold.blocking": {"Session": "sevenfold.session.blocking:BlockingSession"},
         "sevenfold.engine": {"Session": "sevenfold.session.session:Session"},
-        "sevenfold.providers.openai_chat": {"ChatProvider": "sevenfold.providers.openai.chat:ChatProvider"},
+        "sevenfold.providers.openai_chat": {"ChatProvider": "sevenfold.providers.openai:ChatProvider"},
         "sevenfold.providers.openai_responses": {
-            "ResponsesProvider": "sevenfold.providers.openai.responses:ResponsesProvider"
+            "ResponsesProvider": "sevenfold.providers.openai:ResponsesProvider"
         },
         "sevenfold.store.memory_changes": {"Write": "sevenfold.store.memory.changes:Write"},
         "sevenfold.store.memory_dir": {"MemoryDir": "sevenfold.store.memory.directory:MemoryDir"},

@@ -28,17 +28,18 @@ from sevenfold.simulator.responders.brain_protocol import (
     call_tool,
     say,
 )
-from sevenfold.simulator.responders.echo import EchoBrain
-from sevenfold.simulator.responders.load import load_brain
+from sevenfold.simulator.responders.load import EchoBrain, load_brain
 from sevenfold.simulator.responders.script import ANY_TIMES, Match, Script, Step, script
 from sevenfold.simulator.server import SimulatorServer
-from sevenfold.simulator.state.clock import VirtualClock
-from sevenfold.simulator.state.counting import BlockTokenizer, estimate_tokens
 from sevenfold.simulator.state.faults import DropFault, SimulatedFault, SlowFault, StatusFault, StreamFault
 from sevenfold.simulator.state.ledger import BillingLedger, Entry, LedgerFile
-from sevenfold.simulator.state.simulator_state import SimulatorState
-from sevenfold.simulator.wire.choices import DEFAULT_CHOICES, Choices
-from sevenfold.simulator.wire.rate_limits import RateLimits
+from sevenfold.simulator.state.simulator_state import (
+    BlockTokenizer,
+    SimulatorState,
+    VirtualClock,
+    estimate_tokens,
+)
+from sevenfold.simulator.wire.choices import DEFAULT_CHOICES, Choices, RateLimits
 
 if TYPE_CHECKING:
     from anthropic import Anthropic, AsyncAnthropic

@@ -7,18 +7,15 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from sevenfold.agent.sandbox.background_tasks import BackgroundTasks
 from sevenfold.agent.sandbox.command import CommandExit, SupervisedCommand
-from sevenfold.agent.sandbox.probe import SANDBOXED_PROFILES
-from sevenfold.agent.sandbox.sandbox import Sandbox, SandboxBackend, find_bubblewrap
+from sevenfold.agent.sandbox.job import BackgroundTasks
+from sevenfold.agent.sandbox.sandbox import SANDBOXED_PROFILES, Sandbox, SandboxBackend, find_bubblewrap
 from sevenfold.agent.tool import OnProgress, Tool, ToolOutput
 from sevenfold.agent.tools.shell import ShellTool
 from sevenfold.core.events import Event
 from sevenfold.core.json import freeze_object
-from sevenfold.core.profile import SandboxProfile
-from sevenfold.core.settings.permissions import PermissionMode
-from sevenfold.core.settings.sandbox import SandboxSettings
-from sevenfold.core.tool_context import ToolContext
+from sevenfold.core.settings.sections import PermissionMode, SandboxSettings
+from sevenfold.core.tool_context import SandboxProfile, ToolContext
 
 SMALL = SandboxSettings(memory_mb=256, file_mb=4, processes=24)
 

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from sevenfold.agent.tools.file_changes import WriteTool
 from sevenfold.agent.tools.read import ReadTool
-from sevenfold.agent.tools.write import WriteTool
 from sevenfold.core.events import ExtractionEnded
-from sevenfold.core.memories import write_memory
-from sevenfold.core.provenance import Origin
+from sevenfold.core.memories import Origin, write_memory
 from sevenfold.core.requests import ModelRequest
 from sevenfold.layers.memory.extraction.policy import EXTRACTION_KIND
 from sevenfold.providers.scripted import ScriptedProvider, make_response

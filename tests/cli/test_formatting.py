@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.cli.formatting import (
+from sevenfold.cli.layout import (
     format_count,
     format_duration,
     format_share,
@@ -20,9 +20,9 @@ from sevenfold.cli.formatting import (
     render_bar,
     shorten_text,
 )
-from sevenfold.cli.replay.chart import plan_columns, render_chart
+from sevenfold.cli.replay.contents import plan_columns, render_chart
 from sevenfold.cli.screen import Screen, TableCell
-from sevenfold.replay.series import PointMark, SeriesPoint
+from sevenfold.replay.context_fill import PointMark, SeriesPoint
 
 
 @pytest.mark.parametrize(

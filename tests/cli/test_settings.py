@@ -9,8 +9,7 @@ from pathlib import Path, PurePath
 import pytest
 
 from sevenfold.cli import main
-from sevenfold.cli.sections import SETTINGS_SECTIONS
-from sevenfold.cli.settings import format_value
+from sevenfold.cli.settings import SETTINGS_SECTIONS, format_value
 from sevenfold.core.settings import list_specs
 from sevenfold.core.settings.kinds import LimitTable, SettingValue
 

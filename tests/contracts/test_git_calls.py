@@ -27,15 +27,15 @@ NOT_PROGRAMS = frozenset({("asyncio", "run"), ("anyio", "run"), ("loop", "run")}
 STARTERS = {
     SAFE: "git",
     "src/sevenfold/agent/subagents/teammate_process.py": "this program, as a teammate",
-    "src/sevenfold/cli/inspect/doctor_machine.py": "ripgrep, for its version",
+    "src/sevenfold/cli/inspect/doctor.py": "ripgrep, for its version",
     "src/sevenfold/cli/memory/change.py": "the user's editor",
     "src/sevenfold/cli/tour/team.py": "this program, for the tour",
     "src/sevenfold/agent/sandbox/command.py": "the supervisor of a command",
     "src/sevenfold/agent/sandbox/supervisor.py": "a command, confined",
-    "src/sevenfold/agent/hooks/command.py": "a hook that the user agreed to",
+    "src/sevenfold/agent/hooks/runner.py": "a hook that the user agreed to",
     "src/sevenfold/agent/mcp/child_supervisor.py": "a command's first process",
     "src/sevenfold/agent/mcp/transport.py": "an MCP server that the user agreed to",
-    "src/sevenfold/agent/tools/file_search.py": "ripgrep",
+    "src/sevenfold/agent/tools/grep.py": "ripgrep",
     "src/sevenfold/agent/tools/web_fetch.py": "Python, to convert a page",
     "src/sevenfold/layers/memory/search/weights.py": "pip, to fetch weights",
 }
@@ -115,7 +115,7 @@ def test_every_listed_module_still_starts_a_program() -> None:
     ] == []
 
 
-LISTED = "src/sevenfold/cli/inspect/doctor_machine.py"
+LISTED = "src/sevenfold/cli/inspect/doctor.py"
 
 
 @pytest.mark.parametrize(

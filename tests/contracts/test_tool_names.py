@@ -53,14 +53,14 @@ are a list of tools only where the name of a tool is compared with them."""
 
 ALLOWED = {
     # Actions of the memory tool, which this module serves.
-    "src/sevenfold/integrations/memory_commands.py": {"create", "str_replace", "view"},
+    "src/sevenfold/integrations/memory_tool.py": {"create", "str_replace", "view"},
     # Programs that a command line starts.
-    "src/sevenfold/layers/session_notes/command_ledger.py": {"cat", "grep"},
-    "src/sevenfold/core/text/shell_paths.py": {"find", "ls"},
+    "src/sevenfold/layers/session_notes/work_ledger.py": {"cat", "grep"},
+    "src/sevenfold/core/text/command_lines.py": {"find", "ls"},
     # Languages of fenced code.
     "src/sevenfold/layers/memory/trust/claims.py": {"bash", "shell"},
     # The two tools that this module defines.
-    "src/sevenfold/agent/mcp/tools.py": {"mcp_call", "tool_search"},
+    "src/sevenfold/agent/mcp/client.py": {"mcp_call", "tool_search"},
     # Words of a permission rule that stand for all tools that read or edit.
     "src/sevenfold/agent/permissions/rules.py": {"edit", "read"},
 }

@@ -24,11 +24,11 @@ from sevenfold.core.messages import (
     ToolResult,
     ToolUse,
     ToolUseId,
+    write_message,
 )
 from sevenfold.core.models import Model
 from sevenfold.core.normalize import NormalizeRules
-from sevenfold.core.wire import write_message
-from sevenfold.simulator.wire.model_features import find_model_features
+from sevenfold.simulator.wire.models import find_model_features
 from sevenfold.testing import Choices, Simulator
 
 SOURCE = JsonObject({"type": "base64", "media_type": "image/png", "data": "aGk="})

@@ -20,8 +20,7 @@ from sevenfold.core.canonical import (
     strip_cache_control,
 )
 from sevenfold.core.json import freeze, read_json
-from sevenfold.core.messages import Message, Text
-from sevenfold.core.wire import read_message, write_block, write_message
+from sevenfold.core.messages import Message, Text, read_message, write_block, write_message
 from tests.core import wires
 
 GOLDEN = Path(__file__).parent / "golden" / "canonical.json"

@@ -7,8 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenfold.core.errors import InputError
-from sevenfold.core.memories import change_body, change_field, is_indexed, read_memory, write_memory
-from sevenfold.core.provenance import Origin, join_taint
+from sevenfold.core.memories import (
+    Origin,
+    change_body,
+    change_field,
+    is_indexed,
+    join_taint,
+    read_memory,
+    write_memory,
+)
 
 NESTED = """---
 name: deploys

@@ -6,8 +6,16 @@ import pytest
 from hypothesis import given
 
 from sevenfold.core.json import JsonObject
-from sevenfold.core.messages import Message, Opaque, Text, ToolResult, ToolUse, ToolUseId
-from sevenfold.core.wire import read_block, read_message
+from sevenfold.core.messages import (
+    Message,
+    Opaque,
+    Text,
+    ToolResult,
+    ToolUse,
+    ToolUseId,
+    read_block,
+    read_message,
+)
 from tests.core import wires
 
 

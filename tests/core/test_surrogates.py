@@ -19,9 +19,9 @@ from sevenfold.core.messages import (
     ToolResult,
     ToolUse,
     ToolUseId,
+    write_block,
 )
-from sevenfold.core.surrogates import replace_block_surrogates, replace_lone_surrogates
-from sevenfold.core.wire import write_block
+from sevenfold.core.text.safe_text import replace_block_surrogates, replace_lone_surrogates
 
 HALF = "a\ud83db"
 WITHIN = JsonObject({"key": (HALF, JsonObject({HALF: 1}))})

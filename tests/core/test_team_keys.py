@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenfold.core.errors import KeyRefused
-from sevenfold.core.team_keys import WINDOWS_DEVICES, check_team_key, is_team_key
+from sevenfold.core.memories import WINDOWS_DEVICES, check_team_key, is_team_key
 
 GOOD = ["a.md", "build-notes.md", "api/errors.md", "a/b/c.md", f"{'x' * 80}.md", "0_1.md"]
 BAD = [

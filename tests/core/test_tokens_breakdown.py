@@ -17,9 +17,9 @@ from sevenfold.core.messages import (
     ToolResult,
     ToolUse,
     ToolUseId,
+    read_message,
 )
 from sevenfold.core.tokens import PLAIN_ESTIMATOR, SourcedMessage, Tally, TextOrigin, TokenBreakdown
-from sevenfold.core.wire import read_message
 from tests.core import wires
 
 MODEL = Catalog().find("claude-opus-4-6")

@@ -16,10 +16,16 @@ from sevenfold.core.messages import (
     ToolResult,
     ToolUse,
     ToolUseId,
+    read_block,
 )
-from sevenfold.core.tokens.estimators import ESTIMATORS, MEDIA_TOKENS, weigh_by_shape, weigh_plainly
-from sevenfold.core.tokens.shape import MEASURED_WEIGHTS, estimate_text_tokens
-from sevenfold.core.wire import read_block
+from sevenfold.core.tokens.estimation import (
+    ESTIMATORS,
+    MEASURED_WEIGHTS,
+    MEDIA_TOKENS,
+    estimate_text_tokens,
+    weigh_by_shape,
+    weigh_plainly,
+)
 from tests.core import wires
 
 ID = ToolUseId("toolu_1")

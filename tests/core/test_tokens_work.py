@@ -23,6 +23,7 @@ from sevenfold.core.messages import (
     ToolResult,
     ToolUse,
     ToolUseId,
+    read_message,
 )
 from sevenfold.core.tokens import (
     CALIBRATED_ESTIMATOR,
@@ -36,9 +37,8 @@ from sevenfold.core.tokens import (
     TokenMix,
     measure_context,
 )
-from sevenfold.core.tokens.estimators import weigh_by_shape, weigh_plainly
+from sevenfold.core.tokens.estimation import weigh_by_shape, weigh_plainly
 from sevenfold.core.usage import Usage
-from sevenfold.core.wire import read_message
 from tests.core import wires
 
 OPUS = Catalog().find("claude-opus-4-6")

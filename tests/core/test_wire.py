@@ -10,6 +10,7 @@ from sevenfold.core.canonical import canonical_bytes
 from sevenfold.core.errors import WireError
 from sevenfold.core.json import MAX_NESTING, JsonObject, freeze, read_json, write_json
 from sevenfold.core.messages import (
+    MAX_MESSAGE_NESTING,
     Block,
     Compaction,
     Document,
@@ -22,8 +23,11 @@ from sevenfold.core.messages import (
     ToolResult,
     ToolUse,
     ToolUseId,
+    read_block,
+    read_message,
+    write_block,
+    write_message,
 )
-from sevenfold.core.wire import MAX_MESSAGE_NESTING, read_block, read_message, write_block, write_message
 from tests.core import wires
 
 SOURCE = {"type": "base64", "media_type": "image/png", "data": "aGk="}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sevenfold.core.events import Event
-from sevenfold.session.setting_sections import SETTINGS_SECTIONS
+from sevenfold.session.settings import SETTINGS_SECTIONS
 from sevenfold.store.project.settings_files import read_settings
 
 GUIDES = Path(__file__).parents[2] / "docs" / "guides"

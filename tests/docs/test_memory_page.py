@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.core.conditions import parse_conditions
-from sevenfold.core.memories import read_memory
+from sevenfold.core.memories import parse_conditions, read_memory
 from tests.contracts.house import ROOT
 
 MEMORY = (ROOT / "docs/memory.md").read_text(encoding="utf-8")

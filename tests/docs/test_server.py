@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 
-from sevenfold.team.server.access import SELDOM_BURST
+from sevenfold.team.server.app_state import SELDOM_BURST
 from sevenfold.team.server.commits import CHANGE_BYTES
 from sevenfold.team.server.http_api import BODY_TIME
-from sevenfold.team.server.http_timeouts import HEAD_TIME, TAKE_TIME
-from sevenfold.team.server.limits import (
+from sevenfold.team.server.http_server import HEAD_TIME, TAKE_TIME
+from sevenfold.team.server.policy import (
+    ACCESS_RULES,
     MAX_SMALL_BODY_BYTES,
+    MEMBER_ROLES,
     REQUEST_BYTES_A_PERMIT,
     RESPONSE_BYTES_A_PERMIT,
     ServerLimits,
 )
-from sevenfold.team.server.rights import ACCESS_RULES, MEMBER_ROLES
 from tests.contracts.house import ROOT
 
 PAGE = (ROOT / "docs" / "server.md").read_text(encoding="utf-8")

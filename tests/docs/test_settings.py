@@ -10,9 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.cli.sections import SETTINGS_SECTIONS
-from sevenfold.cli.setting_reasons import read_setting_reasons
-from sevenfold.cli.settings import format_value
+from sevenfold.cli.settings import SETTINGS_SECTIONS, format_value, read_setting_reasons
 from sevenfold.core.settings import SettingSpec, SettingsSection, list_specs
 from tests.contracts.house import ROOT
 

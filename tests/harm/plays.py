@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 from sevenfold.core.json import JsonObject
-from sevenfold.core.memories import INDEX_FILE, write_memory
+from sevenfold.core.memories import INDEX_FILE, Origin, write_memory
 from sevenfold.core.messages import Image, Message, Text
-from sevenfold.core.provenance import Origin
 from sevenfold.core.requests import ModelRequest, ModelResponse
 from sevenfold.layers.compaction.summary import SUMMARY_OPENING
 from sevenfold.layers.forks.mail import NoteMessage, render_mail

@@ -11,9 +11,8 @@ from anthropic.lib.tools import ToolError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sevenfold.core.provenance import Origin
-from sevenfold.integrations.memory_commands import CommandResult, MemoryCommands
-from sevenfold.integrations.memory_tool import async_memory_tool, memory_tool
+from sevenfold.core.memories import Origin
+from sevenfold.integrations.memory_tool import CommandResult, MemoryCommands, async_memory_tool, memory_tool
 from sevenfold.store.memory.changes import ANYTHING, Write
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.project.project import Project

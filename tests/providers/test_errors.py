@@ -24,14 +24,11 @@ from sevenfold.core.errors import (
     ReplyBroken,
     SignInRefused,
 )
-from sevenfold.providers.anthropic import AnthropicProvider
-from sevenfold.providers.anthropic.errors import map_anthropic_error, map_anthropic_errors
-from sevenfold.providers.error_map import map_fault, read_provider_fault
-from sevenfold.providers.openai.chat import ChatProvider
-from sevenfold.providers.openai.errors import map_openai_error as map_openai
-from sevenfold.providers.openai.errors import map_openai_errors as mapped_openai
-from sevenfold.providers.openai.responses import ResponsesProvider
-from sevenfold.providers.prompt_overflow import PromptOverflow, read_overflow
+from sevenfold.providers.anthropic import AnthropicProvider, map_anthropic_error, map_anthropic_errors
+from sevenfold.providers.error_map import PromptOverflow, map_fault, read_overflow, read_provider_fault
+from sevenfold.providers.openai import ChatProvider, ResponsesProvider
+from sevenfold.providers.openai import map_openai_error as map_openai
+from sevenfold.providers.openai import map_openai_errors as mapped_openai
 from tests.providers.asking import ask
 
 MAXIMUM = "This model's maximum context length is"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.agent.loop.turn_events import DeltaReceived, TurnEvent
+from sevenfold.agent.loop.turn import DeltaReceived, TurnEvent
 from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
 from sevenfold.core.catalog import CATALOG
 from sevenfold.core.errors import InputError

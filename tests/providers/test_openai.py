@@ -12,7 +12,6 @@ import openai
 import pytest
 from openai import AsyncOpenAI, OpenAI
 
-from sevenfold.core.capabilities import Capabilities
 from sevenfold.core.catalog import CATALOG
 from sevenfold.core.errors import (
     InputError,
@@ -25,10 +24,9 @@ from sevenfold.core.errors import (
     SignInRefused,
 )
 from sevenfold.core.messages import Message, Opaque, Text, Thinking, ToolResult, ToolUse
-from sevenfold.core.requests import ModelRequest, ModelResponse
+from sevenfold.core.requests import Capabilities, ModelRequest, ModelResponse
 from sevenfold.core.usage import read_openai_usage
-from sevenfold.providers.openai.chat import ChatProvider
-from sevenfold.providers.openai.responses import ResponsesProvider
+from sevenfold.providers.openai import ChatProvider, ResponsesProvider
 from sevenfold.providers.provider import Delta, Provider, TextDelta, ThinkingDelta, ToolDelta
 from sevenfold.testing import DropFault, Prompt, Simulator, StatusFault, StreamFault, call_tool
 from sevenfold.testing import Reply as Said

@@ -6,10 +6,9 @@ import asyncio
 
 import pytest
 
-from sevenfold.core.capabilities import Capabilities
 from sevenfold.core.catalog import CATALOG
 from sevenfold.core.errors import CallUnexpected, Overloaded, StepsUnused
-from sevenfold.core.requests import ModelRequest, ModelResponse
+from sevenfold.core.requests import Capabilities, ModelRequest, ModelResponse
 from sevenfold.core.usage import Usage, read_usage
 from sevenfold.providers.provider import Delta, Provider, TextDelta, ThinkingDelta, ToolDelta
 from sevenfold.providers.scripted import ScriptedProvider, make_response

@@ -12,7 +12,7 @@ from sevenfold.core.prices import Cost
 from sevenfold.core.usage import TokenCounts
 from sevenfold.replay.bills import ModelBill
 from sevenfold.replay.breaks import BREAK_CAUSES, BreakCause, CacheBreak
-from sevenfold.replay.context_fill import ContextFill, FillShare
+from sevenfold.replay.context_fill import MAX_SERIES_POINTS, ContextFill, FillShare, PointMark, SeriesPoint
 from sevenfold.replay.report import (
     FileReport,
     LineCounts,
@@ -24,8 +24,7 @@ from sevenfold.replay.report import (
     build_replay_report,
 )
 from sevenfold.replay.result_costs import CostlyResult
-from sevenfold.replay.series import MAX_SERIES_POINTS, PointMark, SeriesPoint
-from sevenfold.store.foreign.find import UnreadableFile
+from sevenfold.store.foreign.transcripts import UnreadableFile
 
 START = datetime(2026, 11, 3, 10, tzinfo=UTC)
 MODEL = "claude-opus-5-5"

@@ -13,9 +13,9 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 
+from sevenfold.core.messages import read_block
 from sevenfold.core.tokens import NEWER_TOKENIZER_SCALE
-from sevenfold.core.tokens.estimators import weigh_by_shape
-from sevenfold.core.wire import read_block
+from sevenfold.core.tokens.estimation import weigh_by_shape
 from tests.replay import sample_code as code
 from tests.replay import sample_texts as texts
 

@@ -13,14 +13,13 @@ from hypothesis import strategies as st
 
 from sevenfold.core.catalog import CATALOG, ModelSettings
 from sevenfold.core.messages import Text
-from sevenfold.core.tokens.estimators import weigh_by_shape
+from sevenfold.core.tokens.estimation import weigh_by_shape
 from sevenfold.core.usage import TokenCounts
 from sevenfold.replay.account import ReplayTerms, read_account
 from sevenfold.replay.bills import BillTotals, sum_bills, sum_counts
 from sevenfold.replay.report import FileReport, SessionReport, build_replay_report
-from sevenfold.store.foreign.detect import FOREIGN_READERS
-from sevenfold.store.foreign.duplicate_calls import hash_call_id
 from sevenfold.store.foreign.entries import CallId, ForeignAgent
+from sevenfold.store.foreign.transcripts import FOREIGN_READERS, hash_call_id
 from tests.replay.logs import Row, answered, asked, row, usage, write_log
 from tests.replay.steps import START
 

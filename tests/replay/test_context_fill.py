@@ -11,15 +11,23 @@ from hypothesis import strategies as st
 from sevenfold.core.catalog import CATALOG
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Block, Text, Thinking, ToolUseId
-from sevenfold.replay.context_fill import ContextFill, ContextTracker, FillShare, sum_fills
-from sevenfold.replay.pricing import CallRates
+from sevenfold.replay.bills import CallRates
+from sevenfold.replay.context_fill import (
+    MAX_SERIES_POINTS,
+    ContextFill,
+    ContextTracker,
+    FillShare,
+    PointMark,
+    PointSeries,
+    SeriesPoint,
+    sum_fills,
+)
 from sevenfold.replay.result_costs import (
     MAX_COSTLY_RESULTS,
     ResultCosts,
     choose_costliest,
     label_tool_input,
 )
-from sevenfold.replay.series import MAX_SERIES_POINTS, PointMark, PointSeries, SeriesPoint
 from sevenfold.store.foreign.entries import NO_LINE_KEY, ForeignSource, LineKey
 from tests.replay.steps import at, result, use
 

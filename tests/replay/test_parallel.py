@@ -13,9 +13,16 @@ import pytest
 from sevenfold.core.errors import InputError
 from sevenfold.replay import parallel
 from sevenfold.replay.account import ReplayTerms
-from sevenfold.replay.parallel import ReadOutcome, ReadProgress, read_accounts
-from sevenfold.replay.process_pool import FailedTask, ProcessPool, TaskDone, do_tasks_inline
-from sevenfold.store.foreign.find import find_transcripts
+from sevenfold.replay.parallel import (
+    FailedTask,
+    ProcessPool,
+    ReadOutcome,
+    ReadProgress,
+    TaskDone,
+    do_tasks_inline,
+    read_accounts,
+)
+from sevenfold.store.foreign.transcripts import find_transcripts
 from tests.replay.logs import Row, answered, asked, usage, write_log
 
 

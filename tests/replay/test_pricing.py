@@ -12,7 +12,7 @@ from sevenfold.core.catalog import CATALOG, ModelSettings
 from sevenfold.core.events import Event, ModelUnknown, PriceUnknown
 from sevenfold.core.usage import Iteration, Usage
 from sevenfold.replay.account import read_account
-from sevenfold.replay.pricing import CallPricer, PriceGap
+from sevenfold.replay.bills import CallPricer, PriceGap
 from sevenfold.replay.report import build_replay_report
 from tests.replay.logs import answered, usage, write_log
 from tests.replay.steps import MODEL

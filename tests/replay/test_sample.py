@@ -10,9 +10,8 @@ from typing import cast
 import pytest
 
 from sevenfold.replay.account import ReplayTerms, read_account
-from sevenfold.replay.report import ReplayReport, build_replay_report
-from sevenfold.replay.report_json import REPORT_FORMAT, describe_replay_report
-from sevenfold.store.foreign.detect import detect_agent
+from sevenfold.replay.report import REPORT_FORMAT, ReplayReport, build_replay_report, describe_replay_report
+from sevenfold.store.foreign.transcripts import detect_agent
 from tests.replay import sample_session
 
 SAMPLE = Path(str(files("sevenfold.replay") / "sample" / "session.jsonl"))

@@ -6,17 +6,14 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from sevenfold.core.capabilities import choose_capabilities
 from sevenfold.core.catalog import CATALOG
 from sevenfold.core.events import Event
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, Text, Thinking, ToolResult, ToolUse, ToolUseId
-from sevenfold.core.requests import Breakpoint, ModelRequest, RequestParams
-from sevenfold.layers.compaction.compactor import Compactor
-from sevenfold.layers.compaction.job import Compacted, CompactionJob
-from sevenfold.layers.compaction.settings import CompactSettings
-from sevenfold.layers.compaction.sizing import ViewSizer
-from sevenfold.layers.compaction.state import CompactionStateFile
+from sevenfold.core.requests import Breakpoint, ModelRequest, RequestParams, choose_capabilities
+from sevenfold.layers.compaction.compactor import CompactionStateFile, Compactor
+from sevenfold.layers.compaction.job import Compacted, CompactionJob, ViewSizer
+from sevenfold.layers.compaction.policy import CompactSettings
 from sevenfold.layers.session_notes.policy import NotesSettings
 from sevenfold.providers.scripted import ScriptedProvider, ScriptedSteps
 

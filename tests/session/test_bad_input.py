@@ -15,7 +15,7 @@ from sevenfold.core.events import BreakerOpened, HistoryRepaired, ResultSpilled,
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUseId
 from sevenfold.core.requests import RequestParams
 from sevenfold.session.blocking import BlockingSession
-from sevenfold.store.transcript import record_lines
+from sevenfold.store.transcript import records as record_lines
 from tests.session.talk import FRAME, Listener, call, reply, result
 
 LARGE = "line\n" * 20_000

@@ -13,8 +13,7 @@ from sevenfold.core.events import HistoryRepaired
 from sevenfold.core.json import EMPTY_OBJECT, JsonObject
 from sevenfold.core.messages import Block, Message, Opaque, Text, Thinking, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.requests import RequestParams
-from sevenfold.providers.openai.chat import ChatProvider
-from sevenfold.providers.openai.responses import ResponsesProvider
+from sevenfold.providers.openai import ChatProvider, ResponsesProvider
 from sevenfold.providers.provider import Provider
 from sevenfold.session.blocking import BlockingSession, LoopThread
 from sevenfold.testing import Simulator

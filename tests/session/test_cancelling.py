@@ -15,10 +15,9 @@ from typing import Any, TypeVar
 
 import pytest
 
-from sevenfold.core.capabilities import Capabilities, choose_capabilities
 from sevenfold.core.messages import Message
 from sevenfold.core.models import Model
-from sevenfold.core.requests import Dialect, ModelRequest, ModelResponse
+from sevenfold.core.requests import Capabilities, Dialect, ModelRequest, ModelResponse, choose_capabilities
 from sevenfold.providers.provider import OnDelta
 from sevenfold.session import Session, blocking
 from sevenfold.store.project.project import Project

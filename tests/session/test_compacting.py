@@ -18,7 +18,7 @@ from sevenfold.core.messages import Image, Message, Text
 from sevenfold.core.requests import RequestParams
 from sevenfold.core.view import PreparedRequest
 from sevenfold.layers.compaction.job import Part
-from sevenfold.layers.session_notes.notes import NotesFile
+from sevenfold.layers.session_notes.notes_file import NotesFile
 from sevenfold.layers.session_notes.writer import NotesWriter
 from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.providers.scripted import ScriptedProvider, make_response

@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.core.capabilities import Capabilities
 from sevenfold.core.catalog import CATALOG
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import CacheMissed, PrefixBroken, PromptTrimmed
 from sevenfold.core.messages import Message, Text, Thinking
 from sevenfold.core.models import Model
-from sevenfold.core.requests import Dialect, ModelRequest, ModelResponse, RequestParams
+from sevenfold.core.requests import Capabilities, Dialect, ModelRequest, ModelResponse, RequestParams
 from sevenfold.layers.forks.policy import ForkBrief
 from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.providers.provider import OnDelta, Provider

@@ -15,13 +15,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from pydantic import BaseModel
 
-from sevenfold.core.cache.assumptions import FIVE_MINUTES, ONE_HOUR
+from sevenfold.core.cache.prompt_blocks import FIVE_MINUTES, ONE_HOUR
 from sevenfold.core.errors import WireError
-from sevenfold.core.messages import Message, Text
-from sevenfold.core.wire import read_message
-from sevenfold.session import message_tracker as mirrors
-from sevenfold.session.message_snapshot import CHUNK_SIZE
-from sevenfold.session.message_tracker import CallerBreakpoint, MessageListTracker
+from sevenfold.core.messages import Message, Text, read_message
+from sevenfold.session import history as mirrors
+from sevenfold.session.history import CHUNK_SIZE, CallerBreakpoint, MessageListTracker
 
 Wire = dict[str, Any]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sevenfold.cli.sections import SETTINGS_SECTIONS as ALL
+from sevenfold.cli.settings import SETTINGS_SECTIONS as ALL
 from sevenfold.session.blocking import BlockingSession
-from sevenfold.session.setting_sections import SETTINGS_SECTIONS
+from sevenfold.session.settings import SETTINGS_SECTIONS
 from tests.session.talk import FRAME
 
 

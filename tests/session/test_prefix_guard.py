@@ -15,7 +15,7 @@ from sevenfold.core.messages import Image, Message
 from sevenfold.core.requests import Breakpoint, ModelRequest, RequestParams
 from sevenfold.core.view import Cut
 from sevenfold.providers.anthropic import AnthropicProvider
-from sevenfold.providers.anthropic.body import MessagesBodyWriter
+from sevenfold.providers.anthropic.wire import MessagesBodyWriter
 from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.session import Session
 from sevenfold.session.pipeline import ViewBuilder

@@ -15,9 +15,8 @@ from sevenfold.core.catalog import CATALOG, find_cheapest_model
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import DiskFull
 from sevenfold.core.events import ClaimsBroken, MemoryRecalled, RecallSkipped, ResultsCleared
-from sevenfold.core.memories import write_memory
+from sevenfold.core.memories import Origin, write_memory
 from sevenfold.core.messages import Message, Text
-from sevenfold.core.provenance import Origin
 from sevenfold.layers.context.sources import is_context_message
 from sevenfold.layers.memory.recall.finder import MemoryFinder
 from sevenfold.layers.memory.recall.policy import RecallCandidate

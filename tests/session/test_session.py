@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from sevenfold.core.errors import DiskFull, WindowFull
 from sevenfold.core.events import BillLost, HistoryChanged, ResultSpilled, SpillFailed, TranscriptFailed
 from sevenfold.core.json import EMPTY_OBJECT
-from sevenfold.core.messages import Message, Text, ToolResult, ToolUseId
+from sevenfold.core.messages import Message, Text, ToolResult, ToolUseId, write_message
 from sevenfold.core.usage import NO_USAGE
-from sevenfold.core.wire import write_message
 from sevenfold.session.blocking import BlockingSession
 from sevenfold.store.transcript.transcript import Transcript
 from tests.session.talk import FRAME, Listener, call, reply, result

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sevenfold.core.cache.assumptions import PromptLevel
+from sevenfold.core.cache.prompt_blocks import PromptLevel
 from sevenfold.core.catalog import CATALOG, ModelSettings
 from sevenfold.core.errors import InputError, PromptTooLong, ThinkingRefused
 from sevenfold.core.events import CompactionStarted, Event, HistoryCompacted, WindowLearned, WordsCut
@@ -21,7 +21,7 @@ from sevenfold.core.models import Model
 from sevenfold.core.requests import RequestParams
 from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.session import Session
-from sevenfold.simulator.state.counting import BlockTokenizer, estimate_tokens
+from sevenfold.simulator.state.simulator_state import BlockTokenizer, estimate_tokens
 from sevenfold.testing import Simulator, say
 
 MODEL = "claude-opus-5"

@@ -9,8 +9,8 @@ from sevenfold.core.clock import ManualClock
 from sevenfold.core.events import Event
 from sevenfold.store.files.disk import Disk, SystemDisk
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.git.root import real_path
 from sevenfold.store.mailbox import Mailbox
+from sevenfold.store.project.git import real_path
 from tests.store.disks import CountingDisk, WalkingDisk, open_handles
 from tests.store.mails import opened
 

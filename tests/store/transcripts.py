@@ -18,8 +18,16 @@ from sevenfold.store.transcript.reader import (
     resume,
     scan_transcript,
 )
-from sevenfold.store.transcript.record_lines import LINE_HEAD, read_line, write_line
-from sevenfold.store.transcript.records import BoundaryRecord, KeptSegment, MessageRecord, Record, RecordId
+from sevenfold.store.transcript.records import (
+    LINE_HEAD,
+    BoundaryRecord,
+    KeptSegment,
+    MessageRecord,
+    Record,
+    RecordId,
+    read_line,
+    write_line,
+)
 
 AT = datetime(2026, 11, 15, tzinfo=UTC)
 SESSION = "s1"

@@ -7,7 +7,7 @@ from pathlib import Path
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.events import ignore_event
 from sevenfold.layers.memory.recall.finder import MemoryFinder, MemoryLibrary
-from sevenfold.session.setting_sections import SETTINGS_SECTIONS
+from sevenfold.session.settings import SETTINGS_SECTIONS
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.project.project import open_project
 from sevenfold.store.project.settings_files import read_settings

@@ -12,10 +12,10 @@ import httpx2
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.team.server.app_state import AppState
 from sevenfold.team.server.database import Database
-from sevenfold.team.server.forge import Forge
+from sevenfold.team.server.http_api import ServerMetrics
 from sevenfold.team.server.http_server import TeamServer
-from sevenfold.team.server.limits import ServerLimits
-from sevenfold.team.server.metrics import ServerMetrics
+from sevenfold.team.server.policy import ServerLimits
+from sevenfold.team.server.repos import Forge
 
 LOOSE = ServerLimits(token_rate=100_000, org_rate=100_000, stranger_rate=100_000, seldom_rate=100_000)
 MEMORY = "/api/v1/memory"

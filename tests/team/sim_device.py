@@ -13,13 +13,18 @@ from random import Random
 
 from sevenfold.core.errors import InputError, LockBusy, TeamOffline
 from sevenfold.team.client.conflicts import is_conflict_copy
-from sevenfold.team.client.deletions import delete_for_all
 from sevenfold.team.client.exchange import SyncExchange
-from sevenfold.team.client.ports import FileChange
-from sevenfold.team.client.report import SyncReport
-from sevenfold.team.client.retry import RetryState, after_failure, after_success, choose_wait
-from sevenfold.team.client.state import LocalText, SyncState
-from sevenfold.team.client.sync_policy import SyncPolicy
+from sevenfold.team.client.memory import delete_for_all
+from sevenfold.team.client.ports import FileChange, SyncReport
+from sevenfold.team.client.sync_policy import (
+    LocalText,
+    RetryState,
+    SyncPolicy,
+    SyncState,
+    after_failure,
+    after_success,
+    choose_wait,
+)
 from sevenfold.team.protocol import Checksum, TeamKey, compute_checksum
 from tests.team.sim_server import PAUSE, Network
 

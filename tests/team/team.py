@@ -18,7 +18,6 @@ from sevenfold.team.protocol import (
 )
 from sevenfold.team.server.commits import WriteContext
 from sevenfold.team.server.database import Database, OrgId, Tx
-from sevenfold.team.server.limits import ServerLimits
 from sevenfold.team.server.memory import (
     RepoContents,
     apply_writer_commit,
@@ -35,8 +34,8 @@ from sevenfold.team.server.people import (
     hash_token,
     new_row_id,
 )
+from sevenfold.team.server.policy import TOKEN_SCOPES, MemberRole, Principal, ServerLimits
 from sevenfold.team.server.repos import claim_repo
-from sevenfold.team.server.rights import TOKEN_SCOPES, MemberRole, Principal
 
 T = TypeVar("T")
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from sevenfold.core.errors import TeamRefused
-from sevenfold.team.client.deletions import delete_for_all
 from sevenfold.team.client.exchange import SyncExchange
+from sevenfold.team.client.memory import delete_for_all
 from sevenfold.team.client.ports import MissingBodies
-from sevenfold.team.client.state import SyncState
+from sevenfold.team.client.sync_policy import SyncState
 from sevenfold.team.protocol import (
     MAX_TEAM_FILE_BYTES,
     Commit,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from sevenfold.core.errors import InputError, TeamOffline, TeamRefused
 from sevenfold.core.events import Event, TeamEntryRefused
-from sevenfold.core.team_keys import is_team_key
+from sevenfold.core.memories import is_team_key
 from sevenfold.team.client import server_client as server_link
 from sevenfold.team.client.ports import MissingBodies, RemoteListing
 from sevenfold.team.client.server_client import MAX_ANSWER_BYTES, MAX_BAD_NAMES, ServerClient, check_server

@@ -14,14 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.agent.subagents.mail_feed import MailFeed
-from sevenfold.core.provenance import Origin
-from sevenfold.store.files import lock, mutex
+from sevenfold.agent.subagents.mailbox import MailFeed
+from sevenfold.core.memories import Origin
+from sevenfold.store.files import locks as lock
+from sevenfold.store.files import locks as mutex
 from sevenfold.store.files.disk import write_all
-from sevenfold.store.files.exclusive_rename import ExclusiveRenamer
+from sevenfold.store.files.disk_operations import ExclusiveRenamer
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.files.lock import Lock
 from sevenfold.store.files.lock_state import LockState
+from sevenfold.store.files.locks import Lock
 from sevenfold.store.mail_signing import Mail, MailId
 from sevenfold.store.mailbox import Mailbox
 from sevenfold.store.memory.changes import ANYTHING, Remove, Transaction, Write

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from bench.secret_samples import PROVIDERS, TRANSFORMS, Sample, in_note, make_samples
 
 from sevenfold.core.events import Event
-from sevenfold.core.team_keys import is_team_key
+from sevenfold.core.memories import is_team_key
 from sevenfold.store.files.folder import Folder
 from sevenfold.team.client.exchange import SyncExchange
 from sevenfold.team.client.screening import SecretScreen
-from sevenfold.team.client.state import SyncState
+from sevenfold.team.client.sync_policy import SyncState
 from sevenfold.team.protocol import TeamKey
 from tests.team.sim_device import Chronicle, SimFiles, SimLedger
 from tests.team.sim_server import Network, SimServer

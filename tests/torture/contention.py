@@ -14,8 +14,7 @@ from random import Random
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import LockBusy
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.files.lock import Lock
-from sevenfold.store.files.mutex import edit_file
+from sevenfold.store.files.locks import Lock, edit_file
 from tests.torture.crew import Crew
 from tests.torture.leases import run_leases
 from tests.torture.naive import add_line, take_by_pid

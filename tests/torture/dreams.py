@@ -13,11 +13,10 @@ from pathlib import Path
 from random import Random
 
 from sevenfold.core.errors import LockError, MemoryConflict
-from sevenfold.core.memories import write_memory
-from sevenfold.core.provenance import Origin
+from sevenfold.core.memories import Origin, write_memory
 from sevenfold.layers.dreams.dreamer import Dreamer
 from sevenfold.layers.dreams.policy import DreamSettings
-from sevenfold.store.files.lock import Lock, LockSettings
+from sevenfold.store.files.locks import Lock, LockSettings
 from sevenfold.store.memory.changes import Write
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.project.project import Project

@@ -11,18 +11,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sevenfold.agent.permissions.guard import Guard
-from sevenfold.agent.permissions.reach import ForkGuard, PermissionVerdict, Reach
+from sevenfold.agent.permissions.guard import ForkGuard, Guard, PermissionVerdict, Reach
 from sevenfold.agent.permissions.rules import PermissionRules, parse_permission_rules
 from sevenfold.agent.tool import Tool
-from sevenfold.agent.tools.edit import EditTool
+from sevenfold.agent.tools.file_changes import EditTool, WriteTool
 from sevenfold.agent.tools.glob import GlobTool
 from sevenfold.agent.tools.read import ReadTool
-from sevenfold.agent.tools.write import WriteTool
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.messages import ToolUse, ToolUseId
-from sevenfold.core.settings.permissions import PERMISSION_MODES, PermissionMode
+from sevenfold.core.settings.sections import PERMISSION_MODES, PermissionMode
 from sevenfold.core.tool_context import ReadState, ToolContext
 
 CORPUS = Path(__file__).parent / "corpus" / "path_lines.txt"

@@ -10,8 +10,8 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from sevenfold.agent.tools.file_changes import WriteTool
 from sevenfold.agent.tools.read import ReadTool
-from sevenfold.agent.tools.write import WriteTool
 from sevenfold.core.json import freeze_object
 from tests.torture.file_stage import CANARY, KEY, Attempt, Stage, Trial, attempts, read_paths
 from tests.torture.rig import Orders, Outcome, outcome

@@ -15,8 +15,8 @@ from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import LeaseLost, LockBusy
 from sevenfold.store.files.disk import SYSTEM_DISK
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.files.lock import Lease, Lock
-from sevenfold.store.files.pid_file import PidFile
+from sevenfold.store.files.lock_state import PidFile
+from sevenfold.store.files.locks import Lease, Lock
 from tests.torture.crew import Crew
 from tests.torture.play_lock import open_memory
 from tests.torture.rig import Orders, Outcome, outcome

@@ -11,12 +11,11 @@ from random import Random
 
 from sevenfold.core.errors import MemoryConflict
 from sevenfold.core.events import ignore_event
-from sevenfold.core.memories import INDEX_FILE, write_memory
-from sevenfold.core.provenance import Origin
+from sevenfold.core.memories import INDEX_FILE, Origin, write_memory
 from sevenfold.store.files.disk import SYSTEM_DISK
 from sevenfold.store.memory.changes import Write
 from sevenfold.store.memory.directory import MEMORY_FOLDER, MemoryDir
-from sevenfold.store.memory.log import MemoryLog
+from sevenfold.store.memory.files import MemoryLog
 from sevenfold.store.memory.records import LoggedTransaction
 from sevenfold.store.project.project import Project
 from tests.torture.crew import Crew

@@ -16,7 +16,7 @@ from random import Random
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.store.files.disk import FOLDER_FLAGS, READ_FLAGS, Disk
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.project.identity import make_project_id
+from sevenfold.store.project.project import make_project_id
 from tests.torture.gang import try_all
 from tests.torture.hostile import Outside, hostile_keys, set_traps
 from tests.torture.rig import Orders, Outcome, outcome

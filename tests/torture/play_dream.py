@@ -13,14 +13,13 @@ from typing import ClassVar
 
 from sevenfold.core.clock import Clock, ManualClock
 from sevenfold.core.events import DreamStarted, Emit, Event, ignore_event
-from sevenfold.core.memories import write_memory
-from sevenfold.core.provenance import Origin
+from sevenfold.core.memories import Origin, write_memory
 from sevenfold.layers.dreams.dreamer import Dreamer
 from sevenfold.layers.dreams.inputs import read_dream_inputs
 from sevenfold.layers.dreams.merge import plan_merge
 from sevenfold.layers.dreams.policy import DreamSettings
 from sevenfold.store.files.disk import Disk
-from sevenfold.store.files.lock import DEFAULT_LEASE
+from sevenfold.store.files.locks import DEFAULT_LEASE
 from sevenfold.store.memory.changes import ANYTHING, Write
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.project.project import Project

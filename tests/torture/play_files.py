@@ -17,11 +17,11 @@ from sevenfold.core.errors import FileMissing
 from sevenfold.core.events import Event, SpillFailed, ignore_event
 from sevenfold.core.messages import ToolResult, ToolUseId
 from sevenfold.core.spills import SpillDecision
-from sevenfold.layers.session_notes.notes import NotesFile
+from sevenfold.layers.session_notes.notes_file import NotesFile
 from sevenfold.layers.tool_results.policy import ToolResultSettings
 from sevenfold.layers.tool_results.spill import SPILL_FOLDER, SpillStore
 from sevenfold.store.files.folder import TEMP_PREFIX, Folder
-from sevenfold.store.files.mutex import edit_file
+from sevenfold.store.files.locks import edit_file
 from tests.torture.stage import QUICK_DISK, Seen, Stage, clock_after
 
 MAX_BYTES = 10_000_000

@@ -15,8 +15,8 @@ from sevenfold.core.errors import FileMissing, LeaseLost
 from sevenfold.core.events import Event, LockRebuilt
 from sevenfold.store.files.disk import Disk
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.files.lock import DEFAULT_LEASE, Lease, Lock
-from sevenfold.store.files.pid_file import PID_FILE, PidFile, make_pid_stamp
+from sevenfold.store.files.lock_state import PID_FILE, PidFile, make_pid_stamp
+from sevenfold.store.files.locks import DEFAULT_LEASE, Lease, Lock
 from tests.torture.stage import QUICK_DISK, Seen, Stage, clock_after
 
 WORK = "work.md"

@@ -11,8 +11,7 @@ from unittest.mock import patch
 
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import Emit, Event, MemoryEdited, MemoryLagged, ignore_event
-from sevenfold.core.memories import INDEX_FILE, write_memory
-from sevenfold.core.provenance import Origin
+from sevenfold.core.memories import INDEX_FILE, Origin, write_memory
 from sevenfold.store.files.disk import Disk
 from sevenfold.store.memory.changes import ANYTHING, Remove, Write
 from sevenfold.store.memory.directory import MemoryDir

@@ -14,8 +14,7 @@ from sevenfold.core.errors import FileMissing
 from sevenfold.core.messages import Message
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.transcript.reader import BadLine, StoredRecord, TranscriptLine, resume, scan_transcript
-from sevenfold.store.transcript.record_lines import write_line
-from sevenfold.store.transcript.records import BoundaryRecord, MessageRecord, Record, RecordId
+from sevenfold.store.transcript.records import BoundaryRecord, MessageRecord, Record, RecordId, write_line
 from sevenfold.store.transcript.transcript import Transcript
 from tests.torture.stage import QUICK_DISK, Seen, Stage
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 
-from sevenfold.agent.subagents.mail_feed import MailFeed, parse_mail
+from sevenfold.agent.subagents.mailbox import MailFeed, parse_mail
 from sevenfold.core.errors import FileMissing, MailboxFull
 from sevenfold.core.messages import Message
 from sevenfold.layers.forks.mail import NoteMessage, find_mail_ids, render_mail, write_mail_message

@@ -17,9 +17,8 @@ from sevenfold.team.protocol import compute_checksum
 from sevenfold.team.server.app_state import AppState
 from sevenfold.team.server.database import Database
 from sevenfold.team.server.database_url import open_database
-from sevenfold.team.server.http_api import TeamApi
-from sevenfold.team.server.limits import ServerLimits
-from sevenfold.team.server.metrics import ServerMetrics
+from sevenfold.team.server.http_api import ServerMetrics, TeamApi
+from sevenfold.team.server.policy import ServerLimits
 from tests.team.server.fuzz import Fuzzed, run_schemathesis
 from tests.team.team import Team
 from tests.torture.hostile import hostile_keys

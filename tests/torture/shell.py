@@ -11,15 +11,19 @@ from typing import TypeAlias
 
 from sevenfold.agent.permissions.guard import Guard, PermissionRequest, PermissionResponse
 from sevenfold.agent.permissions.rules import PermissionRules
-from sevenfold.agent.sandbox.background_tasks import BackgroundTasks
-from sevenfold.agent.sandbox.probe import SANDBOXED_PROFILES, probe_sandbox
-from sevenfold.agent.sandbox.sandbox import Sandbox, SandboxBackend, find_bubblewrap
+from sevenfold.agent.sandbox.job import BackgroundTasks
+from sevenfold.agent.sandbox.sandbox import (
+    SANDBOXED_PROFILES,
+    Sandbox,
+    SandboxBackend,
+    find_bubblewrap,
+    probe_sandbox,
+)
 from sevenfold.agent.tools.executor import ToolExecutor
 from sevenfold.agent.tools.shell import ShellTool
 from sevenfold.core.json import freeze_object
 from sevenfold.core.messages import ToolResult, ToolUse, ToolUseId
-from sevenfold.core.settings.permissions import PermissionMode
-from sevenfold.core.settings.sandbox import SandboxSettings
+from sevenfold.core.settings.sections import PermissionMode, SandboxSettings
 from sevenfold.core.tool_context import ToolContext
 from sevenfold.layers.forks.policy import ForkBrief, ToolPermit, render_denial
 from tests.torture.rig import Orders, Outcome, outcome

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from sevenfold.agent.permissions import guard as permissions
-from sevenfold.agent.permissions import reach
+from sevenfold.agent.permissions import guard as reach
 from sevenfold.agent.tool import AccessRequest
-from sevenfold.agent.tools import paths
+from sevenfold.agent.tools import text_file as paths
 from sevenfold.core.tool_context import ToolContext
-from sevenfold.store.files import user_files
+from sevenfold.store.project import user_files
 from tests.torture.file_stage import Stage, attempts, read_paths
 from tests.torture.files import run_files, run_lines, run_swaps
 from tests.torture.rig import Orders, Progress

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sevenfold.store.memory import plan as memory_plan
-from sevenfold.store.memory.log import MemoryLog
+from sevenfold.store.memory.files import MemoryLog
 from tests.torture.cuts import run_cuts
 from tests.torture.faults import run_faults
 from tests.torture.memory import run_crowd

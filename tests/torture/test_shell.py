@@ -8,8 +8,7 @@ import pytest
 
 from sevenfold.agent.sandbox.launch_spec import LaunchSpec as RunOrders
 from sevenfold.agent.sandbox.sandbox import Sandbox
-from sevenfold.core.profile import SandboxProfile
-from sevenfold.core.tool_context import ToolContext
+from sevenfold.core.tool_context import SandboxProfile, ToolContext
 from tests.torture.rig import Orders, Progress
 from tests.torture.shell import PERMISSIONS, run_planted, run_shell
 from tests.torture.shell_corpus import all_lines

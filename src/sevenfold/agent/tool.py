@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
+from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.json import JsonObject, freeze_object
-from sevenfold.core.messages import Block
-from sevenfold.core.profile import SandboxProfile
+from sevenfold.core.messages import Block, ToolUse
+from sevenfold.core.tool_context import SandboxProfile
+from sevenfold.store.files.offload import run_blocking
 
 if TYPE_CHECKING:
     from sevenfold.core.tool_context import ToolContext
+
 
 AccessKind: TypeAlias = Literal["nothing", "read", "edit", "run", "fetch", "message", "spawn", "outside"]
 """What a call touches: files it reads or changes, a command, the network, other agents; `outside` is a tool
@@ -78,3 +82,51 @@ class Tool(Protocol):
     async def run(self, given: JsonObject, place: ToolContext, on_progress: OnProgress, /) -> ToolOutput:
         """Do it. Cancelled at any moment, it leaves no process and no half-written file."""
         ...
+
+
+# What whoever watches tools is shown while they run.
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStarted:
+    use: ToolUse
+    said: str
+    """The call in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolPrinted:
+    """A running tool printed something."""
+
+    use: ToolUse
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolEnded:
+    use: ToolUse
+    output: ToolOutput
+    took: timedelta
+
+
+ToolEvent: TypeAlias = ToolStarted | ToolPrinted | ToolEnded
+OnToolEvent: TypeAlias = Callable[[ToolEvent], None]
+
+
+def ignore_tool_event(seen: ToolEvent) -> None:
+    """For calls that nobody watches."""
+
+
+# What a model hands to a tool, read with care: an `InputError` says what was expected, so it can mend it.
+
+
+async def call_in_thread(work: Callable[[], ToolOutput]) -> ToolOutput:
+    """Do the work of a call in a thread; what goes wrong on purpose becomes an answer that says so."""
+    try:
+        return await run_blocking(work)
+    except SevenfoldError as error:
+        return error_output(str(error))
+
+
+def error_output(reason: str) -> ToolOutput:
+    return ToolOutput(reason, is_error=True)

@@ -8,7 +8,7 @@ import shutil
 import signal
 import sys
 from argparse import Namespace
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -18,31 +18,60 @@ from typing import TYPE_CHECKING, cast
 
 from sevenfold.agent.loop.local_settings import read_trusted_settings
 from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
-from sevenfold.agent.tui.chat import Chat, ChatTerminal
-from sevenfold.agent.tui.chat_services import ChatServices
+from sevenfold.agent.tui.chat import Chat, ChatTerminal, read_user_input
 from sevenfold.agent.tui.headless import HeadlessOptions, OutputFormat, run_headless
-from sevenfold.agent.tui.input_delegate import InputDelegate
-from sevenfold.agent.tui.input_history import InputHistory
 from sevenfold.agent.tui.permission_prompt import PermissionPrompt
-from sevenfold.agent.tui.plain_terminal import PlainTerminal
-from sevenfold.agent.tui.terminal import Terminal
-from sevenfold.agent.tui.user_input import read_user_input
-from sevenfold.agent.tui.welcome import render_setup_help
+from sevenfold.agent.tui.prompt_input import InputDelegate, InputHistory
+from sevenfold.agent.tui.slash_handlers import ChatServices
+from sevenfold.agent.tui.terminal import PlainTerminal, Terminal
+from sevenfold.cli.inspect.context import show_context
 from sevenfold.cli.inspect.context_facts import find_session_id, list_recent_sessions, read_context_facts
-from sevenfold.cli.inspect.context_view import show_context
+from sevenfold.cli.layout import wrap_lines
 from sevenfold.cli.piped_input import read_piped_input
 from sevenfold.cli.screen import Screen
-from sevenfold.cli.wrapping import wrap_lines
 from sevenfold.core.errors import InputError, ProviderMissing
 from sevenfold.core.events import Event, SettingRefused
-from sevenfold.core.settings.permissions import PermissionMode
+from sevenfold.core.settings.sections import PermissionMode, PlaceSettings
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.project.place_settings import PlaceSettings
 from sevenfold.store.project.settings_files import find_user_home
 from sevenfold.store.transcript.sessions import SessionId
 
 if TYPE_CHECKING:
     from sevenfold.agent.loop.agent import Agent
+
+
+# What is said at the first start: what was looked for, and the ways to get going.
+
+PROVIDER_VARIABLES = (
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "ANTHROPIC_BASE_URL",
+    "OPENAI_API_KEY",
+    "OPENAI_BASE_URL",
+    "SEVENFOLD_AGENT_BASE_URL",
+)
+
+
+def render_setup_help(environ: Mapping[str, str], settings_path: str) -> tuple[str, ...]:
+    """For a person who has no model yet."""
+    found = [name for name in PROVIDER_VARIABLES if environ.get(name)]
+    looked = f"found only {', '.join(found)}" if found else "none of them is set"
+    return (
+        "There is no model to talk to yet. I looked for",
+        f"  in the environment  {', '.join(PROVIDER_VARIABLES[:3])},",
+        f"                      {', '.join(PROVIDER_VARIABLES[3:])}: {looked}",
+        f"  in settings         agent.base_url, in {settings_path}",
+        "",
+        "Ways to get going:",
+        "  a key of Anthropic's            export ANTHROPIC_API_KEY=...",
+        "  any server that speaks OpenAI   export SEVENFOLD_AGENT_BASE_URL=http://127.0.0.1:11434/v1",
+        "                                  and name its model: sevenfold chat --model NAME",
+        "  a GGUF file on this machine     pip install 'sevenfold[local]'",
+        "                                  sevenfold chat --model path/to/model.gguf",
+        "  no model at all                 sevenfold tour shows everything, offline, in a minute",
+        "                                  sevenfold simulate is a model's API to test against",
+    )
+
 
 _LIBRARIES = ("prompt_toolkit", "rich")
 """What the terminal face is made of; a script needs neither."""

@@ -8,67 +8,78 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TypeAlias, cast
 
-from sevenfold.cli.options.chat import CHAT_DESCRIPTION, CHAT_EXAMPLES, CHAT_HELP, add_chat_options
-from sevenfold.cli.options.context import (
+from sevenfold.cli.options.inspect import (
     CONTEXT_DESCRIPTION,
     CONTEXT_EXAMPLES,
     CONTEXT_HELP,
-    add_context_options,
-)
-from sevenfold.cli.options.doctor import (
     DOCTOR_DESCRIPTION,
     DOCTOR_EXAMPLES,
     DOCTOR_HELP,
-    add_doctor_options,
-)
-from sevenfold.cli.options.dream import DREAM_DESCRIPTION, DREAM_EXAMPLES, DREAM_HELP, add_dream_options
-from sevenfold.cli.options.layers import (
     LAYERS_DESCRIPTION,
     LAYERS_EXAMPLES,
     LAYERS_HELP,
-    add_layers_options,
-)
-from sevenfold.cli.options.memory import (
-    MEMORY_DESCRIPTION,
-    MEMORY_EXAMPLES,
-    MEMORY_HELP,
-    add_memory_options,
-)
-from sevenfold.cli.options.recall import (
-    RECALL_DESCRIPTION,
-    RECALL_EXAMPLES,
-    RECALL_HELP,
-    add_recall_options,
-)
-from sevenfold.cli.options.replay import (
     REPLAY_DESCRIPTION,
     REPLAY_EXAMPLES,
     REPLAY_HELP,
-    add_replay_options,
-)
-from sevenfold.cli.options.search import (
-    SEARCH_DESCRIPTION,
-    SEARCH_EXAMPLES,
-    SEARCH_HELP,
-    add_search_options,
-)
-from sevenfold.cli.options.serve import SERVE_DESCRIPTION, SERVE_EXAMPLES, SERVE_HELP, add_serve_options
-from sevenfold.cli.options.settings import (
     SETTINGS_DESCRIPTION,
     SETTINGS_EXAMPLES,
     SETTINGS_HELP,
+    SPEND_DESCRIPTION,
+    SPEND_EXAMPLES,
+    SPEND_HELP,
+    STATS_DESCRIPTION,
+    STATS_EXAMPLES,
+    STATS_HELP,
+    add_context_options,
+    add_doctor_options,
+    add_layers_options,
+    add_replay_options,
     add_settings_options,
+    add_spend_options,
+    add_stats_options,
 )
-from sevenfold.cli.options.simulate import (
+from sevenfold.cli.options.memory import (
+    DREAM_DESCRIPTION,
+    DREAM_EXAMPLES,
+    DREAM_HELP,
+    MEMORY_DESCRIPTION,
+    MEMORY_EXAMPLES,
+    MEMORY_HELP,
+    RECALL_DESCRIPTION,
+    RECALL_EXAMPLES,
+    RECALL_HELP,
+    SEARCH_DESCRIPTION,
+    SEARCH_EXAMPLES,
+    SEARCH_HELP,
+    add_dream_options,
+    add_memory_options,
+    add_recall_options,
+    add_search_options,
+)
+from sevenfold.cli.options.running import (
+    CHAT_DESCRIPTION,
+    CHAT_EXAMPLES,
+    CHAT_HELP,
     SIMULATE_DESCRIPTION,
     SIMULATE_EXAMPLES,
     SIMULATE_HELP,
+    TOUR_DESCRIPTION,
+    TOUR_EXAMPLES,
+    TOUR_HELP,
+    add_chat_options,
     add_simulate_options,
+    add_tour_options,
 )
-from sevenfold.cli.options.spend import SPEND_DESCRIPTION, SPEND_EXAMPLES, SPEND_HELP, add_spend_options
-from sevenfold.cli.options.stats import STATS_DESCRIPTION, STATS_EXAMPLES, STATS_HELP, add_stats_options
-from sevenfold.cli.options.team import TEAM_DESCRIPTION, TEAM_EXAMPLES, TEAM_HELP, add_team_options
-from sevenfold.cli.options.tour import TOUR_DESCRIPTION, TOUR_EXAMPLES, TOUR_HELP, add_tour_options
+from sevenfold.cli.options.team import (
+    SERVE_DESCRIPTION,
+    SERVE_EXAMPLES,
+    SERVE_HELP,
+    TEAM_DESCRIPTION,
+    TEAM_EXAMPLES,
+    TEAM_HELP,
+    add_serve_options,
+    add_team_options,
+)
 from sevenfold.cli.screen import Screen
 from sevenfold.core.version import __version__
 
@@ -167,7 +178,7 @@ COMMANDS = (
         description=SEARCH_DESCRIPTION,
         examples=SEARCH_EXAMPLES,
         add_options=add_search_options,
-        target="sevenfold.cli.memory.search:run_search",
+        target="sevenfold.cli.memory.recall:run_search",
     ),
     Command(
         name="dream",

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TextIO, TypeAlias
 
-from sevenfold.cli.wrapping import wrap_lines
+from sevenfold.cli.layout import wrap_lines
 from sevenfold.core.text.truncation import escape_controls
 
 Tone: TypeAlias = Literal["plain", "strong", "faint", "warning", "error"]

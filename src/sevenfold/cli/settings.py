@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import os
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path, PurePath
+from textwrap import dedent
 from typing import cast
 
 from sevenfold.cli.screen import Screen, TableCell
-from sevenfold.cli.sections import SETTINGS_SECTIONS
-from sevenfold.cli.setting_reasons import read_setting_reasons
 from sevenfold.core.catalog import build_catalog
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import SettingRefused
 from sevenfold.core.json import JsonObject
-from sevenfold.core.settings import ResolvedSetting, Settings, SettingSource
-from sevenfold.core.settings.collector import did_you_mean
+from sevenfold.core.settings import ResolvedSetting, Settings, SettingSource, SettingsSection
 from sevenfold.core.settings.kinds import SettingValue
+from sevenfold.core.settings.merge import did_you_mean
+from sevenfold.session.settings import SETTINGS_SECTIONS
 from sevenfold.store.project.settings_files import (
     find_checkout,
     find_user_home,
@@ -26,6 +29,30 @@ from sevenfold.store.project.settings_files import (
     read_proposals,
     read_settings,
 )
+
+# The reason of each setting, from the text under its field: said once, in the source, shown from there.
+
+
+def read_setting_reasons(section: type[SettingsSection]) -> dict[str, str]:
+    """The reason of each field, by name; a field without one is missing."""
+    tree = ast.parse(dedent(inspect.getsource(section))).body[0]
+    body = tree.body if isinstance(tree, ast.ClassDef) else []
+    reasons: dict[str, str] = {}
+    for statement, following in pairwise(body):
+        match statement, following:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str() as reason)),
+            ):
+                reasons[name] = " ".join(reason.split())
+            case _:
+                pass
+    return reasons
+
+
+# Every section of settings there is: the edge hands them in, so that nothing below has to know them all.
+
+__all__ = ["SETTINGS_SECTIONS"]
 
 
 def run_settings(options: Namespace, screen: Screen) -> int:

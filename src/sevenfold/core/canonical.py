@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import NewType
 
 from sevenfold.core.json import Json, JsonObject, freeze, write_json
-from sevenfold.core.messages import Message
-from sevenfold.core.wire import write_block
+from sevenfold.core.messages import Message, write_block
 
 Digest = NewType("Digest", str)
 """Hex SHA-256."""

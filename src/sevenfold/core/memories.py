@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NewType
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from types import MappingProxyType
+from typing import Literal, NewType, TypeAlias, get_args
 
-from sevenfold.core.errors import InputError
-from sevenfold.core.text.frontmatter import (
+from sevenfold.core.errors import InputError, KeyRefused
+from sevenfold.core.text.markdown import (
     MAX_HEAD_BYTES,
     FieldValue,
     MarkdownDocument,
@@ -17,7 +19,7 @@ from sevenfold.core.text.frontmatter import (
 )
 
 MemoryKey = NewType("MemoryKey", str)
-"""Its file below the memory folder: `topic.md`, `team/topic.md`. The grammar is `store/memory/keys.py`'s."""
+"""Its file below the memory folder: `topic.md`, `team/topic.md`. The grammar is `store/files/keys.py`'s."""
 
 INDEX_FILE = "MEMORY.md"
 MEMORY_KINDS = ("user", "feedback", "project", "reference")
@@ -63,7 +65,7 @@ class Memory:
 
     @property
     def applies_to(self) -> tuple[str, ...]:
-        """When its text is to be shown before an action, as it stands; `core/conditions.py` reads it."""
+        """When its text is to be shown before an action, as it stands; `core/memories.py` reads it."""
         return self.document.texts(_APPLIES_TO)
 
     def field(self, name: str) -> str:
@@ -144,3 +146,281 @@ def _end_of_entry(lines: Sequence[str], at: int) -> int:
 
 def _first_line(body: str) -> str:
     return next((line.strip("# \t") for line in body.splitlines() if line.strip("# \t")), "")
+
+
+# The names that shared memories may have: one grammar, checked by whoever sends and whoever receives.
+#
+# Narrower than that of files on one disk: a team's folder is unpacked on systems that fold case, have
+# devices for names, or normalise what is not ASCII.
+
+WINDOWS_DEVICES = frozenset(
+    ["con", "prn", "aux", "nul"] + [f"{port}{digit}" for port in ("com", "lpt") for digit in range(10)]
+)
+"""Files on Windows that are none, whatever follows the first dot."""
+_INDEX = INDEX_FILE.casefold().removesuffix(".md")
+"""Each device makes its own index, and takes none from others."""
+
+MAX_KEY_PART_CHARS = 80
+TEAM_KEY_PATTERN = re.compile(r"[a-z0-9][a-z0-9_-]{0,79}(?:/[a-z0-9][a-z0-9_-]{0,79}){0,2}\.md", re.ASCII)
+
+
+def is_team_key(key: str) -> bool:
+    parts = key.removesuffix(".md").split("/")
+    return bool(TEAM_KEY_PATTERN.fullmatch(key)) and parts[-1] != _INDEX and WINDOWS_DEVICES.isdisjoint(parts)
+
+
+def check_team_key(key: str) -> None:
+    """`KeyRefused` for a name that some system would lose, merge with another, or open elsewhere."""
+    if not is_team_key(key):
+        raise KeyRefused(
+            f"{key[:100]!r} cannot be a shared memory's name; use 1 to 3 parts of 1 to "
+            f"{MAX_KEY_PART_CHARS} of "
+            "'a-z', '0-9', '_', '-', none of them a device's name such as 'con', and end with '.md'; "
+            "'memory.md' is the index"
+        )
+
+
+# Where a memory came from: kept beside the text and never in it, where no agent can write.
+
+ChangeAuthor: TypeAlias = Literal["user", "agent", "fork", "dream", "sync", "outside edit"]
+"""Whose change it was. An outside edit is one that came past the engine: an editor's, or a script's."""
+
+SaidBy: TypeAlias = Literal["user", "model", "tool output", "unknown"]
+
+Taint: TypeAlias = Literal["tool", "web", "mcp", "mail", "outside edit", "team", "transcript"]
+"""Which foreign hands the words went through."""
+
+CHANGE_AUTHORS: tuple[ChangeAuthor, ...] = get_args(ChangeAuthor)
+SAID_BY: tuple[SaidBy, ...] = get_args(SaidBy)
+TAINTS: tuple[Taint, ...] = get_args(Taint)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Who changed a memory, why, and whose words they are."""
+
+    who: ChangeAuthor
+    why: str
+    session: str = ""
+    messages: tuple[str, ...] = ()
+    """Ids of the records of that session that it came from."""
+    said_by: SaidBy = "unknown"
+    taint: frozenset[Taint] = frozenset()
+    is_accepted: bool = False
+    """A person has read it and agreed."""
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether it may act as more than a quotation: nothing foreign in it, or a person agreed."""
+        return self.is_accepted or not self.taint
+
+
+def join_taint(*origins: Origin) -> frozenset[Taint]:
+    """What a text made of several carries on: all that is in any of them and that nobody accepted."""
+    return frozenset(taint for origin in origins if not origin.is_accepted for taint in origin.taint)
+
+
+# How often memories were put before a model and what came of it; how warm that leaves each of them.
+
+MemoryUseKind: TypeAlias = Literal["recalled", "shown", "unchanged", "changed", "given up", "acknowledged"]
+"""`recalled` beside a prompt, or `shown` as a rule before an action; and then that action was repeated
+unchanged, changed, or given up, and the rule acknowledged where it asks for that."""
+
+MEMORY_USE_KINDS: tuple[MemoryUseKind, ...] = (
+    "recalled",
+    "shown",
+    "unchanged",
+    "changed",
+    "given up",
+    "acknowledged",
+)
+
+WARMING_KINDS: frozenset[MemoryUseKind] = frozenset({"recalled", "shown"})
+"""What counts as a use; the others say what became of one."""
+
+HALF_LIFE = timedelta(days=30)
+"""A memory nobody needed for a month is worth half of what it was: about how long a piece of work lasts."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryUse:
+    memory: str
+    """Its key."""
+    kind: MemoryUseKind
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryUses:
+    """All uses of one memory."""
+
+    counts: Mapping[MemoryUseKind, int] = field(
+        default_factory=lambda: MappingProxyType[MemoryUseKind, int]({})
+    )
+    last: datetime | None = None
+    """When it was last recalled or shown."""
+    warmth: float = 0.0
+    """As of then: each use adds one, and half of it is gone after every `HALF_LIFE`."""
+
+    def count(self, kind: MemoryUseKind) -> int:
+        return self.counts.get(kind, 0)
+
+    def warmth_at(self, now: datetime) -> float:
+        """0 for one that was never used, near it for one not used in a long time."""
+        if self.last is None:
+            return 0.0
+        # A clock that was set back makes nothing warmer.
+        return self.warmth * 0.5 ** (max(timedelta(), now - self.last) / HALF_LIFE)
+
+    def with_use(self, kind: MemoryUseKind, now: datetime) -> MemoryUses:
+        more: dict[MemoryUseKind, int] = {**self.counts, kind: self.count(kind) + 1}
+        counts = MappingProxyType(more)
+        if kind not in WARMING_KINDS:
+            return replace(self, counts=counts)
+        return MemoryUses(counts, max(now, self.last or now), self.warmth_at(now) + 1.0)
+
+
+NO_USES = MemoryUses()
+
+
+def add_uses(
+    before: Mapping[str, MemoryUses], uses: Iterable[MemoryUse], now: datetime
+) -> dict[str, MemoryUses]:
+    """The same with these more."""
+    after = dict(before)
+    for use in uses:
+        after[use.memory] = after.get(use.memory, NO_USES).with_use(use.kind, now)
+    return after
+
+
+# When a memory applies: the conditions of `applies_to`, read from its frontmatter.
+#
+# A condition is one of these, and any one of a memory's is enough:
+#
+#     tool:shell             a call of this tool; `*` stands for any letters: tool:mcp__github__*
+#     path:src/api/**        a file that is read, edited or named in a command; relative to the project
+#     command:git push       a command that begins with these words; `*` as above
+#     phase:before-commit    a moment of the work: see `RULE_PHASES`
+#
+# Nothing else is a condition, and nothing is guessed: what cannot be read is refused with the reason.
+
+ConditionKind: TypeAlias = Literal["tool", "path", "command", "phase"]
+
+
+RulePhase: TypeAlias = Literal[
+    "planning", "before-edit", "before-commit", "before-push", "before-install", "before-delete"
+]
+
+
+RULE_PHASES: dict[RulePhase, tuple[str, ...]] = {
+    "planning": (),
+    "before-edit": (),
+    "before-commit": ("git commit", "git merge", "git cherry-pick", "jj commit", "jj describe", "hg commit"),
+    "before-push": ("git push", "jj git push", "hg push", "gh pr create", "glab mr create"),
+    "before-install": (
+        *(
+            "pip* install",
+            "python* -m pip install",
+            "uv add",
+            "uv pip install",
+            "poetry add",
+            "conda install",
+        ),
+        *("npm install", "npm i", "npm ci", "yarn add", "pnpm add", "pnpm install", "bun add", "bun install"),
+        *("cargo add", "cargo install", "go get", "go install", "gem install", "bundle add", "brew install"),
+        *("apt install", "apt-get install", "conda install"),
+    ),
+    "before-delete": (
+        *("rm", "rmdir", "unlink", "shred", "git rm", "git clean", "git branch -d", "git branch -D"),
+        *("git worktree remove", "git stash drop", "git stash clear"),
+    ),
+}
+"""Each moment, and the commands that are it. A plan that is handed in or begun is `planning`, and a call that
+changes a file is `before-edit`: those two are known by what the call says of itself."""
+
+
+MAX_CONDITIONS = 32
+"""Of one memory: with more it applies to everything, and instruction files are the place for that."""
+
+
+_MAX_PATTERN_CHARS = 200
+
+
+GATE_KEY = "gate"
+
+
+ACKNOWLEDGE_GATE = "acknowledge"
+"""The one `gate` there is: the call runs once the model has named the memory in its own words."""
+
+
+_TOOL = re.compile(r"[A-Za-z0-9_.*?-]+")
+
+
+_KINDS = ("tool", "path", "command", "phase")
+
+
+@dataclass(frozen=True, slots=True)
+class RuleCondition:
+    kind: ConditionKind
+    pattern: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.pattern}"
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedCondition:
+    """What stands in `applies_to` and is no condition."""
+
+    text: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedConditions:
+    found: tuple[RuleCondition, ...] = ()
+    refused: tuple[RefusedCondition, ...] = ()
+
+
+def parse_conditions(applies_to: Sequence[str]) -> ParsedConditions:
+    """The conditions of a memory, and what could not be read as one."""
+    found: list[RuleCondition] = []
+    refused: list[RefusedCondition] = []
+    for text in applies_to[:MAX_CONDITIONS]:
+        read = _read_condition(text.strip())
+        if isinstance(read, RefusedCondition):
+            refused.append(read)
+        elif read not in found:
+            found.append(read)
+    if len(applies_to) > MAX_CONDITIONS:
+        rest = f"{len(applies_to) - MAX_CONDITIONS} more"
+        refused.append(RefusedCondition(rest, f"a memory has at most {MAX_CONDITIONS} conditions; split it"))
+    return ParsedConditions(tuple(found), tuple(refused))
+
+
+def _read_condition(text: str) -> RuleCondition | RefusedCondition:
+    kind, colon, pattern = text.partition(":")
+    pattern = pattern.strip()
+    if not colon or kind not in _KINDS:
+        return RefusedCondition(
+            text[:_MAX_PATTERN_CHARS], "expected tool:NAME, path:PATTERN, command:WORDS or phase:NAME"
+        )
+    reason = _why_not(kind, pattern)
+    if reason:
+        return RefusedCondition(text[:_MAX_PATTERN_CHARS], reason)
+    return RuleCondition(kind, pattern)
+
+
+def _why_not(kind: ConditionKind, pattern: str) -> str:
+    if not pattern or len(pattern) > _MAX_PATTERN_CHARS or not pattern.isprintable():
+        return f"expected 1 to {_MAX_PATTERN_CHARS} printable characters behind {kind}:"
+    match kind:
+        case "tool":
+            return "" if _TOOL.fullmatch(pattern) else "expected a tool's name, such as shell or mcp__*"
+        case "phase":
+            return "" if pattern in RULE_PHASES else f"expected one of {', '.join(RULE_PHASES)}"
+        case "path":
+            is_inside = not pattern.startswith(("/", "~")) and ".." not in pattern.split("/")
+            return "" if is_inside else "expected a path inside the project, such as src/api/**"
+        case "command":
+            is_plain = not re.search(r"[;&|<>`$()\"']", pattern)
+            return "" if is_plain else "expected the words that a command begins with, such as git push"

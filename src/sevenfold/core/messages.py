@@ -1,15 +1,17 @@
 """Messages and their blocks, as values.
 
-They hold exactly what the Messages API sends and takes (`core/wire.py` converts), nothing about where a
+They hold exactly what the Messages API sends and takes (`core/messages.py` converts), nothing about where a
 message is stored or when it came: identity is the store's concern, equality is content.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, NewType, TypeAlias
 
-from sevenfold.core.json import EMPTY_OBJECT, JsonObject
+from sevenfold.core.errors import WireError
+from sevenfold.core.json import EMPTY_OBJECT, MAX_NESTING, Json, JsonObject, freeze, nesting_depth, thaw
 
 ToolUseId = NewType("ToolUseId", str)
 Role: TypeAlias = Literal["user", "assistant", "system"]
@@ -107,3 +109,198 @@ class Message:
     def blocks(self) -> tuple[Block, ...]:
         """The content as blocks, whichever way it was written."""
         return (Text(self.content),) if isinstance(self.content, str) else self.content
+
+
+# Messages to and from the wire form of the Messages API, losing nothing.
+#
+# A block is read as its own class only when writing it back gives the same JSON; anything else (an unknown
+# type, a known one with a field of the wrong kind) is carried as `Opaque`. An explicit null where a field
+# may be absent is neither the field nor its absence: it stays in `extra`.
+
+MAX_MESSAGE_NESTING = MAX_NESTING - 50
+"""Less than JSON itself may have, so that a message stays readable inside the record that stores it."""
+
+_ROLES: Mapping[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
+
+
+def read_message(wire: object) -> Message:
+    """A message from its wire form: plain dicts, an SDK's objects, or frozen JSON."""
+    frozen = _freeze_shallow(wire)
+    if not isinstance(frozen, JsonObject):
+        raise WireError(f"a message must be an object, not {type(wire).__name__}")
+    named = frozen.get("role")
+    role = _ROLES.get(named) if isinstance(named, str) else None
+    if role is None:
+        raise WireError(f"message role {named!r} is unknown; expected one of {', '.join(_ROLES)}")
+    content = frozen.get("content")
+    extra = frozen.without("role", "content")
+    if isinstance(content, str):
+        return Message(role, content, extra)
+    if isinstance(content, tuple):
+        return Message(role, tuple(_read_item(item, index) for index, item in enumerate(content)), extra)
+    raise WireError(f"message content must be text or a list of blocks, not {type(content).__name__}")
+
+
+def write_message(message: Message) -> dict[str, object]:
+    """The wire form, ready for an SDK: fresh dicts and lists that share nothing with the value."""
+    content = message.content
+    wire: dict[str, object] = {
+        "role": message.role,
+        "content": content if isinstance(content, str) else [write_block(block) for block in content],
+    }
+    return _with_extra(wire, message.extra)
+
+
+def read_block(wire: object) -> Block:
+    """A block from its wire form; what is not understood becomes `Opaque`, never an error."""
+    frozen = _freeze_shallow(wire)
+    if not isinstance(frozen, JsonObject):
+        raise WireError(f"a content block must be an object, not {type(wire).__name__}")
+    return _read_object(frozen)
+
+
+def write_block(block: Block) -> dict[str, object]:
+    """The wire form of one block."""
+    return _with_extra(_named_fields(block), EMPTY_OBJECT if isinstance(block, Opaque) else block.extra)
+
+
+def _named_fields(block: Block) -> dict[str, object]:  # noqa: PLR0911 - one return a block type is the table
+    match block:
+        case Text():
+            return {"type": "text", "text": block.text}
+        case Thinking():
+            return _present("thinking", {"thinking": block.thinking, "signature": block.signature})
+        case RedactedThinking():
+            return {"type": "redacted_thinking", "data": block.data}
+        case ToolUse():
+            return {"type": "tool_use", "id": block.id, "name": block.name, "input": thaw(block.input)}
+        case ToolResult():
+            content = block.content
+            inner = [write_block(item) for item in content] if isinstance(content, tuple) else content
+            fields = {"tool_use_id": block.tool_use_id, "content": inner, "is_error": block.is_error}
+            return _present("tool_result", fields)
+        case Image():
+            return {"type": "image", "source": thaw(block.source)}
+        case Document():
+            return {"type": "document", "source": thaw(block.source)}
+        case Compaction():
+            return {"type": "compaction", "content": block.content}
+        case Opaque():
+            return {key: thaw(item) for key, item in block.wire.items()}
+
+
+def _present(kind: str, fields: Mapping[str, object]) -> dict[str, object]:
+    return {"type": kind} | {key: value for key, value in fields.items() if value is not None}
+
+
+def _with_extra(wire: dict[str, object], extra: JsonObject) -> dict[str, object]:
+    for key, value in extra.items():
+        # A field that was null on the wire and has a value since keeps the value.
+        wire.setdefault(key, thaw(value))
+    return wire
+
+
+def _extra(wire: JsonObject, *named: str) -> JsonObject:
+    return JsonObject({key: value for key, value in wire.items() if key not in named or value is None})
+
+
+def _freeze_shallow(wire: object) -> Json:
+    frozen = freeze(wire)
+    depth = nesting_depth(frozen)
+    if depth > MAX_MESSAGE_NESTING:
+        raise WireError(
+            f"a message {depth} levels deep cannot be kept; at most {MAX_MESSAGE_NESTING} are allowed"
+        )
+    return frozen
+
+
+def _read_item(item: Json, index: int) -> Block:
+    if not isinstance(item, JsonObject):
+        raise WireError(f"content[{index}]: a content block must be an object, not {type(item).__name__}")
+    return _read_object(item)
+
+
+def _read_object(wire: JsonObject) -> Block:
+    kind = wire.get("type")
+    reader = _READERS.get(kind) if isinstance(kind, str) else None
+    block = reader(wire) if reader else None
+    return block if block is not None else Opaque(wire)
+
+
+def _read_text(wire: JsonObject) -> Block | None:
+    text = wire.get("text")
+    return Text(text, wire.without("type", "text")) if isinstance(text, str) else None
+
+
+def _read_thinking(wire: JsonObject) -> Block | None:
+    thinking, signature = wire.get("thinking"), wire.get("signature")
+    if not isinstance(thinking, str) or not _optional(wire, "signature", str):
+        return None
+    text = signature if isinstance(signature, str) else None
+    return Thinking(thinking, text, _extra(wire, "type", "thinking", "signature"))
+
+
+def _read_redacted(wire: JsonObject) -> Block | None:
+    data = wire.get("data")
+    return RedactedThinking(data, wire.without("type", "data")) if isinstance(data, str) else None
+
+
+def _read_tool_use(wire: JsonObject) -> Block | None:
+    id, name, input = wire.get("id"), wire.get("name"), wire.get("input")  # noqa: A001 - the wire's own names
+    if not (isinstance(id, str) and isinstance(name, str) and isinstance(input, JsonObject)):
+        return None
+    return ToolUse(ToolUseId(id), name, input, wire.without("type", "id", "name", "input"))
+
+
+def _read_tool_result(wire: JsonObject) -> Block | None:
+    id, content, failed = wire.get("tool_use_id"), wire.get("content"), wire.get("is_error")  # noqa: A001
+    if not isinstance(id, str) or not _optional(wire, "is_error", bool):
+        return None
+    if not _optional(wire, "content", (str, tuple)):
+        return None
+    if isinstance(content, tuple):
+        items = [_read_object(item) for item in content if isinstance(item, JsonObject)]
+        if len(items) < len(content):
+            return None
+        content = tuple(items)
+    return ToolResult(
+        ToolUseId(id),
+        content if isinstance(content, (str, tuple)) else None,
+        failed if isinstance(failed, bool) else None,
+        _extra(wire, "type", "tool_use_id", "content", "is_error"),
+    )
+
+
+def _read_image(wire: JsonObject) -> Block | None:
+    source = wire.get("source")
+    return Image(source, wire.without("type", "source")) if isinstance(source, JsonObject) else None
+
+
+def _read_document(wire: JsonObject) -> Block | None:
+    source = wire.get("source")
+    return Document(source, wire.without("type", "source")) if isinstance(source, JsonObject) else None
+
+
+def _read_compaction(wire: JsonObject) -> Block | None:
+    content = wire.get("content")
+    if "content" not in wire or not (content is None or isinstance(content, str)):
+        return None
+    return Compaction(content, wire.without("type", "content"))
+
+
+def _optional(wire: JsonObject, key: str, kind: type | tuple[type, ...]) -> bool:
+    """Absent, null, or there with the right kind."""
+    value = wire.get(key)
+    return value is None or isinstance(value, kind)
+
+
+_READERS: Mapping[str, Callable[[JsonObject], Block | None]] = {
+    "text": _read_text,
+    "thinking": _read_thinking,
+    "redacted_thinking": _read_redacted,
+    "tool_use": _read_tool_use,
+    "tool_result": _read_tool_result,
+    "image": _read_image,
+    "document": _read_document,
+    "compaction": _read_compaction,
+}

@@ -24,9 +24,9 @@ from sevenfold.core.messages import (
     Thinking,
     ToolResult,
     ToolUse,
+    write_block,
 )
-from sevenfold.core.surrogates import replace_block_surrogates
-from sevenfold.core.wire import write_block
+from sevenfold.core.text.safe_text import replace_block_surrogates
 
 FlawKind: TypeAlias = Literal["text", "fields", "block", "empty"]
 """Text that is no UTF-8; fields that no message has; a block that may not stand there; nothing at all."""

@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.events import Emit, ignore_event
-from sevenfold.core.profile import SandboxProfile
+
+# What may hold a command while it runs.
+
+SandboxProfile: TypeAlias = Literal["read-only", "workspace", "open"]
+"""Strictest first. `read-only`: it changes nothing and reaches no network; `workspace`: it also writes in the
+project's folder and in a scratch folder of its own; `open`: nothing holds it."""
 
 
 @dataclass(frozen=True, slots=True)

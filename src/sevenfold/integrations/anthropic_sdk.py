@@ -25,7 +25,7 @@ from sevenfold.core.view import PreparedRequest
 from sevenfold.integrations.anthropic_stream import tee_response, tee_response_async
 from sevenfold.integrations.conversations import ConversationPool, InFlightRequest
 from sevenfold.providers.anthropic import AnthropicProvider
-from sevenfold.providers.anthropic.reply import read_messages_response
+from sevenfold.providers.anthropic.wire import read_messages_response
 from sevenfold.providers.error_map import map_fault, read_provider_fault
 from sevenfold.session import Session
 from sevenfold.session.blocking import LoopThread

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.requests import ModelResponse
-from sevenfold.providers.anthropic.reply import MessagesAssembler
+from sevenfold.providers.anthropic.wire import MessagesAssembler
 
 if TYPE_CHECKING:
     import httpx2

@@ -12,9 +12,9 @@ from weakref import WeakSet
 from sevenfold.core.errors import InputError
 from sevenfold.core.json import Json, JsonObject, freeze_object, thaw
 from sevenfold.core.requests import RequestParams
-from sevenfold.providers.anthropic.body import MessagesBodyWriter
+from sevenfold.providers.anthropic.wire import MessagesBodyWriter
 from sevenfold.session import Session
-from sevenfold.session.message_tracker import SharedCount
+from sevenfold.session.history import SharedCount
 
 OpenSession: TypeAlias = Callable[[RequestParams], Awaitable[Session]]
 

@@ -6,8 +6,8 @@ from functools import partial
 from pathlib import Path
 
 from sevenfold.core.errors import SettingsError
-from sevenfold.core.surrogates import replace_lone_surrogates
-from sevenfold.core.tokens.estimators import EXACT_ESTIMATOR_NAME, TokenEstimator, weigh_exactly
+from sevenfold.core.text.safe_text import replace_lone_surrogates
+from sevenfold.core.tokens.estimation import EXACT_ESTIMATOR_NAME, TokenEstimator, weigh_exactly
 
 
 def open_exact_estimator(path: Path) -> TokenEstimator:

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, cast
 
-from sevenfold.core.capabilities import Capabilities, choose_capabilities
 from sevenfold.core.errors import InputError
 from sevenfold.core.models import LOCAL_WINDOW_TOKENS, Model
-from sevenfold.core.requests import Dialect, ModelRequest, ModelResponse
-from sevenfold.providers.openai.chat import ChatProvider
+from sevenfold.core.requests import Capabilities, Dialect, ModelRequest, ModelResponse, choose_capabilities
+from sevenfold.providers.openai import ChatProvider
 from sevenfold.providers.provider import OnDelta
 
 _EXTRA = "LocalProvider needs the xllamacpp package: install sevenfold[local]"

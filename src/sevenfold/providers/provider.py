@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
-from sevenfold.core.capabilities import Capabilities
-from sevenfold.core.messages import ToolUseId
+from sevenfold.core.errors import WireError
+from sevenfold.core.json import EMPTY_OBJECT, JsonObject, read_json, write_json
+from sevenfold.core.messages import ToolUse, ToolUseId
 from sevenfold.core.models import Model
-from sevenfold.core.requests import Dialect, ModelRequest, ModelResponse
+from sevenfold.core.requests import Capabilities, Dialect, ModelRequest, ModelResponse
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,3 +90,81 @@ class ProviderWrapper:
 
     async def close(self) -> None:
         await self._inner.close()
+
+
+# A body put together from bytes that were written before, in one copy: a long history is megabytes.
+
+
+def join_object(fields: Mapping[str, bytes | Sequence[bytes]]) -> bytes:
+    """A JSON object from the bytes of its values; a list of them is an array."""
+    chunks: list[bytes] = []
+    for key, value in fields.items():
+        chunks += (b"," if chunks else b"{", write_json(key), b":")
+        if isinstance(value, bytes):
+            chunks.append(value)
+            continue
+        chunks.append(b"[")
+        for at, item in enumerate(value):
+            if at:
+                chunks.append(b",")
+            chunks.append(item)
+        chunks.append(b"]")
+    return b"".join((*chunks, b"}")) if chunks else b"{}"
+
+
+# What was made of each item of a list, kept while the item stays the same object at the same place.
+
+_Item = TypeVar("_Item")
+Made = TypeVar("Made")
+
+
+@dataclass(slots=True)
+class ListMemo(Generic[_Item, Made]):
+    """A long list costs one comparison of pointers an item, and the work for those that are new."""
+
+    make: Callable[[_Item], Made]
+    _items: list[_Item] = field(default_factory=list[_Item])
+    _made: list[Made] = field(default_factory=list[Made])
+
+    def of(self, items: Sequence[_Item]) -> list[Made]:
+        """What was made of each, as a list of the caller's own."""
+        held = self._items
+        if len(items) < len(held) // 2:
+            # A fork is a little longer or shorter than its parent; a cut this deep is one for good.
+            del held[len(items) :], self._made[len(items) :]
+        # Made first, then held: an item that cannot be written must not stand for what was made of another.
+        for at, (item, old) in enumerate(zip(items, held, strict=False)):
+            if item is not old:
+                self._made[at] = self.make(item)
+                held[at] = item
+        for item in items[len(held) :]:
+            self._made.append(self.make(item))
+            held.append(item)
+        return self._made[: len(items)]
+
+
+# What a tool is called with, from the text a model wrote: a weak model, or a cut one, writes no JSON.
+
+INVALID_INPUT_KEY = "__invalid_json__"
+"""The one key of an input that could not be read; its value is the text as it came."""
+
+
+def read_tool_input(text: str) -> JsonObject:
+    """The input of a tool request. Text that is no JSON object is kept under `INVALID`, so that the request
+    can be answered, stored and sent again like any other."""
+    if not text.strip():
+        return EMPTY_OBJECT
+    try:
+        value = read_json(text)
+    except WireError:
+        return JsonObject({INVALID_INPUT_KEY: text})
+    return value if isinstance(value, JsonObject) else JsonObject({INVALID_INPUT_KEY: text})
+
+
+def find_invalid_text(call: ToolUse) -> str | None:
+    """What the model wrote in place of an input that can be read; None when all is well.
+
+    A loop answers such a request with an error and does not run the tool.
+    """
+    text = call.input.get(INVALID_INPUT_KEY) if len(call.input) == 1 else None
+    return text if isinstance(text, str) else None

@@ -15,16 +15,14 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TypeAlias
 
-from sevenfold.core.capabilities import Capabilities, choose_capabilities
 from sevenfold.core.errors import CallUnexpected, StepsUnused
 from sevenfold.core.json import EMPTY_OBJECT, JsonObject, freeze, write_json
 from sevenfold.core.messages import Block, Message, Text, Thinking, ToolUse, ToolUseId
 from sevenfold.core.models import Model
-from sevenfold.core.requests import Dialect, ModelRequest, ModelResponse
-from sevenfold.core.tokens.estimators import CALIBRATED_ESTIMATOR, estimate_message
+from sevenfold.core.requests import Capabilities, Dialect, ModelRequest, ModelResponse, choose_capabilities
+from sevenfold.core.tokens.estimation import CALIBRATED_ESTIMATOR, estimate_message
 from sevenfold.core.usage import NO_USAGE, Usage
-from sevenfold.providers.memo import ListMemo
-from sevenfold.providers.provider import Delta, OnDelta, TextDelta, ThinkingDelta, ToolDelta
+from sevenfold.providers.provider import Delta, ListMemo, OnDelta, TextDelta, ThinkingDelta, ToolDelta
 
 ScriptedAnswer: TypeAlias = "ModelResponse | str | Exception"
 ScriptedStep: TypeAlias = (

@@ -2,27 +2,236 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
 from sevenfold.core.catalog import CATALOG, Catalog
 from sevenfold.core.events import Event
+from sevenfold.core.messages import Block, ToolResult
 from sevenfold.core.models import Model
+from sevenfold.core.usage import TokenCounts, Usage
+from sevenfold.replay.bills import BillBuilder, CallPrice, CallPricer
+from sevenfold.replay.breaks import BreakDetector, CacheBreak
 from sevenfold.replay.calls import CallAssembler, RecordedCall, TranscriptStep
-from sevenfold.replay.conversation_account import ConversationAccount
-from sevenfold.replay.pricing import CallPricer
-from sevenfold.replay.report import FileReport, LineCounts
-from sevenfold.store.foreign.duplicate_calls import hash_call_id
+from sevenfold.replay.context_fill import ContextBlock, ContextTracker, PointMark, PointSeries, SeriesPoint
+from sevenfold.replay.report import (
+    FileReport,
+    LineCounts,
+    RecordedClearing,
+    RecordedCompaction,
+    RepeatedRead,
+    SessionReport,
+    merge_repeated_reads,
+)
+from sevenfold.replay.result_costs import ResultCosts
 from sevenfold.store.foreign.entries import (
     MAIN_CONVERSATION,
     ConversationId,
     ForeignAgent,
+    ForeignClearing,
+    ForeignCompaction,
+    ForeignInput,
     ForeignSession,
     UnknownLine,
 )
-from sevenfold.store.foreign.transcripts import LineTally, read_transcript
+from sevenfold.store.foreign.transcripts import LineTally, hash_call_id, read_transcript
+
+# One conversation's account: what is said, what each call was billed, what became of the context.
+
+FIRST_VALUE_SHARE = 0.5
+"""A count below this share of what the answer weighs is a stream's first value: those are one to a dozen
+tokens, while the estimate was within a quarter of every final count in the logs it was tried on."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Found:
+    """What the report will hold."""
+
+    sums: dict[str, BillBuilder] = field(default_factory=dict[str, BillBuilder])
+    breaks: list[CacheBreak] = field(default_factory=list[CacheBreak])
+    compactions: list[RecordedCompaction] = field(default_factory=list[RecordedCompaction])
+    clearings: list[RecordedClearing] = field(default_factory=list[RecordedClearing])
+    reads: dict[str, RepeatedRead] = field(default_factory=dict[str, RepeatedRead])
+    first_at: datetime | None = None
+    last_at: datetime | None = None
+    calls: int = 0
+    unbilled: int = 0
+    uncounted: int = 0
+    largest: int = 0
+
+
+class ConversationAccount:
+    """Takes the steps of one conversation in order."""
+
+    __slots__ = ("_contents", "_found", "_mark", "_pricer", "_prompt", "_results", "_series", "_watch")
+
+    def __init__(self, pricer: CallPricer) -> None:
+        self._pricer = pricer
+        self._contents = ContextTracker()
+        self._results = ResultCosts()
+        self._watch = BreakDetector()
+        self._series = PointSeries()
+        self._found = _Found()
+        self._mark: PointMark = ""
+        self._prompt: int | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing in it counts here: no call, or only calls of another file."""
+        return not self._found.calls and not self._found.unbilled
+
+    def take(self, step: TranscriptStep, *, is_counted: bool) -> None:
+        """One step. What is not counted still fills the context."""
+        match step:
+            case ForeignInput():
+                self._say(step, is_counted=is_counted)
+            case RecordedCall():
+                self._call(step, is_counted=is_counted)
+            case ForeignCompaction():
+                self._compact(step, is_counted=is_counted)
+            case ForeignClearing():
+                self._clear(step, is_counted=is_counted)
+
+    def report(
+        self, facts: ForeignSession, agent: ForeignAgent, lane: ConversationId, path: Path
+    ) -> SessionReport:
+        found = self._found
+        session = facts.session or path.stem
+        return SessionReport(
+            id=session,
+            agent=agent,
+            sub_agent=lane or None,
+            path=path,
+            project=facts.project,
+            version=facts.version,
+            first_at=found.first_at,
+            last_at=found.last_at,
+            unbilled_calls=found.unbilled,
+            uncounted_calls=found.uncounted,
+            bills=tuple(total.bill(model) for model, total in sorted(found.sums.items())),
+            breaks=tuple(found.breaks),
+            compactions=tuple(found.compactions),
+            clearings=tuple(found.clearings),
+            series=self._series.points(),
+            largest_prompt_tokens=found.largest,
+            fill=self._contents.fill(),
+            repeated_reads=merge_repeated_reads(found.reads.values()),
+            costly_results=self._results.finish(f"{session}/{lane}" if lane else session),
+        )
+
+    def _say(self, said: ForeignInput, *, is_counted: bool) -> None:
+        labels = [self._label(block) for block in said.blocks]
+        items = self._contents.add(said.key, said.role, said.blocks, said.source)
+        for item, label in zip(items, labels, strict=True):
+            if item.result is None:
+                continue
+            tokens = self._contents.estimate([item])
+            self._results.add(item.result, tokens, said.at)
+            if item.is_repeated and is_counted:
+                before = self._found.reads.get(label, RepeatedRead(label, 0, 0))
+                self._found.reads[label] = RepeatedRead(
+                    label, before.times + 1, before.tokens + round(tokens)
+                )
+
+    def _label(self, block: Block) -> str:
+        return self._results.label(block.tool_use_id) if isinstance(block, ToolResult) else ""
+
+    def _call(self, call: RecordedCall, *, is_counted: bool) -> None:
+        usage = call.usage
+        if usage is None or not any(run.prompt for run in (usage, *usage.iterations)):
+            self._found.unbilled += is_counted
+            self._reply(call)
+            return
+        run = usage.last_run
+        self._compact_inside(call, usage, is_counted=is_counted)
+        if run is None or not run.prompt:
+            # Such as one that only compacted: a bill, and nothing about the context.
+            self._reply(call)
+            self._count(call, usage, self._pricer.price(usage, call.model, call.at), is_counted=is_counted)
+            return
+        self._contents.bill(run.prompt, self._pricer.find(call.model), is_counted=is_counted)
+        estimate = self._contents.estimate(self._reply(call))
+        is_estimated = not call.is_output_final and usage.output < FIRST_VALUE_SHARE * estimate
+        if is_estimated:
+            usage = replace(usage, output=max(usage.output, round(estimate)))
+        self._account(call, usage, run, is_estimated=is_estimated, is_counted=is_counted)
+
+    def _reply(self, call: RecordedCall) -> list[ContextBlock]:
+        self._results.ask(call.blocks)
+        return [
+            item for part in call.parts for item in self._contents.add(part.key, "assistant", part.blocks)
+        ]
+
+    def _account(
+        self, call: RecordedCall, usage: Usage, run: TokenCounts, *, is_estimated: bool, is_counted: bool
+    ) -> None:
+        found = self._found
+        priced = self._pricer.price(usage, call.model, call.at)
+        broke = self._watch.check(call, run, priced.rates)
+        mark, self._mark = self._mark or ("break" if broke else ""), ""
+        self._prompt = run.prompt
+        if is_counted:
+            self._results.bill(run.prompt, run.read, priced.rates, is_break=broke is not None)
+            if broke:
+                found.breaks.append(broke)
+            if mark == "compaction" and found.compactions and found.compactions[-1].after_tokens is None:
+                found.compactions[-1] = replace(found.compactions[-1], after_tokens=run.prompt)
+            self._series.add(
+                SeriesPoint(
+                    call=found.calls, at=call.at, prompt_tokens=run.prompt, read_tokens=run.read, mark=mark
+                )
+            )
+            found.largest = max(found.largest, run.prompt)
+        else:
+            self._results.skip(run.prompt)
+        self._count(call, usage, priced, is_estimated=is_estimated, is_counted=is_counted)
+
+    def _count(
+        self,
+        call: RecordedCall,
+        usage: Usage,
+        priced: CallPrice,
+        *,
+        is_counted: bool,
+        is_estimated: bool = False,
+    ) -> None:
+        found = self._found
+        if not is_counted:
+            found.uncounted += 1
+            return
+        found.sums.setdefault(priced.row, BillBuilder()).add(usage, priced, is_estimated=is_estimated)
+        found.calls += 1
+        found.first_at, found.last_at = found.first_at or call.at, call.at or found.last_at
+
+    def _compact_inside(self, call: RecordedCall, usage: Usage, *, is_counted: bool) -> None:
+        """The provider summed the history up within the call itself."""
+        for item in usage.iterations:
+            if item.kind == "compaction":
+                self._compact(
+                    ForeignCompaction(lane=call.lane, at=call.at, before_tokens=item.prompt),
+                    is_counted=is_counted,
+                )
+
+    def _compact(self, step: ForeignCompaction, *, is_counted: bool) -> None:
+        self._drop(self._contents.cut(step.kept, step.kept_from))
+        self._watch.note_cut("compaction")
+        self._mark = "compaction"
+        if is_counted:
+            self._found.compactions.append(
+                RecordedCompaction(step.at, step.before_tokens or self._prompt, None)
+            )
+
+    def _clear(self, step: ForeignClearing, *, is_counted: bool) -> None:
+        self._drop(self._contents.clear(step.tool_use_ids))
+        self._watch.note_cut("clearing")
+        self._mark = self._mark or "clearing"
+        if is_counted:
+            self._found.clearings.append(RecordedClearing(step.at, len(step.tool_use_ids), step.saved_tokens))
+
+    def _drop(self, left: Iterable[ContextBlock]) -> None:
+        self._results.drop([item.result for item in left if item.result is not None])
 
 
 @dataclass(frozen=True, slots=True)

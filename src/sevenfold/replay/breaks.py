@@ -15,8 +15,8 @@ from typing import Literal, TypeAlias, get_args
 
 from sevenfold.core.catalog import CATALOG, Catalog
 from sevenfold.core.usage import TokenCounts
+from sevenfold.replay.bills import NANO_USD, CallRates
 from sevenfold.replay.calls import RecordedCall
-from sevenfold.replay.pricing import NANO_USD, CallRates
 
 BreakCause: TypeAlias = Literal["idle", "compaction", "clearing", "model switch", "unexplained"]
 BREAK_CAUSES: tuple[BreakCause, ...] = get_args(BreakCause)

@@ -13,7 +13,6 @@ from typing import TypeAlias
 
 from sevenfold.core.messages import Block, ToolResult
 from sevenfold.core.usage import Usage
-from sevenfold.store.foreign.duplicate_calls import hash_call_id
 from sevenfold.store.foreign.entries import (
     CacheDialect,
     CallId,
@@ -24,6 +23,7 @@ from sevenfold.store.foreign.entries import (
     ForeignOutput,
     LineKey,
 )
+from sevenfold.store.foreign.transcripts import hash_call_id
 
 MAX_HELD_RESULTS = 64
 """Results that a call's tools may have returned before its bill comes; real calls have a dozen."""

@@ -10,7 +10,7 @@ from decimal import Decimal
 
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Block, ToolUse, ToolUseId
-from sevenfold.replay.pricing import NANO_USD, CallRates
+from sevenfold.replay.bills import NANO_USD, CallRates
 
 MAX_COSTLY_RESULTS = 10
 MAX_LABEL_CHARS = 120

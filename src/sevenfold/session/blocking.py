@@ -26,7 +26,7 @@ from sevenfold.layers.context.sources import ContextFile, ContextSource
 from sevenfold.layers.forks.policy import ForkBrief
 from sevenfold.layers.forks.runner import ForkResult, ToolRunner
 from sevenfold.providers.provider import Provider
-from sevenfold.session.cache.usage_ledger import SpendSummary
+from sevenfold.session.cache.monitor import SpendSummary
 from sevenfold.session.history import History
 from sevenfold.session.spend.governor import Governor
 from sevenfold.store.memory.directory import MemoryDir

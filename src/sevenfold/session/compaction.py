@@ -20,7 +20,7 @@ from sevenfold.layers.compaction.policy import CompactionTrigger
 from sevenfold.layers.compaction.restore_policy import Extra
 from sevenfold.layers.context.sources import is_context_message
 from sevenfold.session.context import CurrentContext
-from sevenfold.session.model_switch import without_message_thinking
+from sevenfold.session.model_limits import without_message_thinking
 from sevenfold.session.pipeline import ViewBuilder
 from sevenfold.session.resume import BETAS_KEY, COVERS_KEY, ROUNDS_KEY, THOUGHTLESS_KEY, TOKENS_KEY
 from sevenfold.store.transcript.records import (

@@ -13,11 +13,9 @@ from pathlib import Path
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.events import ContextCut, Emit, InstructionSkipped, RecallSkipped
 from sevenfold.core.messages import Message, Text
-from sevenfold.core.text.truncate import CountTokens
+from sevenfold.core.text.truncation import CountTokens
 from sevenfold.core.tokens import NEWER_TOKENIZER_SCALE
-from sevenfold.layers.compaction.job import Compacted
-from sevenfold.layers.compaction.sizing import ViewSizer
-from sevenfold.layers.context.index_changes import render_index_change
+from sevenfold.layers.compaction.job import Compacted, ViewSizer
 from sevenfold.layers.context.sources import (
     ContextFile,
     ContextSource,
@@ -25,16 +23,16 @@ from sevenfold.layers.context.sources import (
     find_changed_sources,
     render_context,
     render_context_changes,
+    render_index_change,
     render_reminder,
     sort_sources,
 )
 from sevenfold.session.cache.placement import has_user_text
-from sevenfold.session.memory_access import SessionMemories
+from sevenfold.session.memory import SessionMemories
 from sevenfold.session.opening import SessionResources
 from sevenfold.session.pipeline import ViewBuilder
 from sevenfold.store.files.offload import run_blocking
-from sevenfold.store.project.instruction_file import CachedFileReader
-from sevenfold.store.project.instructions import Instruction, InstructionReader
+from sevenfold.store.project.instructions import CachedFileReader, Instruction, InstructionReader
 from sevenfold.store.transcript.records import InjectedRecord
 
 _WINDOW_SHARE = 4

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import overload
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from decimal import Decimal
+from operator import is_
+from typing import cast, overload
 
-from sevenfold.core.errors import InputError
-from sevenfold.core.messages import Message
+from sevenfold.core.cache.prompt_blocks import FIVE_MINUTES, ONE_HOUR
+from sevenfold.core.canonical import CACHE_CONTROL
+from sevenfold.core.errors import InputError, WireError
+from sevenfold.core.json import JsonObject
+from sevenfold.core.messages import Block, Message, Opaque, ToolResult, read_message
 from sevenfold.core.tokens import TextOrigin
 from sevenfold.core.usage import Usage
 from sevenfold.store.transcript.records import RecordId, new_record_id
@@ -61,10 +67,323 @@ class History(Sequence[Message]):
 def _refuse_if_none(said: object) -> None:
     if not isinstance(said, Message):
         raise InputError(
-            f"a history takes a Message, not a {type(said).__name__}; read_message of sevenfold.core.wire "
+            f"a history takes a Message, not a {type(said).__name__}; sevenfold.core.messages.read_message "
             "makes one of a dict, and prepare takes a list of dicts as it is"
         )
     content: object = getattr(said, "content")  # noqa: B009 - what its type says is what is in doubt
     if not isinstance(content, (str, tuple)):
         found = type(content).__name__
         raise InputError(f"a message's content is text or a tuple of blocks, not a {found}")
+
+
+# A few dozen of a caller's messages as they were seen, so kept that looking again is quick.
+#
+# What was seen is a copy of its dicts and lists that shares their texts: in one `==` every unchanged text
+# is recognised by identity. Numbers that Python takes to be equal (1 and True) are no change to it.
+#
+# What a comparison takes is not arithmetic but waiting for memory, since each thing looked at names the
+# next, and in a long conversation none of them is near any more. So our own side is touched in a row first,
+# which lets the processor fetch many at a time, and few enough at once that they are still near when they
+# are compared. Of the caller's side only objects of an SDK are held: a dict or list that was dropped is
+# gone.
+
+CHUNK_SIZE = 64
+"""Messages of a facet. Both sides of so many fit into a processor's second cache."""
+
+NO_FIELDS: dict[str, object] = {}
+"""What most objects have beside the fields of their class: one for all, so that there is less to look at."""
+
+IMMUTABLE_TYPES = (bool, int, float, Decimal, type(None), JsonObject, Message)
+"""What cannot change in place, beside texts."""
+
+
+class MessageSnapshot:
+    """One message as it was seen."""
+
+    __slots__ = ("copy", "fields", "seen")
+
+    def __init__(self, message: object) -> None:
+        self.fields: list[dict[str, object]] = []
+        """The fields of each SDK object in it, alive. Beside them what they were, so that one comparison goes
+        through all of them."""
+        self.seen: list[dict[str, object]] = []
+        self.copy = self._copy(message)
+
+    def is_same(self, message: object) -> bool:
+        return self.copy == message and self.fields == self.seen
+
+    def _copy(self, value: object) -> object:
+        if isinstance(value, str):
+            return value
+        if isinstance(value, dict):
+            return {key: self._copy(item) for key, item in cast("dict[object, object]", value).items()}
+        if isinstance(value, list):
+            return [self._copy(item) for item in cast("list[object]", value)]
+        if isinstance(value, tuple):
+            return tuple([self._copy(item) for item in cast("tuple[object, ...]", value)])
+        if isinstance(value, IMMUTABLE_TYPES):
+            return value
+        if _shows_fields(value):
+            return self._copy_object(value)
+        # What cannot be looked into equals nothing, and so is read again each time.
+        return object()
+
+    def _copy_object(self, value: object) -> object:
+        """In the list it is known by identity; whether its fields were set since is looked at apart."""
+        self._watch(vars(value))
+        extra: dict[str, object] | None = getattr(value, "__pydantic_extra__", None)
+        if extra is not None:
+            # Where a field goes that its class does not declare, such as a cache marker.
+            self._watch(extra)
+        return value
+
+    def _watch(self, fields: dict[str, object]) -> None:
+        self.fields.append(fields)
+        self.seen.append({key: self._copy(item) for key, item in fields.items()} or NO_FIELDS)
+
+
+def _shows_fields(value: object) -> bool:
+    """Whether all that it says stands in fields that stay where they are.
+
+    A model that checks what it is given puts new ones in their place.
+    """
+    config: object = getattr(type(value), "model_config", None)
+    is_checking = isinstance(config, dict) and cast("dict[str, object]", config).get("validate_assignment")
+    return hasattr(value, "__pydantic_fields_set__") and not is_checking
+
+
+class SnapshotChunk:
+    """Messages in a row, at most `SIZE` of them."""
+
+    __slots__ = ("_copies", "_fields", "_parts", "_seen", "messages")
+
+    def __init__(self, messages: Sequence[MessageSnapshot] = ()) -> None:
+        self.messages: list[MessageSnapshot] = []
+        self._copies: list[object] = []
+        self._fields: list[dict[str, object]] = []
+        self._seen: list[dict[str, object]] = []
+        self._parts: list[object] = []
+        """All that our copies are made of, side by side."""
+        for message in messages:
+            self.append(message)
+
+    def append(self, message: MessageSnapshot) -> None:
+        self.messages.append(message)
+        self._copies.append(message.copy)
+        self._fields += message.fields
+        self._seen += message.seen
+        self._parts += (*_parts(message.copy), *_parts(message.seen))
+
+    def is_same(self, messages: list[object]) -> bool:
+        """Whether these are the messages, all of them, as they were."""
+        # Nobody wants this list: making it reads every part, one right after the other.
+        self._parts.copy()
+        return self._copies == messages and self._fields == self._seen
+
+
+def _parts(value: object) -> Iterator[object]:
+    """A copy and all that is in it, but for objects, whose fields are copied apart."""
+    if isinstance(value, dict):
+        yield cast("object", value)
+        for item in cast("dict[object, object]", value).values():
+            yield from _parts(item)
+    elif isinstance(value, list | tuple):
+        yield cast("object", value)
+        for item in cast("Sequence[object]", value):
+            yield from _parts(item)
+    elif isinstance(value, str):
+        yield value
+
+
+# Following a list of messages that somebody else owns and may change in place.
+#
+# What was seen is kept as a copy, and comparing a million tokens with it takes a millisecond or two: a
+# changed letter is found. Cache markers are the caller's to move: they are taken out before comparing.
+
+MAX_CLOSE_COMPARISONS = 8
+"""A caller has four markers: so many messages differ at most where they moved."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallerBreakpoint:
+    """A cache marker of the caller's own."""
+
+    message: int
+    block: int
+    ttl: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class SyncResult:
+    """What a list of messages turned out to be against what was seen of it before."""
+
+    kept: int
+    """Messages from the start that mean what they did."""
+    dropped: int
+    """Messages seen before that are gone or changed: all from `kept` on."""
+    added: tuple[Message, ...]
+    """What stands after `kept` now."""
+    marks: tuple[CallerBreakpoint, ...]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SharedCount:
+    """How much two lists have in common."""
+
+    prefix: int
+    """Messages from the start on."""
+    total: int
+    """All that stand at the same place in both."""
+
+
+class MessageListTracker:
+    """One caller's list, as it was the last time."""
+
+    __slots__ = ("_facets", "_marks", "_messages")
+
+    def __init__(self) -> None:
+        self._facets: list[SnapshotChunk] = []
+        self._messages: list[Message] = []
+        self._marks: dict[int, tuple[CallerBreakpoint, ...]] = {}
+
+    def sync(self, messages: Sequence[object]) -> SyncResult:
+        """Take in the list as it is now. The work grows with what changed, after one cheap comparison."""
+        known = len(self)
+        kept = self._count_kept(messages)
+        # All of it is read first: a list with something in it that is no message was not taken at all.
+        read = [_read(messages[index], index) for index in range(kept, len(messages))]
+        self.forget(kept)
+        for index, message in enumerate(read, kept):
+            self._take(messages[index], message, index)
+        marks = tuple(mark for found in self._marks.values() for mark in found)
+        return SyncResult(kept, known - kept, tuple(self._messages[kept:]), marks)
+
+    def __len__(self) -> int:
+        """Messages seen."""
+        return len(self._messages)
+
+    def count_shared(self, messages: Sequence[object]) -> SharedCount:
+        """How much of this list stands where it was seen here. Changes nothing.
+
+        A list that agrees at both ends of what was seen is taken to agree between them: `sync` looks closer.
+        """
+        known = len(self)
+        if 0 < known <= len(messages) and self._means(0, messages) and self._means(known - 1, messages):
+            return SharedCount(known, known)
+        copied = (message.copy for facet in self._facets for message in facet.messages)
+        same = [copy == message for copy, message in zip(copied, messages, strict=False)]
+        differing = [index for index, is_same in enumerate(same) if not is_same]
+        # Where a cache marker moved the messages still mean the same; a look at each costs reading it.
+        for index in differing[:MAX_CLOSE_COMPARISONS]:
+            same[index] = self._means(index, messages)
+        return SharedCount(same.index(False) if False in same else len(same), sum(same))
+
+    def _means(self, index: int, messages: Sequence[object]) -> bool:
+        if self._facets[index // CHUNK_SIZE].messages[index % CHUNK_SIZE].copy == messages[index]:
+            return True
+        return without_breakpoints(_read(messages[index], index)) == self._messages[index]
+
+    def _take(self, wire: object, message: Message, index: int) -> None:
+        marks = tuple(_marks(message, index))
+        if marks:
+            self._marks[index] = marks
+        self._messages.append(without_breakpoints(message))
+        if index % CHUNK_SIZE == 0:
+            self._facets.append(SnapshotChunk())
+        self._facets[-1].append(MessageSnapshot(wire))
+
+    def forget(self, kept: int) -> None:
+        """As if nothing from this message on had been seen."""
+        if kept >= len(self):
+            return
+        whole, rest = divmod(kept, CHUNK_SIZE)
+        left = self._facets[whole].messages[:rest]
+        self._facets[whole:] = [SnapshotChunk(left)] if left else []
+        del self._messages[kept:]
+        self._marks = {index: marks for index, marks in self._marks.items() if index < kept}
+
+    def _count_kept(self, messages: Sequence[object]) -> int:
+        """How many messages still mean the same. A marker that moved is taken over on the way."""
+        for number, facet in enumerate(self._facets):
+            start = number * CHUNK_SIZE
+            # A tuple equals no list, whatever is in it.
+            held = list(messages[start : start + len(facet.messages)])
+            if not facet.is_same(held):
+                same = self._count_same(held, start, facet)
+                if same < len(facet.messages):
+                    return start + same
+        return len(self)
+
+    def _count_same(self, held: list[object], start: int, facet: SnapshotChunk) -> int:
+        messages, moved = facet.messages.copy(), dict[int, tuple[CallerBreakpoint, ...]]()
+        same = 0
+        for place, (copied, wire) in enumerate(zip(messages, held, strict=False)):
+            index = start + place
+            if not copied.is_same(wire):
+                now = _read(wire, index)
+                if without_breakpoints(now) != self._messages[index]:
+                    break
+                # The old value stays: whoever holds it recognises it by identity.
+                moved[index] = tuple(_marks(now, index))
+                messages[place] = MessageSnapshot(wire)
+            same += 1
+        # All at once: a message that cannot be read leaves everything as it was.
+        self._facets[start // CHUNK_SIZE] = SnapshotChunk(messages)
+        self._marks = {index: marks for index, marks in (self._marks | moved).items() if marks}
+        return same
+
+
+def _read(wire: object, index: int) -> Message:
+    if isinstance(wire, Message):
+        return wire
+    try:
+        return read_message(wire)
+    except WireError as error:
+        raise WireError(f"messages[{index}]: {error}") from error
+
+
+def _marks(message: Message, index: int) -> Iterator[CallerBreakpoint]:
+    if isinstance(message.content, str):
+        return
+    for place, block in enumerate(message.content):
+        marker = _find_marker(block)
+        if marker is not None:
+            yield CallerBreakpoint(index, place, ONE_HOUR if marker.get("ttl") == "1h" else FIVE_MINUTES)
+
+
+def _find_marker(block: Block) -> JsonObject | None:
+    """A block's own, or the last inside a result, which ends hardly before the result does."""
+    inside = block.content if isinstance(block, ToolResult) and isinstance(block.content, tuple) else ()
+    for one in (block, *reversed(inside)):
+        marker = _fields(one).get(CACHE_CONTROL)
+        if isinstance(marker, JsonObject):
+            return marker
+    return None
+
+
+def without_breakpoints(message: Message) -> Message:
+    """The message with no cache marker on its blocks, nor on blocks inside a result; itself where none is."""
+    if isinstance(message.content, str):
+        return message
+    blocks = tuple([_without_mark(block) for block in message.content])
+    return message if _are_same(blocks, message.content) else replace(message, content=blocks)
+
+
+def _are_same(blocks: tuple[Block, ...], before: tuple[Block, ...]) -> bool:
+    return all(map(is_, blocks, before))
+
+
+def _without_mark(block: Block) -> Block:
+    if isinstance(block, ToolResult) and isinstance(block.content, tuple):
+        inside = tuple([_without_mark(item) for item in block.content])
+        if not _are_same(inside, block.content):
+            block = replace(block, content=inside)
+    if CACHE_CONTROL not in _fields(block):
+        return block
+    if isinstance(block, Opaque):
+        return Opaque(block.wire.without(CACHE_CONTROL))
+    return replace(block, extra=block.extra.without(CACHE_CONTROL))
+
+
+def _fields(block: Block) -> JsonObject:
+    return block.wire if isinstance(block, Opaque) else block.extra

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from sevenfold.core.messages import Message, Text, ToolUse
-from sevenfold.session.history import History, RecordedReply
-from sevenfold.session.message_tracker import MessageListTracker, SharedCount, SyncResult
-from sevenfold.session.model_switch import without_message_thinking
+from sevenfold.session.history import History, MessageListTracker, RecordedReply, SharedCount, SyncResult
+from sevenfold.session.model_limits import without_message_thinking
 from sevenfold.session.pipeline import ViewBuilder
 
 HISTORY_CHANGED_REASON = "the caller changed or dropped messages that were there before"

@@ -13,9 +13,12 @@ from typing import Protocol
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import InputError, StoreError
 from sevenfold.core.events import Emit, TranscriptFailed
+from sevenfold.core.requests import ModelRequest, ModelResponse
+from sevenfold.providers.provider import OnDelta, Provider, ProviderWrapper
+from sevenfold.session.cache.monitor import CacheMonitor
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.offload import run_blocking
-from sevenfold.store.transcript.records import Record, RecordBody, RecordId, new_record_id
+from sevenfold.store.transcript.records import Record, RecordBody, RecordId, UsageRecord, new_record_id
 from sevenfold.store.transcript.transcript import Transcript
 
 
@@ -130,3 +133,29 @@ class DiskJournal:
 
     def _now(self) -> datetime:
         return self._clock.now()
+
+
+# A session's own calls beside the main conversation: watched, billed by kind and written down.
+#
+# Whoever runs a fork with this provider gets all of it, and need not know.
+
+
+class MonitoredProvider(ProviderWrapper):
+    """The session's provider, for forks."""
+
+    def __init__(self, inner: Provider, watch: CacheMonitor, journal: Journal, clock: Clock) -> None:
+        super().__init__(inner)
+        self._watch, self._journal, self._clock = watch, journal, clock
+
+    async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
+        self._watch.check(request, self._clock.now())
+        reply = await self._inner.send(request, on_delta)
+        self._watch.settle(request, reply, self._clock.now())
+        model = reply.model or request.frame.model
+        self._journal.add(
+            UsageRecord(model=model, who=request.who, wire=reply.usage_wire, dialect=reply.dialect)
+        )
+        return reply
+
+    async def close(self) -> None:
+        """Nothing: it is its owner's."""

@@ -12,8 +12,8 @@ from sevenfold.core.requests import ModelResponse
 from sevenfold.layers.microcompact.clearable_results import BARE_MARKER, render_cleared_marker
 from sevenfold.layers.microcompact.policy import PRESSURE_TRIGGER, ClearingFacts
 from sevenfold.layers.microcompact.policy import ClearingPlan as Chosen
-from sevenfold.layers.microcompact.server_edits import uses_server_edits
-from sevenfold.session.memory_clearing import clear_oldest_memories, find_old_memories
+from sevenfold.layers.microcompact.server_clearing import uses_server_edits
+from sevenfold.session.memory import clear_oldest_memories, find_old_memories
 from sevenfold.session.pipeline import ViewBuilder
 from sevenfold.store.files.offload import run_blocking
 

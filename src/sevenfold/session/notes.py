@@ -15,7 +15,7 @@ from sevenfold.core.events import Emit, NotesSkipped
 from sevenfold.core.requests import ModelRequest
 from sevenfold.core.view import ENGINE_ENTRY
 from sevenfold.layers.compaction.job import CompactionNotes, SpillText
-from sevenfold.layers.session_notes.notes import NotesFile
+from sevenfold.layers.session_notes.notes_file import NotesFile
 from sevenfold.layers.session_notes.policy import NotesSettings
 from sevenfold.layers.session_notes.structural_notes import StructuralNotes
 from sevenfold.layers.session_notes.writer import NotesWriter

@@ -14,13 +14,14 @@ from sevenfold.core.clock import Clock
 from sevenfold.core.errors import FileMissing, SettingsError
 from sevenfold.core.events import Emit, emit_to_both
 from sevenfold.core.settings import Settings
-from sevenfold.core.tokens.estimators import ESTIMATORS, EXACT_ESTIMATOR_NAME, TokenEstimator
+from sevenfold.core.settings.sections import MemorySettings, PlaceSettings
+from sevenfold.core.tokens.estimation import ESTIMATORS, EXACT_ESTIMATOR_NAME, TokenEstimator
 from sevenfold.core.tokens.window import WindowSettings
-from sevenfold.layers.compaction.settings import CompactSettings
+from sevenfold.layers.compaction.policy import CompactSettings
 from sevenfold.layers.context.sources import ContextSettings
 from sevenfold.layers.memory.recall.policy import RecallSettings
 from sevenfold.layers.microcompact.facts import MicrocompactSettings
-from sevenfold.layers.microcompact.server_edits import ServerEditSettings
+from sevenfold.layers.microcompact.server_clearing import ServerEditSettings
 from sevenfold.layers.session_notes.policy import NotesSettings
 from sevenfold.layers.tool_results.policy import ToolResultSettings
 from sevenfold.layers.tool_results.spill import SpillStore
@@ -28,22 +29,24 @@ from sevenfold.providers.exact_tokens import open_exact_estimator
 from sevenfold.session.cache.placement import CacheSettings
 from sevenfold.session.journal import DiskJournal, NoJournal
 from sevenfold.session.pipeline import SessionDeps
-from sevenfold.session.pipeline_settings import PipelineSettings
-from sevenfold.session.setting_sections import SETTINGS_SECTIONS
+from sevenfold.session.settings import SETTINGS_SECTIONS, PipelineSettings
 from sevenfold.session.spend.budget import SpendSettings
 from sevenfold.session.spend.governor import Governor
 from sevenfold.session.spend.store import SpendStore
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.offload import run_blocking
-from sevenfold.store.memory.settings import MemorySettings
 from sevenfold.store.project.instructions import InstructionPaths
-from sevenfold.store.project.place_settings import PlaceSettings
 from sevenfold.store.project.project import Project, open_project
 from sevenfold.store.project.settings_files import find_checkout, find_user_home, read_settings
-from sevenfold.store.transcript.event_log import EventLog
 from sevenfold.store.transcript.reader import ResumedSession, resume
-from sevenfold.store.transcript.session_lock import hold_session
-from sevenfold.store.transcript.sessions import SessionId, is_agent_session, latest_session, new_session_id
+from sevenfold.store.transcript.sessions import (
+    EventLog,
+    SessionId,
+    hold_session,
+    is_agent_session,
+    latest_session,
+    new_session_id,
+)
 
 LATEST_SESSION = "latest"
 TEMPLATES_FOLDER = "templates"

@@ -12,16 +12,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
-from sevenfold.core.capabilities import Capabilities
 from sevenfold.core.catalog import Catalog
 from sevenfold.core.clock import Clock
 from sevenfold.core.events import BillLost, Emit, HistoryChanged
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.messages import Message, ToolUse, ToolUseId
 from sevenfold.core.normalize import NO_SOURCE, NormalizeRules
-from sevenfold.core.requests import ModelRequest, ModelResponse, RequestParams
+from sevenfold.core.requests import Capabilities, ModelRequest, ModelResponse, RequestParams
 from sevenfold.core.tokens import SourcedMessage, Tally, TextOrigin
-from sevenfold.core.tokens.estimators import CALIBRATED_ESTIMATOR, TokenEstimator
+from sevenfold.core.tokens.estimation import CALIBRATED_ESTIMATOR, TokenEstimator
 from sevenfold.core.tool_kinds import is_clearable
 from sevenfold.core.usage import Usage
 from sevenfold.core.view import (
@@ -50,18 +49,17 @@ from sevenfold.session.cache.breakpoints import (
     find_clearing_breakpoint,
 )
 from sevenfold.session.cache.monitor import WHOLE_PROMPT
-from sevenfold.session.history import HistoryMessage, RecordedReply
+from sevenfold.session.history import CallerBreakpoint, HistoryMessage, RecordedReply
 from sevenfold.session.journal import Journal
-from sevenfold.session.message_tracker import CallerBreakpoint
-from sevenfold.session.model_switch import (
+from sevenfold.session.model_limits import (
     PARAMS_CHANGED,
+    ViewNormalizer,
+    WindowPlan,
     adapt_messages,
     compute_thinking_binding,
     find_first_change,
 )
-from sevenfold.session.normalizer import ViewNormalizer
-from sevenfold.session.pipeline_settings import PipelineSettings
-from sevenfold.session.window_plan import WindowPlan
+from sevenfold.session.settings import PipelineSettings
 from sevenfold.store.transcript.records import (
     CutRecord,
     DecisionRecord,

@@ -12,8 +12,8 @@ from sevenfold.core.messages import Message, ToolUseId
 from sevenfold.core.tokens import TextOrigin
 from sevenfold.core.usage import Usage, read_stored_usage
 from sevenfold.layers.microcompact.local_clearing import ClearingCost
-from sevenfold.session.memory_clearing import clear_oldest_memories
-from sevenfold.session.model_switch import without_message_thinking
+from sevenfold.session.memory import clear_oldest_memories
+from sevenfold.session.model_limits import without_message_thinking
 from sevenfold.session.pipeline import (
     CLEARED_KEY,
     DEPTH_KEY,

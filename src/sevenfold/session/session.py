@@ -17,39 +17,38 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Self, cast
 
-from sevenfold.core.capabilities import Capabilities, choose_capabilities
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import InputError, PromptTooLong, SettingsError, ThinkingRefused, WindowFull
 from sevenfold.core.events import Emit, Event, ignore_event
-from sevenfold.core.requests import ModelRequest, ModelResponse, RequestParams
+from sevenfold.core.requests import (
+    Capabilities,
+    ModelRequest,
+    ModelResponse,
+    RequestParams,
+    choose_capabilities,
+)
 from sevenfold.core.view import PreparedRequest
-from sevenfold.layers.compaction.compactor import Compactor
+from sevenfold.layers.compaction.compactor import CompactionStateFile, Compactor
 from sevenfold.layers.compaction.hooks import NO_COMPACT_HOOKS, CompactHookRunner, CompactHooks
 from sevenfold.layers.compaction.job import Compacted, Part
 from sevenfold.layers.compaction.policy import CompactionTrigger
-from sevenfold.layers.compaction.state import CompactionStateFile
 from sevenfold.layers.context.sources import ContextFile, ContextSource
 from sevenfold.layers.forks.policy import ForkBrief
 from sevenfold.layers.forks.runner import ForkResult, ToolRunner, run_fork
 from sevenfold.providers.provider import OnDelta, Provider
-from sevenfold.session.cache.monitor import CacheMonitor
-from sevenfold.session.cache.usage_ledger import SpendSummary
+from sevenfold.session.cache.monitor import CacheMonitor, SpendSummary
 from sevenfold.session.compaction import CompactionLayer, CompactionRequest
 from sevenfold.session.context import SessionContext
-from sevenfold.session.history import History, HistoryMessage
+from sevenfold.session.history import History, HistoryMessage, SharedCount
 from sevenfold.session.history_sync import HistorySync
-from sevenfold.session.memory_access import SessionMemories
-from sevenfold.session.message_tracker import SharedCount
+from sevenfold.session.journal import MonitoredProvider
+from sevenfold.session.memory import RecallLayer, SessionMemories, choose_side_query
 from sevenfold.session.microcompact import MicrocompactLayer
-from sevenfold.session.monitored_provider import MonitoredProvider
 from sevenfold.session.notes import NotesLayer
 from sevenfold.session.opening import SessionOptions, SessionResources
 from sevenfold.session.pipeline import ViewBuilder
-from sevenfold.session.recall import RecallLayer
 from sevenfold.session.resume import rebuild_view
-from sevenfold.session.side_query import choose_side_query
-from sevenfold.session.spend.governed_provider import GovernedProvider
-from sevenfold.session.spend.governor import Governor
+from sevenfold.session.spend.governor import GovernedProvider, Governor
 from sevenfold.store.files.offload import run_blocking
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.transcript.sessions import SessionId

@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING
 from sevenfold.core.errors import InputError
 from sevenfold.core.json import Json, JsonObject, read_object, write_json
 from sevenfold.simulator.exchange import MessagesExchange, MessagesResponse
-from sevenfold.simulator.models_endpoint import render_found_model, render_model_page
 from sevenfold.simulator.openai.routes import JSON_MEDIA_TYPE, OpenAIRoutes, json_response
-from sevenfold.simulator.state.clock import LATEST_TIME
 from sevenfold.simulator.state.faults import DropFault, SlowFault, StreamFault, parse_simulated_fault
-from sevenfold.simulator.state.simulator_state import SimulatorState
+from sevenfold.simulator.state.simulator_state import LATEST_TIME, SimulatorState
+from sevenfold.simulator.wire.answer import iter_stream_events, render_sse
 from sevenfold.simulator.wire.error_response import ErrorResponse, RequestRefused
 from sevenfold.simulator.wire.messages_request import MessagesEndpoint, parse_envelope
-from sevenfold.simulator.wire.stream import iter_stream_events, render_sse
+from sevenfold.simulator.wire.models import render_found_model, render_model_page
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

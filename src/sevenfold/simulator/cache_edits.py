@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from sevenfold.core.cache.assumptions import PromptLevel
+from sevenfold.core.cache.prompt_blocks import PromptLevel
 from sevenfold.core.cache.prompt_cache import PartCounter, RenderedPrompt
 from sevenfold.core.events import CutRegistered, Emit, ResultsCleared, ignore_event
 from sevenfold.core.json import EMPTY_OBJECT, JsonObject
@@ -18,7 +18,7 @@ from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.requests import ModelRequest, ModelResponse
 from sevenfold.core.tool_kinds import is_clearable
 from sevenfold.providers.provider import OnDelta, Provider, ProviderWrapper
-from sevenfold.simulator.wire.json_fields import as_texts, optional_object
+from sevenfold.simulator.wire.error_response import as_texts, optional_object
 from sevenfold.simulator.wire.request_blocks import as_word
 
 FIELD = "cache_edits"

@@ -5,26 +5,34 @@ Knows no HTTP beyond headers and status.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 
+from sevenfold.core.cache.prompt_blocks import THINKING_TYPES
 from sevenfold.core.cache.prompt_cache import PromptDifference, RenderedPrompt, find_first_difference
 from sevenfold.core.errors import WireError
 from sevenfold.core.events import Event
 from sevenfold.core.json import Json, JsonObject
 from sevenfold.core.prices import compute_cost, compute_uncached_cost
-from sevenfold.core.usage import Usage
+from sevenfold.core.usage import Iteration, Usage
 from sevenfold.simulator.checks.thinking_check import needs_transformations
 from sevenfold.simulator.checks.validate import validate_request
 from sevenfold.simulator.prepare import PreparedPrompt, prepare_prompt
 from sevenfold.simulator.reply_generation import GeneratedReply, ReplyGenerator
-from sevenfold.simulator.state.faults import SimulatedFault, StatusFault, StreamFault, find_first_delay
+from sevenfold.simulator.state.faults import (
+    DropFault,
+    SimulatedFault,
+    StatusFault,
+    StreamFault,
+    find_first_delay,
+)
 from sevenfold.simulator.state.ledger import Entry
 from sevenfold.simulator.state.request_records import NO_TRACE, RequestRecord, RequestTrace
 from sevenfold.simulator.state.simulator_state import SimulatorState
-from sevenfold.simulator.stream_breaks import compute_sent_usage, find_break_event
-from sevenfold.simulator.wire.billing import compute_request_usage, render_usage
+from sevenfold.simulator.wire.answer import compute_request_usage, iter_stream_events, render_usage
 from sevenfold.simulator.wire.error_response import ErrorResponse, RequestRefused
 from sevenfold.simulator.wire.messages_request import (
     MessagesEndpoint,
@@ -33,6 +41,62 @@ from sevenfold.simulator.wire.messages_request import (
     parse_envelope,
     parse_messages_request,
 )
+from sevenfold.simulator.wire.request_blocks import as_word
+
+# Streams that break: how far they get, and what that much of an answer is billed as.
+
+
+def find_break_event(message: JsonObject, fault: SimulatedFault | None, *, pings: bool) -> int | None:
+    """How many events go out before the fault; None when there is none.
+
+    A fault planned for later than the stream ends takes its last event: one that is planned is always met.
+    """
+    if not isinstance(fault, (StreamFault, DropFault)):
+        return None
+    last = sum(1 for _ in iter_stream_events(message, pings=pings)) - 1
+    return min(fault.after_events, last)
+
+
+def compute_sent_usage(
+    message: JsonObject, usage: Usage, events: int, count: Callable[[JsonObject], int], *, pings: bool
+) -> Usage:
+    """The usage of an answer of which so many events were sent: a block by the share of its deltas."""
+    sent = tuple(islice(iter_stream_events(message, pings=pings), events))
+    if not sent:
+        return _limited(usage, 0, 0)
+    content = message.get("content")
+    blocks = (
+        [block for block in content if isinstance(block, JsonObject)] if isinstance(content, tuple) else []
+    )
+    wholes, parts = _deltas(tuple(iter_stream_events(message, pings=pings))), _deltas(sent)
+    shares = [_share(count(block), parts[at], wholes[at]) for at, block in enumerate(blocks)]
+    thought = sum(
+        share
+        for share, block in zip(shares, blocks, strict=True)
+        if as_word(block.get("type")) in THINKING_TYPES
+    )
+    # `message_start` has told of a first token already.
+    return _limited(usage, max(1, sum(shares)), thought)
+
+
+def _deltas(events: Sequence[JsonObject]) -> Counter[Json]:
+    """How many pieces of each block are among these events; its end is one too."""
+    kinds = ("content_block_delta", "content_block_stop")
+    return Counter(event.get("index") for event in events if event.get("type") in kinds)
+
+
+def _share(tokens: int, part: int, whole: int) -> int:
+    return -(-tokens * part // whole) if whole else 0
+
+
+def _limited(usage: Usage, output: int, thinking: int) -> Usage:
+    output = min(usage.output, output)
+    thinking = min(usage.thinking, thinking, output)
+    runs: tuple[Iteration, ...] = usage.iterations
+    if runs and runs[-1].kind == "message":
+        runs = (*runs[:-1], replace(runs[-1], output=output, thinking=thinking))
+    return replace(usage, output=output, thinking=thinking, iterations=runs)
+
 
 ORGANIZATION_ID = "org_sevenfold_simulator"
 """One simulator is one organisation; its keys are workspaces."""

@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from typing import TYPE_CHECKING, cast
 
 from sevenfold.core.errors import SimulatorError
 from sevenfold.core.listening import listen, listener_url
 from sevenfold.simulator.app import FindState, make_simulator_app
+from sevenfold.simulator.state.arrivals import ArrivalBarrier
 
 if TYPE_CHECKING:
     from uvicorn import Server
 
     from sevenfold.simulator.state.arrivals import AsgiApp
+
+
+# Uvicorn's connections, counted from the moment they are made.
+
+
+def make_counting_protocol(arrivals: ArrivalBarrier) -> type[asyncio.Protocol]:
+    """A protocol whose connections are told to `arrivals`. Uvicorn takes a class, so one is made for each."""
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class Watched(H11Protocol):
+        def connection_made(self, transport: asyncio.Transport) -> None:
+            super().connection_made(transport)
+            arrivals.connect(self.client)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            arrivals.disconnect(self.client)
+            super().connection_lost(exc)
+
+    return Watched
+
 
 LOOPBACK = "127.0.0.1"
 _EXTRA = "the simulator needs starlette and uvicorn: install sevenfold[simulator]"
@@ -69,8 +91,6 @@ class SimulatorServer:
 def _make_server(find_world: FindState) -> Server:
     try:
         import uvicorn
-
-        from sevenfold.simulator.connections import make_counting_protocol
 
         arrivals = find_world().arrivals
         app = arrivals.watch(cast("AsgiApp", make_simulator_app(find_world)))

@@ -33,7 +33,7 @@ from sevenfold.core.events import Emit, MailQuarantined, ignore_event
 from sevenfold.core.settings import amount, limit
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.keys import is_key_part
-from sevenfold.store.files.mutex import mutex
+from sevenfold.store.files.locks import mutex
 from sevenfold.store.mail_signing import (
     MAIL_ID_PATTERN,
     MAIL_NAME_PATTERN,

@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import NewType, TypeAlias
 
 from sevenfold.core.errors import InputError
-from sevenfold.core.team_keys import check_team_key
+from sevenfold.core.memories import check_team_key
 
 RepoId = NewType("RepoId", str)
 TeamKey = NewType("TeamKey", str)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sevenfold.agent.hooks.files import HookFolders, find_hooks
 from sevenfold.core.events import Event, HooksIgnored
-from sevenfold.core.settings.hooks import HookSettings
+from sevenfold.core.settings.sections import HookSettings
 
 
 def test_a_local_file_that_git_does_not_track_is_agreed_to_first(tmp_path: Path) -> None:

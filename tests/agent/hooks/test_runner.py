@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.agent.hooks.command import MAX_HOOK_OUTPUT_BYTES, execute_hook_command
 from sevenfold.agent.hooks.config import Hook, parse_hooks
 from sevenfold.agent.hooks.files import HookFolders, find_hooks
 from sevenfold.agent.hooks.results import (
@@ -22,7 +21,13 @@ from sevenfold.agent.hooks.results import (
     merge_hook_results,
     parse_hook_result,
 )
-from sevenfold.agent.hooks.runner import HOOK_SPILL_PREFIX, HookContext, SessionHooks
+from sevenfold.agent.hooks.runner import (
+    HOOK_SPILL_PREFIX,
+    MAX_HOOK_OUTPUT_BYTES,
+    HookContext,
+    SessionHooks,
+    execute_hook_command,
+)
 from sevenfold.agent.permissions.guard import Guard
 from sevenfold.agent.permissions.rules import PermissionRules
 from sevenfold.agent.tools.executor import ToolBatch, ToolExecutor
@@ -30,7 +35,7 @@ from sevenfold.core.errors import WireError
 from sevenfold.core.events import HookFailed
 from sevenfold.core.json import freeze_object
 from sevenfold.core.messages import ToolUse, ToolUseId
-from sevenfold.core.settings.hooks import HookSettings
+from sevenfold.core.settings.sections import HookSettings
 from sevenfold.core.tool_context import ToolContext
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.project.trust import TrustStore

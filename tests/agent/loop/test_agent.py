@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from sevenfold.agent.loop.turn_events import DeltaReceived, RoundEnded, ToolEnded, ToolStarted, TurnEvent
+from sevenfold.agent.loop.turn import DeltaReceived, RoundEnded, ToolEnded, ToolStarted, TurnEvent
 from sevenfold.core.errors import Overloaded, PromptTooLong, ReplyBroken
 from sevenfold.core.messages import Message, Text, ToolResult
 from sevenfold.core.requests import ModelRequest, ModelResponse

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from sevenfold.agent.loop.agent import MAX_STOP_BLOCKS, PROMPT_DROPPED_NOTICE, Agent
-from sevenfold.agent.loop.turn import TurnEnd
-from sevenfold.agent.loop.turn_events import LayerActed, NoticePosted, TurnEvent
+from sevenfold.agent.loop.turn import LayerActed, NoticePosted, TurnEnd, TurnEvent
 from sevenfold.core.errors import CompactionStopped
 from sevenfold.core.events import WriterFailed
 from sevenfold.core.requests import ModelRequest, ModelResponse

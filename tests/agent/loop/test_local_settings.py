@@ -13,10 +13,9 @@ from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.loop.local_settings import read_trusted_settings
 from sevenfold.agent.mcp.servers import Confirm, decline_confirmation
 from sevenfold.agent.permissions.guard import PermissionRequest, PermissionResponse
+from sevenfold.core.events.agent import RuleLost
 from sevenfold.core.events.store import SettingRefused
-from sevenfold.core.events.tool import RuleLost
-from sevenfold.core.settings.hooks import HookSettings
-from sevenfold.core.settings.permissions import PermissionSettings
+from sevenfold.core.settings.sections import HookSettings, PermissionSettings
 from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.store.project.settings_files import COMMITTED_SETTINGS_FILE, LOCAL_SETTINGS_FILE
 from tests.agent.workshop import Plain, Shop

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from sevenfold.agent.loop.choose_provider import DEFAULT_MODEL
-from sevenfold.agent.tools.todo import TodoTool
+from sevenfold.agent.tools.planning import TodoTool
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import FileMissing, ProviderRefused
 from sevenfold.core.events import CutRegistered, FrameLost, GuardedMoved, WriterFailed

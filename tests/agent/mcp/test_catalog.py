@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.agent.mcp.catalog import (
+from sevenfold.agent.mcp.tool_values import (
     MAX_FOUND_TOOLS,
     MAX_TOOL_DESCRIPTION,
     ServerTool,
@@ -23,7 +23,7 @@ from sevenfold.agent.mcp.catalog import (
 from sevenfold.agent.mcp.transport import expand_variables
 from sevenfold.core.errors import InputError
 from sevenfold.core.json import JsonObject, freeze_object
-from sevenfold.core.settings.mcp import McpServer
+from sevenfold.core.settings.sections import McpServer
 
 SCHEMA = freeze_object({"type": "object", "properties": {"a": {"type": "string"}}})
 

@@ -27,7 +27,7 @@ from sevenfold.core.events import (
 )
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.messages import Image, Text
-from sevenfold.core.settings.mcp import McpServer, McpSettings
+from sevenfold.core.settings.sections import McpServer, McpSettings
 from sevenfold.core.tool_context import ToolContext
 from tests.agent.mcp.test_child_supervisor import wait_gone
 from tests.contracts.house import ROOT
@@ -315,7 +315,7 @@ import asyncio, os, sys
 from pathlib import Path
 from sevenfold.core.json import JsonObject
 from sevenfold.agent.mcp.client import McpClient
-from sevenfold.core.settings.mcp import McpServer, McpSettings
+from sevenfold.core.settings.sections import McpServer, McpSettings
 from sevenfold.core.tool_context import Workplace
 async def main():
     here = Path.cwd()

@@ -13,7 +13,7 @@ from sevenfold.agent.mcp.servers import MCP_PROJECT_FILE, find_servers
 from sevenfold.core.events import Event, McpSkipped
 from sevenfold.core.json import JsonObject
 from sevenfold.core.settings import Settings
-from sevenfold.core.settings.mcp import McpServer, McpSettings
+from sevenfold.core.settings.sections import McpServer, McpSettings
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.project.settings_files import read_settings
 from sevenfold.store.project.trust import TRUSTED_FILE, TrustStore

@@ -10,10 +10,9 @@ from pathlib import Path
 from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.events import DreamEnded, DreamSkipped, Event, WriterFailed
-from sevenfold.core.memories import write_memory
-from sevenfold.core.provenance import Origin
+from sevenfold.core.memories import Origin, write_memory
 from sevenfold.providers.scripted import ScriptedProvider, ScriptedStep, make_response
-from sevenfold.store.files.lock import Lock
+from sevenfold.store.files.locks import Lock
 from sevenfold.store.memory.changes import Write
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.project.project import Project

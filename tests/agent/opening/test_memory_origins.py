@@ -6,8 +6,8 @@ import asyncio
 from pathlib import Path
 
 from sevenfold.core.json import JsonObject
+from sevenfold.core.memories import Origin
 from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
-from sevenfold.core.provenance import Origin
 from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.store.memory.changes import Write
 from tests.agent.test_extraction import memories

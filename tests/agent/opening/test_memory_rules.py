@@ -7,17 +7,15 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from sevenfold.agent.loop.turn_events import NoticePosted, TurnEvent
-from sevenfold.core.memories import change_field, write_memory
-from sevenfold.core.memory_uses import MEMORY_USE_KINDS
+from sevenfold.agent.loop.turn import NoticePosted, TurnEvent
+from sevenfold.core.memories import MEMORY_USE_KINDS, Origin, change_field, write_memory
 from sevenfold.core.messages import Message
-from sevenfold.core.provenance import Origin
 from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.store.memory.changes import ANYTHING, Write
 from sevenfold.store.memory.directory import MemoryDir
-from sevenfold.store.memory.uses import UseStore
+from sevenfold.store.memory.sidecars import UseStore
 from sevenfold.store.project.project import Project
-from sevenfold.store.transcript.event_log import read_events
+from sevenfold.store.transcript.sessions import read_events
 from tests.agent.loop.test_agent import said
 from tests.agent.workshop import Plain, Shop
 

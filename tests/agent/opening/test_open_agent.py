@@ -11,22 +11,22 @@ import pytest
 
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.loop.choose_provider import MAX_REPLY_TOKENS, choose_provider, fit_request_params
-from sevenfold.agent.loop.params_file import (
+from sevenfold.agent.loop.project_context import (
     PARAMS_FILE,
     StoredParams,
     read_stored_params,
     write_stored_params,
 )
-from sevenfold.agent.loop.turn_events import ToolEnded, TurnEvent
+from sevenfold.agent.loop.turn import ToolEnded, TurnEvent
 from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
 from sevenfold.core.catalog import CATALOG
 from sevenfold.core.errors import InputError, ProviderMissing
 from sevenfold.core.events import Event, FrameLost
 from sevenfold.core.json import freeze_object
 from sevenfold.core.requests import RequestParams
-from sevenfold.core.settings.agent import AgentSettings
+from sevenfold.core.settings.sections import AgentSettings
 from sevenfold.providers.anthropic import AnthropicProvider
-from sevenfold.providers.openai.chat import ChatProvider
+from sevenfold.providers.openai import ChatProvider
 from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.store.files.folder import Folder
 from sevenfold.testing import API_KEY, Simulator

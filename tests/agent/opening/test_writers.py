@@ -10,14 +10,13 @@ from pathlib import Path
 import pytest
 
 from sevenfold.agent.loop.agent import Agent
+from sevenfold.agent.opening.background_work import add_doc_writer
 from sevenfold.agent.opening.open_agent import AgentOptions
-from sevenfold.agent.opening.writers import add_doc_writer
-from sevenfold.agent.tools.edit import EditTool
+from sevenfold.agent.tools.file_changes import EditTool, WriteTool
 from sevenfold.agent.tools.read import ReadTool
-from sevenfold.agent.tools.write import WriteTool
 from sevenfold.core.events import DocUpdated, NotesUpdated, ToolDenied
 from sevenfold.core.requests import ModelRequest, ModelResponse
-from sevenfold.core.settings.permissions import PermissionMode
+from sevenfold.core.settings.sections import PermissionMode
 from sevenfold.layers.living_docs.policy import DocSettings
 from sevenfold.providers.scripted import ScriptedProvider, make_response
 from tests.agent.workshop import Plain, Shop

@@ -8,13 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.agent.permissions.guard import Guard, PermissionRequest, PermissionResponse
-from sevenfold.agent.permissions.reach import ForkGuard, PermissionVerdict, Reach
+from sevenfold.agent.permissions.guard import (
+    ForkGuard,
+    Guard,
+    PermissionRequest,
+    PermissionResponse,
+    PermissionVerdict,
+    Reach,
+)
 from sevenfold.agent.permissions.rules import PermissionRule, PermissionRules, parse_permission_rules
 from sevenfold.agent.tool import AccessRequest
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import ToolUse, ToolUseId
-from sevenfold.core.settings.permissions import PERMISSION_MODES, PermissionMode
+from sevenfold.core.settings.sections import PERMISSION_MODES, PermissionMode
 
 
 @dataclass(slots=True)

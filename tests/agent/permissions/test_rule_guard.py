@@ -14,12 +14,11 @@ from sevenfold.agent.permissions.rule_guard import MAX_HOLDS, RuleGuard, Visible
 from sevenfold.agent.permissions.rules import PermissionRules, parse_permission_rules
 from sevenfold.agent.tool import AccessKind, AccessRequest, OnProgress, ToolOutput, ToolSpec
 from sevenfold.agent.tools.executor import ToolExecutor
-from sevenfold.core.conditions import parse_conditions
 from sevenfold.core.errors import FileDamaged
 from sevenfold.core.json import JsonObject, freeze_object
-from sevenfold.core.memory_uses import MemoryUse
+from sevenfold.core.memories import MemoryUse, parse_conditions
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUse, ToolUseId
-from sevenfold.core.settings.permissions import PermissionMode
+from sevenfold.core.settings.sections import PermissionMode
 from sevenfold.core.tool_context import ToolContext
 from sevenfold.layers.memory.rules.policy import RuleSettings
 from sevenfold.layers.memory.rules.render import MemoryRule, fit_rule_text

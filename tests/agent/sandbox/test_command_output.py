@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.agent.sandbox import command_output
-from sevenfold.agent.sandbox.command_output import CommandOutput, strip_terminal_codes
+from sevenfold.agent.sandbox import job as command_output
+from sevenfold.agent.sandbox.job import CommandOutput, strip_terminal_codes
 
 letters = st.text("abc xyz\n", max_size=40)
 parts = st.lists(letters.map(str.encode), max_size=20)

@@ -10,16 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.agent.sandbox import probe as sandbox_trial
+from sevenfold.agent.sandbox import sandbox as sandbox_trial
 from sevenfold.agent.sandbox.command import SupervisedCommand
 from sevenfold.agent.sandbox.folders import list_readable_folders, move_aside, read_guarded
-from sevenfold.agent.sandbox.probe import SANDBOXED_PROFILES, probe_sandbox
-from sevenfold.agent.sandbox.sandbox import Sandbox, SandboxBackend, find_bubblewrap
+from sevenfold.agent.sandbox.sandbox import (
+    SANDBOXED_PROFILES,
+    Sandbox,
+    SandboxBackend,
+    find_bubblewrap,
+    probe_sandbox,
+)
 from sevenfold.agent.sandbox.seccomp import ARCHITECTURES, build_seccomp_filter
 from sevenfold.core.events import Event, SandboxFailed
-from sevenfold.core.profile import SandboxProfile
-from sevenfold.core.settings.sandbox import SandboxSettings
-from sevenfold.core.tool_context import ToolContext
+from sevenfold.core.settings.sections import SandboxSettings
+from sevenfold.core.tool_context import SandboxProfile, ToolContext
 from tests.agent.held import held_by, place_in, run_line, ways
 
 both = pytest.mark.parametrize("way", ways())

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from sevenfold.agent.permissions.guard import Guard, PermissionRequest, PermissionResponse
-from sevenfold.agent.sandbox.background_tasks import BackgroundTasks
-from sevenfold.agent.tools.write import WriteTool
+from sevenfold.agent.sandbox.job import BackgroundTasks
+from sevenfold.agent.tools.file_changes import WriteTool
 from sevenfold.core.errors import Overloaded
 from sevenfold.core.events import AgentEnded, AgentStarted, ToolDenied
 from sevenfold.core.messages import Message, Text

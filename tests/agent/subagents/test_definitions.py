@@ -20,7 +20,7 @@ from sevenfold.agent.subagents.definitions import (
 from sevenfold.core.catalog import CATALOG
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import DefinitionSkipped, Event
-from sevenfold.core.settings.permissions import PERMISSION_MODES, PermissionMode
+from sevenfold.core.settings.sections import PERMISSION_MODES, PermissionMode
 
 HERE = Path("reviewer.md")
 

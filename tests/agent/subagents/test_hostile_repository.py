@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from sevenfold.agent.subagents.worktree import Worktree, WorktreeOutcome, Worktrees
-from sevenfold.cli.inspect.doctor_machine import check_programs
-from sevenfold.cli.tour.repository import write_sample_repository
+from sevenfold.cli.inspect.doctor import check_programs
+from sevenfold.cli.tour.script import write_sample_repository
 from sevenfold.cli.tour.team import TeamDemo
 from sevenfold.core.errors import WorktreeError
-from sevenfold.core.settings.permissions import PERMISSION_MODES, PermissionMode
+from sevenfold.core.settings.sections import PERMISSION_MODES, PermissionMode
 from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.store.files.folder import Folder
 from tests.agent.crews import Crew, Lead, said

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sevenfold.agent.subagents.mail_feed import MailFeed, parse_mail
+from sevenfold.agent.subagents.mailbox import MailFeed, parse_mail
 from sevenfold.core.errors import StoreError
 from sevenfold.core.events import Event, MailSkipped
 from sevenfold.core.json import JsonObject

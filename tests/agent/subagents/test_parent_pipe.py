@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sevenfold.agent.permissions.guard import PermissionRequest, PermissionResponse
 from sevenfold.agent.permissions.rules import PermissionRule
-from sevenfold.agent.subagents.parent_pipe import (
+from sevenfold.agent.subagents.teammate_process import (
     MAX_PIPE_LINE_BYTES,
     ParentPipe,
     PermissionQuery,

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.agent.loop.side_model import (
+from sevenfold.agent.loop.choose_provider import (
     SideCallFacts,
     SideModelChoice,
     choose_side_model,
     find_cheapest_model,
 )
-from sevenfold.agent.subagents.progress import (
+from sevenfold.agent.subagents.subagent_runner import (
     MAX_PROGRESS_CHARS,
     PROGRESS_OUTPUT_TOKENS,
     ProgressReporter,

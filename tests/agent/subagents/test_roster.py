@@ -8,9 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.agent.subagents.agent_memory import MAX_INDEX_LINES, AgentMemoryPaths, read_agent_memory
-from sevenfold.agent.subagents.definitions import AGENT_MEMORY_SCOPES, AgentMemoryScope
-from sevenfold.agent.subagents.roster import Roster, RosterEntry
+from sevenfold.agent.subagents.definitions import (
+    AGENT_MEMORY_SCOPES,
+    MAX_INDEX_LINES,
+    AgentMemoryPaths,
+    AgentMemoryScope,
+    read_agent_memory,
+)
+from sevenfold.agent.subagents.messaging import Roster, RosterEntry
 from sevenfold.core.errors import KeyRefused, LockBusy
 from sevenfold.store.files.folder import Folder
 

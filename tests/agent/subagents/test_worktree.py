@@ -16,7 +16,7 @@ from sevenfold.core.errors import InputError, WorktreeError
 from sevenfold.core.events import Event, WorktreeKept
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.git.linked_worktree import add_record
-from sevenfold.store.git.root import find_project_root
+from sevenfold.store.project.git import find_project_root
 from tests.store.repos import git, make_repo
 
 

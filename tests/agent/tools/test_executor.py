@@ -11,16 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.agent.permissions.guard import Guard, PermissionRequest, PermissionResponse
-from sevenfold.agent.permissions.reach import ForkGuard, Reach
+from sevenfold.agent.permissions.guard import ForkGuard, Guard, PermissionRequest, PermissionResponse, Reach
 from sevenfold.agent.permissions.rules import PermissionRules, parse_permission_rules
-from sevenfold.agent.tool import OnProgress, Tool, ToolOutput
-from sevenfold.agent.tool_events import ToolEnded, ToolEvent, ToolPrinted, ToolStarted
+from sevenfold.agent.tool import OnProgress, Tool, ToolEnded, ToolEvent, ToolOutput, ToolPrinted, ToolStarted
 from sevenfold.agent.tools.executor import INTERRUPTED_RESULT, MAX_PARALLEL_CALLS, ToolBatch, ToolExecutor
 from sevenfold.core.events import Event
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.messages import ToolResult, ToolUse, ToolUseId
-from sevenfold.core.settings.permissions import PermissionMode
+from sevenfold.core.settings.sections import PermissionMode
 from sevenfold.core.tool_context import ToolContext
 from tests.agent.workshop import Noted, Plain
 

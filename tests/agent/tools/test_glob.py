@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from sevenfold.agent.tools.glob import MAX_GLOB_FILES, GlobTool
 from sevenfold.core.errors import InputError
 from sevenfold.core.tool_context import ToolContext
-from sevenfold.store.project import file_listing as listing
-from sevenfold.store.project.file_listing import list_project_files
+from sevenfold.store.project import user_files as listing
+from sevenfold.store.project.user_files import list_project_files
 from tests.agent.tools.places import call, fault_of, make_place, text_of
 
 NAMES = st.sampled_from(["a", "b", "a.py", "b.txt", ".x", "a b"])

@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 
-from sevenfold.agent.tools import file_search as searching
-from sevenfold.agent.tools.file_search import find_ripgrep
-from sevenfold.agent.tools.grep import MAX_GREP_LINES, GrepTool
+from sevenfold.agent.tools import grep as searching
+from sevenfold.agent.tools.grep import MAX_GREP_LINES, GrepTool, find_ripgrep
 from sevenfold.core.errors import InputError
 from sevenfold.core.json import freeze_object
 from sevenfold.core.tool_context import ToolContext

@@ -11,8 +11,8 @@ import pytest
 from sevenfold.agent.tools.memory import MAX_WRITTEN_MEMORY_BYTES, MemoryTool, UnknownConversation
 from sevenfold.core.errors import InputError
 from sevenfold.core.memories import Memory as Remembered
-from sevenfold.core.provenance import Origin
-from sevenfold.core.text.frontmatter import read_frontmatter
+from sevenfold.core.memories import Origin
+from sevenfold.core.text.markdown import read_frontmatter
 from sevenfold.core.tool_context import ToolContext
 from sevenfold.layers.memory.extraction.gate import MemoryDraft
 from sevenfold.store.memory.changes import Write

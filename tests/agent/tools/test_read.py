@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.agent.tools import file_lines
+from sevenfold.agent.tools import read as file_lines
 from sevenfold.agent.tools.read import MAX_READ_IMAGE_BYTES, ReadTool
 from sevenfold.core.errors import InputError
 from sevenfold.core.messages import Image

@@ -11,18 +11,24 @@ import pytest
 
 from sevenfold.agent.permissions.guard import Guard
 from sevenfold.agent.permissions.rules import PermissionRules
-from sevenfold.agent.sandbox import command_output, job
 from sevenfold.agent.sandbox import folders as sandbox_places
-from sevenfold.agent.sandbox.background_tasks import MAX_TASKS
+from sevenfold.agent.sandbox import job
+from sevenfold.agent.sandbox import job as command_output
+from sevenfold.agent.sandbox.job import MAX_TASKS
 from sevenfold.agent.sandbox.sandbox import Sandbox
-from sevenfold.agent.tools.shell import MAX_COMMAND_BYTES, STRICTEST_FIRST, choose_profile
-from sevenfold.agent.tools.tasks import TaskOutputTool, TaskStopTool
+from sevenfold.agent.tools.shell import (
+    MAX_COMMAND_BYTES,
+    STRICTEST_FIRST,
+    TaskOutputTool,
+    TaskStopTool,
+    choose_profile,
+)
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import GuardedLeft, GuardedMoved, SandboxFailed
 from sevenfold.core.json import freeze_object
 from sevenfold.core.messages import ToolUse, ToolUseId
-from sevenfold.core.profile import SandboxProfile
-from sevenfold.core.settings.permissions import PERMISSION_MODES, PermissionMode
+from sevenfold.core.settings.sections import PERMISSION_MODES, PermissionMode
+from sevenfold.core.tool_context import SandboxProfile
 from tests.agent.held import Bench, held_by, text_of
 
 HELD = held_by("namespaces")
@@ -317,7 +323,7 @@ def test_a_task_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) -
 
 
 def test_a_loop_that_starts_tasks_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sevenfold.agent.sandbox.background_tasks.MAX_TASKS", 2)
+    monkeypatch.setattr("sevenfold.agent.sandbox.job.MAX_TASKS", 2)
     bench = Bench(tmp_path)
 
     async def run() -> None:

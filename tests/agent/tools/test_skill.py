@@ -11,10 +11,10 @@ import pytest
 from sevenfold.agent.tools.skill import SkillTool
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import Event
-from sevenfold.core.events.tool import SkillSkipped, ToolStateLost
+from sevenfold.core.events.agent import SkillSkipped, ToolStateLost
 from sevenfold.core.tool_context import ToolContext
-from sevenfold.store.project import skills
-from sevenfold.store.project.skills import find_skills, list_skill_folders
+from sevenfold.store.project import instructions as skills
+from sevenfold.store.project.instructions import find_skills, list_skill_folders
 from tests.agent.tools.places import call, make_place, text_of
 
 

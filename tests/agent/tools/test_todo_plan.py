@@ -9,8 +9,7 @@ import pytest
 
 from sevenfold.agent.permissions.guard import Guard, PermissionRequest, PermissionResponse
 from sevenfold.agent.permissions.rules import PermissionRules
-from sevenfold.agent.tools.plan import PlanFile, PlanTool
-from sevenfold.agent.tools.todo import MAX_TODO_ITEMS, TodoList, TodoTool
+from sevenfold.agent.tools.planning import MAX_TODO_ITEMS, PlanFile, PlanTool, TodoList, TodoTool
 from sevenfold.agent.tools.tool_state import TODO_FILE
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import Event, ToolStateLost

@@ -12,13 +12,12 @@ from pathlib import Path
 import pytest
 
 from sevenfold.agent.tools import web_fetch
-from sevenfold.agent.tools.page_fetch import check_url, is_public_address, resolve_public_address
-from sevenfold.agent.tools.web_fetch import WebFetchTool
+from sevenfold.agent.tools.web_fetch import WebFetchTool, check_url, is_public_address, resolve_public_address
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import Event
-from sevenfold.core.events.outside import UntrustedEntered
-from sevenfold.core.settings.web import WebSettings
-from sevenfold.core.text.fences import find_fences
+from sevenfold.core.events.agent import UntrustedEntered
+from sevenfold.core.settings.sections import WebSettings
+from sevenfold.core.text.safe_text import find_fences
 from sevenfold.core.tool_context import ToolContext
 from tests.agent.tools.places import call, fault_of, make_place, text_of
 

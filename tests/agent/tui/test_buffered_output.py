@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from sevenfold.agent.tui.buffered_output import BufferedOutput
+from sevenfold.agent.tui.prompt_input import BufferedOutput
 
 
 class Log(io.TextIOWrapper):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.agent.tui.completion import MAX_COMPLETIONS, list_completions
+from sevenfold.agent.tui.prompt_input import MAX_COMPLETIONS, list_completions
 
 
 @pytest.fixture

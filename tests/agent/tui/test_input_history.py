@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sevenfold.agent.tui.input_history import INPUT_HISTORY_FILE, MAX_INPUT_HISTORY_BYTES, InputHistory
+from sevenfold.agent.tui.prompt_input import INPUT_HISTORY_FILE, MAX_INPUT_HISTORY_BYTES, InputHistory
 from sevenfold.store.files.folder import Folder
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.agent.tui.markdown_blocks import (
+from sevenfold.agent.tui.text_renderer import (
     MAX_CODE_LINES,
     CodeBlock,
     MarkdownBlock,

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from sevenfold.agent.tui.markdown_blocks import CodeBlock, MarkdownBlock, ProseBlock
-from sevenfold.agent.tui.text_renderer import TextRenderer
+from sevenfold.agent.tui.text_renderer import CodeBlock, MarkdownBlock, ProseBlock, TextRenderer
 
 SGR = re.compile(r"\x1b\[[0-9;]*m")
 TABLE = "| name | size |\n|---|---|\n| a | 1 |\n| b | 22 |"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sevenfold.agent.loop.turn_events import (
+from sevenfold.agent.loop.turn import (
     DeltaReceived,
     LayerActed,
     NoticePosted,
@@ -20,10 +20,8 @@ from sevenfold.agent.loop.turn_events import (
     TurnEvent,
 )
 from sevenfold.agent.tool import ToolOutput
-from sevenfold.agent.tui.markdown_blocks import ProseBlock
-from sevenfold.agent.tui.status_line import StatusLine
-from sevenfold.agent.tui.text_renderer import TextRenderer
-from sevenfold.agent.tui.turn_view import MAX_LIVE_LINES, TurnView
+from sevenfold.agent.tui.text_renderer import ProseBlock, TextRenderer
+from sevenfold.agent.tui.turn_view import MAX_LIVE_LINES, StatusLine, TurnView
 from sevenfold.core.events import ResultSpilled
 from sevenfold.core.json import EMPTY_OBJECT
 from sevenfold.core.messages import Image, Message, Text, ToolUse, ToolUseId

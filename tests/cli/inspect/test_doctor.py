@@ -15,28 +15,25 @@ import pytest
 
 from sevenfold.cli import main
 from sevenfold.cli.inspect import doctor
-from sevenfold.cli.inspect.doctor_finding import DoctorFinding
+from sevenfold.cli.inspect.doctor_store import DoctorFinding
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import Overloaded
 from sevenfold.core.events import WriterFailed
-from sevenfold.core.memories import write_memory
+from sevenfold.core.memories import Origin, write_memory
 from sevenfold.core.messages import Message
-from sevenfold.core.provenance import Origin
 from sevenfold.core.requests import ModelRequest
 from sevenfold.providers.scripted import ScriptedProvider
 from sevenfold.session.blocking import BlockingSession
 from sevenfold.session.spend.budget import SpendSettings
-from sevenfold.session.spend.governed_provider import GovernedProvider
-from sevenfold.session.spend.governor import Governor
+from sevenfold.session.spend.governor import GovernedProvider, Governor
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.files.mutex import mutex
+from sevenfold.store.files.locks import mutex
 from sevenfold.store.memory.changes import Write
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.project.project import Project
-from sevenfold.store.transcript.event_log import EventLog
-from sevenfold.team.client.ledger import FolderLedger
-from sevenfold.team.client.membership import TEAM_FOLDER, Membership, write_membership
-from sevenfold.team.client.retry import RetryState
+from sevenfold.store.transcript.sessions import EventLog
+from sevenfold.team.client.local_state import TEAM_FOLDER, FolderLedger, Membership, write_membership
+from sevenfold.team.client.sync_policy import RetryState
 from sevenfold.team.protocol import RepoId
 from tests.session.talk import FRAME
 from tests.store.repos import git

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sevenfold.agent.tui.welcome import PROVIDER_VARIABLES
-from sevenfold.cli.inspect.doctor_machine import API_KEY_VARIABLES, BASE_URL_VARIABLES, check_api_keys
+from sevenfold.cli.chat import PROVIDER_VARIABLES
+from sevenfold.cli.inspect.doctor import API_KEY_VARIABLES, BASE_URL_VARIABLES, check_api_keys
 
 
 def test_doctor_looks_for_what_a_chat_looks_for() -> None:

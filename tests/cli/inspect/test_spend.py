@@ -16,8 +16,7 @@ from sevenfold.core.requests import ModelRequest, RequestParams
 from sevenfold.core.usage import Usage
 from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.session.spend.budget import SpendSettings
-from sevenfold.session.spend.governed_provider import GovernedProvider
-from sevenfold.session.spend.governor import Governor
+from sevenfold.session.spend.governor import GovernedProvider, Governor
 
 
 @pytest.fixture(autouse=True)

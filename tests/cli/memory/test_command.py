@@ -11,19 +11,17 @@ from typing import Any
 
 import pytest
 
-from sevenfold.agent.tools.page_fetch import FetchedPage
+from sevenfold.agent.tools.web_fetch import FetchedPage
 from sevenfold.cli import main
 from sevenfold.cli.memory.command import capture_memory_output
 from sevenfold.cli.options.memory import MEMORY_ACTIONS
 from sevenfold.core.errors import InputError
-from sevenfold.core.memory_uses import MemoryUse
-from sevenfold.core.provenance import Origin
-from sevenfold.core.settings.web import WebSettings
+from sevenfold.core.memories import MemoryUse, Origin
+from sevenfold.core.settings.sections import WebSettings
 from sevenfold.store.memory.changes import ANYTHING, Write
 from sevenfold.store.memory.directory import MemoryDir
-from sevenfold.store.memory.uses import UseStore
-from sevenfold.store.project.memory_folder import claude_memory_path
-from sevenfold.store.project.project import Project
+from sevenfold.store.memory.sidecars import UseStore
+from sevenfold.store.project.project import Project, claude_memory_path
 
 FOREIGN = Origin(
     who="fork", why="read on a page", session="s1", said_by="tool output", taint=frozenset(["web"])
@@ -264,7 +262,7 @@ def test_urls_are_fetched_only_when_that_is_asked_for(
             is_cut=False,
         )
 
-    monkeypatch.setattr("sevenfold.cli.memory.check.fetch_page", fetch)
+    monkeypatch.setattr("sevenfold.cli.memory.listing.fetch_page", fetch)
     links = ("https://docs.test/gone", "https://docs.test/private", "https://down.test/x")
     ask("add", "links", "-m", f"See {links[0]} and {links[1]} and {links[2]}.")
     assert "all hold" in ask("check")

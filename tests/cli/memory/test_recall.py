@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from sevenfold.cli import main
-from sevenfold.core.memories import write_memory
-from sevenfold.core.provenance import Origin
+from sevenfold.core.memories import Origin, write_memory
 from sevenfold.layers.memory.search.encoders import GRAPH, MODEL_FOLDER, TOKENIZER
 from sevenfold.store.memory.changes import Write
 from sevenfold.store.memory.directory import MemoryDir

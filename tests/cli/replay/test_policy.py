@@ -20,9 +20,8 @@ from sevenfold.replay.policies import policy_trial as trial
 from sevenfold.replay.policies.counterfactual import play_recording
 from sevenfold.replay.policies.optimum import find_optimum
 from sevenfold.replay.policies.policy_trial import LIFETIME_RATES, PolicyFigures
-from sevenfold.replay.policies.recording import read_recordings
+from sevenfold.replay.policies.recording import compute_token_scale, read_message_segments, read_recordings
 from sevenfold.replay.policies.resend import ResendOutcome, resend_session
-from sevenfold.replay.policies.resend_record import compute_token_scale, read_message_segments
 from tests.replay.logs import answered, asked, usage, write_log
 
 Report = dict[str, Any]

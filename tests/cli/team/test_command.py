@@ -12,7 +12,7 @@ from typing import cast
 import pytest
 
 from sevenfold.cli import main
-from sevenfold.core.provenance import Origin
+from sevenfold.core.memories import Origin
 from sevenfold.store.memory.changes import ANYTHING, Write
 from sevenfold.store.memory.directory import MemoryDir
 from tests.team.laptops import Hall, Office, hall, office

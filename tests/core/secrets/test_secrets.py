@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenfold.core import secrets
+from sevenfold.core import secrets as secret_engine
 from sevenfold.core.errors import InputError
 from sevenfold.core.secrets import (
     MAX_FINDINGS,
@@ -21,14 +22,13 @@ from sevenfold.core.secrets import (
     SCAN_REFUSAL_TEXTS,
     Allowance,
     Fingerprint,
+    HintMatcher,
     Inspection,
     SecretFinding,
+    compile_pattern,
     find_secrets,
 )
-from sevenfold.core.secrets import regex_engine as secret_engine
-from sevenfold.core.secrets.formats import SecretRule
-from sevenfold.core.secrets.regex_engine import HintMatcher, compile_pattern
-from sevenfold.core.secrets.rules import SECRET_RULES
+from sevenfold.core.secrets.rules import SECRET_RULES, SecretRule
 
 KEY = b"a key that is kept at home"
 SAMPLES = make_samples(seed=1)

@@ -9,17 +9,16 @@ from typing import ClassVar
 import pytest
 
 from sevenfold.core.errors import SettingsError
-from sevenfold.core.settings import Settings, SettingSource, rules
-from sevenfold.core.settings.collector import RawSettings
-from sevenfold.core.settings.merge import merge_settings
+from sevenfold.core.settings import Settings, SettingSource, rule_patterns
+from sevenfold.core.settings.merge import RawSettings, merge_settings
 
 
 @dataclass(frozen=True, slots=True)
 class Planted:
     SECTION: ClassVar[str] = "planted"
 
-    allow: tuple[str, ...] = rules(is_strict=False)
-    deny: tuple[str, ...] = rules(is_strict=True)
+    allow: tuple[str, ...] = rule_patterns(is_strict=False)
+    deny: tuple[str, ...] = rule_patterns(is_strict=True)
 
 
 def merged(environ: dict[str, str] | None = None, **tables: dict[str, object]) -> Settings:

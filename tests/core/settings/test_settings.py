@@ -30,9 +30,8 @@ from sevenfold.core.settings import (
     price,
     switch,
 )
-from sevenfold.core.settings.collector import MAX_FAULTS, RawSettings
 from sevenfold.core.settings.kinds import LimitTable
-from sevenfold.core.settings.merge import MAX_PROBLEMS, merge_settings
+from sevenfold.core.settings.merge import MAX_FAULTS, MAX_PROBLEMS, RawSettings, merge_settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sevenfold.cli.settings import format_value
 from sevenfold.core.json import JsonObject
 from sevenfold.core.settings.kinds import SettingKind, SettingValue
-from sevenfold.core.settings.texts import MAX_SETTING_LINES, LineKind, LinesKind, PairsKind
+from sevenfold.core.settings.text_kinds import MAX_SETTING_LINES, LineKind, LinesKind, PairsKind
 
 KINDS: tuple[SettingKind, ...] = (LineKind(), LinesKind(), PairsKind())
 

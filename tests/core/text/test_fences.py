@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.text.fences import Fence, fence_text, find_fences
+from sevenfold.core.text.safe_text import Fence, fence_text, find_fences
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=200)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenfold.core.errors import InputError
-from sevenfold.core.text.frontmatter import MAX_HEAD_BYTES, read_frontmatter, write_frontmatter
+from sevenfold.core.text.markdown import MAX_HEAD_BYTES, read_frontmatter, write_frontmatter
 
 KEYS = st.from_regex(r"[A-Za-z_][A-Za-z0-9_-]{0,20}", fullmatch=True).filter(lambda key: key != "metadata")
 TEXTS = st.text(max_size=60)

@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 import pytest
 
-from sevenfold.core.tokens.estimators import weigh_by_shape
-from sevenfold.core.wire import read_message
+from sevenfold.core.messages import read_message
+from sevenfold.core.tokens.estimation import weigh_by_shape
 
 ROOT = Path(__file__).parents[3]
 WORDS = ("the", "estimate", "of", "context", "never", "exact", "but", "bill", "corrects", "it")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.tokens.calibration import HIGHEST, LOWEST, START_FACTOR, Calibration, TokenMix
+from sevenfold.core.tokens.estimation import HIGHEST, LOWEST, START_FACTOR, Calibration, TokenMix
 
 sizes = st.floats(min_value=-1e7, max_value=1e7, allow_nan=False)
 mixes = st.builds(TokenMix, sizes, sizes, sizes, sizes)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.tokens.shape import MEASURED_WEIGHTS, ShapeWeights, estimate_text_tokens
+from sevenfold.core.tokens.estimation import MEASURED_WEIGHTS, ShapeWeights, estimate_text_tokens
 from tests.core import wires
 
 NOTHING = ShapeWeights(**{field.name: 0.0 for field in fields(ShapeWeights)})

@@ -24,9 +24,8 @@ from sevenfold.core.usage import NO_USAGE
 from sevenfold.layers.compaction.compactor import Compactor
 from sevenfold.layers.compaction.job import CompactionNotes, Part
 from sevenfold.layers.compaction.model_summary import COMPACTION_BLOCK_BETA
-from sevenfold.layers.compaction.settings import CompactSettings
-from sevenfold.layers.compaction.summary import is_summary_head
-from sevenfold.layers.compaction.user_quotes import collect_user_quotes
+from sevenfold.layers.compaction.policy import CompactSettings
+from sevenfold.layers.compaction.summary import collect_user_quotes, is_summary_head
 from sevenfold.layers.forks.policy import FORK_MARK
 from sevenfold.layers.session_notes.policy import NotesSettings
 from tests.session.overflows import (

@@ -10,7 +10,7 @@ import pytest
 from sevenfold.core.catalog import CATALOG
 from sevenfold.core.messages import Message, Text, Thinking, ToolResult, ToolUseId
 from sevenfold.core.models import make_unknown_model
-from sevenfold.layers.compaction.cost import SummaryPathFacts, choose_summary_path, count_uncached_tokens
+from sevenfold.layers.compaction.trim import SummaryPathFacts, choose_summary_path, count_uncached_tokens
 
 OPUS, HAIKU, SMALL = (
     CATALOG.find(name) for name in ("claude-opus-5-5", "claude-haiku-5-5", "claude-haiku-4-5")

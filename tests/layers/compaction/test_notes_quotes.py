@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenfold.core.messages import Message
-from sevenfold.core.tokens.shape import estimate_text_tokens
-from sevenfold.layers.compaction.notes_quotes import QUOTES_POINTER, without_quoted_requests
+from sevenfold.core.tokens.estimation import estimate_text_tokens
+from sevenfold.layers.compaction.summary import QUOTES_POINTER, without_quoted_requests
 from sevenfold.layers.session_notes.policy import NotesSettings
 from sevenfold.layers.session_notes.sections import split_notes
 from sevenfold.layers.session_notes.structural_notes import StructuralNotes

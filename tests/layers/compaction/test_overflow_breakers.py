@@ -13,8 +13,8 @@ from sevenfold.core.errors import CompactionStopped, DiskFull, Overloaded, Reply
 from sevenfold.core.events import BreakerOpened, BreakerStateLost, Event, HistoryCompacted, RungSkipped
 from sevenfold.core.messages import Message
 from sevenfold.core.requests import ModelRequest
+from sevenfold.layers.compaction.compactor import COMPACT_STATE_FILE, CompactionStateFile
 from sevenfold.layers.compaction.policy import BreakerState
-from sevenfold.layers.compaction.state import COMPACT_STATE_FILE, CompactionStateFile
 from sevenfold.store.files.folder import Folder
 from tests.session.overflows import GOOD, Rig, job, talk
 

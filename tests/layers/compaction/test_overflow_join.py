@@ -14,7 +14,7 @@ from sevenfold.core.messages import Message, Thinking
 from sevenfold.core.requests import ModelRequest
 from sevenfold.layers.compaction.compactor import Compactor
 from sevenfold.layers.compaction.job import Compacted, CompactionJob
-from sevenfold.layers.compaction.settings import CompactSettings
+from sevenfold.layers.compaction.policy import CompactSettings
 from sevenfold.providers.scripted import ScriptedProvider
 from tests.session.overflows import GOOD, NEWER, count, has_thinking, job, talk
 

@@ -8,17 +8,22 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from sevenfold.core.capabilities import Capabilities
 from sevenfold.core.catalog import CATALOG
 from sevenfold.core.errors import Overloaded, PromptTooLong
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, ToolResult
 from sevenfold.core.models import Model
-from sevenfold.core.requests import Breakpoint, Dialect, ModelRequest, ModelResponse, RequestParams
+from sevenfold.core.requests import (
+    Breakpoint,
+    Capabilities,
+    Dialect,
+    ModelRequest,
+    ModelResponse,
+    RequestParams,
+)
 from sevenfold.layers.compaction.compactor import Compactor
 from sevenfold.layers.compaction.job import Compacted, CompactionJob, Part
-from sevenfold.layers.compaction.policy import CompactionStrategy
-from sevenfold.layers.compaction.settings import CompactSettings
+from sevenfold.layers.compaction.policy import CompactionStrategy, CompactSettings
 from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.providers.provider import OnDelta
 from sevenfold.testing import Prompt, Simulator, say

@@ -19,12 +19,12 @@ from sevenfold.layers.compaction.policy import (
     CompactionOutcome,
     CompactionStrategy,
     CompactionTrigger,
+    CompactSettings,
     StrategyAttempt,
     StrategyFacts,
     StrategyFailure,
     choose_strategy,
 )
-from sevenfold.layers.compaction.settings import CompactSettings
 
 SETTINGS = CompactSettings()
 NO_NOTES = StrategyFacts(

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from sevenfold.core.events import Event, FileRestored, RestoreSkipped
-from sevenfold.layers.compaction.restore import MAX_RESTORED_BYTES, read_restored_blocks
+from sevenfold.layers.compaction.compose import MAX_RESTORED_BYTES, read_restored_blocks
+from sevenfold.layers.compaction.policy import CompactSettings
 from sevenfold.layers.compaction.restore_policy import Extra, RestoreFacts
-from sevenfold.layers.compaction.settings import CompactSettings
 
 SETTINGS = CompactSettings(restored_file_tokens=100, restored_files_tokens=150)
 

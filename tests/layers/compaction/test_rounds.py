@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from sevenfold.core.json import EMPTY_OBJECT
 from sevenfold.core.messages import Compaction, Message, Text, ToolResult, ToolUse, ToolUseId
-from sevenfold.layers.compaction.rounds import (
+from sevenfold.layers.compaction.policy import CompactSettings
+from sevenfold.layers.compaction.trim import (
     RoundSpan,
     choose_kept_start,
     count_head_messages,
@@ -18,7 +19,6 @@ from sevenfold.layers.compaction.rounds import (
     plan_trim,
     split_rounds,
 )
-from sevenfold.layers.compaction.settings import CompactSettings
 
 SETTINGS = CompactSettings()
 SAYS = Message("user", "Go on.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sevenfold.core.tokens.window import WindowFacts, WindowSettings, plan_thresholds
-from sevenfold.layers.compaction.settings import CompactSettings
+from sevenfold.layers.compaction.policy import CompactSettings
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from sevenfold.core.messages import (
     ToolUseId,
 )
 from sevenfold.layers.compaction.restore_policy import RestoredFile, render_restored_file
-from sevenfold.layers.compaction.strip import (
+from sevenfold.layers.compaction.trim import (
     THINKING_PLACEHOLDER,
     ensure_user_first,
     with_short_results,

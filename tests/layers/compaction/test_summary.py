@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from sevenfold.core.messages import Message, Text
+from sevenfold.layers.compaction.model_summary import read_summary_prompts
 from sevenfold.layers.compaction.policy import COMPACTION_STRATEGIES, CompactionStrategy
 from sevenfold.layers.compaction.summary import (
     SummaryHead,
+    UserQuote,
     find_carried_summary,
     is_summary_head,
     parse_summary,
@@ -15,8 +17,6 @@ from sevenfold.layers.compaction.summary import (
     render_summary_head,
     render_summary_scope,
 )
-from sevenfold.layers.compaction.summary_prompts import read_summary_prompts
-from sevenfold.layers.compaction.user_quotes import UserQuote
 
 BODY = "The user wants the parser mended. It reads a line and splits it at the first colon, which fails."
 

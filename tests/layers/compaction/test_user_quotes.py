@@ -9,14 +9,16 @@ from hypothesis import strategies as st
 
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Document, Image, Message, Text, ToolResult, ToolUseId
-from sevenfold.layers.compaction.settings import CompactSettings
-from sevenfold.layers.compaction.summary import SummaryHead, is_summary_head, render_summary_head
-from sevenfold.layers.compaction.user_quotes import (
+from sevenfold.layers.compaction.policy import CompactSettings
+from sevenfold.layers.compaction.summary import (
     MIN_QUOTE_TOKENS,
+    SummaryHead,
     UserQuote,
     collect_user_quotes,
     extract_user_text,
+    is_summary_head,
     plan_quotes,
+    render_summary_head,
     shorten_quote,
 )
 from sevenfold.layers.forks.policy import FORK_MARK

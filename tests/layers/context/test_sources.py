@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.text.fences import find_fences
+from sevenfold.core.text.safe_text import find_fences
 from sevenfold.layers.context.sources import (
     CONTEXT_HEADINGS,
     CONTEXT_TAG,

@@ -10,21 +10,20 @@ from pathlib import Path
 from sevenfold.agent.permissions.guard import Guard
 from sevenfold.agent.permissions.rules import PermissionRules
 from sevenfold.agent.tools.executor import ToolExecutor
+from sevenfold.agent.tools.file_changes import WriteTool as WriteFile
 from sevenfold.agent.tools.glob import GlobTool
 from sevenfold.agent.tools.grep import GrepTool
 from sevenfold.agent.tools.memory import MEMORY_TOOL_SPEC
 from sevenfold.agent.tools.read import ReadTool
-from sevenfold.agent.tools.write import WriteTool as WriteFile
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.events import Event
-from sevenfold.core.memories import write_memory
+from sevenfold.core.memories import Origin, write_memory
 from sevenfold.core.messages import Message
-from sevenfold.core.provenance import Origin
 from sevenfold.core.requests import ModelRequest, RequestParams
 from sevenfold.core.tool_context import ToolContext
 from sevenfold.layers.dreams.dreamer import Dreamer, DreamResult
-from sevenfold.layers.dreams.fork import DreamModel
 from sevenfold.layers.dreams.policy import DREAM_KIND, DreamSettings
+from sevenfold.layers.dreams.workspace import DreamModel
 from sevenfold.layers.forks.policy import ForkBrief
 from sevenfold.layers.forks.runner import ForkResult, ToolRunner, run_fork
 from sevenfold.providers.scripted import ScriptedProvider, ScriptedStep

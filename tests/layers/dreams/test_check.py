@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from sevenfold.core.memories import read_memory, write_memory
-from sevenfold.core.provenance import Origin
+from sevenfold.core.memories import Origin, read_memory, write_memory
 from sevenfold.layers.dreams.check import (
     DreamCheck,
     RemovalReason,

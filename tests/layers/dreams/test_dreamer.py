@@ -18,10 +18,10 @@ from sevenfold.core.events import (
     DreamStarted,
     ToolDenied,
 )
-from sevenfold.core.provenance import Origin
+from sevenfold.core.memories import Origin
 from sevenfold.core.requests import ModelRequest
 from sevenfold.layers.dreams import dreamer as dreaming
-from sevenfold.layers.dreams.logs import append_log, make_log_key
+from sevenfold.layers.dreams.inputs import append_log, make_log_key
 from sevenfold.layers.dreams.policy import DreamSettings
 from sevenfold.providers.scripted import make_response
 from tests.layers.dreams.dream_cases import CHECK, Bedroom, Sleeper, delete, write

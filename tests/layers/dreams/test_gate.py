@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from sevenfold.core.clock import ManualClock
-from sevenfold.layers.dreams import gate as dream_gate
-from sevenfold.layers.dreams.gate import DreamGate
+from sevenfold.layers.dreams import inputs as dream_gate
+from sevenfold.layers.dreams.inputs import DreamGate
 from sevenfold.layers.dreams.policy import DreamSettings
-from sevenfold.store.files.lock import Lock
+from sevenfold.store.files.locks import Lock
 from sevenfold.store.project.project import Project
 
 

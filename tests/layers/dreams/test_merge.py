@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from sevenfold.core.clock import ManualClock
-from sevenfold.core.memories import read_memory, write_memory
-from sevenfold.core.provenance import Origin
+from sevenfold.core.memories import Origin, read_memory, write_memory
 from sevenfold.layers.dreams.check import check_dream
 from sevenfold.layers.dreams.merge import DreamDraft, MemoryUseFacts, plan_merge, without_repeated_blocks
 from sevenfold.layers.dreams.policy import DreamMemory, DreamSettings

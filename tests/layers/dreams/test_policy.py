@@ -10,7 +10,7 @@ import pytest
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import ToolUse, ToolUseId
-from sevenfold.core.text.fences import Fence, find_fences
+from sevenfold.core.text.safe_text import Fence, find_fences
 from sevenfold.layers.dreams.policy import (
     DreamFacts,
     DreamSettings,

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from sevenfold.core.memories import read_memory, write_memory
-from sevenfold.layers.dreams.check import RemovalReason
-from sevenfold.layers.dreams.report import (
+from sevenfold.layers.dreams.check import (
+    RemovalReason,
     parse_removal_reason,
     parse_removal_reasons,
     render_dream_manifest,

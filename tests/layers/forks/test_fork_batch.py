@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from sevenfold.core.messages import Message
 from sevenfold.core.requests import Breakpoint, ModelRequest, RequestParams
-from sevenfold.layers.forks.fork_batch import ForkBatch, is_prefix_warm
+from sevenfold.layers.forks.runner import ForkBatch, is_prefix_warm
 from sevenfold.providers.provider import TextDelta
 
 FRAME = RequestParams(model="claude-opus-5-5", max_tokens=1_000)

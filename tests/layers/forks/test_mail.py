@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sevenfold.core.errors import InputError, WireError
 from sevenfold.core.json import freeze_object
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUseId
-from sevenfold.core.text.fences import find_fences
+from sevenfold.core.text.safe_text import find_fences
 from sevenfold.layers.forks.mail import (
     MAX_SUMMARY_CHARS,
     Address,

@@ -11,10 +11,9 @@ import pytest
 
 from sevenfold.agent.permissions.guard import Guard
 from sevenfold.agent.permissions.rules import PermissionRules
-from sevenfold.agent.tools.edit import EditTool
 from sevenfold.agent.tools.executor import ToolExecutor
+from sevenfold.agent.tools.file_changes import EditTool, WriteTool
 from sevenfold.agent.tools.read import ReadTool
-from sevenfold.agent.tools.write import WriteTool
 from sevenfold.core.errors import Overloaded
 from sevenfold.core.events import DocDropped, DocSkipped, DocTracked, DocUpdated, Event, ToolDenied
 from sevenfold.core.messages import Message

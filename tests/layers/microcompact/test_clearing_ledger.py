@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sevenfold.core.catalog import CATALOG
 from sevenfold.core.models import Prices
-from sevenfold.layers.microcompact.clearing_ledger import CachePrices, ClearingLedger, compute_cache_prices
+from sevenfold.layers.microcompact.facts import CachePrices, ClearingLedger, compute_cache_prices
 
 FIVE_MINUTES, ONE_HOUR = timedelta(minutes=5), timedelta(hours=1)
 

@@ -11,14 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenfold.layers.microcompact.clearable_results import ClearableResult, PlacedResult
-from sevenfold.layers.microcompact.economics import (
+from sevenfold.layers.microcompact.policy import (
     FULL_SCAN_ROUNDS,
     MAX_RISK_SHARE,
     MAX_SCANNED_RESULTS,
     RECOVERY_ROUNDS,
-    count_rewrite_tokens,
-)
-from sevenfold.layers.microcompact.policy import (
     CachePrices,
     ClearableResults,
     ClearingFacts,
@@ -27,6 +24,7 @@ from sevenfold.layers.microcompact.policy import (
     ClearingPolicy,
     MicrocompactSettings,
     choose_clearing,
+    count_rewrite_tokens,
 )
 from tests.layers.microcompact.clearings import FRAME_TOKENS, called, logs, moment, stock
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.layers.session_notes.hand_edits import (
+from sevenfold.layers.session_notes.sections import (
     NO_HAND_EDITS,
     HandEdits,
     apply_hand_edits,

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import DiskFull, FileDamaged, InputError
-from sevenfold.layers.session_notes.notes import MAX_NOTES_BYTES, NOTES_FILE, UPDATING_FILE, NotesFile
-from sevenfold.store.files.folder import Folder
-from sevenfold.store.files.timeouts import FOLDER_TIMEOUTS, FolderTimeouts
+from sevenfold.layers.session_notes.notes_file import MAX_NOTES_BYTES, NOTES_FILE, UPDATING_FILE, NotesFile
+from sevenfold.store.files.folder import FOLDER_TIMEOUTS, Folder, FolderTimeouts
 from tests.store.disks import fresh_folder, tree
 from tests.store.faults import Fault, FaultyDisk
 

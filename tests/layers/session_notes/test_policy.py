@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.tokens.shape import estimate_text_tokens
+from sevenfold.core.tokens.estimation import estimate_text_tokens
 from sevenfold.layers.session_notes.policy import (
     NotesFacts,
     NotesSettings,

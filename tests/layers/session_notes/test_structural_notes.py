@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenfold.core.messages import Message, Text
-from sevenfold.core.tokens.shape import estimate_text_tokens
+from sevenfold.core.tokens.estimation import estimate_text_tokens
 from sevenfold.layers.session_notes.policy import NotesSettings, find_over_limit
 from sevenfold.layers.session_notes.sections import SECTION_NAMES, split_notes
 from sevenfold.layers.session_notes.structural_notes import StructuralNotes

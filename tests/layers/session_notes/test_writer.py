@@ -21,15 +21,16 @@ from sevenfold.core.events import (
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message
 from sevenfold.core.requests import ModelRequest, RequestParams
-from sevenfold.layers.session_notes.notes import NOTES_FILE, NotesFile
-from sevenfold.layers.session_notes.policy import NotesSettings
-from sevenfold.layers.session_notes.record import (
+from sevenfold.layers.session_notes.notes_file import (
+    NOTES_FILE,
     NOTES_RECORD_FILE,
+    NotesFile,
     NotesRecord,
     NotesVersion,
     read_notes_record,
     write_notes_record,
 )
+from sevenfold.layers.session_notes.policy import NotesSettings
 from sevenfold.layers.session_notes.sections import split_notes
 from sevenfold.layers.session_notes.writer import NotesWriter, SpillMessage
 from sevenfold.layers.templates import read_notes_texts

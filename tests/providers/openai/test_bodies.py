@@ -22,15 +22,19 @@ from sevenfold.core.messages import (
     ToolResult,
     ToolUse,
     ToolUseId,
+    read_message,
 )
 from sevenfold.core.requests import Breakpoint, ModelRequest
-from sevenfold.core.wire import read_message
-from sevenfold.providers.anthropic.body import MessagesBodyWriter
-from sevenfold.providers.json_bytes import join_object
-from sevenfold.providers.memo import ListMemo
-from sevenfold.providers.openai.chat_body import ChatBodyWriter, write_chat_messages
-from sevenfold.providers.openai.params import RESPONSES_NAMES, make_chat_names, write_params, write_tool
-from sevenfold.providers.openai.responses_body import ResponsesBodyWriter, write_input_items
+from sevenfold.providers.anthropic.wire import MessagesBodyWriter
+from sevenfold.providers.openai.chat_wire import ChatBodyWriter, write_chat_messages
+from sevenfold.providers.openai.request_parts import (
+    RESPONSES_NAMES,
+    make_chat_names,
+    write_params,
+    write_tool,
+)
+from sevenfold.providers.openai.responses_wire import ResponsesBodyWriter, write_input_items
+from sevenfold.providers.provider import ListMemo, join_object
 from tests.providers.asking import ask, assistant, frozen, result, tool, used, user
 
 Kind: TypeAlias = Literal["chat", "responses"]

@@ -8,15 +8,18 @@ import pytest
 
 from sevenfold.core.errors import Overloaded, PromptTooLong, ProviderRefused, RateLimited, ReplyBroken
 from sevenfold.core.json import Json, JsonObject
-from sevenfold.core.messages import Opaque, Text, Thinking, ToolUse
+from sevenfold.core.messages import Opaque, Text, Thinking, ToolUse, write_message
 from sevenfold.core.requests import ModelResponse
 from sevenfold.core.usage import NO_USAGE
-from sevenfold.core.wire import write_message
-from sevenfold.providers.anthropic.reply import MessagesAssembler, read_messages_response
-from sevenfold.providers.openai.chat_reply import ChatAssembler, read_chat_completion
-from sevenfold.providers.openai.responses_reply import ResponsesAssembler, read_response
-from sevenfold.providers.openai.tool_inputs import INVALID_INPUT_KEY, find_invalid_text, read_tool_input
-from sevenfold.providers.provider import UNREADABLE_USAGE
+from sevenfold.providers.anthropic.wire import MessagesAssembler, read_messages_response
+from sevenfold.providers.openai.chat_wire import ChatAssembler, read_chat_completion
+from sevenfold.providers.openai.responses_wire import ResponsesAssembler, read_response
+from sevenfold.providers.provider import (
+    INVALID_INPUT_KEY,
+    UNREADABLE_USAGE,
+    find_invalid_text,
+    read_tool_input,
+)
 from tests.providers.asking import frozen
 
 USAGE = {"input_tokens": 5, "output_tokens": 2}

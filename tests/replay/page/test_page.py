@@ -20,12 +20,19 @@ from hypothesis import strategies as st
 from sevenfold.cli.replay import contents as replay_contents
 from sevenfold.cli.replay import view as replay_view
 from sevenfold.core.errors import AccessDenied, DiskFull, InputError
-from sevenfold.replay.page.build import PAGE_SCRIPTS, PAGE_STYLES, build_page, escape_html_json
+from sevenfold.replay.context_fill import SeriesPoint
+from sevenfold.replay.page.build import (
+    PAGE_OPENING,
+    PAGE_SCRIPTS,
+    PAGE_STYLES,
+    build_page,
+    escape_html_json,
+    resolve_page_path,
+    write_page,
+)
 from sevenfold.replay.page.payload import MAX_PAGE_POINTS, MAX_UNREADABLE_ROWS, describe_page
-from sevenfold.replay.page.write import PAGE_OPENING, resolve_page_path, write_page
 from sevenfold.replay.report import FileReport, LineCounts, ReplayReport, build_replay_report
-from sevenfold.replay.series import SeriesPoint
-from sevenfold.store.foreign.find import UnreadableFile
+from sevenfold.store.foreign.transcripts import UnreadableFile
 from tests.replay.reports import (
     HOSTILE,
     START,

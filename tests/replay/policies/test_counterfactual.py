@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.cache.assumptions import DEFAULT_CACHE_CHOICES
+from sevenfold.core.cache.prompt_blocks import DEFAULT_CACHE_CHOICES
 from sevenfold.core.cache.prompt_cache import CacheScope, PromptCache, PromptPart
 from sevenfold.core.canonical import Digest
 from sevenfold.core.catalog import CATALOG

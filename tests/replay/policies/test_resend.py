@@ -12,9 +12,13 @@ import pytest
 from sevenfold.replay.policies import CLEARING_POLICIES
 from sevenfold.replay.policies.counterfactual import CacheRates, play_recording
 from sevenfold.replay.policies.policy_trial import LIFETIME_RATES
-from sevenfold.replay.policies.recording import Recording, read_recordings
+from sevenfold.replay.policies.recording import (
+    MessageSegment,
+    Recording,
+    read_message_segments,
+    read_recordings,
+)
 from sevenfold.replay.policies.resend import ResendOutcome, resend_session
-from sevenfold.replay.policies.resend_record import MessageSegment, read_message_segments
 
 FIVE = LIFETIME_RATES["5m"]
 QUOTED = "the line of file number {} that an edit quotes"

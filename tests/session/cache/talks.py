@@ -16,12 +16,19 @@ from sevenfold.core.cache.prompt_cache import (
     render_prompt,
 )
 from sevenfold.core.canonical import CACHE_CONTROL, strip_cache_control
-from sevenfold.core.capabilities import choose_capabilities
 from sevenfold.core.catalog import CATALOG
 from sevenfold.core.json import Json, JsonObject, freeze, write_json
-from sevenfold.core.messages import Block, Message, Text, Thinking, ToolResult, ToolUse, ToolUseId
-from sevenfold.core.requests import Breakpoint, RequestParams
-from sevenfold.core.wire import write_block
+from sevenfold.core.messages import (
+    Block,
+    Message,
+    Text,
+    Thinking,
+    ToolResult,
+    ToolUse,
+    ToolUseId,
+    write_block,
+)
+from sevenfold.core.requests import Breakpoint, RequestParams, choose_capabilities
 from sevenfold.session.cache.placement import (
     INITIAL_BREAKPOINT_STATE,
     BreakpointPlan,

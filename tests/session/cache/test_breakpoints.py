@@ -7,15 +7,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from sevenfold.core.cache.assumptions import FIVE_MINUTES
-from sevenfold.core.capabilities import choose_capabilities
+from sevenfold.core.cache.prompt_blocks import FIVE_MINUTES
 from sevenfold.core.catalog import CATALOG
 from sevenfold.core.messages import Message
-from sevenfold.core.requests import RequestParams
+from sevenfold.core.requests import RequestParams, choose_capabilities
 from sevenfold.core.view import ENGINE_ENTRY, ViewMessage, ViewMessages
 from sevenfold.session.cache.breakpoints import BreakpointPlanner, find_caller_breakpoints
 from sevenfold.session.cache.placement import CacheSettings
-from sevenfold.session.message_tracker import CallerBreakpoint
+from sevenfold.session.history import CallerBreakpoint
 from tests.session.cache.talks import spoken
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)

@@ -9,7 +9,7 @@ from sevenfold.core.json import EMPTY_OBJECT
 from sevenfold.core.messages import Message
 from sevenfold.core.requests import ModelResponse
 from sevenfold.core.usage import Iteration, Usage
-from sevenfold.session.cache.usage_ledger import UsageLedger
+from sevenfold.session.cache.monitor import UsageLedger
 from tests.core.cache_cases import START
 
 MODEL = "claude-opus-5"

@@ -38,11 +38,11 @@ from sevenfold.session.spend.budget import (
     add_strike,
     drop_expired,
     plan_hold,
+    read_spend_state,
     settle_hold,
+    write_spend_state,
 )
-from sevenfold.session.spend.governed_provider import GovernedProvider
-from sevenfold.session.spend.governor import Governor
-from sevenfold.session.spend.state_json import read_spend_state, write_spend_state
+from sevenfold.session.spend.governor import GovernedProvider, Governor
 from sevenfold.session.spend.store import SpendStore
 from sevenfold.store.files.folder import Folder
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.cache.assumptions import PromptLevel
+from sevenfold.core.cache.prompt_blocks import PromptLevel
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Text
 from sevenfold.core.models import Model

@@ -338,7 +338,7 @@ def test_whatever_is_sent_is_answered_or_refused_and_never_breaks(messages: list
 
     from sevenfold.core.canonical import canonical_bytes
     from sevenfold.simulator.exchange import MessagesExchange
-    from sevenfold.simulator.responders.echo import EchoBrain
+    from sevenfold.simulator.responders.load import EchoBrain
     from sevenfold.simulator.state.simulator_state import SimulatorState
 
     world = SimulatorState(brain=EchoBrain())

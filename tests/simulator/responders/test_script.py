@@ -19,7 +19,7 @@ from sevenfold.core.messages import (
     ToolUseId,
 )
 from sevenfold.simulator.responders.brain_protocol import Purpose
-from sevenfold.simulator.responders.script_file import parse_script, read_script
+from sevenfold.simulator.responders.load import parse_script, read_script
 from sevenfold.testing import (
     ANY_TIMES,
     Match,

@@ -16,7 +16,7 @@ from anthropic.types import MessageParam, Usage
 from sevenfold.simulator.exchange import MessagesExchange
 from sevenfold.simulator.openai.exchange import OpenAIExchange
 from sevenfold.simulator.responders.brain_protocol import Prompt, Reply
-from sevenfold.simulator.responders.echo import EchoBrain
+from sevenfold.simulator.responders.load import EchoBrain
 from sevenfold.simulator.state import arrivals as waiting
 from sevenfold.simulator.state.arrivals import ArrivalBarrier
 from sevenfold.simulator.state.simulator_state import SimulatorState

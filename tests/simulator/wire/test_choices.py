@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sevenfold.core.cache.assumptions import PromptLevel
+from sevenfold.core.cache.prompt_blocks import PromptLevel
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import ToolResult
 from sevenfold.core.models import Model

@@ -17,12 +17,11 @@ from sevenfold.core.catalog import CATALOG
 from sevenfold.core.errors import WireError
 from sevenfold.core.json import Json, JsonObject, read_json, read_object
 from sevenfold.simulator.exchange import MessagesExchange, MessagesResponse
-from sevenfold.simulator.responders.echo import EchoBrain
-from sevenfold.simulator.state.counting import estimate_tokens, make_part_counter
-from sevenfold.simulator.state.simulator_state import SimulatorState
-from sevenfold.simulator.wire import body_reader as reading
+from sevenfold.simulator.responders.load import EchoBrain
+from sevenfold.simulator.state.simulator_state import SimulatorState, estimate_tokens, make_part_counter
 from sevenfold.simulator.wire import message_cache as knowing
-from sevenfold.simulator.wire.body_reader import BodyReader
+from sevenfold.simulator.wire import message_cache as reading
+from sevenfold.simulator.wire.message_cache import BodyReader
 from tests.simulator.asking import NEWER, PROSE, Fields, assistant, blocks_of, result, text, tool, use, user
 
 HEADERS = {"x-api-key": "k", "anthropic-version": NEWER}

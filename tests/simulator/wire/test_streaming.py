@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from sevenfold.core.json import Json, JsonObject, freeze, read_json, read_object
 from sevenfold.core.messages import Text, Thinking
-from sevenfold.simulator.wire.stream import iter_stream_events, render_sse
+from sevenfold.simulator.wire.answer import iter_stream_events, render_sse
 from sevenfold.testing import DropFault, Reply, Simulator, SlowFault, StreamFault, call_tool
 from tests.simulator.asking import MARK, MODEL, PROSE, Asker, stream, text, user
 

@@ -14,8 +14,7 @@ import pytest
 
 from sevenfold.core.errors import FileExists, FileMissing, LockBusy, NotRegular, SevenfoldError
 from sevenfold.store.files.disk import Disk, SystemDisk
-from sevenfold.store.files.folder import Folder
-from sevenfold.store.files.timeouts import FolderTimeouts
+from sevenfold.store.files.folder import Folder, FolderTimeouts
 from tests.store import children
 from tests.store.disks import LackingDisk, tree
 from tests.store.faults import Accident, Fault, FaultyDisk, Operation, can_happen

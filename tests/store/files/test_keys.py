@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenfold.core.errors import KeyRefused
-from sevenfold.core.team_keys import WINDOWS_DEVICES
+from sevenfold.core.memories import WINDOWS_DEVICES
 from sevenfold.store.files.keys import MAX_KEY_PARTS, check_key, is_key_part
 
 GOOD = [

@@ -19,8 +19,7 @@ from sevenfold.core.errors import DiskFault, KeyRefused, LeaseLost, LockBusy
 from sevenfold.core.events import Event, LeaseReclaimed
 from sevenfold.store.files.disk import SystemDisk
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.files.lock import DEFAULT_LEASE, DEFAULT_LONGEST_HOLD, Lease, Lock, LockSettings
-from sevenfold.store.files.mutex import mutex
+from sevenfold.store.files.locks import DEFAULT_LEASE, DEFAULT_LONGEST_HOLD, Lease, Lock, LockSettings, mutex
 from tests.store import children
 from tests.store.disks import fresh_folder
 
@@ -47,7 +46,7 @@ def never() -> None:
 
 def restart(monkeypatch: pytest.MonkeyPatch, clock: ManualClock, boot: str) -> None:
     """The machine goes down and comes up: another boot, and its uptime starts again."""
-    monkeypatch.setattr("sevenfold.store.files.lock.read_boot_id", lambda: boot)
+    monkeypatch.setattr("sevenfold.store.files.locks.read_boot_id", lambda: boot)
     monkeypatch.setattr("sevenfold.store.files.lock_state.read_boot_id", lambda: boot)
     clock.up = timedelta(seconds=5)
 

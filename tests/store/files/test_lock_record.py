@@ -15,7 +15,6 @@ from sevenfold.core.errors import LeaseLost
 from sevenfold.core.events import Event, LockRebuilt
 from sevenfold.core.json import read_object
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.files.lock import DEFAULT_LEASE, Lock
 from sevenfold.store.files.lock_state import (
     LockHolder,
     LockState,
@@ -24,6 +23,7 @@ from sevenfold.store.files.lock_state import (
     read_lock_state,
     write_lock_state,
 )
+from sevenfold.store.files.locks import DEFAULT_LEASE, Lock
 
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 RECORD = "dream.lock.json"

@@ -13,10 +13,9 @@ import pytest
 
 from sevenfold.core.errors import DiskFault, FileDamaged, FileMissing, LockBusy
 from sevenfold.store.files.disk import SystemDisk
-from sevenfold.store.files.flock import take_flock
-from sevenfold.store.files.folder import Folder
-from sevenfold.store.files.mutex import edit_file, mutex
-from sevenfold.store.files.timeouts import FolderTimeouts
+from sevenfold.store.files.disk_operations import take_flock
+from sevenfold.store.files.folder import Folder, FolderTimeouts
+from sevenfold.store.files.locks import edit_file, mutex
 from tests.store import children
 from tests.store.disks import effects
 from tests.store.faults import Fault, FaultyDisk

@@ -14,15 +14,15 @@ from sevenfold.core.errors import LockBusy
 from sevenfold.core.events import Event, LeaseReclaimed, LockFaceFailed
 from sevenfold.store.files.disk import SystemDisk
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.files.lock import DEFAULT_LEASE, Lock
-from sevenfold.store.files.lock_state import PidStamp
-from sevenfold.store.files.pid_file import (
+from sevenfold.store.files.lock_state import (
     FOREIGN_HOLD,
     PID_FILE,
     PidFile,
+    PidStamp,
     find_outside_success,
     make_pid_stamp,
 )
+from sevenfold.store.files.locks import DEFAULT_LEASE, Lock
 from tests.store import children
 from tests.store.faults import Fault, FaultyDisk
 

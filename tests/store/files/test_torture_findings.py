@@ -17,8 +17,8 @@ from sevenfold.core.events import Event, LockFaceFailed
 from sevenfold.core.json import JsonObject
 from sevenfold.store.files.disk import READ_FLAGS, SystemDisk
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.files.lock import Lock
-from sevenfold.store.files.pid_file import PID_FILE, PidFile
+from sevenfold.store.files.lock_state import PID_FILE, PidFile
+from sevenfold.store.files.locks import Lock
 from sevenfold.store.mailbox import Mail, Mailbox
 from tests.store.disks import LackingDisk
 from tests.store.faults import Fault, FaultyDisk

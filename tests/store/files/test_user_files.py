@@ -19,7 +19,7 @@ from sevenfold.core.errors import (
     StoreError,
 )
 from sevenfold.store.files.disk import SystemDisk
-from sevenfold.store.files.user_files import find_file_state, read_file_state, replace_file, resolve_path
+from sevenfold.store.project.user_files import find_file_state, read_file_state, replace_file, resolve_path
 
 CAP = 1_000
 

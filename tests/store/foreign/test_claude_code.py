@@ -17,9 +17,9 @@ from sevenfold.store.foreign.entries import (
     ForeignInput,
     ForeignOutput,
     ForeignSession,
+    JsonFields,
     UnknownLine,
 )
-from sevenfold.store.foreign.fields import JsonFields
 
 USAGE = {
     "input_tokens": 5,

@@ -14,9 +14,9 @@ from sevenfold.store.foreign.entries import (
     ForeignInput,
     ForeignOutput,
     ForeignSession,
+    JsonFields,
     UnknownLine,
 )
-from sevenfold.store.foreign.fields import JsonFields
 
 
 def line(kind: str, **payload: object) -> JsonFields:

@@ -11,12 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenfold.core.errors import InputError, NotRegular, StoreError
-from sevenfold.store.foreign import lines
-from sevenfold.store.foreign.detect import detect_agent
-from sevenfold.store.foreign.duplicate_calls import choose_owners, hash_call_id, scan_calls
+from sevenfold.store.foreign import transcripts as lines
 from sevenfold.store.foreign.entries import CallId
-from sevenfold.store.foreign.find import find_transcripts, list_default_folders
-from sevenfold.store.foreign.transcripts import MAX_UNKNOWN_TYPES, OTHER_TYPES, LineTally, read_transcript
+from sevenfold.store.foreign.transcripts import (
+    MAX_UNKNOWN_TYPES,
+    OTHER_TYPES,
+    LineTally,
+    choose_owners,
+    detect_agent,
+    find_transcripts,
+    hash_call_id,
+    list_default_folders,
+    read_transcript,
+    scan_calls,
+)
 
 
 def write(path: Path, *rows: object) -> Path:

@@ -15,9 +15,9 @@ from sevenfold.store.foreign.entries import (
     ForeignInput,
     ForeignOutput,
     ForeignSession,
+    JsonFields,
     UnknownLine,
 )
-from sevenfold.store.foreign.fields import JsonFields
 from sevenfold.store.foreign.plain import PlainReader
 
 USAGE = {"input_tokens": 10, "cache_read_input_tokens": 90, "output_tokens": 7}

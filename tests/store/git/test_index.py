@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.store.git.index import read_presence, read_tracking
+from sevenfold.store.project.git import read_presence, read_tracking
 
 WANTED = frozenset({".sevenfold/settings.local.toml"})
 NEIGHBOURS = (

@@ -11,7 +11,7 @@ import pytest
 
 from sevenfold.core.errors import AccessDenied, FileMissing, KeyRefused
 from sevenfold.core.events import Event, WorktreeDisowned
-from sevenfold.store.git.root import find_project_root, real_path
+from sevenfold.store.project.git import find_project_root, real_path
 from tests.store.repos import git, make_repo
 
 

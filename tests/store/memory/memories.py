@@ -9,8 +9,7 @@ from pathlib import Path
 
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.events import Event
-from sevenfold.core.memories import write_memory
-from sevenfold.core.provenance import Origin
+from sevenfold.core.memories import Origin, write_memory
 from sevenfold.store.files.disk import SYSTEM_DISK, Disk
 from sevenfold.store.memory.changes import ANYTHING, Transaction, Write
 from sevenfold.store.memory.directory import MemoryDir

@@ -8,8 +8,7 @@ import pytest
 
 from sevenfold.core.errors import FileMissing, InputError, KeyRefused, MemoryConflict
 from sevenfold.core.events import MemoryChanged, MemoryQuarantined
-from sevenfold.core.memories import INDEX_FILE
-from sevenfold.core.provenance import Origin
+from sevenfold.core.memories import INDEX_FILE, Origin
 from sevenfold.store.memory.changes import ANYTHING, Remove, Write
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.memory.files import MAX_MEMORY_FILE_BYTES

@@ -12,12 +12,9 @@ from hypothesis import strategies as st
 
 from sevenfold.core.errors import FileMissing, InputError, MemoryConflict
 from sevenfold.core.events import MemoryPurged
-from sevenfold.core.memories import INDEX_FILE
-from sevenfold.core.memory_uses import MemoryUse
-from sevenfold.core.provenance import Origin
+from sevenfold.core.memories import INDEX_FILE, MemoryUse, Origin
 from sevenfold.store.memory.changes import ANYTHING, Remove, Write
 from sevenfold.store.memory.directory import MemoryDir
-from sevenfold.store.memory.marks import BrokenMark, MarkStore
 from sevenfold.store.memory.records import (
     NO_FILE,
     FileSnapshot,
@@ -30,8 +27,8 @@ from sevenfold.store.memory.records import (
     read_log_entry,
     to_record,
 )
-from sevenfold.store.memory.uses import UseStore
-from sevenfold.store.transcript.record_lines import write_line
+from sevenfold.store.memory.sidecars import BrokenMark, MarkStore, UseStore
+from sevenfold.store.transcript.records import write_line
 from tests.store.memory.memories import SAID, WEB, Ground, files, put, text_about
 
 FIRST = Origin(who="fork", why="extracted", session="first", messages=("m1", "m2"), said_by="user")

@@ -9,12 +9,10 @@ import pytest
 
 from sevenfold.core.errors import FileExists, NotRegular, ProjectError
 from sevenfold.core.events import Event, MemoryRefused
-from sevenfold.core.memories import INDEX_FILE
-from sevenfold.core.provenance import Origin
+from sevenfold.core.memories import INDEX_FILE, Origin
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.memory.interchange import read_memory_folder, write_memory_folder
-from sevenfold.store.project.memory_folder import claude_memory_path
-from sevenfold.store.project.project import Project
+from sevenfold.store.project.project import Project, claude_memory_path
 from tests.store.memory.memories import Ground, files, index, put
 
 NESTED = "---\nname: deploys\nmetadata:\n  node_type: memory\n  type: project\n---\nNever on Fridays.\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.memory.marks import MARKS_NAME, BrokenMark, MarkStore
+from sevenfold.store.memory.sidecars import MARKS_NAME, BrokenMark, MarkStore
 
 MARK = BrokenMark("ab12", ("src/gone.py (no such file)",), datetime(2026, 11, 2, tzinfo=UTC))
 

@@ -10,8 +10,7 @@ import pytest
 
 from sevenfold.core.errors import DiskFull, MemoryConflict
 from sevenfold.core.events import MemoryEdited, MemoryLagged, MemoryRefused
-from sevenfold.core.memories import INDEX_FILE
-from sevenfold.core.provenance import Origin
+from sevenfold.core.memories import INDEX_FILE, Origin
 from sevenfold.store.files.disk import SYSTEM_DISK
 from sevenfold.store.memory.changes import ANYTHING, Write
 from tests.store.disks import QuickDisk

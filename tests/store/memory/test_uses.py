@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sevenfold.core.events import Event, UsesLost
-from sevenfold.core.memory_uses import HALF_LIFE, MEMORY_USE_KINDS, NO_USES, MemoryUse, MemoryUses, add_uses
+from sevenfold.core.memories import HALF_LIFE, MEMORY_USE_KINDS, NO_USES, MemoryUse, MemoryUses, add_uses
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.memory.uses import USES_NAME, UseStore
+from sevenfold.store.memory.sidecars import USES_NAME, UseStore
 
 NOW = datetime(2026, 11, 2, 9, 30, tzinfo=UTC)
 

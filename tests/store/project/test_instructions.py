@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenfold.core.events import Event, InstructionSkipped
-from sevenfold.store.project.instruction_file import MAX_INSTRUCTION_BYTES
-from sevenfold.store.project.instruction_imports import find_imports, is_path_like
+from sevenfold.core.text.markdown import find_imports, is_path_like
 from sevenfold.store.project.instructions import (
     MAX_IMPORTS,
+    MAX_INSTRUCTION_BYTES,
     MAX_INSTRUCTION_FILES,
     Instruction,
     InstructionPaths,

@@ -14,15 +14,12 @@ import pytest
 from sevenfold.core.errors import KeyRefused, ProjectError, SevenfoldError
 from sevenfold.core.events import ignore_event
 from sevenfold.core.settings import Settings
-from sevenfold.store.files.folder import Folder
-from sevenfold.store.files.lock import LockSettings
-from sevenfold.store.files.pid_file import PID_FILE, make_pid_stamp
-from sevenfold.store.files.timeouts import FOLDER_TIMEOUTS, FolderTimeouts
-from sevenfold.store.project import memory_folder as memory_place
-from sevenfold.store.project.identity import make_project_id
-from sevenfold.store.project.memory_folder import CLAIM_FILE
-from sevenfold.store.project.place_settings import PlaceSettings
-from sevenfold.store.project.project import Project, open_project
+from sevenfold.core.settings.sections import PlaceSettings
+from sevenfold.store.files.folder import FOLDER_TIMEOUTS, Folder, FolderTimeouts
+from sevenfold.store.files.lock_state import PID_FILE, make_pid_stamp
+from sevenfold.store.files.locks import LockSettings
+from sevenfold.store.project import project as memory_place
+from sevenfold.store.project.project import CLAIM_FILE, Project, make_project_id, open_project
 from sevenfold.store.project.settings_files import read_settings
 from tests.store.disks import tree
 from tests.store.repos import make_repo

@@ -12,10 +12,9 @@ import pytest
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import DiskFault, ProjectError, SevenfoldError
 from sevenfold.core.events import Event, SweepFailed, TempSwept, WorktreeDisowned, ignore_event
-from sevenfold.store.files.pid_file import make_pid_stamp
-from sevenfold.store.files.timeouts import FolderTimeouts
-from sevenfold.store.project.identity import IDENTITY_FILE, hash_path, make_project_id, read_claim
-from sevenfold.store.project.project import Project
+from sevenfold.store.files.folder import FolderTimeouts
+from sevenfold.store.files.lock_state import make_pid_stamp
+from sevenfold.store.project.project import IDENTITY_FILE, Project, hash_path, make_project_id, read_claim
 from tests.store.disks import QUICK, QuickDisk
 from tests.store.faults import Fault, FaultyDisk
 from tests.store.repos import git, make_repo

@@ -14,14 +14,12 @@ from hypothesis import strategies as st
 
 from sevenfold.core.json import JsonObject
 from sevenfold.core.settings import Settings, SettingSpec, SettingsSection, list_specs
-from sevenfold.core.settings.collector import UNASKED
-from sevenfold.core.settings.hooks import HookSettings
 from sevenfold.core.settings.kinds import ChoiceKind, IntegerKind, LimitsKind, LimitTable, SettingKind
-from sevenfold.core.settings.permissions import PermissionSettings
-from sevenfold.core.settings.sandbox import SandboxSettings
+from sevenfold.core.settings.merge import UNASKED
+from sevenfold.core.settings.sections import HookSettings, PermissionSettings, SandboxSettings
 from sevenfold.layers.tool_results.policy import ToolResultSettings
 from sevenfold.session.cache.placement import CacheSettings
-from sevenfold.session.setting_sections import SETTINGS_SECTIONS
+from sevenfold.session.settings import SETTINGS_SECTIONS
 from sevenfold.store.project.settings_files import (
     COMMITTED_SETTINGS_FILE,
     LOCAL_SETTINGS_FILE,

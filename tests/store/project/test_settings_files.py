@@ -18,9 +18,9 @@ from sevenfold.core.catalog import ModelSettings
 from sevenfold.core.errors import SettingsError
 from sevenfold.core.events import Event, SettingRefused
 from sevenfold.core.settings import Settings, SettingSource
-from sevenfold.layers.compaction.settings import CompactSettings
+from sevenfold.core.settings.sections import PlaceSettings
+from sevenfold.layers.compaction.policy import CompactSettings
 from sevenfold.layers.tool_results.policy import ToolResultSettings
-from sevenfold.store.project.place_settings import PlaceSettings
 from sevenfold.store.project.settings_files import (
     MANAGED_SETTINGS_FILE,
     MAX_SETTINGS_BYTES,

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.store.transcript.record_lines import is_whole, read_line, write_line
-from sevenfold.store.transcript.records import BoundaryRecord, MessageRecord
+from sevenfold.store.transcript.records import BoundaryRecord, MessageRecord, is_whole, read_line, write_line
 
 PAGE = (Path(__file__).parents[3] / "docs" / "store.md").read_text("utf-8")
 

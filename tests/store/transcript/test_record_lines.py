@@ -9,18 +9,12 @@ from hypothesis import strategies as st
 from sevenfold.core.canonical import digest
 from sevenfold.core.errors import InputError, WireError
 from sevenfold.core.json import EMPTY_OBJECT, JsonObject, freeze, read_object, write_json
-from sevenfold.core.messages import Message, ToolUse, ToolUseId
+from sevenfold.core.messages import Message, ToolUse, ToolUseId, read_message
 from sevenfold.core.spills import SpillDecision
-from sevenfold.core.wire import read_message
-from sevenfold.store.transcript.record_lines import (
+from sevenfold.store.transcript.records import (
     BOUNDARY_MARK,
     LINE_HEAD,
     LINE_HEAD_BYTES,
-    is_whole,
-    read_line,
-    write_line,
-)
-from sevenfold.store.transcript.records import (
     BoundaryRecord,
     CutRecord,
     DecisionRecord,
@@ -31,7 +25,10 @@ from sevenfold.store.transcript.records import (
     RecordId,
     UnknownRecord,
     UsageRecord,
+    is_whole,
     new_record_id,
+    read_line,
+    write_line,
 )
 from tests.core import wires
 from tests.store.transcripts import AT, boundary, false_mark, said, sealed
@@ -138,7 +135,7 @@ def test_the_mark_of_a_boundary_stands_right_after_the_checksum_and_in_no_text()
 
 
 def test_a_record_too_long_to_be_read_back_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sevenfold.store.transcript.record_lines.MAX_RECORD_LINE_BYTES", 1000)
+    monkeypatch.setattr("sevenfold.store.transcript.records.MAX_RECORD_LINE_BYTES", 1000)
     assert write_line(said("m", "x" * 800))
     with pytest.raises(InputError, match="spill"):
         write_line(said("m", "x" * 1000))

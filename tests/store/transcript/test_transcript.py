@@ -20,10 +20,9 @@ from sevenfold.core.errors import (
 )
 from sevenfold.core.events import Event, TailSealed
 from sevenfold.store.files.disk import Disk, SystemDisk
-from sevenfold.store.files.folder import Folder
-from sevenfold.store.files.timeouts import FolderTimeouts
+from sevenfold.store.files.folder import Folder, FolderTimeouts
 from sevenfold.store.transcript.reader import BadLine, StoredRecord, resume
-from sevenfold.store.transcript.record_lines import write_line
+from sevenfold.store.transcript.records import write_line
 from sevenfold.store.transcript.transcript import RecordPosition, Transcript
 from tests.store.disks import QuickDisk, effects
 from tests.store.faults import Fault, FaultyDisk
@@ -217,7 +216,7 @@ def test_a_closed_transcript_says_so(sessions: Folder) -> None:
 def test_a_record_too_long_is_refused_before_anything_is_written(
     sessions: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sevenfold.store.transcript.record_lines.MAX_RECORD_LINE_BYTES", 1000)
+    monkeypatch.setattr("sevenfold.store.transcript.records.MAX_RECORD_LINE_BYTES", 1000)
     with Transcript.open(sessions, SESSION) as transcript:
         with pytest.raises(InputError):
             transcript.append_all([said("short"), said("long", "x" * 1000)])

@@ -7,10 +7,16 @@ import pytest
 from sevenfold.core.messages import ToolUseId
 from sevenfold.core.spills import SpillDecision
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.transcript import boundary_search
+from sevenfold.store.transcript import reader as boundary_search
 from sevenfold.store.transcript.reader import resume
-from sevenfold.store.transcript.record_lines import write_line
-from sevenfold.store.transcript.records import CutRecord, DecisionRecord, KeptSegment, Record, RecordId
+from sevenfold.store.transcript.records import (
+    CutRecord,
+    DecisionRecord,
+    KeptSegment,
+    Record,
+    RecordId,
+    write_line,
+)
 from tests.store.disks import CountingDisk
 from tests.store.transcripts import AT, SESSION, boundary, ids, resumed, said, segment, spoilt, write_raw
 

@@ -16,8 +16,7 @@ from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.events import Event
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.transcript.reader import BadLine, StoredRecord, resume
-from sevenfold.store.transcript.record_lines import write_line
-from sevenfold.store.transcript.records import BoundaryRecord, KeptSegment, Record, RecordId
+from sevenfold.store.transcript.records import BoundaryRecord, KeptSegment, Record, RecordId, write_line
 from sevenfold.store.transcript.transcript import Transcript
 from tests.store.disks import QUICK, open_handles
 from tests.store.faults import Accident, Fault, FaultyDisk

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sevenfold.team.client.ports import FileChange, MissingBodies
-from sevenfold.team.client.state import SyncState, after_pending_write
-from sevenfold.team.client.sync_policy import SyncPolicy
+from sevenfold.team.client.sync_policy import SyncPolicy, SyncState, after_pending_write
 from sevenfold.team.protocol import NO_ENTRY, Commit, CommitApplied, CommitOutcome, TeamChange
 from tests.team.sim_device import Device, SimFiles, SimLedger
 from tests.team.sim_server import SimServer

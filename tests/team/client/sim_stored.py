@@ -16,11 +16,11 @@ from sevenfold.team.protocol import (
     TeamEntry,
     TeamKey,
 )
-from sevenfold.team.server.api_errors import ApiError
 from sevenfold.team.server.commits import WriteContext
 from sevenfold.team.server.database import Database
 from sevenfold.team.server.memory import apply_writer_commit as apply
 from sevenfold.team.server.memory import read_contents, store_bodies
+from sevenfold.team.server.messages import ApiError
 from tests.team.sim_server import SimServer
 from tests.team.team import Team
 

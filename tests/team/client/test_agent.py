@@ -12,7 +12,7 @@ from sevenfold.providers.scripted import ScriptedProvider
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.project.project import Project
-from sevenfold.team.client.membership import TEAM_FOLDER, Membership, TokenStore, write_membership
+from sevenfold.team.client.local_state import TEAM_FOLDER, Membership, TokenStore, write_membership
 from tests.team.laptops import Laptop, Office
 
 HOME = ".sevenfold"

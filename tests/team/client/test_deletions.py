@@ -9,8 +9,8 @@ from typing import TypeVar
 import pytest
 
 from sevenfold.core.errors import InputError, TeamOffline
-from sevenfold.team.client.deletions import delete_for_all
-from sevenfold.team.client.state import PendingWrite, SyncState
+from sevenfold.team.client.memory import delete_for_all
+from sevenfold.team.client.sync_policy import PendingWrite, SyncState
 from sevenfold.team.protocol import CommitApplied, TeamEntry, TeamKey, compute_checksum
 from tests.team.sim_device import Chronicle, Device
 from tests.team.sim_server import Network, SimServer

@@ -23,16 +23,19 @@ from sevenfold.core.events import (
     TeamUnreached,
 )
 from sevenfold.core.json import JsonObject, freeze_object
-from sevenfold.core.memories import TEAM_PREFIX
-from sevenfold.core.settings.sync import SyncSettings
-from sevenfold.core.team_keys import TEAM_KEY_PATTERN, is_team_key
-from sevenfold.store.files.mutex import mutex
-from sevenfold.store.memory.keys import check_memory_key
-from sevenfold.team.client.joining import pull_person, pull_repositories, pull_token, start_device_login
-from sevenfold.team.client.ledger import FolderLedger
-from sevenfold.team.client.membership import forget_membership, write_membership
-from sevenfold.team.client.server_client import ServerClient
-from sevenfold.team.client.state import SyncState
+from sevenfold.core.memories import TEAM_KEY_PATTERN, TEAM_PREFIX, is_team_key
+from sevenfold.core.settings.sections import SyncSettings
+from sevenfold.store.files.keys import check_memory_key
+from sevenfold.store.files.locks import mutex
+from sevenfold.team.client.local_state import FolderLedger, forget_membership, write_membership
+from sevenfold.team.client.server_client import (
+    ServerClient,
+    pull_person,
+    pull_repositories,
+    pull_token,
+    start_device_login,
+)
+from sevenfold.team.client.sync_policy import SyncState
 from sevenfold.team.protocol import TeamKey
 from tests.team.laptops import Laptop, Office
 

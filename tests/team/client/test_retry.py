@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sevenfold.core.errors import TeamError, TeamOffline, TeamRefused
-from sevenfold.team.client.retry import (
+from sevenfold.team.client.sync_policy import (
     FAILURE_WINDOW,
     LONGEST_RETRY_WAIT,
     MAX_FAILURES,

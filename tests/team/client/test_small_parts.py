@@ -12,14 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenfold.core.errors import FileDamaged, InputError
-from sevenfold.core.team_keys import is_team_key
+from sevenfold.core.memories import is_team_key
 from sevenfold.store.files.folder import Folder
-from sevenfold.team.client.batches import split_batches
 from sevenfold.team.client.conflicts import choose_copy_key, is_conflict_copy, original_key
-from sevenfold.team.client.ledger import SYNC_STATE_FILE, FolderLedger
-from sevenfold.team.client.membership import Membership, TokenStore, read_membership, write_membership
-from sevenfold.team.client.retry import RetryState
-from sevenfold.team.client.state import LocalText, PendingWrite, RefusedText, SyncState
+from sevenfold.team.client.local_state import (
+    SYNC_STATE_FILE,
+    FolderLedger,
+    Membership,
+    TokenStore,
+    read_membership,
+    write_membership,
+)
+from sevenfold.team.client.sync_policy import LocalText, PendingWrite, RefusedText, RetryState, SyncState
+from sevenfold.team.client.wire import split_batches
 from sevenfold.team.protocol import (
     MAX_REQUEST_BYTES,
     Commit,

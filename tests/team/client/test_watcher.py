@@ -13,7 +13,7 @@ from sevenfold.core.events import Event, TeamStopped, TeamSynced
 from sevenfold.core.memories import TEAM_PREFIX
 from sevenfold.store.memory.changes import Write
 from sevenfold.store.memory.directory import MemoryDir
-from sevenfold.team.client.watcher import NOTICE_EVERY, TeamWatcher
+from sevenfold.team.client.memory import NOTICE_EVERY, TeamWatcher
 from tests.team.laptops import PERSON, Laptop, Office
 
 SECOND = timedelta(seconds=1)
@@ -136,7 +136,7 @@ def test_memories_that_others_are_busy_with_do_not_end_the_watch(
         raise next(errors)
 
     monkeypatch.setattr(MemoryDir, "generation", fail)
-    monkeypatch.setattr("sevenfold.team.client.watcher.LOOK_SECONDS", 0)
+    monkeypatch.setattr("sevenfold.team.client.memory.LOOK_SECONDS", 0)
     asyncio.run(watcher.run())
     assert heard == [TeamStopped("gone")]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias, cast
 
-from sevenfold.core.team_keys import TEAM_KEY_PATTERN
+from sevenfold.core.memories import TEAM_KEY_PATTERN
 from sevenfold.core.version import __version__
 from sevenfold.team.server.audit import AUDIT_LINE_ID
 from sevenfold.team.server.operations import OPERATIONS, Operation
 from sevenfold.team.server.people import NAME_PATTERN
+from sevenfold.team.server.policy import ACCESS_RULES, MEMBER_ROLES, TOKEN_SCOPES
 from sevenfold.team.server.repos import REPO_NAME, REPO_REMOTE
-from sevenfold.team.server.rights import ACCESS_RULES, MEMBER_ROLES, TOKEN_SCOPES
 
 Schema: TypeAlias = dict[str, object]
 

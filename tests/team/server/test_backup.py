@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from sevenfold.core.errors import FileDamaged, InputError
-from sevenfold.team.server.api_errors import ApiError
 from sevenfold.team.server.backup import check_backup, restore_backup, write_backup
-from sevenfold.team.server.database import Database, OrgId
+from sevenfold.team.server.database import TENANT_TABLES, Database, OrgId
+from sevenfold.team.server.messages import ApiError
 from sevenfold.team.server.people import list_orgs
-from sevenfold.team.server.schema import TENANT_TABLES
 from tests.team.server.conftest import new_url, opened
 from tests.team.team import NOON, Team, change
 

@@ -8,9 +8,9 @@ import time
 import httpx2
 import pytest
 
-from sevenfold.team.server.api_errors import ApiError
 from sevenfold.team.server.database import Database
-from sevenfold.team.server.forge import Forge, read_remote
+from sevenfold.team.server.messages import ApiError
+from sevenfold.team.server.repos import Forge, read_remote
 from tests.team.live import Live, serving
 from tests.team.team import Team
 

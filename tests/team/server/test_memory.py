@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from sevenfold.team.protocol import Commit, CommitApplied, CommitId, RepoId, compute_checksum
-from sevenfold.team.server.api_errors import ApiError
 from sevenfold.team.server.commits import CHANGE_BYTES, WriteContext
 from sevenfold.team.server.database import Database, Tx
-from sevenfold.team.server.limits import ServerLimits
 from sevenfold.team.server.memory import apply_writer_commit, read_body, read_contents, read_seq
+from sevenfold.team.server.messages import ApiError
+from sevenfold.team.server.policy import ServerLimits
 from sevenfold.team.server.repos import collect_garbage
 from tests.team.team import Team, change
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.team.server import schema
+from sevenfold.team.server import database as schema
+from sevenfold.team.server.database import MIGRATIONS
 from sevenfold.team.server.database_url import open_database
-from sevenfold.team.server.schema import MIGRATIONS
-from sevenfold.team.server.shared_rates import add_taken
+from sevenfold.team.server.http_server import add_taken
 from tests.team.server.conftest import opened
 from tests.team.team import Team
 

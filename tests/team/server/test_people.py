@@ -9,11 +9,11 @@ import pytest
 
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.secrets import find_secrets
-from sevenfold.team.server.api_errors import ApiError
+from sevenfold.team.server.admin_endpoints import LETTERS
 from sevenfold.team.server.database import Database, OrgId
-from sevenfold.team.server.devices import LETTERS
-from sevenfold.team.server.limits import ServerLimits
+from sevenfold.team.server.messages import ApiError
 from sevenfold.team.server.people import add_org, find_principal, hash_token, list_tokens, read_token_org
+from sevenfold.team.server.policy import ServerLimits
 from tests.team.live import MEMORY, Live, serving
 from tests.team.team import Team
 

@@ -8,10 +8,9 @@ import pytest
 
 from sevenfold.core.errors import DatabaseFailed, InputError
 from sevenfold.team.server import postgres as postgresql
-from sevenfold.team.server.database import OrgId, Tx
+from sevenfold.team.server.database import APPEND_ONLY_TABLES, MIGRATIONS, TENANT_TABLES, OrgId, Tx
 from sevenfold.team.server.database_url import open_database
 from sevenfold.team.server.postgres import PostgresDatabase
-from sevenfold.team.server.schema import APPEND_ONLY_TABLES, MIGRATIONS, TENANT_TABLES
 from tests.team.server.conftest import opened
 from tests.team.server.postgres import LocalPostgres, programs
 from tests.team.team import Team

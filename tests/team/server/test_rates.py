@@ -15,12 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenfold.core.clock import ManualClock, SystemClock
-from sevenfold.team.server.access import SELDOM_BURST, AccessControl
-from sevenfold.team.server.api_errors import ApiError
-from sevenfold.team.server.app_state import AppState
+from sevenfold.team.server.app_state import SELDOM_BURST, AccessControl, AppState
 from sevenfold.team.server.database import Database
-from sevenfold.team.server.limits import RateBuckets, ServerLimits
-from sevenfold.team.server.shared_rates import TAKEN_RETENTION, SharedRates, forget_taken
+from sevenfold.team.server.http_server import TAKEN_RETENTION, SharedRates, forget_taken
+from sevenfold.team.server.messages import ApiError
+from sevenfold.team.server.policy import RateBuckets, ServerLimits
 from tests.team.live import serving
 from tests.team.server.conftest import opened
 from tests.team.team import Team

@@ -13,7 +13,7 @@ from sevenfold.team.protocol import compute_checksum
 from sevenfold.team.server.database import Database
 from sevenfold.team.server.operations import OPERATIONS, Operation
 from sevenfold.team.server.people import list_tokens
-from sevenfold.team.server.rights import (
+from sevenfold.team.server.policy import (
     ACCESS_RULES,
     MEMBER_ROLES,
     TOKEN_SCOPES,

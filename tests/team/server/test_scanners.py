@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.team.server import scanners
-from sevenfold.team.server.api_errors import ApiError
+from sevenfold.team.server import scanning as scanners
 from sevenfold.team.server.database import OrgId
-from sevenfold.team.server.scanners import SMALL_CHARS, SecretScanners
+from sevenfold.team.server.messages import ApiError
+from sevenfold.team.server.scanning import SMALL_CHARS, SecretScanners
 
 pytestmark = pytest.mark.story
 
@@ -63,7 +63,7 @@ def _die(*_given: object) -> None:
 
 LONELY = f"""
 import asyncio, os, signal
-from sevenfold.team.server.scanners import Scanners
+from sevenfold.team.server.scanning import Scanners
 
 async def look():
     scanning = Scanners()

@@ -12,9 +12,8 @@ from sevenfold.team.server import admin_endpoints as admin_calls
 from sevenfold.team.server.app_state import ApiRequest, ApiResponse, AppState
 from sevenfold.team.server.database import Database
 from sevenfold.team.server.http_api import ENDPOINTS, RIGHTS_TRIES
-from sevenfold.team.server.limits import ServerLimits
 from sevenfold.team.server.people import change_role, remove_member, revoke_token
-from sevenfold.team.server.rights import RightsChanged, TokenId
+from sevenfold.team.server.policy import RightsChanged, ServerLimits, TokenId
 from tests.team.live import MEMORY, Live, serving
 from tests.team.team import Team
 

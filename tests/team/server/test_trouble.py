@@ -20,12 +20,12 @@ import pytest
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import DatabaseFailed
 from sevenfold.team.server import http_api as front
-from sevenfold.team.server import http_timeouts as patience
-from sevenfold.team.server.api_errors import ApiError
+from sevenfold.team.server import http_server as patience
 from sevenfold.team.server.app_state import ApiRequest, ApiResponse, AppState
 from sevenfold.team.server.database import Database, OrgId, Tx
-from sevenfold.team.server.forge import fetch_over_http
-from sevenfold.team.server.limits import ServerLimits
+from sevenfold.team.server.messages import ApiError
+from sevenfold.team.server.policy import ServerLimits
+from sevenfold.team.server.repos import fetch_over_http
 from tests.team.live import MEMORY, Live, serving
 from tests.team.server.conftest import opened
 from tests.team.team import Team

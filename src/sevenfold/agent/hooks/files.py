@@ -11,9 +11,9 @@ from sevenfold.agent.mcp.servers import Confirm, decline_confirmation
 from sevenfold.core.errors import FileMissing, SevenfoldError
 from sevenfold.core.events import Emit, HooksIgnored, ignore_event
 from sevenfold.core.json import read_object, write_json
-from sevenfold.core.settings.hooks import HookSettings
+from sevenfold.core.settings.sections import HookSettings
 from sevenfold.store.files.offload import run_blocking
-from sevenfold.store.project.instruction_file import CachedFileReader
+from sevenfold.store.project.instructions import CachedFileReader
 from sevenfold.store.project.trust import TrustStore
 
 USER_HOOKS_FILE = "hooks.json"

@@ -8,6 +8,7 @@ a tool is answered, and the next turn goes on from there.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -15,9 +16,15 @@ from typing import TypeAlias
 
 from sevenfold.agent.loop.choose_provider import fit_request_params
 from sevenfold.agent.loop.deps import AgentDeps, OpeningMessages
-from sevenfold.agent.loop.inbox import Inbox
-from sevenfold.agent.loop.turn import TRUNCATED_STOPS, TurnEnd, TurnState, select_complete_calls
-from sevenfold.agent.loop.turn_events import OnTurnEvent, RoundEnded, ignore_turn_event
+from sevenfold.agent.loop.turn import (
+    TRUNCATED_STOPS,
+    OnTurnEvent,
+    RoundEnded,
+    TurnEnd,
+    TurnState,
+    ignore_turn_event,
+    select_complete_calls,
+)
 from sevenfold.agent.permissions.guard import Guard
 from sevenfold.agent.tool import ToolOutput
 from sevenfold.agent.tools.executor import INTERRUPTED_RESULT, ToolBatch
@@ -33,7 +40,7 @@ from sevenfold.core.messages import Message, Text
 from sevenfold.core.models import Model
 from sevenfold.core.prices import sum_costs
 from sevenfold.core.requests import ModelResponse
-from sevenfold.core.settings.permissions import PermissionMode
+from sevenfold.core.settings.sections import PermissionMode
 from sevenfold.core.tool_context import ToolContext
 from sevenfold.core.view import PreparedRequest
 from sevenfold.layers.compaction.job import Compacted
@@ -41,8 +48,36 @@ from sevenfold.layers.context.sources import ContextSource, render_reminder
 from sevenfold.layers.dreams.dreamer import RunDream
 from sevenfold.layers.forks.policy import find_open_calls
 from sevenfold.layers.single_flight import SingleFlight
-from sevenfold.session.cache.usage_ledger import SpendSummary, UsageLedger
+from sevenfold.session.cache.monitor import SpendSummary, UsageLedger
 from sevenfold.store.files.offload import await_shielded
+
+# What others say to an agent while it works: kept until its next round begins.
+
+
+class Inbox:
+    """Messages in the order they came. Filled at any moment, emptied at the boundary of a round."""
+
+    def __init__(self) -> None:
+        self._waiting = deque[Message]()
+        self._arrived = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def put(self, note: Message) -> None:
+        self._waiting.append(note)
+        self._arrived.set()
+
+    def take_all(self) -> list[Message]:
+        taken = list(self._waiting)
+        self._waiting.clear()
+        self._arrived.clear()
+        return taken
+
+    async def wait(self) -> None:
+        """Until there is something."""
+        await self._arrived.wait()
+
 
 INCOMPLETE_REMARK = "[no more of the answer came]"
 

@@ -16,7 +16,7 @@ from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import SettingsError
 from sevenfold.core.settings import Settings
 from sevenfold.core.text.truncation import escape_controls
-from sevenfold.session.setting_sections import SETTINGS_SECTIONS
+from sevenfold.session.settings import SETTINGS_SECTIONS
 from sevenfold.store.files.offload import run_blocking
 from sevenfold.store.project.project import Project, has_project, open_project
 from sevenfold.store.project.settings_files import (

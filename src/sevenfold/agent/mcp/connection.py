@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from datetime import timedelta
 from time import monotonic
 from typing import TYPE_CHECKING, cast
 
-from sevenfold.agent.mcp.catalog import ServerTool, make_server_tool, make_tool_name, with_unique_names
-from sevenfold.agent.mcp.results import count_output_bytes, parse_tool_result
+from sevenfold.agent.mcp.tool_values import (
+    MCP_TOOL_PREFIX,
+    ServerTool,
+    count_output_bytes,
+    make_server_tool,
+    make_tool_name,
+    parse_tool_result,
+    with_unique_names,
+)
 from sevenfold.agent.mcp.transport import ServerEnvironment, StderrTail, open_transport, watch_transport
 from sevenfold.agent.tool import OnProgress, ToolOutput
 from sevenfold.core.errors import InputError, WireError
 from sevenfold.core.events import Emit, McpConnected, McpFailed, McpSkipped, UntrustedEntered
 from sevenfold.core.json import JsonObject, freeze_object, thaw
-from sevenfold.core.settings.mcp import McpServer, McpSettings
+from sevenfold.core.settings.sections import McpServer, McpSettings
 
 if TYPE_CHECKING:
     import anyio
     from mcp.client import Client
     from mcp.shared.exceptions import MCPError
+
 
 MAX_TOOLS, MAX_PAGES = 500, 50
 """A server that lists more is broken, or means harm."""
@@ -259,3 +268,43 @@ def _reason(error: Exception) -> str:
     if isinstance(error, ExceptionGroup):
         return _reason(cast("ExceptionGroup[Exception]", error).exceptions[0])
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+# The connections of one agent, and the tools that were ever heard of through them.
+
+
+@dataclass(frozen=True, slots=True)
+class McpConnections:
+    """One for each server, in the order of the settings."""
+
+    links: Sequence[McpConnection]
+
+    def __iter__(self) -> Iterator[McpConnection]:
+        return iter(self.links)
+
+    @property
+    def known(self) -> tuple[ServerTool, ...]:
+        """Every tool of every server that was ever connected."""
+        return tuple(tool for link in self.links for tool in link.tools or ())
+
+    def find(self, name: str) -> ServerTool | None:
+        return next((tool for tool in self.known if tool.name == name), None)
+
+    def link_of(self, name: str) -> McpConnection | None:
+        """The connection that a tool belongs to by its name, also where its server was not connected yet."""
+        tool = self.find(name)
+        if tool is not None:
+            return next(link for link in self.links if link.name == tool.server)
+        owners = [link for link in self.links if name.startswith(f"{MCP_TOOL_PREFIX}{link.name}__")]
+        return max(owners, key=lambda link: len(link.name), default=None)
+
+    async def wait_tried(self) -> None:
+        """Until it is known of each whether it can be reached."""
+        await asyncio.gather(*(link.wait_tried() for link in self.links))
+
+    async def list_again(self) -> None:
+        """Ask every server what it offers now."""
+        await asyncio.gather(*(link.list_again() for link in self.links))
+
+    async def close(self) -> None:
+        await asyncio.gather(*(link.close() for link in self.links))

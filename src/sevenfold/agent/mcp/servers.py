@@ -14,10 +14,10 @@ from sevenfold.core.events import Emit, McpSkipped, ignore_event
 from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject, read_object
 from sevenfold.core.settings import Settings
 from sevenfold.core.settings.kinds import is_name
-from sevenfold.core.settings.mcp import McpServer, McpSettings
-from sevenfold.core.settings.texts import LinesKind, PairsKind, is_single_line
+from sevenfold.core.settings.sections import McpServer, McpSettings
+from sevenfold.core.settings.text_kinds import LinesKind, PairsKind, is_single_line
 from sevenfold.store.files.offload import run_blocking
-from sevenfold.store.project.instruction_file import CachedFileReader
+from sevenfold.store.project.instructions import CachedFileReader
 from sevenfold.store.project.trust import TrustStore
 
 MCP_PROJECT_FILE = ".mcp.json"

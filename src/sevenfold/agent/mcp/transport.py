@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Generic, Self, TextIO, TypeVar, cast
 from sevenfold.agent.mcp.child_supervisor import build_supervised_command
 from sevenfold.core.errors import InputError
 from sevenfold.core.json import JsonObject
-from sevenfold.core.settings.mcp import McpServer
+from sevenfold.core.settings.sections import McpServer
 
 if TYPE_CHECKING:
     from mcp.client import Transport

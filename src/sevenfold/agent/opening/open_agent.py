@@ -14,52 +14,99 @@ from sevenfold.agent.hooks.results import NO_HOOK_RESULT
 from sevenfold.agent.hooks.runner import HookContext, SessionHooks
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.loop.choose_provider import DEFAULT_MODEL, choose_provider, fit_request_params
-from sevenfold.agent.loop.deps import AgentDeps, OpeningMessages
-from sevenfold.agent.loop.event_relay import EventRelay
+from sevenfold.agent.loop.deps import AgentDeps, EventRelay, OpeningMessages
 from sevenfold.agent.loop.local_settings import LocalSettingsFile
-from sevenfold.agent.loop.params_file import StoredParams
-from sevenfold.agent.loop.project_context import ProjectContext, SessionSelector
+from sevenfold.agent.loop.project_context import ProjectContext, SessionSelector, StoredParams
 from sevenfold.agent.mcp.client import McpClient
 from sevenfold.agent.mcp.servers import Confirm
 from sevenfold.agent.mcp.servers import decline_confirmation as never
-from sevenfold.agent.opening.compaction_hooks import AgentCompactHooks
-from sevenfold.agent.opening.dreams import add_dream_writer
-from sevenfold.agent.opening.memory_origins import (
+from sevenfold.agent.opening.background_work import add_doc_writer, add_dream_writer, add_extraction_writer
+from sevenfold.agent.opening.memory import (
+    add_rule_counter,
     attribute_edited_memories,
     attribute_saved_memories,
+    make_rule_guard,
     read_review_notice,
+    start_team_sync,
 )
-from sevenfold.agent.opening.memory_rules import add_rule_counter, make_rule_guard
-from sevenfold.agent.opening.system_prompt import WorkEnvironment, render_system_prompt
-from sevenfold.agent.opening.team_memory import start_team_sync
-from sevenfold.agent.opening.toolset import AgentAwareTool, AgentToolset, StatefulTool, ToolsetBuilder
-from sevenfold.agent.opening.writers import add_doc_writer, add_extraction_writer
-from sevenfold.agent.permissions.guard import AskPermission, Guard, deny_unattended
-from sevenfold.agent.permissions.reach import Reach
-from sevenfold.agent.permissions.rule_saver import RuleSaver
+from sevenfold.agent.opening.toolset import (
+    AgentAwareTool,
+    AgentToolset,
+    StatefulTool,
+    ToolsetBuilder,
+    WorkEnvironment,
+    render_system_prompt,
+)
+from sevenfold.agent.permissions.guard import AskPermission, Guard, Reach, RuleSaver, deny_unattended
 from sevenfold.agent.permissions.rules import parse_permission_rules
 from sevenfold.agent.sandbox.run_store import SandboxRunStore
 from sevenfold.agent.subagents.subagent import SubagentOptions
 from sevenfold.agent.tool import Tool
 from sevenfold.agent.tools.executor import ToolExecutor
 from sevenfold.core.clock import Clock, SystemClock
-from sevenfold.core.errors import StoreError
+from sevenfold.core.errors import CompactionStopped, StoreError
 from sevenfold.core.events import Emit, WriterFailed, ignore_event
 from sevenfold.core.requests import RequestParams
-from sevenfold.core.settings.agent import AgentSettings
-from sevenfold.core.settings.hooks import HookSettings
-from sevenfold.core.settings.permissions import PermissionMode, PermissionSettings
-from sevenfold.core.settings.sandbox import SandboxSettings
+from sevenfold.core.settings.sections import (
+    AgentSettings,
+    HookSettings,
+    MemorySettings,
+    PermissionMode,
+    PermissionSettings,
+    SandboxSettings,
+)
 from sevenfold.core.tool_context import ToolContext
+from sevenfold.layers.compaction.hooks import CompactHooks
+from sevenfold.layers.compaction.job import Compacted
+from sevenfold.layers.compaction.policy import CompactionTrigger
+from sevenfold.layers.compaction.restore_policy import Extra
 from sevenfold.layers.dreams.policy import DreamSettings
 from sevenfold.layers.living_docs.policy import DocSettings
 from sevenfold.providers.provider import Provider
 from sevenfold.session import Session
-from sevenfold.session.spend.governed_provider import GovernedProvider
+from sevenfold.session.spend.governor import GovernedProvider
 from sevenfold.store.files.offload import run_blocking
-from sevenfold.store.memory.settings import MemorySettings
 from sevenfold.store.project.trust import TrustStore
 from sevenfold.store.transcript.sessions import SessionId
+
+# What an agent adds to every compaction of its session: hooks around it, and what its tools, its hooks and
+# its environment have to state again.
+
+
+class AgentCompactHooks:
+    """Handed to a session before the agent is there; says nothing until it is."""
+
+    def __init__(self) -> None:
+        self._toolbox: ToolExecutor | None = None
+        self._hooks: SessionHooks | None = None
+        self._where: Callable[[], str] = str
+
+    def begin(self, toolbox: ToolExecutor, hooks: SessionHooks, where: Callable[[], str]) -> None:
+        """From now on there is something to say; `where` tells where the agent works."""
+        self._toolbox, self._hooks, self._where = toolbox, hooks, where
+
+    def calls(self) -> CompactHooks:
+        return CompactHooks(self._before, self._restoring, self._after)
+
+    async def _before(self, trigger: CompactionTrigger) -> str:
+        if self._hooks is None or trigger == "manual":
+            return ""  # whoever compacts by hand has asked the hooks already, and could be refused
+        heard = await self._hooks.ask("PreCompact", "auto", trigger="auto", custom_instructions=None)
+        if heard.blocked is not None:
+            raise CompactionStopped(f"a PreCompact hook says: {heard.blocked}")
+        return "\n".join(heard.context)
+
+    async def _restoring(self) -> Sequence[Extra]:
+        if self._toolbox is None or self._hooks is None:
+            return ()
+        heard = await self._hooks.ask("SessionStart", "compact", source="compact")
+        said = (Extra("hook", "SessionStart", text) for text in heard.context)
+        return (*self._toolbox.extras(), *said, Extra("session", "where you are", self._where()))
+
+    async def _after(self, done: Compacted) -> None:
+        if self._hooks is not None:
+            trigger = "manual" if done.trigger == "manual" else "auto"
+            await self._hooks.ask("PostCompact", trigger, trigger=trigger, compact_summary=done.summary)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,22 +19,23 @@ from sevenfold.agent.loop.local_settings import LocalSettingsFile
 from sevenfold.agent.loop.project_context import ProjectContext, SessionSelector
 from sevenfold.agent.mcp.servers import decline_confirmation
 from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
-from sevenfold.agent.permissions.guard import Guard
+from sevenfold.agent.permissions.guard import Guard, Reach
 from sevenfold.agent.permissions.guard import deny_unattended as nobody_asked
-from sevenfold.agent.permissions.reach import Reach
-from sevenfold.agent.subagents.mail_listener import MailListener
-from sevenfold.agent.subagents.mail_sender import MailSender
-from sevenfold.agent.subagents.parent_pipe import ParentPipe, open_parent_pipe
-from sevenfold.agent.subagents.roster import RosterEntry
-from sevenfold.agent.subagents.send_message import SendMessageTool
+from sevenfold.agent.subagents.mailbox import MailListener
+from sevenfold.agent.subagents.messaging import MailSender, RosterEntry, SendMessageTool
 from sevenfold.agent.subagents.socket_mail import choose_socket_folder
 from sevenfold.agent.subagents.subagent import AttributedProvider
 from sevenfold.agent.subagents.subagent_runner import LEAD_ONLY_TOOLS
-from sevenfold.agent.subagents.teammate_process import TeammateConfig, parse_teammate_config
+from sevenfold.agent.subagents.teammate_process import (
+    ParentPipe,
+    TeammateConfig,
+    open_parent_pipe,
+    parse_teammate_config,
+)
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.events import ignore_event
-from sevenfold.core.settings.agent import AgentSettings
+from sevenfold.core.settings.sections import AgentSettings
 from sevenfold.layers.forks.mail import (
     LEAD_NAME,
     Address,
@@ -53,8 +54,7 @@ from sevenfold.layers.forks.mail import (
 )
 from sevenfold.providers.provider import Provider
 from sevenfold.session.spend.budget import SpendSettings
-from sevenfold.session.spend.governed_provider import GovernedProvider
-from sevenfold.session.spend.governor import Governor
+from sevenfold.session.spend.governor import GovernedProvider, Governor
 from sevenfold.session.spend.store import SpendStore
 from sevenfold.store.files.offload import run_blocking
 

@@ -2,46 +2,53 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from datetime import date
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from sevenfold.agent.loop.project_context import ProjectContext
 from sevenfold.agent.mcp.client import McpClient
 from sevenfold.agent.mcp.servers import Confirm, find_servers
 from sevenfold.agent.permissions.guard import Guard
-from sevenfold.agent.sandbox.background_tasks import BackgroundTask, BackgroundTasks
-from sevenfold.agent.sandbox.probe import probe_sandbox
+from sevenfold.agent.sandbox.job import BackgroundTask, BackgroundTasks
 from sevenfold.agent.sandbox.run_store import SandboxRunStore
+from sevenfold.agent.sandbox.sandbox import probe_sandbox
 from sevenfold.agent.subagents.agent_team import AgentTeam
 from sevenfold.agent.subagents.agent_tool import AgentTool
-from sevenfold.agent.subagents.send_message import SendMessageTool
+from sevenfold.agent.subagents.messaging import SendMessageTool
 from sevenfold.agent.subagents.subagent import SubagentOptions
 from sevenfold.agent.tool import Tool
-from sevenfold.agent.tools.edit import EditTool
+from sevenfold.agent.tools.file_changes import EditTool, WriteTool
 from sevenfold.agent.tools.glob import GlobTool
 from sevenfold.agent.tools.grep import GrepTool
 from sevenfold.agent.tools.memory import MemoryTool
-from sevenfold.agent.tools.plan import PlanFile, PlanTool
+from sevenfold.agent.tools.planning import PlanFile, PlanTool, TodoTool
 from sevenfold.agent.tools.read import ReadTool
-from sevenfold.agent.tools.shell import ShellTool
+from sevenfold.agent.tools.shell import ShellTool, TaskOutputTool, TaskStopTool
 from sevenfold.agent.tools.skill import SkillTool
-from sevenfold.agent.tools.tasks import TaskOutputTool, TaskStopTool
-from sevenfold.agent.tools.todo import TodoTool
 from sevenfold.agent.tools.web_fetch import WebFetchTool
-from sevenfold.agent.tools.write import WriteTool
+from sevenfold.core.errors import FileMissing
 from sevenfold.core.events import Emit
-from sevenfold.core.settings.mcp import McpSettings
-from sevenfold.core.settings.sandbox import SandboxSettings
-from sevenfold.core.settings.shell import ShellSettings
-from sevenfold.core.settings.web import WebSettings
+from sevenfold.core.settings.sections import (
+    McpSettings,
+    MemorySettings,
+    SandboxSettings,
+    ShellSettings,
+    WebSettings,
+)
 from sevenfold.core.tool_context import ToolContext
 from sevenfold.layers.context.sources import ContextSource
 from sevenfold.layers.forks.mail import LEAD_NAME
+from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.offload import run_blocking
-from sevenfold.store.memory.settings import MemorySettings
-from sevenfold.store.project.skills import find_skills, list_skill_folders
+from sevenfold.store.project.git import read_branch
+from sevenfold.store.project.instructions import find_skills, list_skill_folders
 from sevenfold.store.project.trust import TrustStore
 
 if TYPE_CHECKING:
@@ -172,3 +179,51 @@ class ToolsetBuilder:
         )
         self.exits.push_async_callback(mcp.close)
         return mcp
+
+
+# What the model is told about itself and its surroundings.
+#
+# The system prompt is rendered once a session and holds nothing that changes: no date, folder or branch.
+# Those are said beside the first prompt, and again when they have changed.
+
+SYSTEM_PROMPT_FILE = "system.md"
+MAX_PROMPT_BYTES = 256 * 1024
+
+
+def render_system_prompt(templates: Folder | None = None) -> str:
+    """The system prompt: the user's template where there is one, else ours."""
+    if templates is not None:
+        try:
+            return (
+                templates.read(SYSTEM_PROMPT_FILE, max_bytes=MAX_PROMPT_BYTES)
+                .decode("utf-8", "replace")
+                .strip()
+            )
+        except FileMissing:
+            pass
+    return _packaged()
+
+
+@cache
+def _packaged() -> str:
+    return (files("sevenfold.agent") / "prompts" / SYSTEM_PROMPT_FILE).read_text(encoding="utf-8").strip()
+
+
+@dataclass(frozen=True, slots=True)
+class WorkEnvironment:
+    """Where a session is at work."""
+
+    cwd: Path
+    branch: str
+    system: str
+    day: date
+
+    @classmethod
+    def read(cls, cwd: Path, root: Path, day: date) -> WorkEnvironment:
+        """Read from git's own files: a repository can make git run code of its choosing."""
+        return cls(cwd, read_branch(root), f"{platform.system()} {platform.release()}", day)
+
+    def render(self) -> str:
+        lines = [f"Working folder: {self.cwd}", f"System: {self.system}"]
+        lines += [f"Git branch: {self.branch}"] if self.branch else ["Not a git repository"]
+        return "\n".join((*lines, f"Today's date: {self.day.isoformat()}"))

@@ -7,12 +7,11 @@ and hands that on: the tool opens what was judged and nothing else.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, Self, TypeAlias
 
-from sevenfold.agent.permissions.reach import PermissionVerdict, Reach, real_paths
 from sevenfold.agent.permissions.rules import (
     PermissionRule,
     PermissionRules,
@@ -24,9 +23,105 @@ from sevenfold.agent.permissions.rules import (
 from sevenfold.agent.sandbox.sensitive_paths import explain_guarded, explain_secret
 from sevenfold.agent.tool import AccessKind, AccessRequest
 from sevenfold.core.errors import SevenfoldError
+from sevenfold.core.events import Emit, ignore_event
+from sevenfold.core.events.agent import RuleLost
 from sevenfold.core.messages import ToolUse
-from sevenfold.core.settings.permissions import PermissionMode
-from sevenfold.store.files.user_files import resolve_path
+from sevenfold.core.settings.sections import PermissionMode
+from sevenfold.store.files.offload import run_blocking
+from sevenfold.store.project.rule_file import add_allow_rule
+from sevenfold.store.project.trust import TrustStore
+from sevenfold.store.project.user_files import resolve_path
+
+# How far a call may reach without anybody being asked: folders to read in, and folders to edit in.
+
+PermissionDecision: TypeAlias = Literal["allow", "ask", "deny"]
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionVerdict:
+    decision: PermissionDecision
+    reason: str
+    """For the model where it is denied, for a person where they are asked."""
+    paths: tuple[str, ...] = ()
+    """What was judged, links followed: a tool opens these and nothing else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Folders, wherever links lead when it is made. What may be edited may be read."""
+
+    read: tuple[Path, ...] = ()
+    edit: tuple[Path, ...] = ()
+
+    def __post_init__(self) -> None:
+        # Calls are judged by real paths, and many a home folder is reached by a link.
+        object.__setattr__(self, "read", tuple(Path(resolve_path(str(folder))) for folder in self.read))
+        object.__setattr__(self, "edit", tuple(Path(resolve_path(str(folder))) for folder in self.edit))
+
+    def may_read(self, real: str) -> bool:
+        return any(Path(real).is_relative_to(folder) for folder in (*self.read, *self.edit))
+
+    def may_edit(self, real: str) -> bool:
+        # The folder itself is no file in it.
+        return any(folder in Path(real).parents for folder in self.edit)
+
+    def denial(self, need: AccessRequest, real: tuple[str, ...]) -> str | None:
+        """Why a call is out of reach; None when it is not. `real` are the need's paths, links followed."""
+        match need.kind:
+            case "nothing":
+                return None
+            case "read":
+                return _beyond(real, self.may_read, "read", (*self.read, *self.edit))
+            case "edit":
+                return _beyond(real, self.may_edit, "edited", self.edit)
+            case "run" if need.profile == "read-only":
+                return None
+            case _:
+                return f"a call that may {_ACTS[need.kind]} is not allowed here; go on without it"
+
+
+class ForkGuard:
+    """The guard of a fork or a writer: nobody is asked, and what is out of reach is denied."""
+
+    def __init__(self, reach: Reach) -> None:
+        self.reach = reach
+
+    async def admit(self, _use: ToolUse, need: AccessRequest) -> PermissionVerdict:
+        try:
+            real = real_paths(need)
+        except SevenfoldError as error:
+            return PermissionVerdict("deny", str(error))
+        reason = self.reach.denial(need, real)
+        return (
+            PermissionVerdict("allow", "", real)
+            if reason is None
+            else PermissionVerdict("deny", reason, real)
+        )
+
+
+def real_paths(need: AccessRequest) -> tuple[str, ...]:
+    """The need's paths with every link followed, as of now."""
+    return tuple(resolve_path(path) for path in need.paths)
+
+
+_ACTS = {
+    "run": "run a command that nothing holds",
+    "fetch": "use the network",
+    "message": "write to other agents",
+    "spawn": "start an agent",
+    "outside": "do anything (it is a tool of somebody else's)",
+}
+
+
+def _beyond(
+    real: tuple[str, ...], may: Callable[[str], bool], done: str, folders: tuple[Path, ...]
+) -> str | None:
+    named = ", ".join(map(str, folders)) or "no folder"
+    if not real:
+        return f"it does not say what would be {done}; name a path"
+    beyond = next((path for path in real if not may(path)), None)
+    return None if beyond is None else f"{beyond} may not be {done} here, only what lies in {named}"
+
 
 GrantDuration: TypeAlias = Literal["once", "session", "always"]
 
@@ -247,3 +342,48 @@ _ASKED: dict[AccessKind, str] = {
     "fetch": "it sends a request to the network",
     "outside": "it is a tool of somebody else's",
 }
+
+
+# Answers for always: kept in the project's own settings, or told to be lost.
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSaver:
+    """Keeps rules for one project; a guard's `keep` is `RuleSaver(root).keep`."""
+
+    root: Path
+    emit: Emit = ignore_event
+    trust: TrustStore | None = None
+    """Where it is kept what a person has agreed to; None: nobody is asked about the file."""
+
+    async def keep(self, rule: PermissionRule) -> None:
+        try:
+            await run_blocking(lambda: add_allow_rule(self.root, str(rule), self.trust))
+        except SevenfoldError as error:
+            self.emit(RuleLost(str(rule), str(error)))
+
+
+# What stands before a call: whoever has something to say to the model right before it runs.
+
+
+@dataclass(frozen=True, slots=True)
+class CallNotice:
+    hold: str = ""
+    """The call is not run: it gets this for a result."""
+    note: str = ""
+    """It is run, and this comes before its result."""
+
+
+NO_CALL_NOTICE = CallNotice()
+
+
+class CallReviewer(Protocol):
+    """Asked before every call that nothing denies."""
+
+    async def before(self, use: ToolUse, need: AccessRequest, beside: Sequence[ToolUse], /) -> CallNotice:
+        """What to say before this call; `beside` are all calls of the same answer."""
+        ...
+
+    def branch(self) -> Self:
+        """The same for a fork, which sees what was said so far and nothing that is said from now on."""
+        ...

@@ -14,15 +14,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self, TypeAlias
 
-from sevenfold.agent.permissions.call_notice import NO_CALL_NOTICE, CallNotice
-from sevenfold.agent.permissions.reach import real_paths
+from sevenfold.agent.permissions.guard import NO_CALL_NOTICE, CallNotice, real_paths
 from sevenfold.agent.tool import AccessRequest
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.events import Emit, RuleAnswered, RuleShown, RulesSkipped
 from sevenfold.core.json import JsonObject
-from sevenfold.core.memory_uses import MemoryUse, MemoryUseKind
+from sevenfold.core.memories import MemoryUse, MemoryUseKind
 from sevenfold.core.messages import Message, ToolUse
-from sevenfold.core.text.shell_paths import find_shell_paths, find_text_paths
+from sevenfold.core.text.command_lines import find_shell_paths, find_text_paths
 from sevenfold.core.tool_context import ToolContext
 from sevenfold.layers.memory.rules.policy import (
     ProposedAction,

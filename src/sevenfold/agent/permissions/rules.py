@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from sevenfold.agent.sandbox.sensitive_paths import fold_name
 from sevenfold.agent.tool import AccessRequest
 from sevenfold.core.errors import InputError
-from sevenfold.core.settings.rules import RULE_PATTERN
+from sevenfold.core.settings.text_kinds import RULE_PATTERN
 from sevenfold.core.text.globs import expand_braces, matches_parts
 
 _OPERATORS = re.compile(r"[;&|<>(){}`$\\\n\r\"'*?\[\]~#!]")

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from sevenfold.agent.sandbox.sensitive_paths import explain_guarded
 from sevenfold.core.errors import StoreError
+from sevenfold.core.settings.sections import HOME_FOLDER
 from sevenfold.core.tool_context import ToolContext
-from sevenfold.store.git.root import find_project_root
-from sevenfold.store.project.place_settings import HOME_FOLDER
+from sevenfold.store.project.git import find_project_root
 
 _SYSTEM = (
     *(

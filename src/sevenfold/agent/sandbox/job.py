@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import re
+import secrets
 from codecs import getincrementaldecoder
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NewType, TypeAlias
 
 from sevenfold.agent.sandbox.command import CommandExit, SupervisedCommand
-from sevenfold.agent.sandbox.command_output import MAX_OUTPUT_FILE_BYTES, CommandOutput
 from sevenfold.agent.sandbox.folders import (
     LinkTarget,
     choose_writable_root,
@@ -19,9 +23,96 @@ from sevenfold.agent.sandbox.folders import (
 from sevenfold.agent.sandbox.run_store import SandboxRunStore, report_moved
 from sevenfold.agent.sandbox.sandbox import Sandbox
 from sevenfold.agent.tool import OnProgress
-from sevenfold.core.profile import SandboxProfile
-from sevenfold.core.tool_context import ToolContext
+from sevenfold.core.errors import InputError
+from sevenfold.core.tool_context import SandboxProfile, ToolContext
+from sevenfold.layers.compaction.restore_policy import Extra
 from sevenfold.layers.tool_results.spill import SPILL_FOLDER
+
+# What a command prints: its beginning and its end in memory, all of it in a file once that is not all.
+
+MAX_END_BYTES = 512 * 1024
+"""Kept of either end. A result of a megabyte is far over what any model is shown at once."""
+
+MAX_OUTPUT_FILE_BYTES = 64 * 1024 * 1024
+"""A command that prints more does so by mistake; it is ended."""
+
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)|[@-Z\\-_])")
+"""Colours, movements and titles: for terminals, not for readers."""
+
+
+class CommandOutput:
+    """Fed as it comes. The file is made when memory does not hold everything any more."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._path = None if folder is None else folder / f"shell-{secrets.token_hex(6)}.txt"
+        self._file: int | None = None
+        self._why_not = "there is no folder for it"
+        self._head, self._tail = bytearray(), bytearray()
+        self.total_bytes = 0
+        self._seen_bytes = 0
+
+    def add(self, part: bytes) -> None:
+        if self.total_bytes + len(part) > 2 * MAX_END_BYTES:
+            self._keep(part)
+        self.total_bytes += len(part)
+        room = MAX_END_BYTES - len(self._head)
+        self._head += part[:room]
+        self._tail += part[room:]
+        if len(self._tail) > 2 * MAX_END_BYTES:
+            del self._tail[:-MAX_END_BYTES]
+
+    @property
+    def is_flood(self) -> bool:
+        return self.total_bytes > MAX_OUTPUT_FILE_BYTES
+
+    def text(self) -> str:
+        """The beginning and the end, with what is missing between them said."""
+        tail = self._tail[-MAX_END_BYTES:]
+        left_out = self.total_bytes - len(self._head) - len(tail)
+        if not left_out:
+            return strip_terminal_codes(self._head + tail)
+        where = f"all of it is in {self._path}" if self._file is not None else self._why_not
+        gap = f"\n[… {left_out:,} bytes left out here; {where}]\n"
+        return strip_terminal_codes(self._head) + gap + strip_terminal_codes(tail)
+
+    def news(self) -> str:
+        """What came since this was last asked."""
+        fresh = self.total_bytes - self._seen_bytes
+        is_first = not self._seen_bytes
+        self._seen_bytes = self.total_bytes
+        if is_first:
+            return self.text()
+        held = self._head + self._tail if self.total_bytes <= 2 * MAX_END_BYTES else self._tail
+        lost = max(0, fresh - len(held))
+        return (f"[… {lost:,} bytes left out here]\n" if lost else "") + strip_terminal_codes(
+            held[len(held) - fresh + lost :]
+        )
+
+    def close(self) -> None:
+        if self._file is not None and self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def _keep(self, part: bytes) -> None:
+        if self._path is None:
+            return
+        try:
+            if self._file is None:
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                part = bytes(self._head + self._tail) + part
+            while part:
+                part = part[os.write(self._file, part) :]
+        except OSError as error:
+            self._why_not = f"the rest could not be kept in {self._path}: {error.strerror}"
+            self.close()
+            self._path = self._file = None
+
+
+def strip_terminal_codes(printed: bytes | bytearray) -> str:
+    """As text, without what is meant for a terminal."""
+    return _ESCAPES.sub("", printed.decode("utf-8", "replace"))
+
 
 _decoder = getincrementaldecoder("utf-8")
 
@@ -130,3 +221,119 @@ def _notes(ended: CommandExit, profile: SandboxProfile, root: Path | None) -> li
             where = f"writes only in {root}" if root else "no writes"
             notes.append(f"it ran held: no network, {where}; access says what it needs")
     return notes
+
+
+# Commands that run beside the conversation. They go on from turn to turn, and end with the agent.
+
+TaskId = NewType("TaskId", str)
+
+MAX_TASKS = 32
+"""At once. More than that is a loop that starts things."""
+
+
+@dataclass(slots=True, kw_only=True)
+class BackgroundTask:
+    """One command in the background."""
+
+    id: TaskId
+    job: SandboxJob
+    ended: CommandExit | None = None
+    is_stopped: bool = False
+    """Somebody ended it."""
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def title(self) -> str:
+        wish = self.job.wish
+        return wish.description or wish.line.splitlines()[0][:80]
+
+    @property
+    def state(self) -> str:
+        """In a few words."""
+        if self.ended is None:
+            return "running"
+        return "stopped" if self.is_stopped else f"ended with exit code {self.ended.code}"
+
+    @property
+    def line(self) -> str:
+        return f"{self.id} ({self.title}): {self.state}"
+
+
+OnTaskEnd: TypeAlias = Callable[[BackgroundTask], None]
+"""Told when a task has ended by itself."""
+
+
+def ignore_task_end(task: BackgroundTask) -> None:
+    """For tasks whose end nobody waits for."""
+
+
+class BackgroundTasks:
+    """The background commands of one agent. Closed with it: none outlives it, however it ends."""
+
+    def __init__(self, on_end: OnTaskEnd = ignore_task_end) -> None:
+        self.on_end = on_end
+        self._tasks: dict[TaskId, BackgroundTask] = {}
+        self._watching: set[asyncio.Task[None]] = set()
+
+    def start(self, make: Callable[[], SandboxJob]) -> BackgroundTask:
+        if len(self.running()) >= MAX_TASKS:
+            raise InputError(f"{MAX_TASKS} tasks are running, which is the most; stop one with task_stop")
+        task = BackgroundTask(id=TaskId(f"task-{len(self._tasks) + 1}"), job=make())
+        self._tasks[task.id] = task
+        watching = asyncio.create_task(self._watch(task))
+        self._watching.add(watching)
+        watching.add_done_callback(self._watching.discard)
+        return task
+
+    def all(self) -> tuple[BackgroundTask, ...]:
+        """Oldest first."""
+        return tuple(self._tasks.values())
+
+    def find(self, name: str) -> BackgroundTask:
+        task = self._tasks.get(TaskId(name))
+        if task is None:
+            raise InputError(f"there is no task {name!r}; there are: {', '.join(self._tasks) or 'none'}")
+        return task
+
+    def running(self) -> tuple[BackgroundTask, ...]:
+        return tuple(task for task in self._tasks.values() if task.ended is None)
+
+    def take_back(self) -> None:
+        """What they made so far that programs obey is moved aside now: whatever starts next would obey it."""
+        for task in self.running():
+            task.job.take_back()
+
+    async def stop(self, name: str) -> BackgroundTask:
+        """End it and all that it started; nothing of it is left afterwards."""
+        task = self.find(name)
+        if task.ended is None:
+            task.is_stopped = True
+            task.job.cut("it was stopped")
+            task.job.command.end()
+            await task.over.wait()
+        return task
+
+    async def close(self) -> None:
+        """End all of them."""
+        for task in self.running():
+            await self.stop(task.id)
+
+    def extras(self) -> tuple[Extra, ...]:
+        """What a model must know again after a compaction: tasks that are running."""
+        lines = [task.line for task in self.running()]
+        return (Extra("tasks", "Background tasks", "\n".join(lines)),) if lines else ()
+
+    async def _watch(self, task: BackgroundTask) -> None:
+        try:
+            await task.job.watch(_unread)
+        finally:
+            try:
+                task.ended = await task.job.close()
+            finally:
+                task.over.set()
+        if not task.is_stopped:
+            self.on_end(task)
+
+
+def _unread(text: str) -> None:
+    """A task's output is asked for."""

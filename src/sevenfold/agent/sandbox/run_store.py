@@ -15,7 +15,7 @@ from sevenfold.core.errors import FileDamaged, FileMissing, LockBusy, StoreError
 from sevenfold.core.events import Emit, GuardedLeft, GuardedMoved, SweepFailed
 from sevenfold.core.json import Json, JsonObject, freeze_object, read_object, write_json
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.files.mutex import mutex
+from sevenfold.store.files.locks import mutex
 
 SANDBOX_RUNS_FOLDER = "held"
 _SUFFIX = ".json"

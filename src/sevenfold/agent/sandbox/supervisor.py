@@ -15,11 +15,12 @@ from sevenfold.agent.sandbox.kernel import (
     PR_SET_CHILD_SUBREAPER,
     PR_SET_PDEATHSIG,
     drop_capabilities,
+    mount_sandbox,
     prctl,
+    restrict_process,
+    unshare_namespaces,
 )
-from sevenfold.agent.sandbox.landlock import restrict_process
 from sevenfold.agent.sandbox.launch_spec import LaunchSpec, unpack_launch_spec
-from sevenfold.agent.sandbox.namespaces import mount_sandbox, unshare_namespaces
 from sevenfold.agent.sandbox.seccomp import install_seccomp_filter
 
 TERM, KILL, STOP = 15, 9, 19

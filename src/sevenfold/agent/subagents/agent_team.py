@@ -7,12 +7,9 @@ from uuid import uuid4
 
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.loop.project_context import ProjectContext
-from sevenfold.agent.sandbox.background_tasks import BackgroundTasks
+from sevenfold.agent.sandbox.job import BackgroundTasks
 from sevenfold.agent.subagents.definitions import AgentDefinition, list_definition_folders, read_definitions
-from sevenfold.agent.subagents.mail_sender import MailSender
-from sevenfold.agent.subagents.progress import ProgressReporter
-from sevenfold.agent.subagents.roster import RosterEntry
-from sevenfold.agent.subagents.send_message import SendMessageTool
+from sevenfold.agent.subagents.messaging import MailSender, RosterEntry, SendMessageTool
 from sevenfold.agent.subagents.subagent import (
     OpenSubagent,
     SpawnRequest,
@@ -20,14 +17,14 @@ from sevenfold.agent.subagents.subagent import (
     SubagentOutcome,
     render_subagent_end,
 )
-from sevenfold.agent.subagents.subagent_runner import SubagentRunner
+from sevenfold.agent.subagents.subagent_runner import ProgressReporter, SubagentRunner
 from sevenfold.agent.subagents.team_mail import TeamMail
 from sevenfold.agent.tool import OnProgress
 from sevenfold.core.errors import AddressUnknown, AgentRefused, InputError, SevenfoldError
 from sevenfold.core.events import AgentStarted, Emit, ignore_event
-from sevenfold.core.settings.team import TeamSettings
+from sevenfold.core.settings.sections import TeamSettings
 from sevenfold.layers.forks.mail import LEAD_NAME, Address, MailMessage, check_agent_name
-from sevenfold.session.cache.usage_ledger import UsageLedger
+from sevenfold.session.cache.monitor import UsageLedger
 from sevenfold.store.files.offload import await_shielded
 from sevenfold.store.transcript.sessions import new_agent_session
 

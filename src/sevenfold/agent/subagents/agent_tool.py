@@ -9,7 +9,7 @@ from datetime import timedelta
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.subagents.agent_team import AgentTeam
 from sevenfold.agent.subagents.definitions import render_definitions
-from sevenfold.agent.subagents.roster import AgentKind
+from sevenfold.agent.subagents.messaging import AgentKind
 from sevenfold.agent.subagents.subagent import SpawnRequest, Subagent
 from sevenfold.agent.subagents.subagent_runner import AGENT_TOOL_NAME
 from sevenfold.agent.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec

@@ -12,12 +12,12 @@ from typing import TypeAlias
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.permissions.guard import AskPermission
 from sevenfold.agent.subagents.definitions import AgentDefinition
-from sevenfold.agent.subagents.roster import AgentKind, RosterEntry
+from sevenfold.agent.subagents.messaging import AgentKind, RosterEntry
 from sevenfold.agent.tool import Tool
 from sevenfold.core.events import AgentEnded, Emit
 from sevenfold.core.requests import ModelRequest, ModelResponse
-from sevenfold.core.settings.permissions import PermissionMode
-from sevenfold.core.text.fences import fence_text
+from sevenfold.core.settings.sections import PermissionMode
+from sevenfold.core.text.safe_text import fence_text
 from sevenfold.core.usage import NO_USAGE, Usage
 from sevenfold.providers.provider import OnDelta, Provider, ProviderWrapper
 from sevenfold.session.spend.budget import MAIN_KIND

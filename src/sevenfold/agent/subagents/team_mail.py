@@ -9,9 +9,8 @@ from uuid import uuid4
 
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.loop.project_context import ProjectContext
-from sevenfold.agent.subagents.mail_listener import MailListener
-from sevenfold.agent.subagents.mail_sender import MailSender
-from sevenfold.agent.subagents.roster import PLAN_APPROVED, RosterEntry
+from sevenfold.agent.subagents.mailbox import MailListener
+from sevenfold.agent.subagents.messaging import PLAN_APPROVED, MailSender, RosterEntry
 from sevenfold.agent.subagents.socket_mail import choose_socket_folder
 from sevenfold.agent.subagents.subagent import Subagent
 from sevenfold.core.errors import AddressUnknown, InputError, SevenfoldError

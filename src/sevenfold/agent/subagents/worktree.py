@@ -22,7 +22,7 @@ from sevenfold.core.errors import GitError, LockBusy, StoreError, WorktreeError
 from sevenfold.core.events import Emit, WorktreeKept, ignore_event
 from sevenfold.layers.forks.mail import check_agent_name
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.files.mutex import mutex
+from sevenfold.store.files.locks import mutex
 from sevenfold.store.files.offload import await_shielded, run_blocking
 from sevenfold.store.git.linked_worktree import (
     add_record,
@@ -33,7 +33,7 @@ from sevenfold.store.git.linked_worktree import (
     remove_record,
 )
 from sevenfold.store.git.plain_repository import PlainRepository, plain_repository
-from sevenfold.store.git.root import GitFolders, find_git_folders, find_records
+from sevenfold.store.project.git import GitFolders, find_git_folders, find_records
 
 WORKTREES_FOLDER = "worktrees"
 """Where they are, in the project's folder under home."""

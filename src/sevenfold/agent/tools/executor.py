@@ -12,18 +12,32 @@ from typing import TypeAlias
 
 from sevenfold.agent.hooks.results import NO_HOOK_RESULT, HookEvent, HookResult
 from sevenfold.agent.hooks.runner import SessionHooks
-from sevenfold.agent.permissions.call_notice import NO_CALL_NOTICE, CallNotice, CallReviewer
-from sevenfold.agent.permissions.guard import Guard, PermissionRequest
-from sevenfold.agent.permissions.reach import ForkGuard, PermissionVerdict, Reach
-from sevenfold.agent.tool import AccessRequest, Tool, ToolOutput
-from sevenfold.agent.tool_events import OnToolEvent, ToolEnded, ToolPrinted, ToolStarted, ignore_tool_event
+from sevenfold.agent.permissions.guard import (
+    NO_CALL_NOTICE,
+    CallNotice,
+    CallReviewer,
+    ForkGuard,
+    Guard,
+    PermissionRequest,
+    PermissionVerdict,
+    Reach,
+)
+from sevenfold.agent.tool import (
+    AccessRequest,
+    OnToolEvent,
+    Tool,
+    ToolEnded,
+    ToolOutput,
+    ToolPrinted,
+    ToolStarted,
+    ignore_tool_event,
+)
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.events import ToolDenied, ToolFailed
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Text, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.tool_context import ToolContext
-from sevenfold.layers.compaction.restorable import Restorable
-from sevenfold.layers.compaction.restore_policy import Extra
+from sevenfold.layers.compaction.restore_policy import Extra, Restorable
 from sevenfold.layers.forks.runner import ToolRunner
 
 INTERRUPTED_RESULT = "[interrupted by the user]"

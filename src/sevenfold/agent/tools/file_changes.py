@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import re
+from dataclasses import dataclass
+from difflib import get_close_matches
 
-from sevenfold.agent.tool import ToolOutput
-from sevenfold.agent.tools.paths import display_path
-from sevenfold.agent.tools.text_file import TextFile, TextFormat, decode_text_file, encode_text_file
-from sevenfold.core.errors import InputError
+from sevenfold.agent.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec, call_in_thread
+from sevenfold.agent.tools.text_file import (
+    FILE_PATH_SCHEMA,
+    TextFile,
+    TextFormat,
+    allowed_path,
+    decode_text_file,
+    display_path,
+    encode_text_file,
+    resolve_asked_path,
+)
+from sevenfold.core.errors import FileMissing, InputError
+from sevenfold.core.json import JsonObject
+from sevenfold.core.json_fields import get_flag, get_string, object_schema
 from sevenfold.core.tool_context import ReadState, ToolContext
-from sevenfold.store.files.user_files import FileState, find_file_state, replace_file
+from sevenfold.store.project.user_files import FileState, find_file_state, replace_file
 
 _MAX_BYTES = 16 * 1024 * 1024
 """Far beyond what a person edits by hand; larger files are made by programs, and changed by them."""
@@ -55,3 +68,172 @@ def render_unified_diff(old: str, new: str, name: str) -> str:
     if len(before) + len(after) > MAX_DIFF_LINES:
         return f"--- {name}\n+++ {name}\n@@ too long to compare: {len(before):,} lines, now {len(after):,} @@"
     return "\n".join(difflib.unified_diff(before, after, name, name, lineterm=""))
+
+
+# What a text that is not in a file was probably meant to be, so that the next try succeeds.
+
+_MAX_LINES = 5_000
+"""Comparing words with every line takes a while; the beginning of a longer file has to do."""
+
+_MAX_LINE_CHARS = 300
+
+_NUMBERED = re.compile(r"\s*\d+\t")
+
+
+def find_nearest(text: str, wanted: str) -> str:
+    """A sentence about what is there instead."""
+    lines = text.split("\n")[:_MAX_LINES]
+    asked = wanted.split("\n")
+    if wanted.strip() and all(_NUMBERED.match(line) for line in asked if line):
+        return "It begins with line numbers, which are not part of the file; leave them out."
+    at = _find_spaced(lines, asked)
+    if at:
+        here = "\n".join(lines[at - 1 : at - 1 + len(asked)])
+        return f"The same words stand at line {at} with other white space:\n{here[:2_000]}"
+    return _close_line(lines, asked)
+
+
+def _find_spaced(lines: list[str], asked: list[str]) -> int:
+    """The line where the same words stand, white space aside; 0: nowhere."""
+    wanted = [_squeezed(line) for line in asked]
+    bare = [_squeezed(line) for line in lines]
+    if not any(wanted):
+        return 0
+    size = len(wanted)
+    return next((at + 1 for at in range(len(bare) - size + 1) if bare[at : at + size] == wanted), 0)
+
+
+def _close_line(lines: list[str], asked: list[str]) -> str:
+    first = next((line.strip() for line in asked if line.strip()), "")[:_MAX_LINE_CHARS]
+    places = {line.strip()[:_MAX_LINE_CHARS]: number for number, line in reversed([*enumerate(lines, 1)])}
+    close = get_close_matches(first, list(places), 1, 0.6) if first else []
+    if not close:
+        return "Nothing like it is there; read the file again."
+    verb = "is there" if close[0] == first else "is the nearest"
+    return f"Of its first line, this {verb}, at line {places[close[0]]}: {close[0]}"
+
+
+def _squeezed(line: str) -> str:
+    return "".join(line.split())
+
+
+# write: a whole file, new or in place of one that was read.
+
+_WRITE_SPEC = ToolSpec(
+    "write",
+    "Write a whole file, making the folders it needs. A file that is there already must have been read "
+    "first; to change a part of one, use edit.",
+    object_schema(
+        {
+            "file_path": FILE_PATH_SCHEMA,
+            "content": {"type": "string", "description": "All of the file's text."},
+        },
+        ("file_path", "content"),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTool:
+    spec: ToolSpec = _WRITE_SPEC
+
+    def need(self, given: JsonObject, place: ToolContext) -> AccessRequest:
+        path = resolve_asked_path(given, "file_path", place)
+        get_string(given, "content")
+        return AccessRequest(kind="edit", paths=(path,), said=f"write {path}")
+
+    async def run(self, given: JsonObject, place: ToolContext, _on_progress: OnProgress) -> ToolOutput:
+        asked, content = resolve_asked_path(given, "file_path", place), get_string(given, "content")
+        return await call_in_thread(lambda: _write(allowed_path(asked, place), content, place))
+
+
+def _write(real: str, content: str, place: ToolContext) -> ToolOutput:
+    before = read_known_state(real, place)
+    lines = len(content.splitlines())
+    said = f"{'Created' if before is None else 'Wrote'} {real} ({lines:,} lines)."
+    return write_text_file(real, content, before, said, place)
+
+
+# edit: one exact piece of text in place of another.
+
+MAX_NAMED = 10
+"""Places that an error names: more than that and the text was too short anyway."""
+
+_EDIT_SPEC = ToolSpec(
+    "edit",
+    "Replace text in a file that was read. old_string must stand in it exactly once, white space and all "
+    "(without the line numbers that read shows); with replace_all every place is changed.",
+    object_schema(
+        {
+            "file_path": FILE_PATH_SCHEMA,
+            "old_string": {"type": "string", "description": "The text to replace, exactly as it stands."},
+            "new_string": {"type": "string", "description": "The text to put there."},
+            "replace_all": {"type": "boolean", "description": "Change every place; false if left out."},
+        },
+        ("file_path", "old_string", "new_string"),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    old: str
+    new: str
+    is_everywhere: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EditTool:
+    spec: ToolSpec = _EDIT_SPEC
+
+    def need(self, given: JsonObject, place: ToolContext) -> AccessRequest:
+        path = resolve_asked_path(given, "file_path", place)
+        _change(given)
+        return AccessRequest(kind="edit", paths=(path,), said=f"edit {path}")
+
+    async def run(self, given: JsonObject, place: ToolContext, _on_progress: OnProgress) -> ToolOutput:
+        asked, change = resolve_asked_path(given, "file_path", place), _change(given)
+        return await call_in_thread(lambda: _edit(allowed_path(asked, place), change, place))
+
+
+def _change(given: JsonObject) -> _Change:
+    change = _Change(
+        get_string(given, "old_string"), get_string(given, "new_string"), get_flag(given, "replace_all")
+    )
+    if not change.old:
+        raise InputError("old_string is empty; say which text to replace, or use write for a new file")
+    if change.old == change.new:
+        raise InputError("old_string and new_string are the same; nothing would change")
+    return change
+
+
+def _edit(real: str, change: _Change, place: ToolContext) -> ToolOutput:
+    before = read_known_state(real, place)
+    if before is None:
+        raise FileMissing(f"{real} is not there; check its name with glob, or use write to make it")
+    found = decode_text_file(before.data, real)
+    # A model that copies from a file with CR LF may or may not copy the CR.
+    old, new = (_unix(change.old), _unix(change.new)) if found.form.is_crlf else (change.old, change.new)
+    count = found.text.count(old)
+    if count == 0:
+        raise InputError(f"old_string is not in {real}. {find_nearest(found.text, old)}")
+    if count > 1 and not change.is_everywhere:
+        raise InputError(
+            f"old_string is in {real} {count:,} times, at lines {_places(found.text, old)}; take in more of "
+            "the text around the one you mean, or set replace_all"
+        )
+    said = f"Edited {real}: {count:,} {'place' if count == 1 else 'places'} changed."
+    return write_text_file(real, found.text.replace(old, new), before, said, place)
+
+
+def _unix(text: str) -> str:
+    return text.replace("\r\n", "\n")
+
+
+def _places(text: str, old: str) -> str:
+    lines: list[str] = []
+    at = text.find(old)
+    while at >= 0 and len(lines) < MAX_NAMED:
+        lines.append(str(text.count("\n", 0, at) + 1))
+        at = text.find(old, at + len(old))
+    return ", ".join(lines) + (" and more" if at >= 0 else "")

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sevenfold.agent.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec
-from sevenfold.agent.tool_inputs import call_in_thread
-from sevenfold.agent.tools.paths import allowed_path, display_path, resolve_asked_path
+from sevenfold.agent.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec, call_in_thread
+from sevenfold.agent.tools.text_file import allowed_path, display_path, resolve_asked_path
 from sevenfold.core.errors import InputError
 from sevenfold.core.json import JsonObject
 from sevenfold.core.json_fields import get_string, object_schema
 from sevenfold.core.tool_context import ToolContext
-from sevenfold.store.project.file_listing import (
-    IsHidden,
-    hide_nothing,
-    list_project_files,
-    make_name_filter,
-)
+from sevenfold.store.project.user_files import IsHidden, hide_nothing, list_project_files, make_name_filter
 
 MAX_GLOB_FILES = 200
 

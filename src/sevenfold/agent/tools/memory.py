@@ -7,20 +7,25 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from sevenfold.agent.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec
-from sevenfold.agent.tool_inputs import call_in_thread
+from sevenfold.agent.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec, call_in_thread
 from sevenfold.core.errors import FileMissing, InputError
 from sevenfold.core.json import JsonObject
 from sevenfold.core.json_fields import get_choice, get_string, object_schema
-from sevenfold.core.memories import MEMORY_KINDS, read_memory, rewrite_memory, write_memory
+from sevenfold.core.memories import (
+    MEMORY_KINDS,
+    Origin,
+    join_taint,
+    read_memory,
+    rewrite_memory,
+    write_memory,
+)
 from sevenfold.core.memories import Memory as Remembered
-from sevenfold.core.provenance import Origin, join_taint
-from sevenfold.core.secrets.memory_secrets import refuse_secrets
+from sevenfold.core.secrets import refuse_secrets
 from sevenfold.core.tool_context import ToolContext
 from sevenfold.layers.memory.extraction.gate import MemoryDraft, find_unsaved_rule
 from sevenfold.store.memory.changes import Remove, Write
 from sevenfold.store.memory.directory import DEFAULT_SCAN_LIMIT, MemoryDir
-from sevenfold.store.memory.repeated_proposals import ALREADY_ASKED
+from sevenfold.store.memory.plan import ALREADY_ASKED
 
 MAX_WRITTEN_MEMORY_BYTES = 64 * 1024
 """Of one memory: eight times what is ever put before a model at once."""

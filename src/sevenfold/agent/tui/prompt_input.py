@@ -5,16 +5,20 @@ The library is loaded when a terminal is opened and not before, so its classes a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import suppress
+import os
+import re
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO, cast
+from typing import TYPE_CHECKING, Protocol, TextIO, cast
 
-from sevenfold.agent.tui.buffered_output import BufferedOutput
-from sevenfold.agent.tui.completion import list_completions
-from sevenfold.agent.tui.input_delegate import InputDelegate
-from sevenfold.agent.tui.input_history import InputHistory
-from sevenfold.core.errors import StoreError
+from sevenfold.agent.tui.slash_commands import SLASH_COMMANDS
+from sevenfold.agent.tui.text_renderer import TextRenderer
+from sevenfold.core.errors import FileMissing, StoreError, WireError
+from sevenfold.core.json import freeze, read_object, write_json
+from sevenfold.store.files.disk import write_all
+from sevenfold.store.files.folder import Folder
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
@@ -23,6 +27,166 @@ if TYPE_CHECKING:
     from prompt_toolkit.history import History
     from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
     from prompt_toolkit.output import Output
+
+
+# What a terminal shows around its input, and whom its keys are for.
+
+
+class InputDelegate(Protocol):
+    """What stands around the input, and what its keys do."""
+
+    def live(self, brush: TextRenderer) -> str:
+        """What is still moving."""
+        ...
+
+    def question(self, brush: TextRenderer) -> str:
+        """What is asked, while something is."""
+        ...
+
+    def status_line(self, columns: int) -> str: ...
+
+    def interrupt(self, *, is_typed: bool) -> None:
+        """Ctrl-C, with something in the input or nothing."""
+        ...
+
+    def unfold(self) -> None:
+        """Ctrl-O."""
+        ...
+
+
+# Standard output, written to in one piece: an erased line and what replaces it arrive together.
+
+_ERRORS = "backslashreplace"
+"""What the terminal's encoding cannot say is spelled out."""
+
+
+class BufferedOutput:
+    """As much of a text stream as a terminal library asks of one."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._waiting: list[str] = []
+        self._is_held = False
+
+    @property
+    def encoding(self) -> str:
+        return self._stream.encoding or "utf-8"
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def write(self, text: str) -> int:
+        self._waiting.append(text)
+        return len(text)
+
+    def flush(self) -> None:
+        if self._is_held or not self._waiting:
+            return
+        text, self._waiting = "".join(self._waiting), []
+        self._stream.write(text.encode(self.encoding, _ERRORS).decode(self.encoding))
+        self._stream.flush()
+
+    @contextmanager
+    def held(self) -> Generator[None]:
+        """Let nothing out before the end of the block."""
+        self._is_held = True
+        try:
+            yield
+        finally:
+            self._is_held = False
+            self.flush()
+
+
+# What was typed before, in every session of this person: for the arrow keys and the search.
+
+INPUT_HISTORY_FILE = "chat-history.jsonl"
+MAX_INPUT_HISTORY_BYTES = 1_000_000
+"""Of the newest lines; a year of typing."""
+
+_APPENDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+
+
+class InputHistory:
+    """One JSON line an entry, oldest first; several chats may append side by side."""
+
+    def __init__(self, home: Folder) -> None:
+        self._home = home
+
+    def read_all(self) -> list[str]:
+        """Oldest first. A line that cannot be read is left out: a crash may have torn it."""
+        entry = self._home.entry(INPUT_HISTORY_FILE)
+        start = max(0, entry.size_bytes - MAX_INPUT_HISTORY_BYTES) if entry else 0
+        with suppress(FileMissing):
+            data = self._home.read_range(INPUT_HISTORY_FILE, start, MAX_INPUT_HISTORY_BYTES)
+            lines = data.split(b"\n")[1 if start else 0 :]
+            return [text for line in lines if line and (text := _text(line)) is not None]
+        return []
+
+    def add(self, text: str) -> None:
+        line = write_json(freeze({"text": text})) + b"\n"
+        with self._home.opened(INPUT_HISTORY_FILE, _APPENDING) as fd:
+            # In one write, so that lines of two chats never mix. It is a convenience: nobody waits for fsync.
+            write_all(self._home.disk, fd, line)
+
+
+def _text(line: bytes) -> str | None:
+    try:
+        found = read_object(line).get("text")
+    except WireError:
+        return None
+    return found if isinstance(found, str) else None
+
+
+# What may follow what was typed: the names of commands, and paths after an @.
+
+MAX_COMPLETIONS = 50
+"""Candidates that a person may still look through."""
+_MOST_SCANNED = 5_000
+_AT = re.compile(r"(?:^|\s)@(\S*)$")
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionCandidate:
+    text: str
+    replaces: int
+    """How many characters before the cursor it stands for."""
+    remark: str = ""
+
+
+def list_completions(before: str, cwd: Path) -> tuple[CompletionCandidate, ...]:
+    """For the text before the cursor, the best first; looks into folders, and at nothing in them."""
+    if before.startswith("/") and " " not in before and "/" not in before[1:]:
+        word = before[1:].lower()
+        names = (slash for slash in SLASH_COMMANDS if slash.name.startswith(word))
+        return tuple(CompletionCandidate(f"/{slash.name}", len(before), slash.help) for slash in names)
+    mention = _AT.search(before)
+    return _list_paths(mention[1], cwd) if mention else ()
+
+
+def _list_paths(typed: str, cwd: Path) -> tuple[CompletionCandidate, ...]:
+    folder, _, start = typed.rpartition("/")
+    shown = f"{folder}/" if "/" in typed else ""
+    found: list[str] = []
+    try:
+        with os.scandir(cwd / Path(shown or ".").expanduser()) as entries:
+            for at, entry in enumerate(entries):
+                if at == _MOST_SCANNED:
+                    break
+                if entry.name.lower().startswith(start.lower()) and _is_wanted(entry.name, start):
+                    found.append(entry.name + ("/" if entry.is_dir() else ""))
+    except OSError:
+        return ()
+    best = sorted(found, key=lambda name: (name.startswith("."), name.lower()))[:MAX_COMPLETIONS]
+    return tuple(CompletionCandidate(shown + name, len(typed)) for name in best)
+
+
+def _is_wanted(name: str, start: str) -> bool:
+    """Hidden files only for whoever asks for them; names with spaces could not be told from two words."""
+    return (start.startswith(".") or not name.startswith(".")) and not re.search(r"\s", name)
+
 
 LINE_CONTINUATION = "\\"
 """Before Enter: the text goes on in a new line."""

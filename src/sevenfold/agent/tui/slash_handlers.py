@@ -3,18 +3,87 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
-from sevenfold.agent.tui.chat_services import ChatHandle
-from sevenfold.agent.tui.running_work import find_agent_tool, find_background_tasks
+from sevenfold.agent.loop.agent import Agent
+from sevenfold.agent.sandbox.job import BackgroundTasks
+from sevenfold.agent.subagents.agent_tool import AgentTool
+from sevenfold.agent.tools.shell import TaskOutputTool
 from sevenfold.agent.tui.slash_commands import TypedCommand, render_chat_help
+from sevenfold.agent.tui.text_renderer import TextTone
+from sevenfold.agent.tui.turn_view import TurnView
 from sevenfold.core.errors import FileMissing, SevenfoldError
 from sevenfold.core.prices import Cost, sum_costs
-from sevenfold.core.settings.permissions import PERMISSION_MODES
-from sevenfold.store.transcript.sessions import is_agent_session
+from sevenfold.core.settings.sections import PERMISSION_MODES
+from sevenfold.store.transcript.sessions import SessionEntry, is_agent_session
+
+# What runs beside the conversation: commands and agents, found by the tools that start them.
+
+RUNNING_STATE = "running"
+
+
+def find_background_tasks(agent: Agent) -> BackgroundTasks | None:
+    """The background commands; None where the agent has no tool for them."""
+    return next((tool.tasks for tool in agent.toolbox.tools if isinstance(tool, TaskOutputTool)), None)
+
+
+def find_agent_tool(agent: Agent) -> AgentTool | None:
+    return next((tool for tool in agent.toolbox.tools if isinstance(tool, AgentTool)), None)
+
+
+def count_running(agent: Agent) -> int:
+    tasks, agents = find_background_tasks(agent), find_agent_tool(agent)
+    states = [task.state for task in tasks.all()] if tasks else []
+    states += [row.state for row in agents.running()] if agents else []
+    return states.count(RUNNING_STATE)
+
+
+# What a chat is given, and what its commands may do with it.
+
+
+@dataclass(frozen=True, slots=True)
+class ChatServices:
+    """What a chat is given by whoever opens it."""
+
+    open: Callable[[str | None], Awaitable[Agent]]
+    """An agent in a session of that id; None: in a new one."""
+    sessions: Callable[[], Sequence[SessionEntry]]
+    describe_context: Callable[[str], Awaitable[str]]
+    """What fills the window of a session, by its id."""
+    memories: Callable[[str], Sequence[str]]
+    """What `sevenfold memory` says to these words, line by line."""
+
+
+class ChatHandle(Protocol):
+    """A chat as its commands see it."""
+
+    agent: Agent
+    house: ChatServices
+    view: TurnView
+
+    @property
+    def is_busy(self) -> bool: ...
+
+    def say(self, text: str, tone: TextTone = "plain") -> None: ...
+
+    def put(self, text: str) -> None:
+        """Print what is painted already."""
+        ...
+
+    def renew_status(self) -> None:
+        """The model or the mode may have changed."""
+        ...
+
+    async def exchange(self, session: str | None) -> None:
+        """Go on in another session, or in a new one."""
+        ...
+
+    def leave(self) -> None: ...
+
 
 MAX_LISTED_SESSIONS = 15
 """That are listed; older ones are named by their id."""

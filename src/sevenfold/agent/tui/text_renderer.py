@@ -2,15 +2,159 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
 from io import StringIO
 from typing import TYPE_CHECKING, Literal, TypeAlias
+from unicodedata import east_asian_width
 
-from sevenfold.agent.tui.markdown_blocks import CodeBlock, MarkdownBlock
 from sevenfold.core.text.truncation import escape_controls
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+
+
+# Markdown that is still being written, cut into blocks that will not change any more.
+#
+# A block that is complete is printed once and never again, so that nothing on the screen moves or flickers;
+# only the one that is still growing is drawn anew.
+
+MAX_CODE_LINES = 24
+"""Lines of code that wait for their end; longer code is handed on in parts, so that a reader sees it come."""
+
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})([^`]*)$")
+_ITEM = re.compile(r"^ {0,3}([-*+]|\d{1,9}[.)])( |\t|$)")
+_HEADING = re.compile(r"^ {0,3}#{1,6}( |$)")
+
+
+@dataclass(frozen=True, slots=True)
+class ProseBlock:
+    """Anything but code that stands by itself: a paragraph, a heading, a list, a table."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CodeBlock:
+    text: str
+    language: str = ""
+    is_first: bool = True
+    is_last: bool = True
+    """Whether it begins, or ends, here: long code comes in parts."""
+
+
+MarkdownBlock = ProseBlock | CodeBlock
+
+
+@dataclass(frozen=True, slots=True)
+class _Fence:
+    mark: str
+    language: str
+
+    def is_closed_by(self, line: str) -> bool:
+        bare = line.strip()
+        return len(bare) >= len(self.mark) and set(bare) == {self.mark[0]}
+
+
+@dataclass(slots=True, kw_only=True)
+class MarkdownStream:
+    """Text in, in pieces of any size; blocks out, as soon as they are complete."""
+
+    _partial: str = ""
+    _lines: list[str] = field(default_factory=list[str])
+    _fence: _Fence | None = None
+    _is_begun: bool = False
+    """The code that is open was handed on in part."""
+    _done: list[MarkdownBlock] = field(default_factory=list[MarkdownBlock])
+
+    def feed(self, text: str) -> tuple[MarkdownBlock, ...]:
+        """Take more text; the blocks that it completes."""
+        *whole, self._partial = (self._partial + text).split("\n")
+        for line in whole:
+            self._take(line.removesuffix("\r"))
+        return self._handed()
+
+    def end(self) -> tuple[MarkdownBlock, ...]:
+        """There is no more: what is left, as it is."""
+        if self._partial:
+            self._take(self._partial)
+            self._partial = ""
+        if self._fence is not None:
+            self._close_code()
+        self._close_prose()
+        return self._handed()
+
+    def growing(self, columns: int) -> MarkdownBlock | None:
+        """The block that is not complete, as far as it came in whole words: half of one at the right edge may
+        have to go to the next line with the rest of it."""
+        begins = not self._lines or self._fence is not None
+        partial = _without_half_word(self._partial, columns, begins=begins)
+        lines = [*self._lines, partial] if partial else self._lines
+        if self._fence is not None:
+            return CodeBlock("\n".join(lines), self._fence.language, not self._is_begun, is_last=False)
+        text = "\n".join(lines).rstrip()
+        return ProseBlock(text) if text else None
+
+    def _handed(self) -> tuple[MarkdownBlock, ...]:
+        done, self._done = tuple(self._done), []
+        return done
+
+    def _take(self, line: str) -> None:
+        if self._fence is not None:
+            self._take_code(self._fence, line)
+        elif opening := _FENCE.match(line):
+            self._close_prose()
+            self._fence = _Fence(opening[1], opening[2].strip().partition(" ")[0])
+        else:
+            self._take_prose(line)
+
+    def _take_code(self, fence: _Fence, line: str) -> None:
+        if fence.is_closed_by(line):
+            self._close_code()
+            return
+        self._lines.append(line)
+        if len(self._lines) >= MAX_CODE_LINES:
+            self._hand_code(is_last=False)
+
+    def _take_prose(self, line: str) -> None:
+        is_list = bool(self._lines) and _ITEM.match(self._lines[0]) is not None
+        if not line.strip():
+            # What follows an empty line may still belong to a list, and to nothing else.
+            if is_list:
+                self._lines.append("")
+            else:
+                self._close_prose()
+            return
+        is_gap = bool(self._lines) and not self._lines[-1]
+        if is_gap and not (line.startswith((" ", "\t")) or _ITEM.match(line)):
+            self._close_prose()
+        self._lines.append(line)
+        if len(self._lines) == 1 and _HEADING.match(line):
+            self._close_prose()
+
+    def _close_prose(self) -> None:
+        text = "\n".join(self._lines).rstrip()
+        self._lines = []
+        if text:
+            self._done.append(ProseBlock(text))
+
+    def _close_code(self) -> None:
+        self._hand_code(is_last=True)
+        self._fence, self._is_begun = None, False
+
+    def _hand_code(self, *, is_last: bool) -> None:
+        language = self._fence.language if self._fence else ""
+        self._done.append(CodeBlock("\n".join(self._lines), language, not self._is_begun, is_last))
+        self._lines, self._is_begun = [], True
+
+
+def _without_half_word(line: str, columns: int, *, begins: bool) -> str:
+    """The line less its last word, unless that stands where it is for good: at the beginning, or longer than
+    any line. Text without spaces, as in Chinese, does not wait for one."""
+    at = max(line.rfind(" "), line.rfind("\t")) + 1
+    is_placed = (begins and not line[:at].strip()) or len(line) - at > columns
+    return line if is_placed or any(east_asian_width(sign) in "WF" for sign in line[at:]) else line[:at]
+
 
 TextTone: TypeAlias = Literal["plain", "strong", "faint", "accent", "good", "warning", "error"]
 

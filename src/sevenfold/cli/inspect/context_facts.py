@@ -12,38 +12,40 @@ from pathlib import Path
 
 from sevenfold.agent.loop.local_settings import LocalSettingsFile, read_trusted_settings
 from sevenfold.core.canonical import Digest
-from sevenfold.core.capabilities import choose_capabilities
 from sevenfold.core.catalog import Catalog
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import InputError, StoreError, WireError
 from sevenfold.core.events import Event
 from sevenfold.core.messages import Message
-from sevenfold.core.requests import Breakpoint, ModelResponse, RequestParams
+from sevenfold.core.requests import Breakpoint, ModelResponse, RequestParams, choose_capabilities
 from sevenfold.core.tokens import TokenBreakdown
-from sevenfold.core.tokens.shape import estimate_text_tokens
+from sevenfold.core.tokens.estimation import estimate_text_tokens
 from sevenfold.core.tokens.window import Thresholds
 from sevenfold.core.usage import read_stored_usage
 from sevenfold.core.view import ENGINE_ENTRY, PreparedRequest
-from sevenfold.layers.compaction.job import CompactionJob, CompactionNotes
+from sevenfold.layers.compaction.compactor import CompactionStateFile
+from sevenfold.layers.compaction.job import (
+    CompactionJob,
+    CompactionNotes,
+    CompactionRun,
+    start_compaction_run,
+)
 from sevenfold.layers.compaction.local_summary import plan_notes_draft
 from sevenfold.layers.compaction.model_summary import explain_no_block
 from sevenfold.layers.compaction.notes_policy import NoNotesPlan, NotesKeepPlan
 from sevenfold.layers.compaction.policy import (
     MODEL_STRATEGIES,
     BreakerState,
+    CompactSettings,
     SkippedStrategy,
     StrategyFacts,
     choose_strategy,
 )
-from sevenfold.layers.compaction.run import CompactionRun, start_compaction_run
-from sevenfold.layers.compaction.settings import CompactSettings
-from sevenfold.layers.compaction.state import CompactionStateFile
-from sevenfold.layers.session_notes.notes import NotesFile
+from sevenfold.layers.session_notes.notes_file import NotesFile, read_notes_record
 from sevenfold.layers.session_notes.policy import truncate_notes
-from sevenfold.layers.session_notes.record import read_notes_record
 from sevenfold.layers.session_notes.structural_notes import StructuralNotes
 from sevenfold.layers.templates import read_notes_texts
-from sevenfold.session.cache.usage_ledger import SpendSummary, UsageLedger
+from sevenfold.session.cache.monitor import SpendSummary, UsageLedger
 from sevenfold.session.journal import NoJournal
 from sevenfold.session.opening import SessionOptions, SessionResources
 from sevenfold.session.pipeline import ViewBuilder

@@ -7,32 +7,53 @@ import shutil
 import stat
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from sevenfold.agent.loop.local_settings import read_trusted_settings
 from sevenfold.agent.subagents.socket_mail import choose_socket_folder, find_stale_sockets
 from sevenfold.agent.subagents.worktree import WORKTREES_FOLDER, list_leftover_worktrees
-from sevenfold.cli.formatting import format_count, format_time
-from sevenfold.cli.inspect.doctor_finding import DoctorFinding
-from sevenfold.cli.sections import SETTINGS_SECTIONS
+from sevenfold.cli.layout import format_count, format_time
+from sevenfold.cli.settings import SETTINGS_SECTIONS
 from sevenfold.core.catalog import build_catalog
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import FileMissing, SevenfoldError
+from sevenfold.core.events import ignore_event
+from sevenfold.core.memories import is_indexed
 from sevenfold.core.settings import Settings
+from sevenfold.core.settings.sections import MemorySettings, PlaceSettings
 from sevenfold.session.spend.budget import SpendSettings
 from sevenfold.session.spend.governor import Governor
 from sevenfold.session.spend.store import SPEND_FOLDER as SPEND
 from sevenfold.session.spend.store import SpendStore
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.git.root import find_project_root
-from sevenfold.store.project.identity import make_project_id
-from sevenfold.store.project.place_settings import PlaceSettings
+from sevenfold.store.memory.directory import MEMORY_FOLDER as MEMORY
+from sevenfold.store.memory.history import MemoryStore
+from sevenfold.store.project.git import find_project_root
+from sevenfold.store.project.project import make_project_id
 from sevenfold.store.project.settings_files import Proposal, find_checkout, find_user_home, read_proposals
-from sevenfold.store.transcript.event_log import read_events
 from sevenfold.store.transcript.reader import BadLine, scan_transcript
-from sevenfold.store.transcript.sessions import SessionEntry, list_sessions
+from sevenfold.store.transcript.sessions import SessionEntry, list_sessions, read_events
+from sevenfold.team.client.local_state import TEAM_FOLDER as TEAM
+from sevenfold.team.client.local_state import FolderLedger, read_membership
+
+# What a check found.
+
+FindingLevel: TypeAlias = Literal["fine", "note", "worry", "broken"]
+"""`note`: something optional is not there. `worry`: it works, and will not for long or not as wished."""
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorFinding:
+    area: str
+    level: FindingLevel
+    said: str
+    advice: str = ""
+    """What to do about it; empty where nothing has to be done."""
+
 
 LOW_SPACE_BYTES = 1024**3
 MIN_FREE_BYTES = 64 * 1024**2
@@ -263,3 +284,57 @@ def check_spend(settings: Settings, environ: Mapping[str, str]) -> Iterator[Doct
                 "spend", "worry", said, f"`sevenfold spend forgive {kind}` once the cause is gone"
             )
     yield DoctorFinding("spend", "fine", "`sevenfold spend` shows the caps")
+
+
+# What is remembered of a project, what waits for a person, and the team it shares with. Reads alone.
+
+
+def check_memory(project: Path, settings: Settings, environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
+    if not settings.of(MemorySettings).enabled:
+        yield DoctorFinding("memory", "note", "switched off", "memory.enabled = true switches it on")
+        return
+    home = settings.of(PlaceSettings).home_folder(find_user_home(environ))
+    try:
+        place = home / "projects" / make_project_id(find_project_root(project)) / "control"
+        if not place.is_dir():
+            return
+        with Folder.open(place) as control:
+            yield from _check_memories(control)
+            yield from _check_team(control)
+    except SevenfoldError as error:
+        yield DoctorFinding(
+            "memory", "broken", str(error), "see docs/store.md#memories on what may stand there"
+        )
+
+
+def _check_memories(control: Folder) -> Iterator[DoctorFinding]:
+    try:
+        folder = control.subfolder(MEMORY, create=False)
+    except FileMissing:
+        return
+    with folder, closing(MemoryStore(folder, ignore_event)) as book:
+        book.refresh()
+        state = book.state
+        shown = sum(map(is_indexed, state.versions))
+        yield DoctorFinding("memory", "fine", f"{shown:,} {'memory' if shown == 1 else 'memories'}")
+        if state.waiting:
+            said = f"{format_count(len(state.waiting), 'change')} of memories, not yours or not known to be"
+            yield DoctorFinding("memory", "worry", said, "`sevenfold memory review` shows each and asks")
+
+
+def _check_team(control: Folder) -> Iterator[DoctorFinding]:
+    try:
+        folder = control.subfolder(TEAM, create=False)
+    except FileMissing:
+        return
+    with folder:
+        joined = read_membership(folder)
+        if joined is None:
+            return
+        refusal = FolderLedger(folder).read_pace().refusal
+        if refusal:
+            yield DoctorFinding(
+                "team", "worry", f"{joined.url} refuses: {refusal}", "`sevenfold team` says more"
+            )
+        else:
+            yield DoctorFinding("team", "fine", f"{joined.repo_name} on {joined.url}, as {joined.member}")

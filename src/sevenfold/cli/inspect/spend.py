@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import cast
 
 from sevenfold.agent.loop.local_settings import read_trusted_settings
-from sevenfold.cli.formatting import format_count, format_share, format_time, format_tokens, format_usd
+from sevenfold.cli.layout import format_count, format_share, format_time, format_tokens, format_usd
 from sevenfold.cli.screen import Screen, TableCell
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import Event, SpendStateLost
+from sevenfold.core.settings.sections import PlaceSettings
 from sevenfold.session.spend.budget import (
     MICROS_PER_CENT,
     MICROS_PER_USD,
@@ -27,7 +28,6 @@ from sevenfold.session.spend.budget import (
 )
 from sevenfold.session.spend.governor import Governor
 from sevenfold.session.spend.store import SpendCharge, SpendStore
-from sevenfold.store.project.place_settings import PlaceSettings
 from sevenfold.store.project.settings_files import find_user_home
 
 

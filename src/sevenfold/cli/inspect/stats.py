@@ -4,18 +4,256 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import date, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import cast
 
 from sevenfold.agent.loop.local_settings import read_trusted_settings
-from sevenfold.cli.inspect.stats_facts import read_project_facts
-from sevenfold.cli.inspect.stats_view import describe_stats, show_stats
-from sevenfold.cli.screen import Screen
+from sevenfold.cli.inspect.stats_facts import MAIN, ProjectFacts, SessionFacts, read_project_facts
+from sevenfold.cli.layout import format_count, format_share, format_time, format_tokens, format_usd
+from sevenfold.cli.screen import Screen, TableCell
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import InputError
-from sevenfold.store.project.place_settings import PlaceSettings
+from sevenfold.core.prices import sum_costs
+from sevenfold.core.settings.sections import PlaceSettings
+from sevenfold.core.usage import NO_USAGE
+from sevenfold.layers import LAYERS
+from sevenfold.session.cache.monitor import SpendSummary
 from sevenfold.store.project.settings_files import find_user_home
+
+# How the figures of a project's sessions are shown: a table by day or session, and sums below it.
+
+_TROUBLES = (
+    "PrefixBroken",
+    "CacheMissed",
+    "BreakerOpened",
+    "RungFailed",
+    "ToolDenied",
+    "CallRefused",
+    "WriterFailed",
+)
+"""Events of which the number says how well the layers do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionTotals:
+    """Sessions added up."""
+
+    sessions: int
+    rounds: int
+    compactions: int
+    cuts: dict[int, int]
+    lanes: tuple[SpendSummary, ...]
+    events: dict[str, int]
+    rules: dict[str, int]
+    unread: int
+
+    @property
+    def all(self) -> SpendSummary:
+        return _added("all", self.lanes)
+
+    @property
+    def per_hundred(self) -> float | None:
+        """Compactions in a hundred rounds."""
+        return 100 * self.compactions / self.rounds if self.rounds else None
+
+
+def sum_session_facts(sessions: Sequence[SessionFacts]) -> SessionTotals:
+    lanes: dict[str, list[SpendSummary]] = {}
+    cuts: Counter[int] = Counter()
+    events: Counter[str] = Counter()
+    rules: Counter[str] = Counter()
+    for session in sessions:
+        rules.update(session.rules)
+        cuts.update(session.cuts)
+        events.update(session.events)
+        for lane in session.spent:
+            lanes.setdefault(lane.who, []).append(lane)
+    return SessionTotals(
+        sessions=len(sessions),
+        rounds=sum(session.rounds for session in sessions),
+        compactions=sum(session.compactions for session in sessions),
+        cuts=dict(sorted(cuts.items())),
+        lanes=tuple(_added(who, spent) for who, spent in lanes.items()),
+        events=dict(events),
+        rules=dict(rules),
+        unread=sum(session.unread for session in sessions),
+    )
+
+
+def show_stats(facts: ProjectFacts, since: date, screen: Screen, *, by_session: bool, fidelity: bool) -> None:
+    if not facts.sessions:
+        screen.show_line(f"No session of {facts.root} asked a model since {since}.")
+        screen.show_line(
+            "`sevenfold chat` starts one; `sevenfold replay` looks at those of other agents.", "faint"
+        )
+        return
+    names = ("session", "began") if by_session else ("day", "sessions")
+    titles = (*names, "rounds", "tokens", "cached", "cost", "uncached", "compactions", "cleared")
+    rows = [[TableCell(title, "strong") for title in titles]]
+    if by_session:
+        rows += [
+            _row(each.id[:8], format_time(each.started), sum_session_facts([each])) for each in facts.sessions
+        ]
+    else:
+        days = _by_day(facts.sessions)
+        rows += [_row(str(day), f"{len(found):,}", sum_session_facts(found)) for day, found in days.items()]
+    total = sum_session_facts(facts.sessions)
+    rows.append(_row("all", f"{total.sessions:,}", total))
+    screen.show_table(rows)
+    _show_sums(total, screen)
+    if fidelity:
+        _show_fidelity(facts.sessions, screen)
+
+
+def _row(name: str, second: str, total: SessionTotals) -> list[TableCell]:
+    spent = total.all
+    return [
+        TableCell(name),
+        TableCell(second),
+        TableCell(f"{total.rounds:,}"),
+        TableCell(format_tokens(spent.usage.prompt + spent.usage.output)),
+        TableCell(format_share(spent.usage.read, spent.usage.prompt)),
+        TableCell(_usd(spent)),
+        TableCell(format_usd(spent.cost_without_caching.total if spent.cost_without_caching else None)),
+        TableCell(f"{total.compactions:,}"),
+        TableCell(f"{sum(total.cuts.values()):,}"),
+    ]
+
+
+def _show_sums(total: SessionTotals, screen: Screen) -> None:
+    screen.show_line("")
+    if total.per_hundred is not None:
+        screen.show_line(f"Compactions per 100 rounds: {total.per_hundred:.1f}")
+    for lane in total.lanes:
+        whose = "the conversation" if lane.who == MAIN else lane.who
+        cached = format_share(lane.usage.read, lane.usage.prompt)
+        screen.show_line(
+            f"Spent by {whose}: {_usd(lane)} in {format_count(lane.calls, 'call')}, {cached} cached"
+        )
+    names = {layer.number: layer.name for layer in LAYERS}
+    for layer, count in total.cuts.items():
+        screen.show_line(f"Cuts by {names.get(layer, 'the caller')}: {count:,}")
+    if shown := total.rules.get("shown"):
+        became = ", ".join(f"{count:,} {kind}" for kind, count in total.rules.items() if kind != "shown")
+        screen.show_line(f"Rules put before actions: {shown:,}" + (f"; then {became}" if became else ""))
+    for name in _TROUBLES:
+        if count := total.events.get(name):
+            screen.show_line(f"{name}: {format_count(count, 'time')}", "warning")
+    if total.unread:
+        screen.show_line(
+            f"{format_count(total.unread, 'bill')} could not be read and is in no sum", "warning"
+        )
+
+
+def _show_fidelity(sessions: Sequence[SessionFacts], screen: Screen) -> None:
+    screen.show_line("")
+    rows = [
+        [
+            TableCell(title, "strong")
+            for title in ("cut", "session", "used later", "in view", "one pointer away", "why")
+        ]
+    ]
+    for session in sessions:
+        rows += [
+            [
+                TableCell(format_time(cut.at)),
+                TableCell(session.id[:8]),
+                TableCell(f"{cut.used:,}"),
+                TableCell(format_share(cut.in_view, cut.used)),
+                TableCell(format_share(cut.pointed, cut.used)),
+                TableCell(cut.reason),
+            ]
+            for cut in session.fidelity
+        ]
+    if len(rows) == 1:
+        screen.show_line("Nothing was cut, so nothing can have been lost.")
+    else:
+        screen.show_table(rows)
+
+
+def describe_stats(facts: ProjectFacts, since: date) -> dict[str, object]:
+    return {
+        "project": facts.root,
+        "since": since.isoformat(),
+        "total": _described(sum_session_facts(facts.sessions)),
+        "days": {
+            str(day): _described(sum_session_facts(found)) for day, found in _by_day(facts.sessions).items()
+        },
+        "sessions": [
+            {
+                "id": session.id,
+                "started": session.started.isoformat(),
+                **_described(sum_session_facts([session])),
+                "fidelity": [
+                    {
+                        "at": cut.at.isoformat(),
+                        "layer": cut.layer,
+                        "reason": cut.reason,
+                        "used": cut.used,
+                        "in_view": cut.in_view,
+                        "pointed": cut.pointed,
+                    }
+                    for cut in session.fidelity
+                ],
+            }
+            for session in facts.sessions
+        ],
+    }
+
+
+def _described(total: SessionTotals) -> dict[str, object]:
+    return {
+        "sessions": total.sessions,
+        "rounds": total.rounds,
+        "compactions": total.compactions,
+        "compactions_per_100_rounds": total.per_hundred,
+        "cuts": {str(layer): count for layer, count in total.cuts.items()},
+        "hit_rate": total.all.hit_rate,
+        "spent": {lane.who: _described_lane(lane) for lane in total.lanes},
+        "events": total.events,
+        "rules": total.rules,
+        "unread_bills": total.unread,
+    }
+
+
+def _described_lane(lane: SpendSummary) -> dict[str, object]:
+    plain = lane.cost_without_caching
+    return {
+        "calls": lane.calls,
+        "prompt_tokens": lane.usage.prompt,
+        "cached_tokens": lane.usage.read,
+        "output_tokens": lane.usage.output,
+        "usd": str(lane.cost.total) if lane.cost else None,
+        "usd_without_caching": str(plain.total) if plain else None,
+    }
+
+
+def _by_day(sessions: Iterable[SessionFacts]) -> dict[date, list[SessionFacts]]:
+    days: dict[date, list[SessionFacts]] = {}
+    for session in sessions:
+        days.setdefault(session.started.astimezone().date(), []).append(session)
+    return days
+
+
+def _added(who: str, spent: Sequence[SpendSummary]) -> SpendSummary:
+    return SpendSummary(
+        who=who,
+        calls=sum(lane.calls for lane in spent),
+        usage=sum((lane.usage for lane in spent), NO_USAGE),
+        cost=sum_costs(lane.cost for lane in spent),
+        cost_without_caching=sum_costs(lane.cost_without_caching for lane in spent),
+    )
+
+
+def _usd(spent: SpendSummary) -> str:
+    amount: Decimal | None = spent.cost.total if spent.cost else None
+    return format_usd(amount)
+
 
 DEFAULT_STATS_PERIOD = timedelta(days=30)
 

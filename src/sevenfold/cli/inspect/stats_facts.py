@@ -15,15 +15,21 @@ from sevenfold.core.messages import Message
 from sevenfold.core.requests import ModelResponse
 from sevenfold.core.settings import Settings
 from sevenfold.core.usage import read_stored_usage
-from sevenfold.replay.policies.cut_fidelity import CutFidelity, measure_cut_fidelity
-from sevenfold.session.cache.usage_ledger import SpendSummary, UsageLedger
+from sevenfold.replay.policies.fidelity import CutFidelity, measure_cut_fidelity
+from sevenfold.session.cache.monitor import SpendSummary, UsageLedger
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.git.root import find_project_root
-from sevenfold.store.project.identity import make_project_id
-from sevenfold.store.transcript.event_log import LoggedEvent, read_events
+from sevenfold.store.project.git import find_project_root
+from sevenfold.store.project.project import make_project_id
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
 from sevenfold.store.transcript.records import BoundaryRecord, CutRecord, Record, RecordId, UsageRecord
-from sevenfold.store.transcript.sessions import SessionEntry, SessionId, is_agent_session, list_sessions
+from sevenfold.store.transcript.sessions import (
+    LoggedEvent,
+    SessionEntry,
+    SessionId,
+    is_agent_session,
+    list_sessions,
+    read_events,
+)
 
 FIGURE_RECORDS = ("usage", "cut", "boundary")
 """Kinds of records that hold figures: all others can be passed over unread."""

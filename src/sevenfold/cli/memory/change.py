@@ -12,17 +12,15 @@ from argparse import Namespace
 from pathlib import Path
 from typing import cast
 
-from sevenfold.cli.formatting import format_count
+from sevenfold.cli.layout import format_count
 from sevenfold.cli.memory.context import MemoryContext, make_user_origin
 from sevenfold.cli.piped_input import read_piped_input
-from sevenfold.core.conditions import parse_conditions
 from sevenfold.core.errors import FileMissing, InputError, MemoryConflict
-from sevenfold.core.memories import read_memory
-from sevenfold.core.secrets.memory_secrets import refuse_secrets
-from sevenfold.store.memory.changes import Remove, Write
+from sevenfold.core.memories import parse_conditions, read_memory
+from sevenfold.core.secrets import refuse_secrets
+from sevenfold.store.memory.changes import Remove, Write, plan_new_memory
 from sevenfold.store.memory.interchange import read_memory_folder, write_memory_folder
-from sevenfold.store.memory.new_memory import plan_new_memory
-from sevenfold.store.project.memory_folder import claude_memory_path
+from sevenfold.store.project.project import claude_memory_path
 from sevenfold.store.project.settings_files import find_user_home
 
 _TEMPLATE = "\n<!-- Write the memory here: what, why, and how to apply it. This line goes. -->\n"

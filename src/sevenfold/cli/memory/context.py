@@ -18,13 +18,11 @@ from sevenfold.cli.screen import Screen
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import FileMissing, InputError
 from sevenfold.core.events import Emit, Event, MemoryEdited, MemoryRefused
-from sevenfold.core.memories import ARCHIVE_PREFIX
-from sevenfold.core.provenance import Origin
+from sevenfold.core.memories import ARCHIVE_PREFIX, Origin
+from sevenfold.core.settings.sections import MemorySettings
 from sevenfold.store.memory.changes import StoredMemory, Transaction
 from sevenfold.store.memory.directory import MemoryDir
-from sevenfold.store.memory.marks import MarkStore
-from sevenfold.store.memory.settings import MemorySettings
-from sevenfold.store.memory.uses import UseStore
+from sevenfold.store.memory.sidecars import MarkStore, UseStore
 from sevenfold.store.project.project import Project, open_project
 from sevenfold.store.project.settings_files import find_user_home
 

@@ -15,8 +15,8 @@ from typing import cast
 from sevenfold.agent.loop.choose_provider import DEFAULT_MODEL, choose_provider
 from sevenfold.agent.loop.local_settings import LocalSettingsFile
 from sevenfold.agent.loop.project_context import ProjectContext, SessionSelector
-from sevenfold.agent.opening.dreams import make_dream_model
-from sevenfold.agent.permissions.reach import ForkGuard, Reach
+from sevenfold.agent.opening.background_work import make_dream_model
+from sevenfold.agent.permissions.guard import ForkGuard, Reach
 from sevenfold.agent.tools.executor import ToolExecutor
 from sevenfold.agent.tools.glob import GlobTool
 from sevenfold.agent.tools.grep import GrepTool
@@ -25,16 +25,15 @@ from sevenfold.cli.screen import Screen, Tone
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import InputError, ProviderMissing
 from sevenfold.core.events import DreamDegraded, DreamProgressed, DreamSpared, Event
-from sevenfold.core.settings.agent import AgentSettings
+from sevenfold.core.settings.sections import AgentSettings
 from sevenfold.core.tool_context import ToolContext
 from sevenfold.layers.dreams.dreamer import Dreamer, DreamResult
-from sevenfold.layers.dreams.fork import DreamModel
 from sevenfold.layers.dreams.policy import DreamSettings
 from sevenfold.layers.dreams.record import DREAM_RUNNING, DreamRecord
+from sevenfold.layers.dreams.workspace import DreamModel
 from sevenfold.session.spend.budget import SpendSettings
-from sevenfold.session.spend.governed_provider import GovernedProvider
-from sevenfold.session.spend.governor import Governor
-from sevenfold.store.files.lock import LockSettings
+from sevenfold.session.spend.governor import GovernedProvider, Governor
+from sevenfold.store.files.locks import LockSettings
 
 _TONES: dict[str, Tone] = {"+": "strong", "-": "faint", "@": "faint"}
 

@@ -7,13 +7,13 @@ from argparse import Namespace
 from dataclasses import asdict, dataclass
 from typing import cast
 
-from sevenfold.cli.formatting import format_count, format_time, shorten_text
+from sevenfold.cli.layout import format_count, format_time, shorten_text
 from sevenfold.cli.memory.context import MemoryContext
 from sevenfold.cli.screen import TableCell, Tone
 from sevenfold.core.errors import InputError
-from sevenfold.core.provenance import Origin
+from sevenfold.core.memories import Origin
+from sevenfold.store.files.keys import check_memory_key
 from sevenfold.store.memory.changes import Transaction
-from sevenfold.store.memory.keys import check_memory_key
 
 
 def show_memory_log(options: Namespace, desk: MemoryContext) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -9,14 +11,21 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
 
-from sevenfold.cli.formatting import format_duration, format_time, shorten_text
+from sevenfold.agent.loop.local_settings import read_trusted_settings
+from sevenfold.agent.tools.web_fetch import fetch_page
+from sevenfold.cli.layout import format_count, format_duration, format_time, shorten_text
 from sevenfold.cli.memory.context import MemoryContext
 from sevenfold.cli.screen import TableCell, Tone
-from sevenfold.core.memories import ARCHIVE_PREFIX, read_memory
-from sevenfold.core.memory_uses import MEMORY_USE_KINDS, NO_USES, MemoryUses
+from sevenfold.core.errors import InputError
+from sevenfold.core.memories import ARCHIVE_PREFIX, MEMORY_USE_KINDS, NO_USES, MemoryUses, read_memory
+from sevenfold.core.settings.sections import WebSettings
+from sevenfold.layers.memory.rules.policy import RuleSettings
+from sevenfold.layers.memory.rules.reader import parse_memory_rule
 from sevenfold.layers.memory.search.memory_index import MemoryIndex
+from sevenfold.layers.memory.trust.claims import MemoryClaim, find_claims
+from sevenfold.layers.memory.trust.verifier import BrokenClaim, ClaimVerifier
 from sevenfold.store.memory.changes import StoredMemory
-from sevenfold.store.memory.marks import BrokenMark
+from sevenfold.store.memory.sidecars import BrokenMark
 
 _HEADS = ("memory", "type", "age", "used", "about")
 
@@ -199,3 +208,107 @@ def _tell_waiting(desk: MemoryContext) -> None:
     waiting = len(desk.memory.waiting())
     if waiting and not desk.is_json:
         desk.screen.show_line(f"{waiting} wait for you: `sevenfold memory review`", "warning")
+
+
+# `sevenfold memory check`: which memories name what is gone, and which conditions fire nothing.
+
+MAX_PARALLEL_FETCHES = 8
+"""Pages that are fetched side by side."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedMemory:
+    stored: StoredMemory
+    claims: int
+    broken: tuple[BrokenClaim, ...]
+    refused: tuple[str, ...]
+    """Conditions that cannot be read."""
+
+    @property
+    def is_whole(self) -> bool:
+        return not self.broken and not self.refused
+
+
+def check_memory_claims(options: Namespace, desk: MemoryContext) -> int:
+    names = cast("list[str]", options.memories)
+    stored = [desk.find(name) for name in names] if names else list(desk.memory.scan(None))
+    verifier = ClaimVerifier(desk.project.root)
+    checked = [_check(one, verifier) for one in stored]
+    if options.online:
+        checked = asyncio.run(
+            _with_urls(checked, read_trusted_settings(options.project, os.environ).of(WebSettings))
+        )
+    _mark(desk, checked)
+    if desk.is_json:
+        desk.screen.show_json([_described(one) for one in checked])
+    else:
+        _show(desk, checked)
+    return 0 if all(one.is_whole for one in checked) else 1
+
+
+def _check(stored: StoredMemory, verifier: ClaimVerifier) -> CheckedMemory:
+    claims = find_claims(stored.memory.body)
+    refused = tuple(
+        f"{one.text!r} is no condition: {one.reason}"
+        for one in parse_memory_rule(stored, RuleSettings()).refused
+    )
+    return CheckedMemory(stored, len(claims), verifier.check(claims), refused)
+
+
+async def _with_urls(checked: Sequence[CheckedMemory], settings: WebSettings) -> list[CheckedMemory]:
+    room = asyncio.Semaphore(MAX_PARALLEL_FETCHES)
+
+    async def look(claim: MemoryClaim) -> BrokenClaim | None:
+        async with room:
+            try:
+                page = await fetch_page(claim.text, settings)
+            except InputError as error:
+                return BrokenClaim(claim, str(error))
+        return BrokenClaim(claim, f"answers {page.status}") if page.status in (404, 410) else None
+
+    async def complete(one: CheckedMemory) -> CheckedMemory:
+        urls = [claim for claim in find_claims(one.stored.memory.body) if claim.kind == "url"]
+        found = await asyncio.gather(*map(look, urls))
+        lost = tuple(broken for broken in found if broken is not None)
+        return CheckedMemory(one.stored, one.claims, (*one.broken, *lost), one.refused)
+
+    return list(await asyncio.gather(*map(complete, checked)))
+
+
+def _mark(desk: MemoryContext, checked: Sequence[CheckedMemory]) -> None:
+    """What is broken is known from now on to whoever recalls or tidies memories."""
+    now = desk.now()
+    desk.marks.put(
+        {
+            one.stored.memory.key: BrokenMark(one.stored.sha256, tuple(map(str, one.broken)), now)
+            if one.broken
+            else None
+            for one in checked
+        }
+    )
+
+
+def _show(desk: MemoryContext, checked: Sequence[CheckedMemory]) -> None:
+    for one in checked:
+        if one.is_whole:
+            continue
+        desk.screen.show_line(one.stored.memory.key, "strong")
+        for broken in one.broken:
+            desk.screen.show_line(f"  {broken.claim.kind} {broken}", "warning")
+        for reason in one.refused:
+            desk.screen.show_line(f"  {reason}", "warning")
+    claims = sum(one.claims for one in checked)
+    wrong = sum(not one.is_whole for one in checked)
+    looked = f"{format_count(claims, 'claim')} of {format_count(len(checked), 'file')} looked at"
+    desk.screen.show_line(f"{looked}; {wrong:,} to be looked at by you" if wrong else f"{looked}; all hold")
+
+
+def _described(checked: CheckedMemory) -> dict[str, object]:
+    return {
+        "key": checked.stored.memory.key,
+        "claims": checked.claims,
+        "broken": [
+            {"kind": one.claim.kind, "text": one.claim.text, "reason": one.reason} for one in checked.broken
+        ],
+        "refused": list(checked.refused),
+    }

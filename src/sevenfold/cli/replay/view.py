@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from sevenfold.cli.formatting import (
+from sevenfold.cli.layout import (
     format_count,
     format_duration,
     format_share,
@@ -24,9 +24,8 @@ from sevenfold.cli.replay.contents import (
 )
 from sevenfold.cli.screen import Screen, TableCell, Tone
 from sevenfold.core.events import ModelUnknown
-from sevenfold.replay.bills import BillTotals, ModelBill
+from sevenfold.replay.bills import UNNAMED_MODEL, BillTotals, ModelBill
 from sevenfold.replay.breaks import CacheBreak, group_breaks
-from sevenfold.replay.pricing import UNNAMED_MODEL
 from sevenfold.replay.report import ReplayReport, SessionReport
 
 _BAR_CHARS = 20

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -13,16 +13,21 @@ from typing import cast
 
 from sevenfold.agent.loop.local_settings import read_trusted_settings
 from sevenfold.cli.memory.context import MemoryContext, open_memory_context
-from sevenfold.cli.screen import Screen
+from sevenfold.cli.screen import Screen, TableCell
 from sevenfold.core.errors import InputError
-from sevenfold.core.settings.sync import SyncSettings
+from sevenfold.core.settings.sections import PlaceSettings, SyncSettings
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.project.place_settings import PlaceSettings
 from sevenfold.store.project.settings_files import find_user_home
 from sevenfold.team.client.conflicts import is_conflict_copy, original_key
-from sevenfold.team.client.membership import TEAM_FOLDER, TeamAccess, find_team_access
-from sevenfold.team.client.memory import TeamMemory
-from sevenfold.team.client.report import SyncConflict
+from sevenfold.team.client.local_state import (
+    TEAM_FOLDER,
+    TeamAccess,
+    TokenStore,
+    find_team_access,
+    read_membership,
+)
+from sevenfold.team.client.memory import DELETED, TeamMemory
+from sevenfold.team.client.ports import SyncConflict, SyncReport
 from sevenfold.team.protocol import TeamKey
 
 TEAM_LOCK_TIMEOUT = timedelta(seconds=30)
@@ -81,3 +86,130 @@ def open_team_context(options: Namespace, screen: Screen) -> Generator[TeamConte
         Folder.open(place, create=True) as home,
     ):
         yield TeamContext(desk, folder, home, settings.of(SyncSettings))
+
+
+# What `sevenfold team` shows.
+
+
+def show_sync_status(desk: TeamContext) -> None:
+    """What is joined, what waits and what is in the way; no server is asked."""
+    place = read_membership(desk.folder)
+    if place is None:
+        if desk.desk.is_json:
+            desk.screen.show_json({"joined": None})
+        else:
+            desk.screen.show_line("this project has joined no server; `sevenfold team join URL` does that")
+        return
+    token = TokenStore(desk.home).find(place.url, place.org)
+    if not token:
+        desk.screen.note(
+            f"note: there is no token for {place.url}; `sevenfold team join {place.url}` asks for one"
+        )
+    team = desk.make_team(TeamAccess(place, token))
+    if desk.desk.is_json:
+        desk.screen.show_json(_described(team))
+        return
+    rows = [
+        ("server", place.url),
+        ("repository", place.repo_name),
+        ("member", f"{place.member} of {place.org}"),
+        ("shared", _count(len(team.files.read_all()))),
+    ]
+    desk.screen.show_table([[TableCell(name, "faint"), TableCell(text)] for name, text in rows])
+    _show_open(team, desk.screen)
+
+
+def _show_open(team: TeamMemory, screen: Screen) -> None:
+    for key, what in sorted(team.read_unsent().items()):
+        screen.show_line(f"to send: {key}{' (delete)' if what == DELETED else ''}")
+    held = _held(team)
+    for key, reason in held.items():
+        screen.show_line(f"held back: {key}: {reason}", "warning")
+    for key, reason in _leaked(team, held).items():
+        screen.show_line(
+            f"shared already: {key}: {reason}; others have it: change it where it is used, then take it out",
+            "warning",
+        )
+    for one in find_conflicts(team):
+        screen.show_line(f"conflict: {one.key} and {one.copy}", "warning")
+    refusal = team.ledger.read_pace().refusal
+    if refusal:
+        screen.show_line(f"refused by the server: {refusal}", "warning")
+
+
+def show_sync_report(report: SyncReport, screen: Screen) -> None:
+    """What an exchange did; warnings of it were told as they came."""
+    said = [
+        f"{_count(len(keys))} {what}"
+        for keys, what in (
+            (report.taken, "came"),
+            (report.dropped, "deleted by others"),
+            (report.merged, "merged"),
+            (report.sent, "sent"),
+            (report.deleted, "deleted for all"),
+        )
+        if keys
+    ]
+    screen.show_line(", ".join(said) if said else "nothing new", "plain" if said else "faint")
+    for one in report.conflicts:
+        screen.show_line(
+            f"conflict: {one.key} and {one.copy}; `sevenfold team conflicts` shows both", "warning"
+        )
+    if not report.is_settled:
+        screen.show_line("others are changing the same memories; run it again", "warning")
+
+
+def describe_sync_report(report: SyncReport) -> dict[str, object]:
+    return {
+        "taken": report.taken,
+        "dropped": report.dropped,
+        "merged": report.merged,
+        "sent": report.sent,
+        "deleted": report.deleted,
+        "conflicts": [{"memory": one.key, "copy": one.copy} for one in report.conflicts],
+        "kept": report.kept,
+        "held": report.held,
+        "is_settled": report.is_settled,
+    }
+
+
+def _described(team: TeamMemory) -> dict[str, object]:
+    place, held = team.joined.membership, _held(team)
+    return {
+        "joined": {
+            "url": place.url,
+            "repo": place.repo,
+            "repo_name": place.repo_name,
+            "org": place.org,
+            "member": place.member,
+        },
+        "shared": sorted(team.files.read_all()),
+        "unsent": sorted(team.read_unsent()),
+        "held": held,
+        "leaked": _leaked(team, held),
+        "conflicts": [{"memory": one.key, "copy": one.copy} for one in find_conflicts(team)],
+        "refusal": team.ledger.read_pace().refusal,
+    }
+
+
+def _held(team: TeamMemory) -> dict[str, str]:
+    """What would not be sent, and why, as far as can be told here."""
+    files, state = team.files.read_all(), team.ledger.read_state()
+    held = {str(key): local.hold for key, local in files.items() if local.hold}
+    for key, refused in state.refused.items():
+        if key in files and files[key].checksum == refused.checksum:
+            held[key] = refused.reason
+    unsent = [key for key in team.read_unsent() if key in files and key not in held]
+    blocked = team.screen.inspect({key: files[key].text for key in unsent})
+    return held | {str(key): reason for key, reason in blocked.items()}
+
+
+def _leaked(team: TeamMemory, held: Mapping[str, str]) -> dict[str, str]:
+    """What the server has, and would not get any more: its rule is newer, or it came from somebody else's."""
+    files, unsent = team.files.read_all(), team.read_unsent()
+    shared = {key: one.text for key, one in files.items() if key not in unsent and key not in held}
+    return {str(key): reason for key, reason in team.screen.inspect(shared).items()}
+
+
+def _count(memories: int) -> str:
+    return "1 memory" if memories == 1 else f"{memories:,} memories"

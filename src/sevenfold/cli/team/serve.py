@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import cast
 
 from sevenfold.cli.screen import Screen
-from sevenfold.cli.sections import SETTINGS_SECTIONS
+from sevenfold.cli.settings import SETTINGS_SECTIONS
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import DatabaseFailed, InputError
-from sevenfold.store.project.place_settings import PlaceSettings
+from sevenfold.core.settings.sections import PlaceSettings
 from sevenfold.store.project.settings_files import find_checkout, find_user_home, read_settings
 from sevenfold.team.server.database import Database
 from sevenfold.team.server.database_url import open_database, redact_url
-from sevenfold.team.server.limits import ServerLimits
 from sevenfold.team.server.people import list_orgs
+from sevenfold.team.server.policy import ServerLimits
 from sevenfold.team.server.sqlite import SERVER_EXTRA_HINT
 
 CREATING_ACTIONS = ("run", "init", "org", "restore")
@@ -43,9 +43,9 @@ def run_serve(options: Namespace, screen: Screen) -> int:
 def _serve(database: Database, options: Namespace, screen: Screen) -> int:
     try:
         from sevenfold.team.server.app_state import AppState
-        from sevenfold.team.server.forge import Forge, fetch_over_http
+        from sevenfold.team.server.http_api import ServerMetrics
         from sevenfold.team.server.http_server import TeamServer
-        from sevenfold.team.server.metrics import ServerMetrics
+        from sevenfold.team.server.repos import Forge, fetch_over_http
 
         forge = Forge(options.forge, fetch_over_http) if options.forge else None
         desk = AppState(database, make_server_limits(options), SystemClock(), forge)

@@ -12,13 +12,12 @@ from typing import TypeAlias, TypeVar, cast
 from sevenfold.cli.screen import Screen, TableCell
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import InputError
-from sevenfold.team.server.api_errors import ApiError
+from sevenfold.team.server.admin_endpoints import approve_device
 from sevenfold.team.server.app_state import format_ms_time
 from sevenfold.team.server.audit import read_audit
 from sevenfold.team.server.backup import restore_backup, write_backup
 from sevenfold.team.server.database import Database, OrgId, Tx
-from sevenfold.team.server.devices import approve_device
-from sevenfold.team.server.limits import ServerLimits
+from sevenfold.team.server.messages import ApiError
 from sevenfold.team.server.people import (
     NewToken,
     Org,
@@ -34,8 +33,8 @@ from sevenfold.team.server.people import (
     remove_member,
     revoke_token,
 )
+from sevenfold.team.server.policy import TOKEN_SCOPES, ServerLimits
 from sevenfold.team.server.repos import claim_repo, list_repos
-from sevenfold.team.server.rights import TOKEN_SCOPES
 from sevenfold.team.server.scanning import allow_finding
 
 _T = TypeVar("_T")

@@ -9,16 +9,14 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from sevenfold.agent.loop.turn_events import LayerActed, RoundEnded, TurnEvent
+from sevenfold.agent.loop.turn import LayerActed, RoundEnded, TurnEvent
 from sevenfold.agent.permissions.guard import PermissionRequest, PermissionResponse
-from sevenfold.agent.tui.status_line import StatusLine
 from sevenfold.agent.tui.text_renderer import TextRenderer, TextTone
-from sevenfold.agent.tui.turn_view import TurnView
-from sevenfold.cli.formatting import format_share, format_tokens, format_usd
+from sevenfold.agent.tui.turn_view import StatusLine, TurnView
+from sevenfold.cli.layout import format_share, format_tokens, format_usd
 from sevenfold.cli.screen import Screen, TableCell
-from sevenfold.cli.tour.run import TOUR_MODEL, TourBill, TourGuide
+from sevenfold.cli.tour.run import TOUR_MODEL, DreamDemo, TourBill, TourGuide
 from sevenfold.cli.tour.script import TourScene
-from sevenfold.cli.tour.second_day import DreamDemo
 from sevenfold.cli.tour.team import TEAM_EXTRAS, TEAM_SCENE, StepOutput
 from sevenfold.core import events
 from sevenfold.core.events import Event

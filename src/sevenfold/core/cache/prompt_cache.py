@@ -12,22 +12,26 @@ from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import NewType
 
-from sevenfold.core.cache.assumptions import (
+from sevenfold.core.cache.prompt_blocks import (
     DEFAULT_CACHE_CHOICES,
     FIVE_MINUTES,
     ONE_HOUR,
+    BodyBreakpoint,
+    BreakpointProblem,
     CacheChoices,
     PromptLevel,
     RefreshRule,
-)
-from sevenfold.core.cache.breakpoints import (
-    BodyBreakpoint,
-    BreakpointProblem,
     find_breakpoint_problems,
     find_breakpoints,
 )
-from sevenfold.core.cache.prompt_difference import PromptDifference, find_first_difference
-from sevenfold.core.cache.rendered_prompt import PartCounter, PromptPart, RenderedPrompt, render_prompt
+from sevenfold.core.cache.rendered_prompt import (
+    PartCounter,
+    PromptDifference,
+    PromptPart,
+    RenderedPrompt,
+    find_first_difference,
+    render_prompt,
+)
 from sevenfold.core.canonical import Digest
 from sevenfold.core.models import Model
 from sevenfold.core.usage import TokenCounts

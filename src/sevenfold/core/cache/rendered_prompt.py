@@ -6,19 +6,135 @@ of its level, so that every part from there on hashes differently.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from operator import is_
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
-from sevenfold.core.cache.assumptions import DEFAULT_CACHE_CHOICES, PROMPT_LEVELS, CacheChoices, PromptLevel
-from sevenfold.core.cache.breakpoints import find_block_breakpoints
-from sevenfold.core.cache.prompt_blocks import EFFORT_KIND, PromptBlock, list_blocks, list_rendered_blocks
-from sevenfold.core.cache.prompt_params import PromptParam, read_prompt_params
+from sevenfold.core.cache.prompt_blocks import (
+    DEFAULT_CACHE_CHOICES,
+    EFFORT_KIND,
+    PROMPT_LEVELS,
+    CacheChoices,
+    PromptBlock,
+    PromptLevel,
+    find_block_breakpoints,
+    list_blocks,
+    list_rendered_blocks,
+)
 from sevenfold.core.canonical import EMPTY_DIGEST, Digest, block_bytes, canonical_bytes, chain_digest
 from sevenfold.core.catalog import CATALOG, Catalog
-from sevenfold.core.json import Json, JsonObject, write_json
+from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject, write_json
+from sevenfold.core.models import Model
+
+# The settings of a request that are rendered into its prompt, and the level from which each one counts.
+#
+# A knob that is turned spoils the cache of its level and of those after it, though no block has changed.
+
+MEDIUM_EFFORT = frozenset({"claude-opus-5-5", "claude-haiku-5-5"})
+"""Models whose effort is medium unless told; the others' is high."""
+
+SPEED_PARAM = "speed"
+"""The knob that the provider's diagnostics take for a change of model."""
+
+ALWAYS_THINKS = frozenset(
+    {
+        "claude-opus-5-5",
+        *(f"claude-{kind}-5{minor}" for kind in ("fable", "mythos") for minor in ("", "-1", "-2")),
+    }
+)
+"""Models that think whatever they are told, so that adaptive thinking is the same as saying nothing."""
+
+
+INSPECTED_TYPES = frozenset({"tool_result", "image", "document", "search_result"})
+"""The types of blocks that can turn a knob by being there."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptParam:
+    name: str
+    level: PromptLevel
+    value: Json
+    """None when it stands where the provider puts it, said or not."""
+
+
+def read_prompt_params(
+    body: JsonObject, blocks: Iterable[PromptBlock], model: Model, choices: CacheChoices
+) -> tuple[PromptParam, ...]:
+    """All knobs of a request, by level, always the same ones. `blocks` are those the model sees."""
+    looks = [
+        _look(block.wire) for block in blocks if block.kind in INSPECTED_TYPES and block.level == "messages"
+    ]
+    output = _object(body.get("output_config"))
+    knobs = (
+        PromptParam(SPEED_PARAM, "system", _unless(body.get("speed"), "standard")),
+        PromptParam("citations", "system", any(look.cites for look in looks) or None),
+        PromptParam("thinking", choices.thinking_level, _thinking(body, model)),
+        PromptParam("effort", choices.thinking_level, _effort(output, model)),
+        PromptParam("format", choices.output_level, output.get("format")),
+        PromptParam("task_budget", choices.output_level, output.get("task_budget")),
+        PromptParam("tool_choice", "messages", _tool_choice(body)),
+        PromptParam("images", "messages", any(look.shows for look in looks) or None),
+    )
+    return tuple(sorted(knobs, key=lambda knob: PROMPT_LEVELS.index(knob.level)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    cites: bool = False
+    shows: bool = False
+
+
+_PLAIN = _Look()
+
+
+def _look(block: JsonObject) -> _Look:
+    """Whether a block, or one inside it, is an image or may be cited."""
+    kind = block.get("type")
+    if kind == "tool_result":
+        content = block.get("content")
+        inner = [_look(item) for item in _objects(content)] if isinstance(content, tuple) else []
+        return _Look(any(look.cites for look in inner), any(look.shows for look in inner))
+    if kind == "image":
+        return _Look(shows=True)
+    if kind in ("document", "search_result"):
+        return _Look(cites=_object(block.get("citations")).get("enabled") is True)
+    return _PLAIN
+
+
+def _thinking(body: JsonObject, model: Model) -> Json:
+    """Mode and budget alone: how thinking is displayed or checked is no part of the prompt."""
+    config = _object(body.get("thinking"))
+    mode = config.get("type")
+    if mode in (None, "disabled") or (mode == "adaptive" and model.name in ALWAYS_THINKS):
+        return None
+    return (mode, config.get("budget_tokens"))
+
+
+def _effort(output: JsonObject, model: Model) -> Json:
+    return _unless(output.get("effort"), "medium" if model.name in MEDIUM_EFFORT else "high")
+
+
+def _tool_choice(body: JsonObject) -> Json:
+    choice = _object(body.get("tool_choice"))
+    told = {key: value for key, value in choice.items() if value is not None and value is not False}
+    return None if told in ({}, {"type": "auto"}) else JsonObject(told)
+
+
+def _unless(value: Json, default: str) -> Json:
+    return None if value == default else value
+
+
+def _object(value: Json) -> JsonObject:
+    return value if isinstance(value, JsonObject) else EMPTY_OBJECT
+
+
+def _objects(value: Json) -> Iterator[JsonObject]:
+    if isinstance(value, tuple):
+        yield from (item for item in value if isinstance(item, JsonObject))
+
 
 PartCounter: TypeAlias = Callable[[PromptLevel, JsonObject], int]
 """How many tokens a block is; a tool, a part of the system prompt or a block of a message, as sent."""
@@ -206,3 +322,63 @@ def _normal(kind: str, wire: JsonObject) -> JsonObject:
 def _drop(fields: dict[str, Json], key: str, default: Json) -> None:
     if fields.get(key) == default:
         fields.pop(key, None)
+
+
+# Where a request stops being the one before it: the first part that differs, and why.
+
+DifferenceCause: TypeAlias = Literal["model", "tools", "system", "message", "params"]
+MissReason: TypeAlias = Literal[
+    "model_changed", "tools_changed", "system_changed", "messages_changed", "unavailable"
+]
+
+_REASONS: dict[DifferenceCause, MissReason] = {
+    "model": "model_changed",
+    "tools": "tools_changed",
+    "system": "system_changed",
+    "message": "messages_changed",
+    "params": "unavailable",
+}
+_CAUSES: dict[str, DifferenceCause] = {"tools": "tools", "system": "system", "messages": "message"}
+
+
+@dataclass(frozen=True, slots=True)
+class PromptDifference:
+    cause: DifferenceCause
+    path: str
+    """The part that differs, as the later request has it, or the setting: `model`, `speed`, `tool_choice`."""
+    index: int
+    """How many parts both have in common before it."""
+    missed_tokens: int
+    """How much of the earlier prompt comes after that, and can no longer be read."""
+
+    @property
+    def reason(self) -> MissReason:
+        """The type that the provider's diagnostics give."""
+        return _REASONS[self.cause]
+
+
+def find_first_difference(previous: RenderedPrompt, current: RenderedPrompt) -> PromptDifference | None:
+    """Where `current` leaves `previous`; None when it only goes on from it, or stops short of it."""
+    if previous.model != current.model:
+        return PromptDifference("model", "model", 0, previous.tokens)
+    index = _shared_length(previous.parts, current.parts)
+    if index == min(len(previous.parts), len(current.parts)):
+        return None
+    missed = sum(part.tokens for part in previous.parts[index:])
+    level = min(
+        PROMPT_LEVELS.index(previous.parts[index].level), PROMPT_LEVELS.index(current.parts[index].level)
+    )
+    turned = [after for before, after in zip(previous.knobs, current.knobs, strict=True) if before != after]
+    if any(knob.name == SPEED_PARAM for knob in turned):
+        return PromptDifference("model", SPEED_PARAM, index, missed)
+    # A knob counts from the head of its level, so it comes before whatever block differs there or later.
+    for knob in turned:
+        if PROMPT_LEVELS.index(knob.level) <= level:
+            return PromptDifference("params", knob.name, index, missed)
+    return PromptDifference(_CAUSES[PROMPT_LEVELS[level]], current.parts[index].path, index, missed)
+
+
+def _shared_length(previous: tuple[PromptPart, ...], current: tuple[PromptPart, ...]) -> int:
+    """How many parts are the same. Each hash covers all before it, so it can be found by halving."""
+    length = min(len(previous), len(current))
+    return bisect_left(range(length), True, key=lambda index: previous[index].digest != current[index].digest)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sevenfold.core.messages import ToolUseId
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentEnded:
@@ -70,3 +72,288 @@ class WorktreeKept:
     path: str
     branch: str
     reason: str
+
+
+# What happens in a turn of an agent, as events; `core/events.py` has them in its union.
+
+
+@dataclass(frozen=True, slots=True)
+class FrameLost:
+    """What a session had been sent with could not be read: it is put together anew, and written to the cache
+    anew."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class HooksIgnored:
+    """Hooks of a file, or some of them, are not run."""
+
+    source: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFailed:
+    """A tool broke in a way of its own: the model was told so, and the turn goes on."""
+
+    tool: str
+    tool_use_id: ToolUseId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnInterrupted:
+    """A turn was cut short; what an unfinished answer cost is in no bill of ours."""
+
+    session: str
+    rounds: int
+    """Answers that had come by then."""
+    open_calls: int
+    """Tool calls that were under way or waiting, and got a result that says so."""
+
+
+# What tools and permissions tell of.
+
+
+@dataclass(frozen=True, slots=True)
+class RuleLost:
+    """What was allowed for always could not be kept: it holds for this session alone."""
+
+    rule: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SkillSkipped:
+    """A skill was found and is not offered."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStateLost:
+    """What a tool keeps of a session, such as the todo list, could not be read or written: a session that is
+    resumed later may lack it."""
+
+    name: str
+    reason: str
+
+
+# What happened to commands that an agent ran. Part of the closed union in `core/events.py`.
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedLeft:
+    """A held command made a file that programs obey, and it could not be moved aside: it counts."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedMoved:
+    """A held command made a file that programs obey, such as a repository's hooks: it was moved aside."""
+
+    path: str
+    moved_to: str
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxFailed:
+    """Commands cannot be held here: those that must be are refused, and others are asked for."""
+
+    profile: str
+    """`read-only` or `workspace`."""
+    reason: str
+
+
+# Forks and writers at work, as events; `core/events.py` has them in its union.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForkEnded:
+    """A fork is over: how, and what it used."""
+
+    kind: str
+    outcome: str
+    """`answered`, `failed`, `cancelled`, or `out of rounds`."""
+    rounds: int
+    read_tokens: int
+    written_tokens: int
+    fresh_tokens: int
+    output_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class ForkStarted:
+    """A side run begins on the session's own prefix."""
+
+    kind: str
+    messages: int
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDenied:
+    """A tool call was not allowed: by a fork's brief, a rule, a mode, a hook or a person."""
+
+    who: str
+    tool: str
+    tool_use_id: ToolUseId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class WriterFailed:
+    """A background job failed or had to be stopped: its work is lost, and nothing else is."""
+
+    writer: str
+    reason: str
+
+
+# What was spent, and what was not, as events; `core/events.py` has them in its union.
+
+
+@dataclass(frozen=True, slots=True)
+class BillLost:
+    """An answer came without a bill, or with one that cannot be read: what it cost is not known, and how full
+    the window is remains an estimate. Told once for each reason."""
+
+    model: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallCharged:
+    """A model call of background work was paid for."""
+
+    kind: str
+    model: str
+    tokens: int
+    read: int
+    micro_usd: int | None
+    """None: the model's price is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallRefused:
+    """Background work wanted to ask a model and may not, for a cap, a pause or the switch; it is left out."""
+
+    kind: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class KindPaused:
+    """A kind of background work failed too often in a row and rests until a time."""
+
+    kind: str
+    strikes: int
+    until: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelUnknown:
+    """A model that no table knows: cautious values stand in, and nothing it costs can be told."""
+
+    model: str
+    assumed_window_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class PriceUnknown:
+    """A model that settings describe has no price, there or in the table: nothing it costs can be told."""
+
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class SpendStateLost:
+    """What background work had spent so far could not be read or written; caps count from what is known."""
+
+    where: str
+    reason: str
+
+
+# What comes from outside, and living documents, as events; `core/events.py` has them in its union.
+
+
+@dataclass(frozen=True, slots=True)
+class DocDropped:
+    """A living document is no longer kept up to date."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class DocSkipped:
+    """A living document was due and was left as it is."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class DocTracked:
+    """A file that was read says that it is a living document, and is kept up to date from now on."""
+
+    path: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class DocUpdated:
+    """A living document was brought up to date."""
+
+    path: str
+    edits: int
+
+
+@dataclass(frozen=True, slots=True)
+class McpConnected:
+    """An MCP server answered, and its tools can be called."""
+
+    server: str
+    tools: int
+    milliseconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class McpDeferred:
+    """Tools of an MCP server are not in the list of tools: the model finds and calls them by name."""
+
+    server: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class McpFailed:
+    """An MCP server could not be reached, or its connection ended: its tools answer with an error."""
+
+    server: str
+    reason: str
+    failures_in_row: int
+    retry_seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class McpSkipped:
+    """An MCP server, or one of its tools, is not used."""
+
+    server: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class UntrustedEntered:
+    """What somebody outside says went into the context: none of it may be remembered as the user's word."""
+
+    kind: str
+    """Where from: `mcp`, `web`."""
+    name: str
+    """The tool or the address."""
+    size_bytes: int

@@ -6,19 +6,69 @@ not be looked through to the end is refused, not passed.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from hashlib import blake2b
-from typing import Literal, NewType, TypeAlias
+from importlib.util import find_spec
+from typing import Literal, NewType, Protocol, TypeAlias, cast
 
 from sevenfold.core.errors import InputError
 from sevenfold.core.secrets.decoded_views import BudgetExceeded, DecodedView, decode_views
-from sevenfold.core.secrets.formats import SecretRule, SecretRuleId
-from sevenfold.core.secrets.regex_engine import HintMatcher, RegexMatch, compile_pattern, has_re2
-from sevenfold.core.secrets.rules import SECRET_RULES
+from sevenfold.core.secrets.rules import SECRET_RULES, SecretRule, SecretRuleId
 from sevenfold.core.secrets.values import is_likely_secret, is_placeholder
-from sevenfold.core.surrogates import replace_lone_surrogates
+from sevenfold.core.text.safe_text import replace_lone_surrogates
+
+# Regular expressions that take time in proportion to the text, whatever the text is: RE2, and nothing else.
+#
+# A backtracking engine can be held up for minutes by a file written for that, so there is no second engine
+# to fall back on: without RE2 nothing is found clean.
+
+
+class RegexMatch(Protocol):
+    def start(self, group: int = 0, /) -> int: ...
+    def end(self, group: int = 0, /) -> int: ...
+    def group(self, group: int = 0, /) -> str: ...
+
+
+class RegexPattern(Protocol):
+    def finditer(self, text: str, /) -> Iterator[RegexMatch]: ...
+
+
+class _Set(Protocol):
+    def Add(self, pattern: str, /) -> int: ...  # noqa: N802 - the library's own names
+    def Compile(self) -> None: ...  # noqa: N802
+    def Match(self, text: str, /) -> list[int] | None: ...  # noqa: N802
+
+
+def has_re2() -> bool:
+    """Whether the package `google-re2` is installed; it comes with `sevenfold[team]`."""
+    return find_spec("re2") is not None
+
+
+@cache
+def compile_pattern(pattern: str) -> RegexPattern:
+    import re2  # pyright: ignore[reportMissingTypeStubs]
+
+    return cast("RegexPattern", re2.compile(pattern))  # pyright: ignore[reportUnknownMemberType]
+
+
+class HintMatcher:
+    """Which of these words a text has in it, in one pass, upper and lower case alike."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        import re2  # pyright: ignore[reportMissingTypeStubs]
+
+        self._set = cast("_Set", re2.Set.SearchSet())  # pyright: ignore[reportUnknownMemberType]
+        self._words = tuple(words)
+        for word in words:
+            quoted = cast("str", re2.escape(word))  # pyright: ignore[reportUnknownMemberType]
+            self._set.Add(f"(?i){quoted}")
+        self._set.Compile()
+
+    def words_in(self, text: str) -> frozenset[str]:
+        return frozenset(self._words[index] for index in self._set.Match(text) or ())
+
 
 Fingerprint = NewType("Fingerprint", str)
 ScanRefusal: TypeAlias = Literal["no engine", "too long", "too much work"]
@@ -206,3 +256,22 @@ def _finding(text: str, hit: _Hit, key: bytes) -> SecretFinding:
 @lru_cache(maxsize=1)
 def _hints() -> HintMatcher:
     return HintMatcher(sorted({hint for rule in SECRET_RULES for hint in rule.hints}))
+
+
+# No memory holds a secret: it would enter prompt after prompt.
+
+_KEY = bytes(16)
+"""Fingerprints are neither kept nor shown here."""
+
+
+def refuse_secrets(text: str) -> None:
+    """`InputError` with the rule and the line, and never the value, where a text holds a secret."""
+    found = find_secrets(text, key=_KEY)
+    if found.findings:
+        first = found.findings[0]
+        raise InputError(
+            f"line {first.line} looks like a secret ({first.name}); memories go into every prompt, so write "
+            "where it is kept instead"
+        )
+    if found.refusal is not None:
+        raise InputError(f"it cannot be remembered: {SCAN_REFUSAL_TEXTS[found.refusal]}")

@@ -2,7 +2,307 @@
 
 from __future__ import annotations
 
-from sevenfold.core.secrets.formats import FORMAT_RULES, SecretRule, SecretRuleId
+from dataclasses import dataclass
+from typing import Literal, NewType, TypeAlias
+
+# What a rule is, and one for each form that an issuer gives to its secrets.
+#
+# Counts in the patterns are the shortest that the issuer hands out, open upwards: a long count costs the
+# engine states, and a key that grew is still a key. What a pattern finds must also pass `secret_values`.
+
+SecretRuleId = NewType("SecretRuleId", str)
+SecretKind: TypeAlias = Literal["format", "key", "password", "url", "told"]
+"""How a value is judged: by its shape alone, or by what is said to be one: a key, a password, one in a URL,
+one in a sentence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecretRule:
+    id: SecretRuleId
+    name: str
+    hints: tuple[str, ...]
+    """One of these stands in every match; case does not count."""
+    pattern: str
+    """Group 1 is the value."""
+    kind: SecretKind
+
+
+def _format(id_: str, name: str, hints: str, pattern: str) -> SecretRule:
+    value = pattern if "(?P<value>" in pattern else f"({pattern})"
+    return SecretRule(
+        id=SecretRuleId(id_), name=name, hints=tuple(hints.split()), pattern=value, kind="format"
+    )
+
+
+_UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+
+_CLOUD = (
+    _format(
+        "aws-access-key", "AWS access key id", "AKIA ASIA ABIA ACCA", "(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}"
+    ),
+    _format(
+        "aws-secret-key",
+        "AWS secret access key",
+        "secret",
+        "(?i:secret[_ -]?(?:access[_ -]?)?key(?:[_ -]?id)?)"
+        "[^A-Za-z0-9/+\n]{1,8}(?:is )?[\"'`]?(?P<value>[A-Za-z0-9/+]{40})",
+    ),
+    _format("aws-bedrock-key", "Amazon Bedrock API key", "ABSK", "ABSK[A-Za-z0-9+/]{64,}={0,2}"),
+    _format("google-api-key", "Google API key", "AIza", "AIza[A-Za-z0-9_-]{35}"),
+    _format("google-client-secret", "Google OAuth client secret", "GOCSPX-", "GOCSPX-[A-Za-z0-9_-]{28}"),
+    _format("google-access-token", "Google OAuth access token", "ya29.", r"ya29\.[A-Za-z0-9_-]{30,}"),
+    _format("google-refresh-token", "Google OAuth refresh token", "1//0", "1//0[A-Za-z0-9_-]{38,}"),
+    _format(
+        "azure-account-key",
+        "Azure account key",
+        "AccountKey",
+        "AccountKey=(?P<value>[A-Za-z0-9+/]{80,}={0,2})",
+    ),
+    _format(
+        "azure-shared-access-key",
+        "Azure shared access key",
+        "SharedAccessKey",
+        "SharedAccessKey=(?P<value>[A-Za-z0-9+/]{40,}={0,2})",
+    ),
+    _format(
+        "azure-client-secret", "Azure client secret", "Q~", "[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,}"
+    ),
+    _format("azure-sas", "Azure shared access signature", "sig=", "[?&;]sig=(?P<value>[A-Za-z0-9+/%]{43,})"),
+    _format("azure-key", "Azure resource key", "JQQJ99", "[A-Za-z0-9]{40,}JQQJ99[A-Za-z0-9]{20,}"),
+    _format("azure-devops-token", "Azure DevOps token", "AZDO", "[A-Za-z0-9]{60,}AZDO[A-Za-z0-9]{4}"),
+    _format("alibaba-access-key", "Alibaba Cloud access key id", "LTAI", "LTAI[A-Za-z0-9]{12,20}"),
+    _format("cloudflare-key", "Cloudflare origin CA key", "v1.0-", r"v1\.0-[a-f0-9]{24}-[a-f0-9]{100,}"),
+    _format("databricks-token", "Databricks token", "dapi", "dapi[a-f0-9]{32}"),
+    _format("digitalocean-token", "DigitalOcean token", "_v1_", "do[opr]_v1_[a-f0-9]{64}"),
+    _format("doppler-token", "Doppler token", "dp.", r"dp\.(?:pt|st|ct|sa|scim|audit)\.[A-Za-z0-9_.-]{40,}"),
+    _format("fly-token", "Fly.io token", "fm2_ fm1", "fm(?:2_|1[ar]_)[A-Za-z0-9+/_-]{60,}={0,2}"),
+    _format("hashicorp-vault-token", "Vault token", "hvs. hvb. hvr.", r"hv[sbr]\.[A-Za-z0-9_-]{24,}"),
+    _format("heroku-key", "Heroku API key", "HRKU-", "HRKU-[A-Za-z0-9_-]{36,}"),
+    _format("netlify-token", "Netlify token", "nfp_", "nfp_[A-Za-z0-9]{36,}"),
+    _format(
+        "planetscale-token", "PlanetScale token", "pscale_", r"pscale_(?:tkn|pw|oauth)_[A-Za-z0-9=._-]{32,}"
+    ),
+    _format("pulumi-token", "Pulumi token", "pul-", "pul-[a-f0-9]{40}"),
+    _format(
+        "supabase-key", "Supabase key", "sbp_ sb_secret_", "(?:sbp_[a-f0-9]{40}|sb_secret_[A-Za-z0-9_-]{30,})"
+    ),
+    _format("tailscale-key", "Tailscale key", "tskey-", "tskey-[a-z]+-[A-Za-z0-9]+-[A-Za-z0-9]{20,}"),
+    _format(
+        "terraform-token",
+        "Terraform Cloud token",
+        ".atlasv1.",
+        r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,}",
+    ),
+    _format("vercel-token", "Vercel token", "vcp_ vci_ vca_ vcr_ vck_", "vc[piark]_[A-Za-z0-9]{24,}"),
+)
+
+_FORGES = (
+    _format("github-token", "GitHub token", "ghp_ gho_ ghu_ ghs_ ghr_", "gh[pousr]_[A-Za-z0-9]{36,}"),
+    _format(
+        "github-fine-grained", "GitHub fine-grained token", "github_pat_", "github_pat_[A-Za-z0-9_]{60,}"
+    ),
+    _format(
+        "gitlab-token",
+        "GitLab token",
+        "glpat- glptt- gldt- glrt- glrtr- glcbt- glft- glsoat- glimt- glagent- gloas- glffct-",
+        "gl(?:pat|ptt|dt|rtr?|cbt|ft|soat|imt|agent|oas|ffct)-[A-Za-z0-9_.-]{20,}",
+    ),
+    _format("gitlab-runner", "GitLab runner registration token", "GR1348941", "GR1348941[A-Za-z0-9_-]{20,}"),
+    _format(
+        "atlassian-token", "Atlassian or Bitbucket token", "ATATT3 ATCTT3", "AT(?:A|C)TT3[A-Za-z0-9_=-]{60,}"
+    ),
+    _format("bitbucket-password", "Bitbucket app password", "ATBB", "ATBB[A-Za-z0-9_=.-]{24,}"),
+    _format("npm-token", "npm token", "npm_", "npm_[A-Za-z0-9]{36}"),
+    _format(
+        "npm-auth",
+        "npm registry token",
+        "_authToken",
+        "_authToken ?= ?[\"']?(?P<value>[A-Za-z0-9+/_=-]{32,})",
+    ),
+    _format("pypi-token", "PyPI token", "pypi-AgE", "pypi-AgE[A-Za-z0-9_-]{50,}"),
+    _format("rubygems-key", "RubyGems key", "rubygems_", "rubygems_[a-f0-9]{48}"),
+    _format("crates-token", "crates.io token", "cio", "cio[A-Za-z0-9]{32}"),
+    _format("nuget-key", "NuGet key", "oy2", "oy2[a-z0-9]{43}"),
+    _format("docker-token", "Docker Hub token", "dckr_pat_ dckr_oat_", "dckr_[po]at_[A-Za-z0-9_-]{27,}"),
+    _format("artifactory-key", "Artifactory key", "AKCp cmVmdGtu", "(?:AKCp|cmVmdGtu)[A-Za-z0-9]{56,}"),
+    _format(
+        "circleci-token", "CircleCI token", "CCIPAT_ CCIPRJ_", "CCIP(?:AT|RJ)_[A-Za-z0-9]{22}_[a-f0-9]{40}"
+    ),
+    _format("buildkite-token", "Buildkite token", "bkua_", "bkua_[a-f0-9]{40}"),
+    _format("sonar-token", "Sonar token", "squ_ sqa_ sqp_", "sq[uap]_[a-f0-9]{40}"),
+)
+
+_MODELS = (
+    _format("anthropic-key", "Anthropic key", "sk-ant-", "sk-ant-[a-z]{2,8}[0-9]{2}-[A-Za-z0-9_-]{40,}"),
+    _format(
+        "openai-key",
+        "OpenAI key",
+        "sk-proj- sk-svcacct- sk-admin- T3BlbkFJ",
+        "sk-(?:(?:proj|svcacct|admin)-[A-Za-z0-9_-]{40,}|[A-Za-z0-9_-]{16,}T3BlbkFJ[A-Za-z0-9_-]{16,})",
+    ),
+    _format("sk-key", "Key of an OpenAI-like service", "sk-", "sk-(?:or-v1-|lf-)?[A-Za-z0-9]{32,}"),
+    _format("langfuse-key", "Langfuse secret key", "sk-lf-", f"sk-lf-{_UUID}"),
+    _format("langsmith-key", "LangSmith key", "lsv2_", "lsv2_(?:pt|sk)_[a-f0-9]{32}_[a-f0-9]{10}"),
+    _format("huggingface-token", "Hugging Face token", "hf_ api_org_", "(?:hf|api_org)_[A-Za-z0-9]{34}"),
+    _format("groq-key", "Groq key", "gsk_", "gsk_[A-Za-z0-9]{48,}"),
+    _format("xai-key", "xAI key", "xai-", "xai-[A-Za-z0-9]{60,}"),
+    _format("perplexity-key", "Perplexity key", "pplx-", "pplx-[A-Za-z0-9]{40,}"),
+    _format("replicate-token", "Replicate token", "r8_", "r8_[A-Za-z0-9]{37}"),
+    _format("cerebras-key", "Cerebras key", "csk-", "csk-[a-z0-9]{40,}"),
+    _format("nvidia-key", "NVIDIA key", "nvapi-", "nvapi-[A-Za-z0-9_-]{60,}"),
+    _format("pinecone-key", "Pinecone key", "pcsk_", "pcsk_[A-Za-z0-9]{5,7}_[A-Za-z0-9]{48,}"),
+    _format("tavily-key", "Tavily key", "tvly-", "tvly-[A-Za-z0-9-]{28,}"),
+    _format("together-key", "Together key", "tgp_v1_", "tgp_v1_[A-Za-z0-9_-]{40,}"),
+    _format("elevenlabs-key", "ElevenLabs key", "sk_", "sk_[a-f0-9]{48}"),
+    _format("e2b-key", "E2B key", "e2b_", "e2b_[a-f0-9]{40}"),
+)
+
+_CHAT = (
+    _format("slack-token", "Slack token", "xox", "xox[abceoprs](?:[.-][A-Za-z0-9]+)*-[A-Za-z0-9-]{20,}"),
+    _format("slack-app-token", "Slack app token", "xapp-", "xapp-[0-9]-[A-Za-z0-9]+-[0-9]+-[a-f0-9]{40,}"),
+    _format(
+        "slack-webhook",
+        "Slack webhook",
+        "hooks.slack.com",
+        r"hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9]+/[A-Za-z0-9]+/(?P<value>[A-Za-z0-9/]{20,})",
+    ),
+    _format(
+        "discord-bot",
+        "Discord bot token",
+        ".",
+        r"[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}",
+    ),
+    _format(
+        "discord-webhook",
+        "Discord webhook",
+        "/api/webhooks/",
+        r"discord(?:app)?\.com/api/webhooks/[0-9]{16,20}/(?P<value>[A-Za-z0-9_-]{40,})",
+    ),
+    _format("telegram-bot", "Telegram bot token", ":AA", "[0-9]{8,10}:AA[A-Za-z0-9_-]{33}"),
+    _format(
+        "teams-webhook",
+        "Microsoft Teams webhook",
+        "webhook.office.com",
+        rf"webhook\.office\.com/webhookb2/{_UUID}@\S{{40,}}",
+    ),
+    _format("twilio-key", "Twilio key", "SK", "SK[a-f0-9]{32}"),
+    _format("sendgrid-key", "SendGrid key", "SG.", r"SG\.[A-Za-z0-9_-]{20,24}\.[A-Za-z0-9_-]{39,}"),
+    _format("mailgun-key", "Mailgun key", "key-", "key-[a-f0-9]{32}"),
+    _format("mailchimp-key", "Mailchimp key", "-us", "[a-f0-9]{32}-us[0-9]{1,2}"),
+    _format("brevo-key", "Brevo key", "xkeysib-", "xkeysib-[a-f0-9]{64}-[A-Za-z0-9]{16}"),
+    _format("resend-key", "Resend key", "re_", "re_[A-Za-z0-9]{7,10}_[A-Za-z0-9]{20,}"),
+)
+
+_PAYMENT = (
+    _format(
+        "stripe-key", "Stripe or Paystack secret key", "_live_ _test_", "[sr]k_(?:live|test)_[A-Za-z0-9]{16,}"
+    ),
+    _format("stripe-webhook", "Webhook signing secret", "whsec_", "whsec_[A-Za-z0-9+/]{24,}={0,2}"),
+    _format(
+        "paypal-token",
+        "PayPal or Braintree token",
+        "access_token$",
+        r"access_token\$[a-z]+\$[a-z0-9]{16}\$[a-f0-9]{32}",
+    ),
+    _format(
+        "paypal-secret",
+        "PayPal client secret",
+        "paypal",
+        r"(?i:paypal)[^\n]{1,60}[^A-Za-z0-9_-](?P<value>E[A-Za-z0-9_-]{79})",
+    ),
+    _format(
+        "square-token",
+        "Square token",
+        "sq0atp- sq0csp- EAAA",
+        "(?:sq0(?:atp|csp)-[A-Za-z0-9_-]{22,}|EAAA[A-Za-z0-9_-]{60})",
+    ),
+    _format(
+        "shopify-token", "Shopify token", "shpat_ shpca_ shppa_ shpss_", "shp(?:at|ca|pa|ss)_[A-Fa-f0-9]{32}"
+    ),
+    _format(
+        "plaid-token", "Plaid access token", "access-", f"access-(?:sandbox|development|production)-{_UUID}"
+    ),
+    _format("flutterwave-key", "Flutterwave key", "FLWSECK", "FLWSECK(?:_TEST)?-[a-f0-9]{32}-X"),
+    _format("razorpay-key", "Razorpay key id", "rzp_", "rzp_(?:live|test)_[A-Za-z0-9]{14,}"),
+)
+
+_TOOLS = (
+    _format(
+        "private-key",
+        "Private key",
+        "PRIVATE",
+        (
+            r"BEGIN\s*(?:[A-Z0-9]+\s*){0,3}PRIVATE\s*KEY(?: BLOCK)?-----"
+            # Lines that say how it was encrypted, and one that was broken; or line ends that were escaped.
+            r"(?:(?:[^\n]{0,80}\n\s*){0,6}|(?:\s|\\[nr]|[\"'+,])*)(?P<value>[A-Za-z0-9+/=]{24,})"
+        ),
+    ),
+    _format(
+        "putty-key",
+        "PuTTY private key",
+        "Private-Lines",
+        r"Private-Lines: [0-9]+\s+(?P<value>[A-Za-z0-9+/=]{24,})",
+    ),
+    _format("age-key", "age private key", "AGE-SECRET-KEY-1", "AGE-SECRET-KEY-1[0-9A-Z]{58}"),
+    _format(
+        "jwt", "JSON web token", "eyJ", r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{20,}"
+    ),
+    _format("onepassword-token", "1Password service token", "ops_eyJ", "ops_eyJ[A-Za-z0-9_=-]{100,}"),
+    _format(
+        "grafana-token",
+        "Grafana token",
+        "glc_ glsa_",
+        "(?:glc_[A-Za-z0-9+/]{32,}={0,2}|glsa_[A-Za-z0-9]{32}_[a-f0-9]{8})",
+    ),
+    _format("newrelic-key", "New Relic key", "NRAK-", "NRAK-[A-Z0-9]{27}"),
+    _format("sentry-token", "Sentry token", "sntrys_ sntryu_", "sntry[su]_[A-Za-z0-9+/=_-]{40,}"),
+    _format("dynatrace-token", "Dynatrace token", "dt0", r"dt0[a-z][0-9]{2}\.[A-Z0-9]{24}\.[A-Z0-9]{64}"),
+    _format("postman-key", "Postman key", "PMAK-", "PMAK-[a-f0-9]{24}-[a-f0-9]{34}"),
+    _format("linear-key", "Linear key", "lin_api_ lin_oauth_", "lin_(?:api|oauth)_[A-Za-z0-9]{32,}"),
+    _format(
+        "notion-token",
+        "Notion token",
+        "ntn_ secret_",
+        "(?:ntn_[0-9]{11}[A-Za-z0-9]{32,}|secret_[A-Za-z0-9]{43})",
+    ),
+    _format("airtable-token", "Airtable token", "pat", r"pat[A-Za-z0-9]{14}\.[a-f0-9]{64}"),
+    _format("figma-token", "Figma token", "figd_ figo_", "fig[do]_[A-Za-z0-9_-]{36,}"),
+    _format("hubspot-token", "HubSpot token", "pat-na pat-eu", f"pat-(?:na|eu)[0-9]-{_UUID}"),
+    _format("launchdarkly-key", "LaunchDarkly key", "sdk- api- mob-", f"(?:sdk|api|mob)-{_UUID}"),
+    _format("contentful-token", "Contentful token", "CFPAT-", "CFPAT-[A-Za-z0-9_-]{40,}"),
+    _format("dropbox-token", "Dropbox token", "sl.", r"sl\.(?:u\.)?[A-Za-z0-9_-]{100,}"),
+    _format("facebook-token", "Facebook token", "EAA", "EAA[A-Za-z0-9]{90,}"),
+    _format("twitter-bearer", "X bearer token", "AAAAAAAAAAAAAAAAAAAA", "A{20,}[A-Za-z0-9%]{60,}"),
+    _format(
+        "mapbox-token", "Mapbox secret token", "sk.eyJ", r"sk\.eyJ[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{16,}"
+    ),
+)
+
+_OWN = (
+    _format(
+        "sevenfold-token",
+        "Sevenfold team token",
+        "sfm_",
+        # The random part alone is judged: an organisation may be called `example`.
+        "sfm_[a-z0-9]{1,40}_(?P<value>[A-Za-z0-9_-]{43,})",
+    ),
+    _format(
+        "sevenfold-device-code",
+        "Sevenfold device code",
+        "device",
+        "(?i:device[_ -]?code)[^A-Za-z0-9_\n-]{1,8}(?:is )?[\"'`]?(?P<value>[A-Za-z0-9_-]{43,})",
+    ),
+    _format(
+        "sevenfold-fingerprint-key",
+        "Sevenfold fingerprint key",
+        "allowances",
+        r"\"key\"\s{0,4}:\s{0,4}\"(?P<value>[0-9a-f]{64})\"\s{0,4},\s{0,4}\"allowances\"",
+    ),
+)
+"""What Sevenfold itself hands out, and the key with which it names findings."""
+
+FORMAT_RULES: tuple[SecretRule, ...] = (*_OWN, *_TOOLS, *_CLOUD, *_FORGES, *_MODELS, *_CHAT, *_PAYMENT)
+
 
 _NAME = (
     "(?:(?:api|access|auth|private|signing|encryption|master|account)[_. -]?key"

@@ -8,7 +8,7 @@ from collections import Counter
 from hashlib import sha256
 from itertools import pairwise
 
-from sevenfold.core.secrets.formats import SecretKind
+from sevenfold.core.secrets.rules import SecretKind
 
 _PLACEHOLDERS = (
     *("example", "sample", "placeholder", "changeme", "change-me", "change_me", "dummy", "redacted"),

@@ -39,8 +39,7 @@ from sevenfold.core.settings.kinds import (
     SettingValue,
     SwitchKind,
 )
-from sevenfold.core.settings.rules import RulesKind
-from sevenfold.core.settings.texts import LineKind, LinesKind, PairsKind
+from sevenfold.core.settings.text_kinds import LineKind, LinesKind, PairsKind, RulesKind
 
 ENV_PREFIX = "SEVENFOLD_"
 

@@ -8,9 +8,127 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 from sevenfold.core.text.globs import matches_name
-from sevenfold.core.text.shell_parser import SimpleCommand, parse_commands
+
+# Reads a command line as a shell does, as far as its simple commands: quotes, comments, redirections and
+# here-documents. Variables, aliases and patterns stand as they are written.
+
+_TOKEN = re.compile(
+    r"""[^\S\n]*(?:
+        (?P<comment>\#[^\n]*)
+      | (?P<duplicate>\d*[<>]&(?:\d+|-))
+      | (?:\d*|&)(?P<redirect><<-|<<<|[<>]+)[&|]?
+      | (?P<word>(?:\$?"(?:[^"\\]|\\.)*"|\$'(?:[^'\\]|\\.)*'|'[^']*'|\\.|[^\s;&|<>()`"'\\])+)
+      | (?P<end>[;&|()`]+|\n)
+      | (?P<stray>.)
+    )""",
+    re.VERBOSE | re.DOTALL,
+)
+_PART = re.compile(r"""\$?"((?:[^"\\]|\\.)*)"|\$'((?:[^'\\]|\\.)*)'|'([^']*)'|\\(.)|(.)""", re.DOTALL)
+_ESCAPED = re.compile(r'\\(["\\$`])')
+MAX_OPEN_HEREDOCS = 50
+"""Here-documents that are looked for and have no end: then `<<` means something else in this line."""
+_DOCUMENT = ("<<", "<<-")
+_STRING = "<<<"
+
+
+@dataclass(slots=True)
+class SimpleCommand:
+    words: list[str] = field(default_factory=list[str])
+    """Without quotes, and without redirections but for a here-string."""
+    fed: list[str] = field(default_factory=list[str])
+    """Here-documents on its row, also those that another command of the row may pass on to it."""
+    substituted: list[str] = field(default_factory=list[str])
+    """Command lines whose output stands in its words, or in a here-document."""
+
+
+def parse_commands(line: str) -> list[SimpleCommand]:
+    """The simple commands of a line, or of several; some may have no words."""
+    reader = _Reader(line.replace("\\\n", ""))
+    reader.read()
+    return reader.commands
+
+
+class _Reader:
+    def __init__(self, line: str) -> None:
+        self._line = line
+        self.commands = [SimpleCommand()]
+        self._row = 0
+        """The first command of this row."""
+        self._awaited: list[str] = []
+        """How the here-documents of this row end, as that is written."""
+        self._endless: set[str] = set()
+        """Ends that do not come any more."""
+
+    def read(self) -> None:
+        at, redirect = 0, ""
+        while token := _TOKEN.match(self._line, at):
+            at = token.end()
+            if token["word"] is not None:
+                self._take(token["word"], redirect)
+                redirect = ""
+            elif token["redirect"] is not None:
+                redirect = token["redirect"]
+            elif token["end"] is not None:
+                redirect = ""
+                at = self._end_row(at) if token["end"] == "\n" else at
+                self.commands.append(SimpleCommand())
+
+    def _take(self, word: str, redirect: str) -> None:
+        if redirect in _DOCUMENT:
+            self._awaited.append(word)
+        elif redirect in ("", _STRING):
+            command, bare = self.commands[-1], _bare(word)
+            command.words.append(bare)
+            command.substituted += _substituted(bare)
+
+    def _end_row(self, at: int) -> int:
+        """Past the here-documents that follow a row."""
+        row, awaited = self.commands[self._row :], self._awaited
+        self._row, self._awaited = len(self.commands), []
+        for written in awaited:
+            name = _bare(written)
+            is_hopeless = name in self._endless or len(self._endless) >= MAX_OPEN_HEREDOCS
+            end = None if is_hopeless else _find_end(name, self._line, at)
+            if end is None:
+                self._endless.add(name)
+                break  # it was none: `$((1 << x))`
+            body, at = self._line[at : end.start()], end.end()
+            for command in row:
+                command.fed.append(body)
+            if name == written:
+                row[0].substituted += _substituted(body)
+        return at
+
+
+def _find_end(name: str, line: str, at: int) -> re.Match[str] | None:
+    return re.compile(rf"^\t*{re.escape(name)}$", re.MULTILINE).search(line, at)
+
+
+def _bare(word: str) -> str:
+    return "".join(map(_plain, _PART.finditer(word)))
+
+
+def _plain(part: re.Match[str]) -> str:
+    if part[1] is not None:
+        return _ESCAPED.sub(r"\1", part[1])
+    if part[2] is not None:
+        return re.sub(r"\\(.)", r"\1", part[2], flags=re.DOTALL)
+    return part[3] or part[4] or part[5] or ""
+
+
+def _substituted(text: str) -> Iterator[str]:
+    yield from re.findall(r"`([^`]*)`", text)
+    for opened in re.finditer(r"\$\(", text):
+        depth = 1
+        for closed in re.finditer(r"[()]", text[opened.end() :]):
+            depth += 1 if closed[0] == "(" else -1
+            if not depth:
+                yield text[opened.end() : opened.end() + closed.start()]
+                break
+
 
 _MAX_CHARS = 100_000
 _MAX_DEPTH = 3
@@ -149,3 +267,68 @@ def _begins(command: Sequence[str], wanted: Sequence[str]) -> bool:
 
 def _takes_next(valued: frozenset[str] | None, word: str) -> bool:
     return valued is not None and word in valued
+
+
+# What a command line touches, as far as its text tells: a pointer for the notes, never a permission.
+
+MAX_PATHS_EACH = 40
+"""Of one text. A listing of hundreds of files is named by the folder that was listed."""
+
+_ENDINGS = (
+    "bash|bat|c|cc|cfg|conf|cpp|cs|css|csv|env|ex|exs|go|gradle|h|hpp|html|ini|ipynb|java|js|json|jsonl|jsx|kt|"
+    "lock|lua|md|mod|php|pl|proto|py|pyi|rb|rs|rst|scala|sh|sql|sum|svelte|swift|tf|toml|ts|tsx|txt|vue|xml|"
+    "yaml|yml|zig|zsh"
+)
+_PATH = re.compile(
+    r"(?<![\w./:@$~*-])"
+    rf"(?:~?/|\.{{1,2}}/)?(?:[\w.@+-]+/)+(?:[\w.@+-]*\w)?|(?<![\w./:@$~*-])[\w.-]*\w\.(?:{_ENDINGS})\b"
+)
+_READER = re.compile(r"(?:^|[;&(])\s*(?:cat|sed -n|head|tail|nl|less|bat|wc)\b")
+_SEARCHER = re.compile(r"(?:^|[;&(|])\s*(?:rg|grep|egrep|find|fd|ls|ag|git (?:grep|ls-files|diff|status))\b")
+_WRITER = re.compile(r">>?\s*['\"]?([\w./~@+-]+)|\btee\s+(?:-a\s+)?([\w./~@+-]+)|\bsed -i\S*\s")
+_PATCH = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (.+)$", re.MULTILINE)
+_HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1[^\n]*\n.*?^\s*\2\s*$", re.MULTILINE | re.DOTALL)
+_QUIET = frozenset({"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShellPaths:
+    read: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()
+    patched: tuple[str, ...] = ()
+    mentioned: tuple[str, ...] = ()
+    searches: bool = False
+    """Its output names files, one a line or one at the head of a line."""
+
+
+def find_shell_paths(command: str) -> ShellPaths:
+    """Which files a command line reads, writes or names. A guess: shells are not parsed here."""
+    patched = tuple(dict.fromkeys(path.strip() for path in _PATCH.findall(command)))
+    if patched:
+        return ShellPaths(patched=patched)
+    line = _HEREDOC.sub("", command)
+    paths = find_text_paths(line)
+    written = tuple(path for match in _WRITER.finditer(line) if (path := match[1] or match[2] or "") in paths)
+    if written:
+        return ShellPaths(written=written, mentioned=tuple(path for path in paths if path not in written))
+    searches = bool(_SEARCHER.search(line))
+    if _READER.search(line):
+        return ShellPaths(read=paths, searches=searches)
+    return ShellPaths(mentioned=paths, searches=searches)
+
+
+def find_text_paths(text: str) -> tuple[str, ...]:
+    """What looks like a path in a text, each once, in order."""
+    found: dict[str, None] = {}
+    for match in _PATH.finditer(text):
+        path = match[0].rstrip(".")
+        if path not in _QUIET and len(path) > 3 and not _is_noise(path):
+            found[path] = None
+            if len(found) == MAX_PATHS_EACH:
+                break
+    return tuple(found)
+
+
+def _is_noise(path: str) -> bool:
+    """A version, a number or a date looks like a path to the pattern."""
+    return not re.search(r"[A-Za-z]{2}", path)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 MAX_ALTERNATIVES = 64
@@ -58,3 +59,69 @@ def _first_braces(pattern: str) -> list[str]:
         return [pattern]
     head, tail = pattern[: found.start()], pattern[found.end() :]
     return [f"{head}{choice}{tail}" for choice in found[1].split(",")]
+
+
+# What git ignores, from its ignore files alone: asking git would run whatever a repository configures.
+
+_MAX_LINES = 5_000
+
+_ESCAPED = re.compile(r"\\(.)")
+
+
+@dataclass(frozen=True, slots=True)
+class IgnoreRule:
+    pattern: tuple[str, ...]
+    above: tuple[str, ...]
+    """The folder whose file says so, from the top."""
+    is_folder: bool
+    """It means folders alone."""
+    is_kept: bool
+    """It takes back what an earlier one ignored."""
+
+    def names(self, parts: Sequence[str], *, is_folder: bool) -> bool:
+        depth = len(self.above)
+        if self.is_folder and not is_folder:
+            return False
+        return tuple(parts[:depth]) == self.above and matches_parts(self.pattern, parts[depth:])
+
+
+def parse_ignore_rules(text: str, above: tuple[str, ...]) -> tuple[IgnoreRule, ...]:
+    """The rules of one ignore file."""
+    lines = (line.removesuffix("\r") for line in text.split("\n")[:_MAX_LINES])
+    return tuple(rule for rule in (_rule(line, above) for line in lines) if rule)
+
+
+def is_ignored(parts: Sequence[str], rules: Iterable[IgnoreRule], *, is_folder: bool) -> bool:
+    """Whether the last rule that names this path ignores it. Whoever asks has asked for the folders above."""
+    ignored = False
+    for rule in rules:
+        # Only what would change the answer is worth a comparison.
+        if rule.is_kept == ignored and rule.names(parts, is_folder=is_folder):
+            ignored = not rule.is_kept
+    return ignored
+
+
+def _rule(line: str, above: tuple[str, ...]) -> IgnoreRule | None:
+    line = _trimmed(line)
+    if not line or line.startswith("#"):
+        return None
+    is_kept = line.startswith("!")
+    body = line[1:] if is_kept else line.removeprefix("\\") if line[:2] in ("\\#", "\\!") else line
+    is_folder, bare = body.endswith("/"), body.strip("/")
+    if not bare:
+        return None
+    # A slash anywhere but at the end ties a pattern to its folder.
+    is_tied = "/" in body.rstrip("/")
+    names = tuple(_ESCAPED.sub(_unescaped, part) for part in bare.split("/"))
+    inside = bare.endswith("/**")
+    pattern = (*names[:-1], "*", "**") if inside else names
+    return IgnoreRule(pattern if is_tied else ("**", *pattern), above, is_folder, is_kept)
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    return f"[{found[1]}]" if found[1] in "*?[" else found[1]
+
+
+def _trimmed(line: str) -> str:
+    bare = line.rstrip(" \t")
+    return f"{bare} " if bare.endswith("\\") and bare != line else bare

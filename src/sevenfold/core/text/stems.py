@@ -1,7 +1,7 @@
 """What a sentence is made of, for comparing who said it: the stems of its words, the names and numbers that
 must be the same to the letter, and whether it says no.
 
-Not the words of a search (`layers/memory/search/words.py`): here a wrong "the same" lets a stranger's
+Not the words of a search (`layers/memory/search/lexical.py`): here a wrong "the same" lets a stranger's
 sentence pass for the user's, so that nothing is expanded or guessed.
 """
 
@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
+
+from sevenfold.core.memories import Taint
 
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
@@ -149,3 +153,75 @@ def stem(word: str) -> str:
             is_doubled = len(base) > MIN_STEM_CHARS and base[-1] == base[-2] and base[-1] not in "lsz"
             return base[:-1] if is_doubled else base
     return word
+
+
+# Lines that a conversation holds, found by the stems in them: whose words a sentence is takes a look-up,
+# not a walk through all that was ever read.
+
+_MAX_LINES = 4_000
+"""Lines of one text that are compared. Beyond that it is a source all the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineSource:
+    """Who said a line."""
+
+    taint: Taint
+    is_told: bool = False
+    """By the program itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineMatch:
+    """A line and how much of a sentence is in it."""
+
+    source: LineSource
+    is_negated: bool
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    text: str
+    source: LineSource
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What lines of one source have in common. The lines themselves are kept as numbers: a long conversation
+    has very many."""
+
+    source: LineSource
+    is_negated: bool
+
+
+class LineIndex:
+    """Lines of one text after another. Each is read once, when somebody first asks."""
+
+    def __init__(self) -> None:
+        self._unread: list[_Text] = []
+        self._kinds: list[_Kind] = []
+        self._lines: dict[str, list[int]] = {}
+
+    def add(self, text: str, source: LineSource) -> None:
+        self._unread.append(_Text(text, source))
+
+    def find(self, stems: frozenset[str]) -> Iterator[LineMatch]:
+        """Every line that has one of these stems or more."""
+        self._read()
+        found = Counter[int]()
+        for stem in stems:
+            found.update(self._lines.get(stem, ()))
+        for line, count in found.items():
+            kind = self._kinds[line]
+            yield LineMatch(kind.source, kind.is_negated, count / len(stems))
+
+    def _read(self) -> None:
+        while self._unread:
+            unread = self._unread.pop()
+            kinds = {no: _Kind(unread.source, no) for no in (False, True)}
+            for line in split_sentences(unread.text)[:_MAX_LINES]:
+                number = len(self._kinds)
+                for stem in find_stems_uncached(line):
+                    self._lines.setdefault(stem, []).append(number)
+                self._kinds.append(kinds[is_negated(line)])

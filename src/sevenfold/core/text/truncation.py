@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 
 def truncate_bytes(text: str, max_bytes: int) -> str:
     """As much of the beginning of `text` as fits in `max_bytes` of UTF-8."""
@@ -30,3 +33,18 @@ def escape_controls(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(item if item.isprintable() or item == "\n" else repr(item)[1:-1] for item in text)
+
+
+# Text cut to a number of tokens.
+
+CountTokens: TypeAlias = Callable[[str], int]
+"""Tokens of a text."""
+
+
+def truncate_tokens(text: str, max_tokens: int, count: CountTokens) -> str:
+    """As much of the beginning as has about that many tokens, in whole lines."""
+    tokens = count(text)
+    if tokens <= max_tokens:
+        return text
+    size = len(text.encode("utf-8", "surrogatepass"))
+    return truncate_lines(text, size * max(0, max_tokens) // tokens)

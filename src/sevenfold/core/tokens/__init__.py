@@ -14,15 +14,15 @@ from fractions import Fraction
 from sevenfold.core.json import JsonObject, write_json
 from sevenfold.core.messages import Block, Message, Text, ToolResult
 from sevenfold.core.models import Model
-from sevenfold.core.tokens.breakdown import BreakdownTotals, TokenBreakdown
-from sevenfold.core.tokens.calibration import Calibration, TokenMix
-from sevenfold.core.tokens.estimators import (
+from sevenfold.core.tokens.estimation import (
     CALIBRATED_ESTIMATOR,
     ESTIMATORS,
     PLAIN_ESTIMATOR,
+    Calibration,
     TokenEstimator,
+    TokenMix,
 )
-from sevenfold.core.tokens.portions import TextOrigin, TokenPortion, Weigher
+from sevenfold.core.tokens.portions import BreakdownTotals, TextOrigin, TokenBreakdown, TokenPortion, Weigher
 from sevenfold.core.usage import Usage
 
 __all__ = [

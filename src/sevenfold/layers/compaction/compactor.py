@@ -12,9 +12,10 @@ from datetime import timedelta
 
 from sevenfold.core.catalog import CATALOG, Catalog
 from sevenfold.core.clock import Clock, SystemClock
-from sevenfold.core.errors import CompactionBusy, CompactionStopped, InputError
+from sevenfold.core.errors import CompactionBusy, CompactionStopped, FileMissing, InputError, SevenfoldError
 from sevenfold.core.events import (
     BreakerOpened,
+    BreakerStateLost,
     CompactionStarted,
     Emit,
     HistoryCompacted,
@@ -22,9 +23,17 @@ from sevenfold.core.events import (
     RungSkipped,
     ignore_event,
 )
+from sevenfold.core.json import read_object, write_json
 from sevenfold.core.messages import Compaction, Message
 from sevenfold.layers.compaction.compose import ComposedView, compose_view
-from sevenfold.layers.compaction.job import Compacted, CompactionJob
+from sevenfold.layers.compaction.job import (
+    Compacted,
+    CompactionJob,
+    CompactionRun,
+    SummaryDraft,
+    SummaryFailure,
+    start_compaction_run,
+)
 from sevenfold.layers.compaction.local_summary import (
     draft_clip,
     draft_notes,
@@ -33,8 +42,10 @@ from sevenfold.layers.compaction.local_summary import (
 )
 from sevenfold.layers.compaction.model_summary import (
     COMPACTION_BLOCK_BETA,
+    SummaryPrompts,
     SummaryRequester,
     explain_no_block,
+    read_summary_prompts,
 )
 from sevenfold.layers.compaction.notes_policy import NoNotesPlan, NotesKeepPlan
 from sevenfold.layers.compaction.policy import (
@@ -42,23 +53,57 @@ from sevenfold.layers.compaction.policy import (
     BreakerState,
     CompactionOutcome,
     CompactionStrategy,
+    CompactSettings,
     StrategyAttempt,
     StrategyFacts,
     choose_strategy,
 )
-from sevenfold.layers.compaction.run import (
-    CompactionRun,
-    SummaryDraft,
-    SummaryFailure,
-    start_compaction_run,
-)
-from sevenfold.layers.compaction.settings import CompactSettings
-from sevenfold.layers.compaction.state import CompactionStateFile
-from sevenfold.layers.compaction.strip import without_thinking
-from sevenfold.layers.compaction.summary_prompts import SummaryPrompts, read_summary_prompts
+from sevenfold.layers.compaction.trim import without_thinking
 from sevenfold.layers.session_notes.policy import NotesSettings
 from sevenfold.providers.provider import Provider
+from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.offload import run_blocking
+
+# What is remembered of failed compactions, as a file of the session: a restart forgives nothing.
+
+COMPACT_STATE_FILE = "compact.json"
+_MAX_STATE_BYTES = 4_096
+
+
+class CompactionStateFile:
+    """`compact.json` in a session's folder. Without a folder it remembers nothing."""
+
+    def __init__(self, session: Folder | None = None, *, emit: Emit = ignore_event) -> None:
+        self._folder = session
+        self._emit = emit
+
+    def read(self) -> BreakerState:
+        """What was kept; nothing where there is none, or none that can be read, which is told."""
+        if self._folder is None:
+            return BreakerState()
+        try:
+            return BreakerState.from_json(
+                read_object(self._folder.read(COMPACT_STATE_FILE, max_bytes=_MAX_STATE_BYTES))
+            )
+        except FileMissing:
+            return BreakerState()
+        except SevenfoldError as error:
+            self._tell(error)
+            return BreakerState()
+
+    def write(self, state: BreakerState) -> None:
+        """Keep it. A disk that refuses does not stop a compaction."""
+        if self._folder is None:
+            return
+        try:
+            self._folder.replace(COMPACT_STATE_FILE, write_json(state.to_json()))
+        except SevenfoldError as error:
+            self._tell(error)
+
+    def _tell(self, error: SevenfoldError) -> None:
+        where = f"{self._folder.path}/{COMPACT_STATE_FILE}" if self._folder else COMPACT_STATE_FILE
+        self._emit(BreakerStateLost(where, str(error)))
+
 
 _NOTES = NotesSettings()
 

@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from sevenfold.core.capabilities import Capabilities
-from sevenfold.core.messages import Message
-from sevenfold.core.requests import ModelRequest, ModelResponse
-from sevenfold.core.tokens.estimators import WeighBlock
-from sevenfold.layers.compaction.policy import CompactionStrategy, CompactionTrigger
+from sevenfold.core.errors import InputError
+from sevenfold.core.messages import Compaction, Message, Text
+from sevenfold.core.models import Model
+from sevenfold.core.requests import Capabilities, ModelRequest, ModelResponse
+from sevenfold.core.tokens import CALIBRATED_ESTIMATOR, NEWER_TOKENIZER_SCALE
+from sevenfold.core.tokens.estimation import WeighBlock
+from sevenfold.layers.compaction.policy import (
+    CompactionStrategy,
+    CompactionTrigger,
+    CompactSettings,
+    StrategyAttempt,
+    StrategyFailure,
+)
 from sevenfold.layers.compaction.restore_policy import Extra
+from sevenfold.layers.compaction.summary import extract_user_text, is_summary_head
+from sevenfold.layers.compaction.trim import (
+    EXPECTED_SUMMARY_TOKENS,
+    RoundSpan,
+    choose_kept_start,
+    count_head_messages,
+    find_round_start,
+    split_rounds,
+)
 
 SpillText: TypeAlias = Callable[[str, str], str | None]
 """Stores text under a name and returns the path to read it by; None where it could not be stored. Called in a
@@ -124,3 +142,217 @@ class Compacted:
     @property
     def view(self) -> tuple[Message, ...]:
         return self.head + self.kept
+
+
+# How large a view would be that nobody has sent yet.
+
+
+@dataclass(frozen=True, slots=True)
+class ViewSizer:
+    """Estimates for one job: its own counts where a message is the view's, weighed where it is new."""
+
+    scale: float
+    frame_tokens: int
+    weigh: WeighBlock = CALIBRATED_ESTIMATOR.weigh
+    """What a block weighs, before the scale."""
+
+    @classmethod
+    def for_job(cls, job: CompactionJob, model: Model) -> ViewSizer:
+        rest = max(0, job.tokens_before - sum(job.counts))
+        frame_tokens = rest if job.frame_tokens is None else job.frame_tokens
+        if job.weigh is not None:
+            return cls(1.0, frame_tokens, job.weigh)
+        return cls(NEWER_TOKENIZER_SCALE if model.tokenizer == "newer" else 1.0, frame_tokens)
+
+    def text(self, text: str) -> int:
+        return math.ceil(self.weigh(Text(text)) * self.scale)
+
+    def message(self, message: Message) -> int:
+        return math.ceil(sum(self.weigh(block) for block in message.blocks) * self.scale)
+
+    def messages(self, messages: Iterable[Message]) -> int:
+        return sum(map(self.message, messages))
+
+    def rewritten(self, new: Sequence[Message], job: CompactionJob, start: int = 0) -> int:
+        """Messages of the view from `start` on, some of which may have been rewritten, one for one."""
+        old = job.request.messages[start : start + len(new)]
+        counts = job.counts[start : start + len(new)]
+        pairs = zip(new, old, counts, strict=True)
+        return sum(count if one is other else self.message(one) for one, other, count in pairs)
+
+
+# One compaction under way: the job, what can be said of its view, and what has been tried.
+
+DIRECTIVE_TOKENS = 1_500
+"""What asking for a summary adds to a prompt, in the densest tokenizer."""
+
+_LEAST_TOKENS = 1_000
+"""What a summary takes at least with all that goes around it."""
+
+
+RestoreScope: TypeAlias = Literal["all", "extras", "nothing"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryDraft:
+    """A summary, and which messages of the view stand beside it."""
+
+    rung: CompactionStrategy
+    summary: str
+    kept_from: int
+    before: int = 0
+    """So many messages at the view's beginning stay in front of it."""
+    block: Compaction | None = None
+    """What the provider made to stand for everything before it."""
+    kept: tuple[Message, ...] | None = None
+    """The kept messages where they were rewritten; None: as they are."""
+    remark: str = ""
+    restores: RestoreScope = "all"
+    """What there is room to put back."""
+    folds_said: bool = False
+    """The oldest of the user's words go to a file together until the rest takes half of the room."""
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryFailure:
+    """Why a rung gave no summary."""
+
+    failure: StrategyFailure
+    reason: str
+
+
+@dataclass(slots=True, kw_only=True)
+class CompactionRun:
+    """Changed by the one compaction that owns it."""
+
+    job: CompactionJob
+    model: Model
+    settings: CompactSettings
+    sizer: ViewSizer
+    is_summary: tuple[bool, ...]
+    head: int
+    """How many messages at the beginning an earlier compaction left."""
+    rounds: tuple[RoundSpan, ...]
+    """All after those."""
+    part_index: int | None
+    """Where a partial compaction parts the view."""
+    overshoot: int | None
+    """By how much the last prompt was too long, as far as anybody said."""
+    attempts: list[StrategyAttempt] = field(default_factory=list[StrategyAttempt])
+    replies: list[ModelResponse] = field(default_factory=list[ModelResponse])
+    calls: int = 0
+    dropped: int = 0
+    """How many of the oldest rounds the last request left out."""
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        return self.job.request.messages
+
+    @property
+    def wishes(self) -> str:
+        """What the summary is asked to look at, by whoever asked for it and by hooks."""
+        parts = (self.job.instructions.strip(), self.job.hook_text.strip())
+        return "\n\n".join(part for part in parts if part)
+
+    @property
+    def limit(self) -> int:
+        """What a new view must stay below to be one: the target, and what there was before."""
+        return min(self.job.target, self.job.tokens_before)
+
+    @property
+    def fits_window(self) -> bool:
+        return self.job.trigger != "reactive" and self.missing_tokens() <= 0
+
+    @property
+    def can_trim(self) -> bool:
+        return len(self.rounds) - self.dropped > 1
+
+    def unanswered(self) -> int:
+        """Where the user's last words begin, if nobody has answered them; else the view's end."""
+        end = len(self.messages)
+        if len(self.rounds) < 2:
+            return end
+        start = self.rounds[-1].start
+        is_human = self.messages[start].role == "user" and start not in self.job.attachments
+        return start if is_human and extract_user_text(self.messages[start]) else end
+
+    def newest(self, budget_tokens: int) -> int:
+        """Where the newest rounds begin that fit, with the unanswered words in any case."""
+        return self.kept_from(choose_kept_start(self.rounds, budget_tokens, length=len(self.messages)))
+
+    def kept_from(self, start: int) -> int:
+        """The place itself, or the unanswered words: no model has seen them yet, and their images are kept
+        nowhere else. They alone where all that was said would stay."""
+        unanswered = self.unanswered()
+        return min(start, unanswered) if start > self.head else unanswered
+
+    def missing_tokens(self) -> int:
+        """By how much the whole view and the request for a summary are over the window."""
+        job = self.job
+        if job.window_tokens is None:
+            return 0
+        return job.tokens_before + DIRECTIVE_TOKENS + EXPECTED_SUMMARY_TOKENS - job.window_tokens
+
+
+def start_compaction_run(job: CompactionJob, model: Model, settings: CompactSettings) -> CompactionRun:
+    """Look at a job once; one that cannot be done is refused."""
+    messages = job.request.messages
+    if len(job.counts) != len(messages):
+        raise InputError(f"{len(job.counts)} counts for {len(messages)} messages; give one for each")
+    if job.request.who != "main":
+        raise InputError(f"a {job.request.who} fork cannot be compacted; only the session's own view can")
+    if job.trigger == "manual" and sum(job.counts) < _LEAST_TOKENS:
+        raise InputError(
+            f"there is nothing to compact yet: {sum(job.counts):,} tokens of conversation are less than a "
+            "summary of them would have"
+        )
+    is_summary = tuple(is_summary_head(message) for message in messages)
+    head = count_head_messages(messages, is_summary)
+    if head >= len(messages) and job.trigger == "manual":
+        raise InputError("there is nothing to compact yet: nothing was said since the view began")
+    rounds = tuple(item for item in split_rounds(messages, job.counts) if item.start >= head)
+    climb = CompactionRun(
+        job=job,
+        model=model,
+        settings=settings,
+        sizer=ViewSizer.for_job(job, model),
+        is_summary=is_summary,
+        head=head,
+        rounds=_after_head(rounds, messages, job.counts, head),
+        part_index=None,
+        overshoot=None,
+    )
+    if job.part is not None:
+        climb.part_index = _part_index(climb, job.part.index)
+    climb.overshoot = _overshoot(climb)
+    return climb
+
+
+def _after_head(
+    rounds: tuple[RoundSpan, ...], messages: Sequence[Message], counts: Sequence[int], head: int
+) -> tuple[RoundSpan, ...]:
+    """The rounds after an earlier head, whose last message may share a round with what follows it."""
+    first = rounds[0].start if rounds else len(messages)
+    if first == head:
+        return rounds
+    return (RoundSpan(head, first, sum(counts[head:first])), *rounds)
+
+
+def _part_index(climb: CompactionRun, index: int) -> int:
+    if not climb.head <= index < len(climb.messages):
+        raise InputError(
+            f"message {index} cannot part the view; choose one from {climb.head} to {len(climb.messages) - 1}"
+        )
+    start = find_round_start(climb.rounds, index)
+    if start <= climb.head and climb.job.part is not None and climb.job.part.side == "up_to":
+        raise InputError(f"nothing stands before message {index} to be summarised; choose a later one")
+    return start
+
+
+def _overshoot(climb: CompactionRun) -> int | None:
+    job = climb.job
+    if job.trigger == "reactive":
+        room = DIRECTIVE_TOKENS + EXPECTED_SUMMARY_TOKENS
+        return None if job.overshoot is None else job.overshoot + room
+    missing = climb.missing_tokens()
+    return missing if missing > 0 else None

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from sevenfold.core.text.truncate import truncate_tokens
+from sevenfold.core.text.truncation import truncate_tokens
+from sevenfold.layers.compaction.job import CompactionRun, SummaryDraft
 from sevenfold.layers.compaction.notes_policy import (
     NoNotesPlan,
     NotesCompactFacts,
@@ -13,10 +14,8 @@ from sevenfold.layers.compaction.notes_policy import (
     choose_notes_start,
     plan_notes_compaction,
 )
-from sevenfold.layers.compaction.rounds import choose_kept_start
-from sevenfold.layers.compaction.run import CompactionRun, SummaryDraft
-from sevenfold.layers.compaction.strip import with_short_results
 from sevenfold.layers.compaction.summary import find_carried_summary
+from sevenfold.layers.compaction.trim import choose_kept_start, with_short_results
 from sevenfold.layers.session_notes.policy import NotesSettings
 
 SUMMARY_SHARE = 4

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
 
 from sevenfold.core.canonical import CACHE_CONTROL
 from sevenfold.core.catalog import Catalog
@@ -15,18 +17,21 @@ from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject
 from sevenfold.core.messages import Compaction, Message
 from sevenfold.core.models import Model
 from sevenfold.core.requests import Breakpoint, ModelRequest, ModelResponse, RequestParams
-from sevenfold.layers.compaction.cost import (
+from sevenfold.layers.compaction.job import DIRECTIVE_TOKENS, CompactionRun, SummaryDraft, SummaryFailure
+from sevenfold.layers.compaction.policy import CompactionStrategy, CompactSettings
+from sevenfold.layers.compaction.summary import (
+    extract_user_text,
+    parse_summary,
+    render_summary_directive,
+    render_summary_scope,
+)
+from sevenfold.layers.compaction.trim import (
     EXPECTED_SUMMARY_TOKENS,
     SummaryPathFacts,
     choose_summary_path,
     count_uncached_tokens,
-)
-from sevenfold.layers.compaction.policy import CompactionStrategy
-from sevenfold.layers.compaction.rounds import plan_trim
-from sevenfold.layers.compaction.run import DIRECTIVE_TOKENS, CompactionRun, SummaryDraft, SummaryFailure
-from sevenfold.layers.compaction.settings import CompactSettings
-from sevenfold.layers.compaction.strip import (
     ensure_user_first,
+    plan_trim,
     without_compaction_blocks,
     without_first_image,
     without_media,
@@ -34,16 +39,28 @@ from sevenfold.layers.compaction.strip import (
     without_system_role,
     without_thinking,
 )
-from sevenfold.layers.compaction.summary import (
-    parse_summary,
-    render_summary_directive,
-    render_summary_scope,
-)
-from sevenfold.layers.compaction.summary_prompts import SummaryPrompts
-from sevenfold.layers.compaction.user_quotes import extract_user_text
 from sevenfold.layers.forks.policy import ForkBrief, find_open_calls
 from sevenfold.layers.forks.runner import run_fork
 from sevenfold.providers.provider import Provider
+
+# What a model is asked when a summary is wanted: package text, unless a caller has its own.
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryPrompts:
+    summary: str
+    """The directive of a fork. `{scope}` and `{instructions}` are filled in."""
+    block: str
+    """For a provider that makes compaction blocks itself. `{instructions}` is filled in."""
+
+
+@cache
+def read_summary_prompts() -> SummaryPrompts:
+    """The ones that come with the package."""
+    folder = files("sevenfold.layers") / "prompts"
+    texts = (folder / name for name in ("summary.md", "summary_block.md"))
+    return SummaryPrompts(*(text.read_text(encoding="utf-8") for text in texts))
+
 
 _KIND = "summary"
 """Whose calls these are, for the bill."""

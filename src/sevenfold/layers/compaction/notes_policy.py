@@ -13,7 +13,7 @@ from sevenfold.core.messages import (
     ToolUse,
     ToolUseId,
 )
-from sevenfold.layers.compaction.strip import without_thinking
+from sevenfold.layers.compaction.trim import without_thinking
 from sevenfold.layers.session_notes.policy import NotesSettings
 from sevenfold.layers.session_notes.sections import is_blank_notes
 

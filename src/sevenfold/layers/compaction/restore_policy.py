@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUse
-from sevenfold.core.text.fences import fence_text, find_fences
-from sevenfold.core.text.truncate import CountTokens, truncate_tokens
+from sevenfold.core.text.safe_text import fence_text, find_fences
+from sevenfold.core.text.truncation import CountTokens, truncate_tokens
 from sevenfold.core.tool_kinds import PATH_KEYS, find_effect
-from sevenfold.layers.compaction.settings import CompactSettings
+from sevenfold.layers.compaction.policy import CompactSettings
 
 RESTORED_FILE_TAG = "restored-file"
 RESTORED_TAG = "restored"
@@ -148,3 +148,15 @@ def _restored(text: str) -> Iterable[str]:
         if text.startswith(f"<{RESTORED_FILE_TAG} ")
         else ()
     )
+
+
+# What returns to the view after a compaction besides files: whoever holds it says so.
+
+
+@runtime_checkable
+class Restorable(Protocol):
+    """A tool that holds something the model must see again: skills, a plan, a todo list, tasks, listings."""
+
+    def extras(self) -> Sequence[Extra]:
+        """What it is now, skills newest first; nothing where there is nothing."""
+        ...

@@ -3,13 +3,117 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from sevenfold.core.messages import Message, Text
-from sevenfold.core.text.fences import fence_text, find_fences
-from sevenfold.layers.compaction.policy import CompactionStrategy
-from sevenfold.layers.compaction.user_quotes import UserQuote, render_user_quotes
+from sevenfold.core.messages import Block, Document, Image, Message, Text
+from sevenfold.core.text.safe_text import fence_text, find_fences
+from sevenfold.core.text.truncation import CountTokens, truncate_tokens
+from sevenfold.layers.compaction.policy import CompactionStrategy, CompactSettings
+from sevenfold.layers.compaction.trim import DOCUMENT_PLACEHOLDER, IMAGE_PLACEHOLDER
+from sevenfold.layers.forks.policy import FORK_MARK
+from sevenfold.layers.session_notes.sections import (
+    SectionName,
+    find_open_fence,
+    split_note_lines,
+    split_notes,
+)
+
+# Keeps the user's messages word for word through every compaction: the engine copies them, not a model.
+#
+# Each message stands in a fence of its own in the summary, so that the next compaction finds them all
+# again.
+
+USER_MESSAGE_TAG = "user-message"
+
+_REMINDER = "<system-reminder>"
+"""How text begins that a harness put into the user's side; nobody said it."""
+
+MIN_QUOTE_TOKENS = 20
+"""Shorter than this no message is made: its first words must still say what it was about."""
+
+
+@dataclass(frozen=True, slots=True)
+class UserQuote:
+    """One message of the user's."""
+
+    text: str
+    pointer: str = ""
+    """Where all of it is, if only its beginning is shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuotePlan:
+    """How everything the user said is made to fit."""
+
+    fold: int = 0
+    """So many of the oldest go to one file together. Only where there are thousands."""
+    max_tokens: int = 0
+    """What may stay in view of any other."""
+    long: tuple[int, ...] = ()
+    """Which of the others are over that."""
+
+
+def collect_user_quotes(
+    messages: Sequence[Message], *, is_summary: Sequence[bool], attachments: Collection[int] = ()
+) -> tuple[UserQuote, ...]:
+    """All that the user said, oldest first; what earlier compactions carried is found in their summaries."""
+    found: list[UserQuote] = []
+    for at, message in enumerate(messages):
+        if message.role != "user":
+            continue
+        if is_summary[at]:
+            for block in message.blocks:
+                found += _carried(block.text) if isinstance(block, Text) else ()
+        elif at not in attachments:
+            text = extract_user_text(message)
+            found += [UserQuote(text)] if text else []
+    return tuple(found)
+
+
+def extract_user_text(message: Message) -> str:
+    """What a person said in a message: tool results and reminders are nobody's words."""
+    return "\n".join(part for block in message.blocks if (part := _spoken(block)))
+
+
+def _spoken(block: Block) -> str:
+    match block:
+        case Text():
+            is_ours = block.text.lstrip().startswith((_REMINDER, FORK_MARK))
+            return "" if is_ours else block.text
+        case Image():
+            return IMAGE_PLACEHOLDER
+        case Document():
+            return DOCUMENT_PLACEHOLDER
+        case _:
+            return ""
+
+
+def _carried(text: str) -> Iterator[UserQuote]:
+    return (UserQuote(fence.text, fence.label) for fence in find_fences(USER_MESSAGE_TAG, text))
+
+
+def plan_quotes(said: Sequence[UserQuote], count: CountTokens, settings: CompactSettings) -> QuotePlan:
+    """Which messages are shortened, and to what: those over their own limit; and while all together are over
+    theirs, ever more of the longest."""
+    sizes = [count(item.text) for item in said]
+    total, cap = settings.said_total_tokens, settings.said_tokens
+    while cap > MIN_QUOTE_TOKENS and sum(min(size, cap) for size in sizes) > total:
+        cap = max(MIN_QUOTE_TOKENS, cap // 2)
+    fold = 0
+    while sum(min(size, cap) for size in sizes[fold:]) > total:
+        fold += max(1, (len(sizes) - fold) // 10)
+    return QuotePlan(fold, cap, tuple(at for at, size in enumerate(sizes) if at >= fold and size > cap))
+
+
+def shorten_quote(said: UserQuote, max_tokens: int, count: CountTokens, pointer: str) -> UserQuote:
+    """Its beginning, in whole lines, and where all of it is: where that was known before, there."""
+    return UserQuote(truncate_tokens(said.text, max_tokens, count).rstrip(), said.pointer or pointer)
+
+
+def render_user_quotes(said: Sequence[UserQuote]) -> str:
+    return "\n".join(fence_text(USER_MESSAGE_TAG, item.text, label=item.pointer) for item in said)
+
 
 SUMMARY_OPENING = "[This session goes on from an earlier part, which is no longer in view.]"
 """How every head begins: the next compaction knows its predecessor by it."""
@@ -121,3 +225,65 @@ def find_carried_summary(messages: Sequence[Message]) -> str:
                 for fence in find_fences(SUMMARY_TAG, text):
                     return fence.text
     return ""
+
+
+# Notes beside the user's own messages: what stands there word for word need not stand in the notes too.
+
+TASK_SECTION: SectionName = "Task specification"
+QUOTES_POINTER = "- (The user's messages stand word for word outside of these notes.)\n"
+
+_ENTRY = re.compile(r"\d+\. (?:\(said \d+×\) ?)?")
+_BEGINS = re.compile(r"begins so, of [\d,]+ characters(?:; the whole is in [^\n]*)?:(?=\n~)")
+_BRIEF = re.compile(r"…(?: \([^()\n]*\))?$")
+
+
+def without_quoted_requests(notes: str, shown: Iterable[str]) -> str:
+    """The notes without requests that are shown beside them; what a person or a model added there stays."""
+    parts = split_notes(notes)
+    body = parts.body(TASK_SECTION)
+    words = "\n".join(map(_squeezed, shown))
+    entries = list(_entries(body))
+    kept = [entry for entry in entries if not _is_shown(entry, words)]
+    if len(kept) == len(entries):
+        return notes
+    rest = "".join(kept)
+    section = QUOTES_POINTER + rest if rest.strip() else QUOTES_POINTER + "\n"
+    return replace(
+        parts,
+        sections=tuple(
+            replace(item, body=section) if item.body == body and item.name == TASK_SECTION else item
+            for item in parts.sections
+        ),
+    ).text
+
+
+def _entries(body: str) -> Iterator[str]:
+    """The numbered entries of the section, each with its quote, and all other lines one by one."""
+    entry: list[str] = []
+    for line in split_note_lines(body):
+        is_quoted = bool(find_open_fence(entry))
+        is_quote = len(entry) == 1 and line.startswith("~~~") and _ENTRY.match(entry[0])
+        if entry and not is_quoted and not is_quote:
+            yield "".join(entry)
+            entry = []
+        entry.append(line)
+    if entry:
+        yield "".join(entry)
+
+
+def _is_shown(entry: str, words: str) -> bool:
+    number = _ENTRY.match(entry)
+    if number is None:
+        return False
+    text = _BEGINS.sub("", entry[number.end() :].rstrip("\n"), count=1).lstrip("\n")
+    lines = text.split("\n")
+    if len(lines) > 2 and lines[0] == lines[-1] and not lines[0].strip("~"):
+        text = "\n".join(lines[1:-1])
+    else:
+        text = _BRIEF.sub("", text)
+    said = _squeezed(text)
+    return bool(said) and said in words
+
+
+def _squeezed(text: str) -> str:
+    return " ".join(text.split())

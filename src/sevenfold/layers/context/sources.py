@@ -13,8 +13,8 @@ from typing import ClassVar, Literal, TypeAlias
 
 from sevenfold.core.messages import Message, Text
 from sevenfold.core.settings import limit, switch
-from sevenfold.core.text.fences import fence_text
-from sevenfold.core.text.truncate import CountTokens, truncate_tokens
+from sevenfold.core.text.safe_text import fence_text
+from sevenfold.core.text.truncation import CountTokens, truncate_tokens
 
 REMINDER_TAG = "system-reminder"
 CONTEXT_TAG = "context"
@@ -226,3 +226,23 @@ def _cut(source: ContextSource, share: int, count: CountTokens) -> ContextSource
     text = truncate_tokens(source.text, share, count)
     is_whole = len(text) == len(source.text)
     return source if is_whole else replace(source, text=text if share >= _LEAST_TOKENS else "")
+
+
+# What changed in the index of memories since it was said: its lines alone, not all of it again.
+
+_INDEX_OPENING = "Only what changed; the rest of the index holds as it was said."
+
+
+def render_index_change(before: str, after: str) -> str:
+    """The lines that are new and those that are gone; empty where they only changed their order."""
+    old, new = before.splitlines(), after.splitlines()
+    added = [line for line in new if line.strip() and line not in set(old)]
+    gone = [line for line in old if line.strip() and line not in set(new)]
+    if not added and not gone:
+        return ""
+    parts = [_INDEX_OPENING]
+    if added:
+        parts += ["New:", *added]
+    if gone:
+        parts += ["Gone:", *gone]
+    return "\n".join(parts)

@@ -25,13 +25,10 @@ from sevenfold.core.events import (
     ignore_event,
 )
 from sevenfold.core.memories import ARCHIVE_PREFIX
-from sevenfold.layers.dreams.distill import distil_logs
-from sevenfold.layers.dreams.fork import DreamModel, DreamToolRunner
-from sevenfold.layers.dreams.inputs import DreamInputs, read_dream_inputs
-from sevenfold.layers.dreams.logs import DistilledLogs
-from sevenfold.layers.dreams.merge import DreamDraft, plan_merge
+from sevenfold.layers.dreams.check import parse_removal_reasons, render_memory_diff
+from sevenfold.layers.dreams.inputs import DistilledLogs, DreamInputs, read_dream_inputs
+from sevenfold.layers.dreams.merge import DreamDraft, distil_logs, plan_merge
 from sevenfold.layers.dreams.policy import DreamSettings, DreamTask, build_dream_brief
-from sevenfold.layers.dreams.progress import DreamProgress
 from sevenfold.layers.dreams.publish import (
     PublishedDream,
     ReviewedDraft,
@@ -40,14 +37,13 @@ from sevenfold.layers.dreams.publish import (
     review_draft,
 )
 from sevenfold.layers.dreams.record import DreamId, DreamRecord, DreamRecordStore
-from sevenfold.layers.dreams.report import parse_removal_reasons, render_memory_diff
-from sevenfold.layers.dreams.workspace import DreamWorkspace
+from sevenfold.layers.dreams.workspace import DreamModel, DreamProgress, DreamToolRunner, DreamWorkspace
 from sevenfold.layers.templates import read_template
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.files.lock import Lease, Lock, LockSettings
+from sevenfold.store.files.locks import Lease, Lock, LockSettings
 from sevenfold.store.files.offload import run_blocking
 from sevenfold.store.memory.directory import MemoryDir
-from sevenfold.store.memory.repeated_proposals import ALREADY_ASKED
+from sevenfold.store.memory.plan import ALREADY_ASKED
 from sevenfold.store.project.project import Project
 
 DREAM_LOCK = "dream"

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from sevenfold.core.memories import LOGS_PREFIX
-from sevenfold.core.memory_uses import NO_USES, MemoryUses
+from sevenfold.core.clock import Clock
+from sevenfold.core.errors import FileMissing, InputError, MemoryConflict, StoreError
+from sevenfold.core.json import freeze_object, read_object, write_json
+from sevenfold.core.memories import LOGS_PREFIX, NO_USES, MemoryUses, Origin
 from sevenfold.core.text.absolute_dates import resolve_relative_dates
 from sevenfold.layers.dreams.merge import MemoryUseFacts
-from sevenfold.layers.dreams.policy import DreamMemory, DreamSettings
+from sevenfold.layers.dreams.policy import DreamFacts, DreamMemory, DreamSettings, choose_dream_step
 from sevenfold.layers.memory.trust.verifier import ClaimVerifier
-from sevenfold.store.memory.changes import StoredMemory
+from sevenfold.store.files.folder import Folder
+from sevenfold.store.files.locks import Lock
+from sevenfold.store.files.offload import run_blocking
+from sevenfold.store.memory.changes import StoredMemory, Write
 from sevenfold.store.memory.directory import MemoryDir
-from sevenfold.store.memory.uses import UseStore
+from sevenfold.store.memory.sidecars import UseStore
 from sevenfold.store.project.project import Project
+from sevenfold.store.transcript.sessions import is_agent_session, list_sessions
 
 CHECK_BUDGET = timedelta(seconds=1)
 """For what one old memory names: a dream has time, and not for ever."""
@@ -87,3 +94,112 @@ def _uses(
         is_idle = now.date() - day >= limit
         is_broken = is_idle and bool(verifier.verify(item.memory.body, CHECK_BUDGET))
         yield item.memory.key, MemoryUseFacts(last, is_broken)
+
+
+# Whether a dream is due by itself: the facts that its gates ask for, gathered one by one, cheapest first.
+
+SPREAD = timedelta(hours=1)
+"""Over which the projects of a machine are spread, so that after a night not all dream at once."""
+
+
+class DreamGate:
+    """Asked after every turn. What it counted is remembered, so that most answers cost one small read."""
+
+    def __init__(self, project: Project, lock: Lock, settings: DreamSettings, clock: Clock) -> None:
+        self._project, self._lock, self._settings, self._clock = project, lock, settings, clock
+        self._last_count: datetime | None = None
+        self._sessions: int | None = None
+
+    async def is_due(self, own: str) -> bool:
+        """Whether the only thing left to do is to take the lock. `own` is the session that asks."""
+        if not self._settings.enabled:
+            return False
+        facts = await run_blocking(self._read)
+        step = choose_dream_step(facts, self._settings)
+        if step == "count sessions":
+            self._sessions = await run_blocking(lambda: self._count(facts.last_dream, own))
+            self._last_count = facts.now
+            counted = replace(facts, last_count=self._last_count, sessions_since=self._sessions)
+            step = choose_dream_step(counted, self._settings)
+        return step == "take lock"
+
+    def forget(self) -> None:
+        """There was a dream: what was counted is of another night."""
+        self._last_count = self._sessions = None
+
+    def _read(self) -> DreamFacts:
+        state = self._lock.read_state()
+        return DreamFacts(
+            now=self._clock.now(),
+            last_dream=state.last_success,
+            last_attempt=state.last_attempt,
+            strikes=state.strikes,
+            spread=self._spread(),
+            last_count=self._last_count,
+            sessions_since=self._sessions,
+        )
+
+    def _spread(self) -> timedelta:
+        digest = hashlib.sha256(self._project.id.encode()).digest()
+        return SPREAD * int.from_bytes(digest[:2], "big") / 2**16
+
+    def _count(self, last: datetime | None, own: str) -> int:
+        since = last or datetime.fromtimestamp(0, UTC)
+        return sum(
+            entry.modified > since and entry.id != own and not is_agent_session(entry.id)
+            for entry in list_sessions(self._project.sessions)
+        )
+
+
+# Daily logs of long-lived assistants: appended through the memories' own history, distilled by dreams, and
+# read again only when they have grown.
+
+_STATE = "dream-logs.json"
+_MAX_STATE_BYTES = 1024 * 1024
+MAX_APPEND_TRIES = 20
+"""Somebody else appended in between; each try reads what they wrote."""
+_MOST_BYTES = 256 * 1024
+"""Of one day: beyond that it is no log that anybody distils."""
+MAX_LOG_LINE_CHARS = 400
+
+
+def make_log_key(when: datetime) -> str:
+    """The log of that day, by the reader's own calendar."""
+    return f"{LOGS_PREFIX}{when:%Y/%m/%Y-%m-%d}.md"
+
+
+def append_log(memory: MemoryDir, said: str, when: datetime, origin: Origin) -> str:
+    """Add a line to the day's log, whose key is returned; all else in it stays. Blocks on the disk."""
+    key, line = make_log_key(when), f"- {when:%H:%M} {' '.join(said.split())[:MAX_LOG_LINE_CHARS]}\n"
+    for _ in range(MAX_APPEND_TRIES):
+        found = memory.find(key)
+        text = (found.memory.text if found else f"# {when:%Y-%m-%d}\n\n") + line
+        if len(text.encode("utf-8", "surrogatepass")) > _MOST_BYTES:
+            raise InputError(
+                f"{key} has reached {_MOST_BYTES:,} bytes, which is the most of a day; it is full"
+            )
+        try:
+            memory.commit([Write(key, text, found.sha256 if found else None)], origin)
+        except MemoryConflict:
+            continue
+        return key
+    raise MemoryConflict(f"{key} was written to all the while; try again", keys=(key,))
+
+
+class DistilledLogs:
+    """Which logs a dream has been through, by their SHA-256. Every method blocks on the disk."""
+
+    def __init__(self, control: Folder) -> None:
+        self._control = control
+
+    def read(self) -> dict[str, str]:
+        try:
+            wire = read_object(self._control.read(_STATE, max_bytes=_MAX_STATE_BYTES))
+        except (FileMissing, InputError, StoreError):
+            return {}  # they are distilled once more, which adds nothing that is there
+        return {key: value for key, value in wire.items() if isinstance(value, str)}
+
+    def write(self, logs: Mapping[str, StoredMemory]) -> None:
+        known = {**self.read(), **{key: log.sha256 for key, log in logs.items()}}
+        if logs:
+            self._control.replace(_STATE, write_json(freeze_object(known)) + b"\n")

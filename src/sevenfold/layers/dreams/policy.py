@@ -9,11 +9,10 @@ from datetime import date, datetime, timedelta
 from typing import ClassVar, Literal, TypeAlias
 
 from sevenfold.core.errors import InputError
-from sevenfold.core.memories import Memory, change_body, change_field, read_memory
-from sevenfold.core.provenance import Origin
+from sevenfold.core.memories import Memory, Origin, change_body, change_field, read_memory
 from sevenfold.core.settings import amount, choice, limit, switch
 from sevenfold.core.text.absolute_dates import resolve_relative_dates
-from sevenfold.core.text.fences import fence_text
+from sevenfold.core.text.safe_text import fence_text
 from sevenfold.core.tool_kinds import OWN_READERS
 from sevenfold.layers.forks.policy import ForkBrief, ToolPermit
 

@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from sevenfold.core.errors import InputError, MemoryConflict
-from sevenfold.core.memories import ARCHIVE_PREFIX, LOGS_PREFIX
-from sevenfold.core.provenance import Origin, SaidBy, join_taint
-from sevenfold.core.secrets.memory_secrets import refuse_secrets
+from sevenfold.core.memories import ARCHIVE_PREFIX, LOGS_PREFIX, Origin, SaidBy, join_taint
+from sevenfold.core.secrets import refuse_secrets
 from sevenfold.layers.dreams.check import DreamCheck, check_dream, explain_over_budget
 from sevenfold.layers.dreams.inputs import DreamInputs
 from sevenfold.layers.dreams.merge import DreamDraft
 from sevenfold.layers.dreams.policy import DreamSettings
-from sevenfold.store.files.lock import Lease
+from sevenfold.store.files.locks import Lease
 from sevenfold.store.memory.changes import Remove, Write
 from sevenfold.store.memory.directory import MemoryDir
 

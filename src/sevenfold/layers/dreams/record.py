@@ -16,7 +16,7 @@ from typing import NewType
 from sevenfold.core.errors import FileMissing, InputError, StoreError
 from sevenfold.core.json import Json, JsonObject, freeze_object, read_object, write_json
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.memory.traces import DREAMS_FOLDER, MAX_ACCOUNT_BYTES
+from sevenfold.store.memory.sidecars import DREAMS_FOLDER, MAX_ACCOUNT_BYTES
 
 DreamId = NewType("DreamId", str)
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
+from pathlib import Path
+from typing import Literal, TypeAlias
 
-from sevenfold.core.errors import InputError, KeyRefused
+from sevenfold.core.errors import InputError, KeyRefused, SevenfoldError
+from sevenfold.core.events import DreamProgressed, Emit
 from sevenfold.core.json import JsonObject
 from sevenfold.core.json_fields import get_choice, get_string
 from sevenfold.core.memories import (
@@ -18,12 +22,22 @@ from sevenfold.core.memories import (
     rewrite_memory,
     write_memory,
 )
+from sevenfold.core.messages import ToolResult, ToolUse
 from sevenfold.core.text.facts import FactIndex
-from sevenfold.layers.dreams.check import RemovalReason, find_memory_fault, list_memory_facts
-from sevenfold.layers.dreams.policy import DreamMemory
-from sevenfold.layers.dreams.report import parse_removal_reason, render_dream_manifest, with_md_suffix
+from sevenfold.layers.dreams.check import (
+    RemovalReason,
+    find_memory_fault,
+    list_memory_facts,
+    parse_removal_reason,
+    render_dream_manifest,
+    with_md_suffix,
+)
+from sevenfold.layers.dreams.policy import MEMORY_TOOL, DreamMemory
+from sevenfold.layers.forks.policy import ForkBrief
+from sevenfold.layers.forks.runner import ForkResult, ToolRunner
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.memory.keys import check_memory_key
+from sevenfold.store.files.keys import check_memory_key
+from sevenfold.store.files.offload import run_blocking
 
 _ACTIONS = ("list", "read", "write", "delete")
 MAX_LISTED_MEMORIES = 1_000
@@ -159,3 +173,90 @@ def _own_key(given: JsonObject) -> str:
     if key.startswith((TEAM_PREFIX, LOGS_PREFIX, ARCHIVE_PREFIX)):
         raise InputError(f"{key} is not changed by a dream; leave it as it is")
     return key
+
+
+# The progress of a dream: its state, the files it touched, its last steps.
+
+DreamState: TypeAlias = Literal["starting", "updating"]
+
+_STEPS = 30
+STEP_CHARS = 300
+
+
+@dataclass(slots=True, kw_only=True)
+class DreamProgress:
+    dream: str
+    emit: Emit
+    state: DreamState = "starting"
+    tools: int = 0
+    touched: dict[str, None] = field(default_factory=dict[str, None])
+    steps: deque[str] = field(default_factory=lambda: deque[str](maxlen=_STEPS))
+
+    def step(self, text: str) -> None:
+        said = " ".join(text.split())[:STEP_CHARS]
+        self.steps.append(said)
+        self.emit(
+            DreamProgressed(
+                dream=self.dream, state=self.state, step=said, tools=self.tools, touched=len(self.touched)
+            )
+        )
+
+    def tool(self, said: str) -> None:
+        self.tools += 1
+        self.step(said)
+
+    def touch(self, key: str) -> None:
+        self.state = "updating"
+        self.touched[key] = None
+
+
+# The fork that dreams: what it may read, and how its `memory` calls reach the copy and nothing else.
+
+RunDreamFork: TypeAlias = Callable[[ForkBrief, ToolRunner], Awaitable[ForkResult]]
+MakeReader: TypeAlias = Callable[[tuple[Path, ...]], ToolRunner]
+"""Makes a runner of read-only calls that may read the project and these folders, and nothing else."""
+
+_SEARCH = "grep"
+
+
+@dataclass(frozen=True, slots=True)
+class DreamModel:
+    """How a model dreams: what runs its read-only calls, and how a fork is run."""
+
+    reader_of: MakeReader
+    run_fork: RunDreamFork
+
+
+class DreamToolRunner:
+    """Runs the calls of a dream's fork."""
+
+    def __init__(
+        self,
+        reader_of: MakeReader,
+        stage: DreamWorkspace,
+        copy: Path,
+        sessions: Path,
+        progress: DreamProgress,
+    ) -> None:
+        self._stage, self._progress = stage, progress
+        # Not the memory folder itself: what somebody put there and nobody accepted is not to be learnt from.
+        self._read = reader_of((copy,))
+        # Transcripts are searched and never read whole.
+        self._search = reader_of((copy, sessions))
+
+    async def run(self, use: ToolUse) -> ToolResult:
+        self._progress.tool(_said(use))
+        if use.name == MEMORY_TOOL:
+            return await self._run_memory(use)
+        return await (self._search(use) if use.name == _SEARCH else self._read(use))
+
+    async def _run_memory(self, use: ToolUse) -> ToolResult:
+        try:
+            return ToolResult(use.id, await run_blocking(lambda: self._stage.run(use.input)))
+        except SevenfoldError as error:
+            return ToolResult(use.id, str(error), is_error=True)
+
+
+def _said(use: ToolUse) -> str:
+    shown = [use.input.get(key) for key in ("action", "name", "file_path", "path", "pattern")]
+    return " ".join((use.name, *(text for text in shown if isinstance(text, str))))

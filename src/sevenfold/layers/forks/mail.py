@@ -14,7 +14,7 @@ from typing import TypeAlias
 from sevenfold.core.errors import InputError, WireError
 from sevenfold.core.json import Json, JsonObject
 from sevenfold.core.messages import Message, Text
-from sevenfold.core.text.fences import fence_text
+from sevenfold.core.text.safe_text import fence_text
 
 MAIL_MARK = "<sevenfold-mail "
 LEAD_NAME = "lead"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from sevenfold.core.settings import limit, switch
-from sevenfold.core.text.fences import fence_text
+from sevenfold.core.text.safe_text import fence_text
 from sevenfold.layers.forks.policy import ForkBrief, ToolPermit
 
 LIVING_DOC_KIND = "living doc"

@@ -27,7 +27,7 @@ from sevenfold.layers.living_docs.policy import (
 from sevenfold.layers.templates import read_template
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.offload import run_blocking
-from sevenfold.store.files.user_files import FileState, read_file_state, resolve_path
+from sevenfold.store.project.user_files import FileState, read_file_state, resolve_path
 
 _PROMPT = "living_doc.md"
 _MAX_READ_BYTES = 4 * 1024 * 1024

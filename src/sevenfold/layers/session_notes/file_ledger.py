@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from sevenfold.layers.session_notes.entries import NotesEntry
-from sevenfold.layers.session_notes.tool_actions import ToolAction
+from sevenfold.layers.session_notes.sections import NotesEntry
+from sevenfold.layers.session_notes.tool_calls import ToolAction
 
 RANGES_EACH = 3
 _NAMES_EACH = 16

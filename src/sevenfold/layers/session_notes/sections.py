@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
@@ -128,3 +129,153 @@ def is_blank_notes(text: str, template: str) -> bool:
     """Whether the notes are still empty: each line is blank or a line of the template."""
     known = {line.strip() for line in split_note_lines(template)} | {f"# {name}" for name in SECTION_NAMES}
     return all(line.strip() in known for line in split_note_lines(text) if line.strip())
+
+
+# Choosing lines for a section that has room for some of them: by weight, never by where the room ends.
+
+FOLD_TOKENS = 24.0
+"""Kept free for the line that says how many were left out."""
+
+MAX_CONSIDERED = 300
+"""The heaviest entries: no section has room for more, and weighing them all would cost time for nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotesEntry:
+    """A line, or a few, that stand or fall together."""
+
+    text: str
+    brief: str = ""
+    """What stands in when the whole does not fit; empty: then it is left out."""
+    weight: float = 0.0
+
+
+def fit_entries(
+    entries: Sequence[NotesEntry],
+    limit_tokens: float,
+    count: EstimateTokens,
+    *,
+    folded: str = "",
+    brief_share: float = 1.0,
+) -> list[str]:
+    """The entries that fit, in the order given: the heaviest whole, the rest in brief while there is room.
+
+    `folded` names what was left out, such as `older commands`; with it a last line says how many.
+    """
+    ranked = sorted(range(len(entries)), key=lambda place: (-entries[place].weight, place))[:MAX_CONSIDERED]
+    sizes = {place: count(entries[place].text) + 1 for place in ranked}
+    if len(ranked) == len(entries) and sum(sizes.values()) <= limit_tokens:
+        return [entry.text for entry in entries]
+    left = limit_tokens - FOLD_TOKENS
+    chosen: dict[int, str] = {}
+    briefs = {place: count(entries[place].brief) + 1 for place in ranked if entries[place].brief}
+    reserved: dict[int, float] = {}
+    for_briefs = left * brief_share
+    for place in ranked:
+        size = briefs.get(place, 0.0)
+        if size and size <= for_briefs:
+            reserved[place] = size
+            for_briefs -= size
+    left -= sum(reserved.values())
+    for place in ranked:
+        extra = sizes[place] - reserved.get(place, 0.0)
+        if extra <= left:
+            chosen[place] = entries[place].text
+            left -= extra
+        elif place in reserved:
+            chosen[place] = entries[place].brief
+    lines = [chosen[place] for place in sorted(chosen)]
+    missing = len(entries) - len(lines)
+    if missing and folded:
+        lines.append(f"- (and {missing:,} {folded})")
+    return lines
+
+
+# What a person changed in the notes file, so that the next writing of it does not undo their work.
+
+MIN_REMOVABLE_CHARS = 8
+"""Shorter lines, fences among them, stand in many places: taking one away would take away all."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddedLine:
+    section: str
+    """Its name in lower case; empty: before the first heading."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class HandEdits:
+    added: tuple[AddedLine, ...] = ()
+    removed: frozenset[str] = frozenset()
+    sections: tuple[str, ...] = ()
+    """Whole sections that we do not write."""
+
+
+NO_HAND_EDITS = HandEdits()
+
+
+def find_hand_edits(written: str, found: str, before: HandEdits = NO_HAND_EDITS) -> HandEdits:
+    """All edits by hand: those known before, and what tells the file as found from the one as written."""
+    if written == found:
+        return before
+    ours, theirs = _by_section(split_notes(written)), _by_section(split_notes(found))
+    own = {_name(text) for text in before.sections}
+    fresh = [
+        AddedLine(name, line)
+        for name, lines in theirs.items()
+        if name in ours and name not in own
+        for line in (Counter(lines) - Counter(ours[name]))
+    ]
+    gone = {line for name, lines in ours.items() for line in Counter(lines) - Counter(theirs.get(name, []))}
+    kept = [item for item in before.added if item.text not in gone]
+    shown = {item.text for item in fresh}
+    removed = {line for line in gone if _is_removable(line)} - {item.text for item in before.added}
+    return HandEdits(
+        tuple(dict.fromkeys((*kept, *fresh))),
+        frozenset((before.removed | removed) - shown),
+        _own_sections(found, set(ours) - own),
+    )
+
+
+def apply_hand_edits(rendered: str, edits: HandEdits) -> str:
+    """Freshly written notes with a person's lines at the head of their sections."""
+    if edits == NO_HAND_EDITS:
+        return rendered
+    notes = split_notes(rendered)
+    preamble = "".join(f"{item.text}\n" for item in edits.added if not item.section) + notes.preamble
+    body = "".join(_edited(section, edits) for section in notes.sections)
+    own = "".join(f"\n{text.strip()}\n" for text in edits.sections)
+    return preamble + body + own
+
+
+def _edited(section: NoteSection, edits: HandEdits) -> str:
+    name = section.name.casefold()
+    theirs = "".join(f"{item.text}\n" for item in edits.added if item.section == name)
+    ours = "".join(line for line in split_note_lines(section.body) if line.strip() not in edits.removed)
+    return f"{section.heading}{theirs}{ours}"
+
+
+def _by_section(notes: SectionedNotes) -> dict[str, list[str]]:
+    found = {"": _said(notes.preamble)}
+    for section in notes.sections:
+        found.setdefault(section.name.casefold(), []).extend(_said(section.body))
+    return found
+
+
+def _said(text: str) -> list[str]:
+    return [line.strip() for line in split_note_lines(text) if line.strip()]
+
+
+def _own_sections(found: str, ours: Iterable[str]) -> tuple[str, ...]:
+    known = set(ours)
+    return tuple(item.text for item in split_notes(found).sections if item.name.casefold() not in known)
+
+
+def _name(text: str) -> str:
+    sections = split_notes(text.strip()).sections
+    return sections[0].name.casefold() if sections else ""
+
+
+def _is_removable(line: str) -> bool:
+    return len(line) >= MIN_REMOVABLE_CHARS and set(line) - set("~`-_ ") != set()

@@ -10,35 +10,92 @@ from typing import TypeAlias
 
 from sevenfold.core.canonical import digest
 from sevenfold.core.clock import Clock
-from sevenfold.core.errors import SevenfoldError
+from sevenfold.core.errors import InputError, SevenfoldError
 from sevenfold.core.events import Emit, NotesSkipped, NotesTruncated, NotesUpdated, ignore_event
-from sevenfold.core.messages import Message, ToolUse
+from sevenfold.core.messages import Message, ToolResult, ToolUse
 from sevenfold.core.requests import ModelRequest
+from sevenfold.core.tokens.estimation import estimate_text_tokens
 from sevenfold.core.tokens.portions import TextOrigin
-from sevenfold.core.tokens.shape import estimate_text_tokens
-from sevenfold.layers.session_notes.hand_edits import NO_HAND_EDITS, apply_hand_edits, find_hand_edits
-from sevenfold.layers.session_notes.model_writer import find_edit_tool, run_notes_fork
-from sevenfold.layers.session_notes.notes import NOTES_FILE, NotesFile
-from sevenfold.layers.session_notes.policy import (
-    NotesFacts,
-    NotesSettings,
-    NotesTask,
-    find_over_limit,
-    needs_update,
-    truncate_notes,
-)
-from sevenfold.layers.session_notes.record import (
+from sevenfold.core.tool_kinds import NEW_TEXT_KEYS, OLD_TEXT_KEYS, find_tool
+from sevenfold.layers.forks.runner import run_fork
+from sevenfold.layers.session_notes.notes_file import (
+    NOTES_FILE,
+    NotesFile,
     NotesRecord,
     NotesVersion,
     read_notes_record,
     write_notes_record,
 )
+from sevenfold.layers.session_notes.policy import (
+    NotesFacts,
+    NotesSettings,
+    NotesTask,
+    build_notes_brief,
+    find_over_limit,
+    needs_update,
+    truncate_notes,
+)
+from sevenfold.layers.session_notes.sections import NO_HAND_EDITS, apply_hand_edits, find_hand_edits
 from sevenfold.layers.session_notes.structural_notes import StructuralNotes
 from sevenfold.layers.single_flight import SingleFlight
 from sevenfold.layers.templates import NotesTexts
 from sevenfold.providers.provider import Provider
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.offload import run_blocking
+
+# The model writer: a fork that may edit the notes and nothing else. It edits a text in memory; the file is
+# replaced once, when the fork has ended, so that nobody reads half an update.
+
+
+def find_edit_tool(parent: ModelRequest) -> str | None:
+    """The edit tool that the request declares: a fork has the parent's tools, and no others."""
+    names = (tool.get("name") for tool in parent.frame.tools)
+    return next((name for name in names if isinstance(name, str) and _replaces(name)), None)
+
+
+async def run_notes_fork(
+    parent: ModelRequest, task: NotesTask, prompt: str, provider: Provider, emit: Emit
+) -> str:
+    """The notes as the model has edited them; `InputError` where it made no edit that fits."""
+    draft = NotesDraft(task.text)
+    await run_fork(parent, build_notes_brief(task, prompt), provider, run_tool=draft.run, emit=emit)
+    if not draft.edits:
+        raise InputError(f"the model made no edit of {task.path} that fits; {draft.misses} did not")
+    return draft.text
+
+
+class NotesDraft:
+    """The text under edit, and the one tool that works on it."""
+
+    def __init__(self, text: str) -> None:
+        self.text: str = text
+        self.edits = 0
+        self.misses = 0
+
+    async def run(self, use: ToolUse) -> ToolResult:
+        old, new = _given(use, OLD_TEXT_KEYS), _given(use, NEW_TEXT_KEYS)
+        if not old or new is None:
+            return self._miss(use, "say which text to replace, and by what")
+        places = self.text.count(old)
+        if places != 1 and not (places and use.input.get("replace_all") is True):
+            return self._miss(use, f"the text to replace occurs {places} times; quote it so that it is one")
+        self.text = self.text.replace(old, new)
+        self.edits += 1
+        return ToolResult(use.id, "done")
+
+    def _miss(self, use: ToolUse, reason: str) -> ToolResult:
+        self.misses += 1
+        return ToolResult(use.id, reason, is_error=True)
+
+
+def _replaces(name: str) -> bool:
+    kind = find_tool(name)
+    return kind is not None and kind.replaces
+
+
+def _given(use: ToolUse, keys: tuple[str, ...]) -> str | None:
+    return next((value for key in keys if isinstance(value := use.input.get(key), str)), None)
+
 
 SpillMessage: TypeAlias = Callable[[str, str], str | None]
 """Stores a long user message under a name and returns its path; None: it could not. Called in a thread."""

@@ -22,9 +22,8 @@ from sevenfold.core.errors import (
 )
 from sevenfold.core.events import Emit, ResultSpilled, SpillFailed, ignore_event
 from sevenfold.core.json import freeze, write_json
-from sevenfold.core.messages import Text, ToolResult, ToolUseId
+from sevenfold.core.messages import Text, ToolResult, ToolUseId, write_block
 from sevenfold.core.spills import SpillDecision
-from sevenfold.core.wire import write_block
 from sevenfold.layers.tool_results.policy import ToolResultSettings, render_preview
 from sevenfold.store.files.folder import Folder
 

@@ -7,22 +7,70 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Event
 from typing import TYPE_CHECKING
 
-from sevenfold.core.capabilities import Capabilities, choose_capabilities
-from sevenfold.core.errors import InputError, ReplyBroken
+from sevenfold.core.errors import InputError, ProviderError, ReplyBroken
 from sevenfold.core.json import read_json
 from sevenfold.core.models import Model
-from sevenfold.core.requests import Dialect, ModelRequest, ModelResponse
-from sevenfold.providers.anthropic.body import MessagesBodyWriter
-from sevenfold.providers.anthropic.errors import map_anthropic_errors
-from sevenfold.providers.anthropic.reply import MessagesAssembler, read_messages_response
+from sevenfold.core.requests import Capabilities, Dialect, ModelRequest, ModelResponse, choose_capabilities
+from sevenfold.providers import error_map
+from sevenfold.providers.anthropic.wire import MessagesAssembler, MessagesBodyWriter, read_messages_response
 from sevenfold.providers.provider import MAX_UNSTREAMED_TOKENS, Delta, OnDelta
 
 if TYPE_CHECKING:
-    from anthropic import Anthropic, AsyncAnthropic
+    from anthropic import Anthropic, AnthropicError, AsyncAnthropic
+
+
+# What the Anthropic SDK raises, as errors of ours.
+
+
+@contextmanager
+def map_anthropic_errors() -> Generator[None]:
+    """Everything that goes wrong while a request is sent or an answer read leaves as a `ProviderError`."""
+    import anthropic
+
+    try:
+        with error_map.map_transport():
+            yield
+    except anthropic.AnthropicError as error:
+        raise map_anthropic_error(error) from error
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"a text holds half a character, {error.object[error.start : error.end]!r}, which this client "
+            "cannot send; replace it, or use a client without middleware"
+        ) from error
+    except TypeError as error:
+        # This is how the SDK says that it has no key; any other is a mistake of ours.
+        if "authentication" not in str(error):
+            raise
+        raise error_map.make_sign_in_error(error) from error
+
+
+def map_anthropic_error(error: AnthropicError) -> ProviderError:
+    """The error of ours that stands for one of the SDK's."""
+    import anthropic
+
+    match error:
+        case anthropic.APIStatusError():
+            status = error.status_code if error.status_code >= 400 else None
+            headers = {name.lower(): value for name, value in error.response.headers.items()}
+            return error_map.map_fault(
+                error_map.read_provider_fault(error.message, status, error.body, headers)
+            )
+        case anthropic.APIConnectionError() | anthropic.RetryableError():
+            # The second is raised by middleware to be tried again, and was given up on.
+            return error_map.make_unreachable_error(error)
+        case anthropic.CredentialsError():
+            return error_map.make_sign_in_error(error)
+        case anthropic.APIError():
+            return error_map.make_broken_error(error)
+        case _:
+            return error_map.make_unsent_error(error)
+
 
 _PATH = "/v1/messages"
 _BETAS = "anthropic-beta"

@@ -1,1 +1,307 @@
-"""OpenAI's APIs: Chat Completions and Responses, as a provider."""
+"""Carrying bytes to OpenAI, or to a server that speaks like it, with the official SDK."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Event
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+
+from sevenfold.core.errors import InputError, ProviderError, ReplyBroken
+from sevenfold.core.json import Json, read_json
+from sevenfold.core.models import Model
+from sevenfold.core.requests import Capabilities, Dialect, ModelRequest, ModelResponse, choose_capabilities
+from sevenfold.providers import error_map
+from sevenfold.providers.openai.chat_wire import ChatAssembler, ChatBodyWriter, read_chat_completion
+from sevenfold.providers.openai.responses_wire import ResponsesAssembler, ResponsesBodyWriter, read_response
+from sevenfold.providers.provider import MAX_UNSTREAMED_TOKENS, Delta, OnDelta, ignore_delta
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI, OpenAI, OpenAIError
+
+
+# What the OpenAI SDK raises, as errors of ours.
+
+
+@contextmanager
+def map_openai_errors(*, is_answering: bool = False) -> Generator[None]:
+    """What goes wrong leaves as a `ProviderError`; once an answer has begun, it is the answer that failed."""
+    import openai
+
+    try:
+        with error_map.map_transport():
+            yield
+    except openai.OpenAIError as error:
+        raise map_openai_error(error, is_answering=is_answering) from error
+    except UnicodeEncodeError as error:
+        raise InputError(f"a text cannot be sent by this client: {error}; replace the character") from error
+
+
+def map_openai_error(error: OpenAIError, *, is_answering: bool = False) -> ProviderError:
+    """The error of ours that stands for one of the SDK's."""
+    import openai
+
+    match error:
+        case openai.APIStatusError():
+            headers = {name.lower(): value for name, value in error.response.headers.items()}
+            fault = error_map.read_provider_fault(error.message, error.status_code, error.body, headers)
+            return error_map.map_fault(fault)
+        case openai.APIConnectionError():
+            return (
+                error_map.make_broken_error(error)
+                if is_answering
+                else error_map.make_unreachable_error(error)
+            )
+        case openai.APIResponseValidationError():
+            return error_map.make_broken_error(error)
+        case openai.APIError():
+            # An error in the middle of a stream, which has no status.
+            return error_map.map_fault(error_map.read_provider_fault(error.message, None, error.body, {}))
+        case _ if "api_key" in str(error) or "credentials" in str(error):
+            return error_map.make_sign_in_error(error)
+        case _:
+            return error_map.make_unsent_error(error)
+
+
+_EXTRA = "ChatProvider and ResponsesProvider need the openai package: install sevenfold[openai]"
+LOCAL_KEY = "unused"
+"""What a server of one's own is sent for a key: it asks for none, and the SDK insists on one."""
+
+
+class StreamAssembler(Protocol):
+    """Takes the events of a stream, and then makes a reply of them."""
+
+    def add(self, event: object) -> Iterator[Delta]: ...
+
+    def reply(self) -> ModelResponse: ...
+
+
+@dataclass(frozen=True, slots=True)
+class HttpPayload:
+    """A request as it goes to the SDK."""
+
+    path: str
+    data: bytes
+
+    def body(self, client: AsyncOpenAI | OpenAI) -> object | None:
+        """For a client of another class, which looks into it (Azure's does); else None."""
+        return None if _is_plain(client) else json.loads(self.data)
+
+    def content(self, client: AsyncOpenAI | OpenAI) -> bytes | None:
+        return self.data if _is_plain(client) else None
+
+
+class OpenaiTransport:
+    """One client, handed in or made on first use. Only one that was made here is closed here."""
+
+    def __init__(
+        self, client: AsyncOpenAI | OpenAI | None, base_url: str | None, api_key: str | None
+    ) -> None:
+        self._client, self._base_url, self._api_key = client, base_url, api_key
+        self._owned: AsyncOpenAI | None = None
+
+    @property
+    def host(self) -> str:
+        """Where requests go, as far as it is known before the first."""
+        if self._client is not None:
+            return self._client.base_url.host
+        return self._base_url or ""
+
+    async def close(self) -> None:
+        owned, self._owned = self._owned, None
+        if owned is not None:
+            await owned.close()
+
+    async def fetch(self, parcel: HttpPayload) -> Json:
+        """The whole answer, as JSON."""
+        client = self._open()
+        body, content = parcel.body(client), parcel.content(client)
+        from openai import OpenAI
+
+        with map_openai_errors():
+            if isinstance(client, OpenAI):
+                text = await asyncio.to_thread(
+                    client.post, parcel.path, cast_to=str, body=body, content=content
+                )
+            else:
+                text = await client.post(parcel.path, cast_to=str, body=body, content=content)
+            return read_json(text)
+
+    async def stream(
+        self, parcel: HttpPayload, assembly: StreamAssembler, on_delta: OnDelta
+    ) -> ModelResponse:
+        """The answer as it is written."""
+        client = self._open()
+        from openai import AsyncStream, OpenAI
+
+        with map_openai_errors():
+            if isinstance(client, OpenAI):
+                return await _stream_in_thread(client, parcel, assembly, on_delta)
+            stream = await client.post(
+                parcel.path,
+                cast_to=object,
+                body=parcel.body(client),
+                content=parcel.content(client),
+                stream=True,
+                stream_cls=AsyncStream[object],
+            )
+            with map_openai_errors(is_answering=True):
+                async with stream:
+                    async for event in stream:
+                        for delta in assembly.add(event):
+                            on_delta(delta)
+                return assembly.reply()
+
+    def _open(self) -> AsyncOpenAI | OpenAI:
+        if self._client is not None:
+            return self._client
+        if self._owned is None:
+            try:
+                from openai import AsyncOpenAI
+            except ImportError as error:
+                raise InputError(_EXTRA) from error
+            key = self._api_key or (LOCAL_KEY if self._base_url else None)
+            with map_openai_errors():
+                self._owned = AsyncOpenAI(api_key=key, base_url=self._base_url)
+        return self._owned
+
+
+def _is_plain(client: AsyncOpenAI | OpenAI) -> bool:
+    """Whether a client is the SDK's own for OpenAI, and sends bytes as they are."""
+    from openai import AsyncOpenAI, OpenAI
+
+    return type(client) in (AsyncOpenAI, OpenAI)
+
+
+async def _stream_in_thread(
+    client: OpenAI, parcel: HttpPayload, assembly: StreamAssembler, on_delta: OnDelta
+) -> ModelResponse:
+    """The same with a sync client. A request that is given up on ends at its next event."""
+    from openai import Stream
+
+    loop, given_up = asyncio.get_running_loop(), Event()
+
+    def run() -> ModelResponse:
+        stream = client.post(
+            parcel.path,
+            cast_to=object,
+            body=parcel.body(client),
+            content=parcel.content(client),
+            stream=True,
+            stream_cls=Stream[object],
+        )
+        with map_openai_errors(is_answering=True), stream:
+            for event in stream:
+                if given_up.is_set():
+                    raise ReplyBroken("the request was given up on while it was answered")
+                for delta in assembly.add(event):
+                    loop.call_soon_threadsafe(on_delta, delta)
+            return assembly.reply()
+
+    try:
+        return await asyncio.to_thread(run)
+    except asyncio.CancelledError:
+        given_up.set()
+        raise
+
+
+# What OpenAI's two APIs have in common: how a request is sent, streamed or not.
+
+
+class BodyWriter(Protocol):
+    def write(self, request: ModelRequest, *, streams: bool) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """One of the APIs."""
+
+    path: str
+    writer: BodyWriter
+    assemble: Callable[[], StreamAssembler]
+    """Makes what takes the events of one stream."""
+    read: Callable[[Json], ModelResponse]
+    """An answer that came whole."""
+
+
+class OpenAIProvider:
+    """Sends requests to one of OpenAI's APIs."""
+
+    def __init__(self, transport: OpenaiTransport, api: Api) -> None:
+        self._transport, self._api = transport, api
+
+    @property
+    def dialect(self) -> Dialect:
+        return "openai"
+
+    def capabilities(self, model: Model) -> Capabilities:
+        return choose_capabilities(model, self.dialect)
+
+    async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
+        api = self._api
+        streams = on_delta is not None or request.frame.max_tokens > MAX_UNSTREAMED_TOKENS
+        parcel = HttpPayload(api.path, api.writer.write(request, streams=streams))
+        if streams:
+            return await self._transport.stream(parcel, api.assemble(), on_delta or ignore_delta)
+        return api.read(await self._transport.fetch(parcel))
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+
+# Chat completions: OpenAI's, and those of Ollama, vLLM, llama.cpp, LM Studio and others by their address.
+
+_CHAT_PATH = "/chat/completions"
+MaxTokensField: TypeAlias = Literal["max_completion_tokens", "max_tokens"]
+NEWER_HOSTS = ("openai.com", "azure.com")
+"""Who calls it `max_completion_tokens` and refuses the older name; all others know the older one."""
+
+
+class ChatProvider(OpenAIProvider):
+    """Sends requests as chat completions, with a client of the official SDK or to an address.
+
+    `replays_reasoning` sends a model its own reasoning back, for servers that want it between tool calls.
+    """
+
+    def __init__(
+        self,
+        client: AsyncOpenAI | OpenAI | None = None,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        max_tokens_field: MaxTokensField | None = None,
+        replays_reasoning: bool = False,
+    ) -> None:
+        transport = OpenaiTransport(client, base_url, api_key)
+        host = transport.host
+        is_newer = not host or any(name in host for name in NEWER_HOSTS)
+        field = max_tokens_field or ("max_completion_tokens" if is_newer else "max_tokens")
+        writer = ChatBodyWriter(max_tokens_field=field, replays_reasoning=replays_reasoning)
+        super().__init__(transport, Api(_CHAT_PATH, writer, ChatAssembler, read_chat_completion))
+
+
+# OpenAI's Responses API: reasoning comes encrypted, is kept with the history, and goes back with it.
+
+_RESPONSES_PATH = "/responses"
+
+
+class ResponsesProvider(OpenAIProvider):
+    """Sends requests to the Responses API, with a client of the official SDK or to an address.
+
+    Nothing is stored at the provider: the whole history travels, so that it can be cut and kept on our side.
+    """
+
+    def __init__(
+        self,
+        client: AsyncOpenAI | OpenAI | None = None,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        asks_reasoning: bool = True,
+    ) -> None:
+        writer = ResponsesBodyWriter(asks_reasoning=asks_reasoning)
+        api = Api(_RESPONSES_PATH, writer, ResponsesAssembler, read_response)
+        super().__init__(OpenaiTransport(client, base_url, api_key), api)

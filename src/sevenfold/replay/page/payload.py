@@ -1,6 +1,6 @@
 """What the page is handed: the report as compact rows, since a page of many sessions is sent by mail.
 
-The same figures as `replay/report_json.py`, in a form that belongs to `assets/*.js` and changes with them.
+The same figures as `replay/report.py`, in a form that belongs to `assets/*.js` and changes with them.
 Numbers in rows stand in the order that the function that makes them says.
 """
 
@@ -17,14 +17,12 @@ from sevenfold.core.events import ModelUnknown
 from sevenfold.core.prices import Cost
 from sevenfold.core.usage import TokenCounts
 from sevenfold.core.version import __version__
-from sevenfold.replay.bills import BillTotals, ModelBill
+from sevenfold.replay.bills import UNNAMED_MODEL, BillTotals, ModelBill
 from sevenfold.replay.breaks import BREAK_CAUSES, CacheBreak
-from sevenfold.replay.context_fill import ContextFill
-from sevenfold.replay.pricing import UNNAMED_MODEL
+from sevenfold.replay.context_fill import MAX_SERIES_POINTS, ContextFill, PointMark, SeriesPoint, thin_points
 from sevenfold.replay.report import LineCounts, ReplayReport, SessionReport
 from sevenfold.replay.result_costs import CostlyResult
-from sevenfold.replay.series import MAX_SERIES_POINTS, PointMark, SeriesPoint, thin_points
-from sevenfold.store.foreign.find import UnreadableFile
+from sevenfold.store.foreign.transcripts import UnreadableFile
 
 MAX_PAGE_POINTS = 100_000
 """Of all sessions together: two megabytes. A plot is some 700 pixels wide, so fewer are missed by nobody."""

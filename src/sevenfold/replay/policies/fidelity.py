@@ -9,14 +9,26 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import accumulate
 from typing import Literal, TypeAlias
 
 from sevenfold.core.json import Json, JsonObject
-from sevenfold.core.messages import Block, Compaction, Text, Thinking, ToolResult, ToolUse
-from sevenfold.core.tool_kinds import CONTENT_KEYS, NEW_TEXT_KEYS, OLD_TEXT_KEYS, find_tool
+from sevenfold.core.messages import Block, Compaction, Message, Text, Thinking, ToolResult, ToolUse, ToolUseId
+from sevenfold.core.tool_kinds import CONTENT_KEYS, NEW_TEXT_KEYS, OLD_TEXT_KEYS, PATH_KEYS, find_tool
+from sevenfold.session.pipeline import CLEARED_KEY
+from sevenfold.store.transcript.records import (
+    BoundaryRecord,
+    CutRecord,
+    DecisionRecord,
+    InjectedRecord,
+    KeptSegment,
+    MessageRecord,
+    Record,
+    RecordId,
+)
 
 QuoteKind: TypeAlias = Literal["span", "path", "name"]
 
@@ -145,3 +157,166 @@ def _strings(value: Json) -> Iterator[str]:
     elif isinstance(value, tuple):
         for item in value:
             yield from _strings(item)
+
+
+# How much of what a session used after a cut was still in view then, from its own transcript.
+#
+# A use is a line that an edit quotes, or a path or a name in a tool's input, that a tool result had shown
+# before the cut. It is in view if any text in view holds it, and one pointer away if a file, a spill or a
+# call that had shown it is named there.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CutFidelity:
+    """One cut, and what came of it."""
+
+    at: datetime
+    layer: int
+    reason: str
+    used: int
+    """Things that were used after it and had been shown before it."""
+    in_view: int
+    pointed: int
+    """Not in view, and named there by something that leads to it."""
+
+
+@dataclass(slots=True)
+class _Piece:
+    """A block in view."""
+
+    record: RecordId
+    text: str
+    use: ToolUseId | None = None
+    """Of a tool result: whose."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Cut:
+    at: datetime
+    layer: int
+    reason: str
+    results: int
+    """How many results had been shown by then."""
+    used: int = 0
+    in_view: int = 0
+    pointed: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class _Gauge:
+    pieces: list[_Piece] = field(default_factory=list[_Piece])
+    cuts: list[_Cut] = field(default_factory=list[_Cut])
+    order: list[RecordId] = field(default_factory=list[RecordId])
+    results: list[_Piece] = field(default_factory=list[_Piece])
+    """Every result as it was first shown."""
+    names: dict[ToolUseId, tuple[str, ...]] = field(default_factory=dict[ToolUseId, tuple[str, ...]])
+    """What leads to a result: its call's paths, its spill, its own name."""
+    first: dict[str, int] = field(default_factory=dict[str, int])
+    """Which result showed a text first."""
+
+    def take(self, record: Record) -> None:
+        match record.body:
+            case MessageRecord(message):
+                if message.role == "assistant" and self.cuts:
+                    self._use(message)
+                self._show(record.id, message)
+                self.order.append(record.id)
+            case InjectedRecord(message):
+                self._show(record.id, message)
+            case DecisionRecord(decision) if decision.preview is not None:
+                self._swap({decision.tool_use_id: decision.preview})
+                if decision.spill:
+                    self.names[decision.tool_use_id] = (
+                        *self.names.get(decision.tool_use_id, ()),
+                        decision.spill,
+                    )
+            case CutRecord():
+                self._clear(record.at, record.body)
+            case BoundaryRecord():
+                self.cuts.append(
+                    _Cut(
+                        at=record.at,
+                        layer=4,
+                        reason=f"{record.body.trigger} compaction",
+                        results=len(self.results),
+                    )
+                )
+                self._keep(record.body.kept)
+            case _:
+                pass
+
+    def _show(self, record: RecordId, message: Message) -> None:
+        for block in message.blocks:
+            if isinstance(block, ToolUse):
+                paths = (block.input.get(key) for key in PATH_KEYS)
+                self.names[block.id] = (block.id, *(path for path in paths if isinstance(path, str)))
+            use = block.tool_use_id if isinstance(block, ToolResult) else None
+            piece = _Piece(record, extract_block_text(block), use)
+            self.pieces.append(piece)
+            if use is not None:
+                self.results.append(_Piece(record, piece.text, use))
+
+    def _swap(self, texts: dict[ToolUseId, str]) -> None:
+        for piece in self.pieces:
+            if piece.use is not None and piece.use in texts:
+                piece.text = texts[piece.use]
+
+    def _clear(self, at: datetime, cut: CutRecord) -> None:
+        cleared = cut.detail.get(CLEARED_KEY)
+        if isinstance(cleared, JsonObject):
+            self.cuts.append(_Cut(at=at, layer=cut.layer, reason=cut.reason, results=len(self.results)))
+            self._swap({ToolUseId(use): str(text) for use, text in cleared.items()})
+
+    def _keep(self, kept: KeptSegment | None) -> None:
+        ids: set[RecordId] = set()
+        if kept is not None and kept.head in self.order:
+            start = self.order.index(kept.head)
+            end = self.order.index(kept.tail) + 1 if kept.tail in self.order else len(self.order)
+            ids = set(self.order[start:end])
+        self.pieces = [piece for piece in self.pieces if piece.record in ids]
+
+    def _use(self, message: Message) -> None:
+        texts = [piece.text for piece in self.pieces]
+        whole = "\0".join(texts)
+        for block in message.blocks:
+            for quote in find_quotes(block) if isinstance(block, ToolUse) else ():
+                shown = self._first(quote.text)
+                if shown is None:
+                    continue
+                is_seen = quote.text in whole
+                is_pointed = not is_seen and self._is_pointed(quote.text, whole)
+                for cut in self.cuts:
+                    if shown < cut.results:
+                        cut.used += 1
+                        cut.in_view += is_seen
+                        cut.pointed += is_pointed
+
+    def _first(self, text: str) -> int | None:
+        known = self.first.get(text)
+        if known is None:
+            known = next((at for at, piece in enumerate(self.results) if text in piece.text), None)
+            if known is not None:
+                self.first[text] = known
+        return known
+
+    def _is_pointed(self, text: str, whole: str) -> bool:
+        shown = (piece.use for piece in self.results if text in piece.text)
+        return any(name in whole for use in shown if use for name in self.names.get(use, ()))
+
+
+def measure_cut_fidelity(records: Iterable[Record]) -> tuple[CutFidelity, ...]:
+    """Every cut of a session, oldest first. Records come in the transcript's order, each once."""
+    gauge = _Gauge()
+    for record in records:
+        gauge.take(record)
+    return tuple(
+        CutFidelity(
+            at=cut.at,
+            layer=cut.layer,
+            reason=cut.reason,
+            used=cut.used,
+            in_view=cut.in_view,
+            pointed=cut.pointed,
+        )
+        for cut in gauge.cuts
+    )

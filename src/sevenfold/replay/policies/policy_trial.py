@@ -15,19 +15,29 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from sevenfold.layers.microcompact.clearing_ledger import CachePrices, compute_cache_prices
+from sevenfold.layers.microcompact.facts import CachePrices, compute_cache_prices
 from sevenfold.replay.account import ReplayTerms
 from sevenfold.replay.calls import RecordedCall
-from sevenfold.replay.parallel import EMPTY_FILE_REASON, NO_TRANSCRIPT_REASON, count_cores
+from sevenfold.replay.parallel import (
+    EMPTY_FILE_REASON,
+    NO_TRANSCRIPT_REASON,
+    FailedTask,
+    ProcessPool,
+    TaskDone,
+    count_cores,
+    do_tasks_inline,
+)
 from sevenfold.replay.policies import CLEARING_POLICIES
 from sevenfold.replay.policies.counterfactual import CacheRates, play_recording
 from sevenfold.replay.policies.optimum import find_optimum
-from sevenfold.replay.policies.recording import Recording, read_recordings
+from sevenfold.replay.policies.recording import (
+    MessageSegment,
+    Recording,
+    read_message_segments,
+    read_recordings,
+)
 from sevenfold.replay.policies.resend import resend_session
-from sevenfold.replay.policies.resend_record import MessageSegment, read_message_segments
-from sevenfold.replay.process_pool import FailedTask, ProcessPool, TaskDone, do_tasks_inline
-from sevenfold.store.foreign.detect import detect_agent
-from sevenfold.store.foreign.find import TranscriptFile, UnreadableFile
+from sevenfold.store.foreign.transcripts import TranscriptFile, UnreadableFile, detect_agent
 
 CacheLifetime: TypeAlias = Literal["5m", "1h"]
 PriceSource: TypeAlias = Literal["model", "assumed", "asked"]

@@ -26,19 +26,17 @@ from sevenfold.core.catalog import CATALOG, Catalog, ModelSettings
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.events import CacheMissed, Event, HistoryRepaired, PrefixBroken
 from sevenfold.core.json import JsonObject, freeze
-from sevenfold.core.messages import Block, Message, ToolResult, ToolUse, ToolUseId
+from sevenfold.core.messages import Block, Message, ToolResult, ToolUse, ToolUseId, read_block, write_message
 from sevenfold.core.requests import ModelRequest, ModelResponse, RequestParams
-from sevenfold.core.tokens.estimators import weigh_by_shape
+from sevenfold.core.tokens.estimation import weigh_by_shape
 from sevenfold.core.usage import read_usage
 from sevenfold.core.view import PreparedRequest
-from sevenfold.core.wire import read_block, write_message
 from sevenfold.layers.microcompact.clearable_results import BARE_MARKER, MARKER_TOKENS
 from sevenfold.layers.microcompact.policy import CachePrices, MicrocompactSettings
 from sevenfold.replay.calls import RecordedCall
 from sevenfold.replay.policies import recording as recorded
-from sevenfold.replay.policies.counterfactual import CacheRates
-from sevenfold.replay.policies.resend_record import MessageSegment, compute_token_scale
-from sevenfold.replay.policies.result_visibility import ResultVisibility
+from sevenfold.replay.policies.counterfactual import CacheRates, ResultVisibility
+from sevenfold.replay.policies.recording import MessageSegment, compute_token_scale
 from sevenfold.session import Session
 from sevenfold.session.pipeline import CLEARED_KEY
 from sevenfold.store.foreign.entries import ForeignInput

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from sevenfold.core.capabilities import Capabilities
 from sevenfold.core.messages import Message, ToolUseId, is_breakpoint_allowed
 from sevenfold.core.models import Model
-from sevenfold.core.requests import Breakpoint, RequestParams
+from sevenfold.core.requests import Breakpoint, Capabilities, RequestParams
 from sevenfold.core.view import ViewMessages
 from sevenfold.session.cache.placement import (
     INITIAL_BREAKPOINT_STATE,
@@ -21,7 +20,7 @@ from sevenfold.session.cache.placement import (
     collect_breakpoint_facts,
     plan_breakpoints,
 )
-from sevenfold.session.message_tracker import CallerBreakpoint
+from sevenfold.session.history import CallerBreakpoint
 
 
 @dataclass(slots=True, kw_only=True)

@@ -18,10 +18,9 @@ from sevenfold.core.cache.prompt_cache import (
     find_first_difference,
     render_prompt,
 )
-from sevenfold.core.cache.prompt_params import PromptParam, read_prompt_params
+from sevenfold.core.cache.rendered_prompt import PromptParam, read_prompt_params
 from sevenfold.core.catalog import CATALOG, Catalog
 from sevenfold.core.json import JsonObject, freeze, write_json
-from sevenfold.core.list_prefix import ListPrefix
 from sevenfold.core.messages import (
     Block,
     Compaction,
@@ -33,11 +32,13 @@ from sevenfold.core.messages import (
     Text,
     Thinking,
     ToolResult,
+    read_block,
+    write_message,
 )
 from sevenfold.core.requests import ModelRequest, RequestParams
 from sevenfold.core.tokens import CALIBRATED_ESTIMATOR, NEWER_TOKENIZER_SCALE
-from sevenfold.core.tokens.calibration import START_FACTOR
-from sevenfold.core.wire import read_block, write_message
+from sevenfold.core.tokens.estimation import START_FACTOR
+from sevenfold.core.view import ListPrefix
 from sevenfold.session.cache.placement import has_user_text
 
 

@@ -14,11 +14,16 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import ClassVar, NamedTuple
 
-from sevenfold.core.cache.assumptions import FIVE_MINUTES, ONE_HOUR, PROMPT_LEVELS
-from sevenfold.core.cache.breakpoints import TTLS, BodyBreakpoint, find_breakpoints
+from sevenfold.core.cache.prompt_blocks import (
+    FIVE_MINUTES,
+    ONE_HOUR,
+    PROMPT_LEVELS,
+    TTLS,
+    BodyBreakpoint,
+    find_breakpoints,
+)
 from sevenfold.core.cache.prompt_cache import LOOKBACK_BLOCKS
 from sevenfold.core.canonical import CACHE_CONTROL
-from sevenfold.core.capabilities import Capabilities
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import (
     Compaction,
@@ -29,7 +34,7 @@ from sevenfold.core.messages import (
     is_breakpoint_allowed,
 )
 from sevenfold.core.models import Model
-from sevenfold.core.requests import Breakpoint, RequestParams
+from sevenfold.core.requests import Breakpoint, Capabilities, RequestParams
 from sevenfold.core.settings import amount, choice, switch
 
 _KEPT = 64

@@ -26,10 +26,14 @@ from sevenfold.core.errors import (
 )
 from sevenfold.core.events import CallCharged, CallRefused, Emit, KindPaused, SpendStateLost, ignore_event
 from sevenfold.core.json import JsonObject
+from sevenfold.core.messages import Message
 from sevenfold.core.prices import compute_cost
-from sevenfold.core.requests import ModelResponse
+from sevenfold.core.requests import ModelRequest, ModelResponse
+from sevenfold.core.tokens.estimation import estimate_message
 from sevenfold.core.usage import Usage
+from sevenfold.providers.provider import ListMemo, OnDelta, Provider, ProviderWrapper
 from sevenfold.session.spend.budget import (
+    MAIN_KIND,
     MAX_HOLD_AGE,
     MICROS_PER_USD,
     SPEND_DAY,
@@ -43,9 +47,10 @@ from sevenfold.session.spend.budget import (
     clear_strikes,
     drop_expired,
     plan_hold,
+    read_spend_state,
     settle_hold,
+    write_spend_state,
 )
-from sevenfold.session.spend.state_json import read_spend_state, write_spend_state
 from sevenfold.session.spend.store import SpendCharge, SpendStore
 from sevenfold.store.files.offload import run_blocking
 
@@ -210,3 +215,44 @@ def _tokens(usage: Usage) -> int:
 
 def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0][:200]
+
+
+# A provider whose every call but the conversation's own goes through the spend governor.
+
+DEFAULT_OUTPUT_TOKENS = 2_048
+"""What an answer of background work is expected to take at most: notes and summaries rarely take more. A cap
+may be passed by what calls under way take beyond what was expected."""
+
+
+class GovernedProvider(ProviderWrapper):
+    """Holds before each call and settles after it, by whose call it is. `free` names who is not governed."""
+
+    def __init__(
+        self, inner: Provider, governor: Governor, *, free: frozenset[str] = frozenset({MAIN_KIND})
+    ) -> None:
+        super().__init__(inner)
+        self._governor, self._free = governor, free
+        self._weights = ListMemo[Message, int](estimate_message)
+
+    async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
+        if request.who in self._free:
+            return await self._inner.send(request, on_delta)
+        hold = await self._governor.hold(request.who, request.frame.model, self._expected(request))
+        try:
+            reply = await self._inner.send(request, on_delta)
+        except ProviderError as error:
+            await self._governor.fail(hold, error)
+            raise
+        except BaseException:
+            await self._governor.abandon(hold)
+            raise
+        await self._governor.charge(hold, reply, request.frame.model)
+        return reply
+
+    def _expected(self, request: ModelRequest) -> Usage:
+        """A marked prompt is a fork's, and comes out of the cache; any other is paid in full."""
+        prompt = sum(self._weights.of(request.messages))
+        output = min(request.frame.max_tokens, DEFAULT_OUTPUT_TOKENS)
+        return (
+            Usage(read=prompt, output=output) if request.breakpoints else Usage(fresh=prompt, output=output)
+        )

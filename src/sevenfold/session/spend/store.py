@@ -16,7 +16,7 @@ from sevenfold.core.errors import FileMissing, InputError, StoreError
 from sevenfold.core.events import Emit, SpendStateLost, ignore_event
 from sevenfold.core.json import EMPTY_OBJECT, JsonObject, freeze_object, read_object, write_json
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.files.mutex import mutex
+from sevenfold.store.files.locks import mutex
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
 from sevenfold.store.transcript.records import Record, UnknownRecord, new_record_id
 from sevenfold.store.transcript.transcript import Transcript

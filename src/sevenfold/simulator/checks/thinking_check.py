@@ -11,18 +11,19 @@ from typing import Literal, TypeAlias
 
 from sevenfold.core.cache.prompt_blocks import THINKING_TYPES, PromptBlock
 from sevenfold.core.json import JsonObject, freeze
-from sevenfold.core.messages import Block, RedactedThinking, Thinking
+from sevenfold.core.messages import Block, RedactedThinking, Thinking, write_block
 from sevenfold.core.models import Model
-from sevenfold.core.wire import write_block
 from sevenfold.simulator.wire import betas
-from sevenfold.simulator.wire.binding_chain import BindingChain, ChainState, get_signature
 from sevenfold.simulator.wire.choices import Choices
 from sevenfold.simulator.wire.error_response import make_invalid_request
 from sevenfold.simulator.wire.messages_request import MessagesRequest
 from sevenfold.simulator.wire.request_blocks import is_thinking_block
 from sevenfold.simulator.wire.signatures import (
     NO_PREDECESSOR,
+    BindingChain,
+    ChainState,
     ThinkingSeal,
+    get_signature,
     make_model_key,
     parse_thinking_seal,
 )

@@ -23,13 +23,11 @@ from sevenfold.simulator.openai.responses import (
     parse_responses_request,
     render_response,
 )
-from sevenfold.simulator.reply_limits import LimitedReply, OutputRoom, compute_billed_tokens, fit_reply
+from sevenfold.simulator.reply_generation import LimitedReply, OutputRoom, compute_billed_tokens, fit_reply
 from sevenfold.simulator.responders.brain_protocol import Prompt, Reply
-from sevenfold.simulator.state.counting import make_part_counter
 from sevenfold.simulator.state.faults import SimulatedFault, StatusFault, StreamFault, find_first_delay
 from sevenfold.simulator.state.ledger import Entry
-from sevenfold.simulator.state.openai_cache import CachePart
-from sevenfold.simulator.state.simulator_state import SimulatorState
+from sevenfold.simulator.state.simulator_state import CachePart, SimulatorState, make_part_counter
 from sevenfold.simulator.wire.error_response import ErrorResponse, RequestRefused
 from sevenfold.simulator.wire.messages_request import find_model_name
 

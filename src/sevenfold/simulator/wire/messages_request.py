@@ -16,10 +16,16 @@ from sevenfold.core.models import Model
 from sevenfold.simulator import cache_edits
 from sevenfold.simulator.wire import betas
 from sevenfold.simulator.wire.choices import Choices
-from sevenfold.simulator.wire.error_response import ErrorResponse, RequestRefused, make_invalid_request
-from sevenfold.simulator.wire.json_fields import as_object, as_text, require_field
+from sevenfold.simulator.wire.error_response import (
+    ErrorResponse,
+    RequestRefused,
+    as_object,
+    as_text,
+    make_invalid_request,
+    require_field,
+)
 from sevenfold.simulator.wire.message_cache import BlockListing, MessageCache
-from sevenfold.simulator.wire.model_features import ModelFeatures, find_model_features
+from sevenfold.simulator.wire.models import ModelFeatures, find_model_features
 
 MessagesEndpoint: TypeAlias = Literal["messages", "count_tokens"]
 

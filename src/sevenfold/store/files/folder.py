@@ -28,10 +28,29 @@ from sevenfold.store.files.disk import (
     read_fully,
     write_all,
 )
-from sevenfold.store.files.exclusive_rename import ExclusiveRenamer
+from sevenfold.store.files.disk_operations import ExclusiveRenamer, make_folders
 from sevenfold.store.files.keys import check_key, check_path, is_key_part
-from sevenfold.store.files.make_folders import make_folders
-from sevenfold.store.files.timeouts import FOLDER_TIMEOUTS, FolderTimeouts
+
+# How long those who share a project's folders leave one another alone.
+
+
+@dataclass(frozen=True, slots=True)
+class FolderTimeouts:
+    """Kept by a `Folder` and those below it, so that whoever works there need not be told."""
+
+    mutex: timedelta = timedelta(seconds=15)
+    """For somebody else's change of a few milliseconds."""
+
+    mark: timedelta = timedelta(minutes=2)
+    """Who says that it is at work, and said so longer ago than this, has died."""
+
+    sweep: timedelta = timedelta(days=1)
+    """Half-made files are looked for this often: they cost nothing but room, and looking goes through every
+    folder there is."""
+
+
+FOLDER_TIMEOUTS = FolderTimeouts()
+
 
 TEMP_PREFIX = ".tmp-"
 TEMP_LIFE = timedelta(hours=1)

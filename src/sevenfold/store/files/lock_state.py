@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 
-from sevenfold.core.errors import InputError
+from sevenfold.core.errors import AccessDenied, FileMissing, InputError, LockBusy, NotRegular
 from sevenfold.core.json import Json, JsonObject
+from sevenfold.core.os_errors import map_os_errors
+from sevenfold.store.files.disk import READ_FLAGS, read_fully
+from sevenfold.store.files.folder import Folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,3 +164,97 @@ def _when(wire: JsonObject, key: str) -> datetime | None:
     if when is None or when.tzinfo is None:
         raise InputError(f"the lock's record has {key} = {value!r}; expected a time with its zone")
     return when
+
+
+# The visible file of the dream lock: `.consolidate-lock` in the memory folder. Its body is the holder's
+# PID, its modification time the last consolidation. Other programs that share the folder read it, and may
+# hold it themselves.
+#
+# It is shown and respected, but exclusion between our own processes never rests on it: agents can write
+# there.
+
+PID_FILE = ".consolidate-lock"
+
+FOREIGN_HOLD = timedelta(minutes=60)
+"""After this a live holder of another program is thought stuck, by that program's own rule."""
+
+_MAX_BODY_BYTES = 1024
+_EPOCH = datetime.fromtimestamp(0, UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+class PidFile:
+    """`folder` must have been opened with `FACE` among its own names."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+
+    def close(self) -> None:
+        self._folder.close()
+
+    def read(self) -> PidStamp | None:
+        """What stands there, or None; something that is no file is nobody's lock."""
+        disk = self._folder.disk
+        try:
+            # Both from one handle: by name, the body could be one program's and the time another's.
+            with self._folder.opened(PID_FILE, READ_FLAGS) as fd, map_os_errors(f"read {PID_FILE}"):
+                text = read_fully(disk, fd, _MAX_BODY_BYTES).strip()
+                modified_ns = disk.stat(fd).st_mtime_ns
+        except (AccessDenied, FileMissing, NotRegular):
+            # Any other failure is told: a disk that fails to read it for once frees nobody's lock.
+            return None
+        pid = int(text) if text.isdigit() and len(text) < 10 else 0
+        return PidStamp(pid, modified_ns)
+
+    def write(self, stamp: PidStamp) -> None:
+        self._folder.replace(PID_FILE, str(stamp.pid).encode(), modified_ns=stamp.modified_ns)
+
+
+def make_pid_stamp(when: datetime | None) -> PidStamp:
+    """Our face at a time; the epoch where there never was a success."""
+    elapsed = when - _EPOCH if when else timedelta(0)
+    # Even seconds, which every file system keeps as they are: we must recognise our own mark when we read it.
+    return PidStamp(os.getpid(), elapsed // timedelta(seconds=2) * 2_000_000_000)
+
+
+def is_our_stamp(face: PidStamp, ours: tuple[PidStamp, ...]) -> bool:
+    """Whether the face names a holder that we wrote there, whenever it was touched since.
+
+    The time alone proves nothing: backups, copies and agents set it, and a program that consolidates writes
+    its own PID as well.
+    """
+    return any(face.pid == mark.pid for mark in ours)
+
+
+def find_outside_success(face: PidStamp | None, ours: tuple[PidStamp, ...], now: datetime) -> datetime | None:
+    """When another program last consolidated, as far as the face tells.
+
+    A little ahead is a clock that is a little wrong, and counts as now. Far ahead is a clock that was set, or
+    an agent that touched the file: it says nothing, or it would say "just now" for as long as it lies ahead.
+    """
+    if face is None or is_our_stamp(face, ours) or face.modified_ns <= 0:
+        return None
+    ahead_us = face.modified_ns // 1000 - (now - _EPOCH) // _MICROSECOND
+    if ahead_us > FOREIGN_HOLD // _MICROSECOND:
+        return None
+    return now if ahead_us > 0 else now + ahead_us * _MICROSECOND
+
+
+def refuse_foreign_holder(face: PidStamp | None, ours: tuple[PidStamp, ...], now: datetime) -> None:
+    """`LockBusy` while a live process that is not ours holds the face."""
+    since = find_outside_success(face, ours, now)
+    if face is None or since is None or now - since > FOREIGN_HOLD or not _is_alive(face.pid):
+        return
+    raise LockBusy(f"another program (process {face.pid}) holds {PID_FILE} since {since.isoformat()}")
+
+
+def _is_alive(pid: int) -> bool:
+    if pid <= 0 or pid == os.getpid():
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

@@ -14,6 +14,7 @@ from sevenfold.core.messages import ToolUseId
 from sevenfold.core.usage import Usage, read_usage
 from sevenfold.store.foreign.entries import (
     MAIN_CONVERSATION,
+    NO_JSON_FIELDS,
     NO_LINE_KEY,
     CallId,
     ConversationId,
@@ -24,12 +25,9 @@ from sevenfold.store.foreign.entries import (
     ForeignOutput,
     ForeignSession,
     ForeignSource,
+    JsonFields,
     LineKey,
     UnknownLine,
-)
-from sevenfold.store.foreign.fields import (
-    NO_JSON_FIELDS,
-    JsonFields,
     as_blocks,
     as_fields,
     get_int,

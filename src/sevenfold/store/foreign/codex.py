@@ -33,10 +33,8 @@ from sevenfold.store.foreign.entries import (
     ForeignOutput,
     ForeignSession,
     ForeignSource,
-    UnknownLine,
-)
-from sevenfold.store.foreign.fields import (
     JsonFields,
+    UnknownLine,
     as_fields,
     get_list,
     get_name,

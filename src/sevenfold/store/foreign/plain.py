@@ -24,11 +24,9 @@ from sevenfold.store.foreign.entries import (
     ForeignOutput,
     ForeignSession,
     ForeignSource,
+    JsonFields,
     LineKey,
     UnknownLine,
-)
-from sevenfold.store.foreign.fields import (
-    JsonFields,
     as_blocks,
     get_int,
     get_list,

@@ -2,14 +2,150 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import stat
+from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
+from itertools import islice
 from pathlib import Path
+from typing import BinaryIO, Literal, Protocol, TypeAlias
 
-from sevenfold.store.foreign.detect import FOREIGN_READERS
-from sevenfold.store.foreign.entries import ForeignAgent, ForeignEntry, UnknownLine
-from sevenfold.store.foreign.lines import LineFault, scan_lines
+from sevenfold.core.errors import InputError, NotRegular
+from sevenfold.core.os_errors import map_os_errors
+from sevenfold.store.foreign.claude_code import SESSION_LINE_TYPES, ClaudeReader
+from sevenfold.store.foreign.codex import CodexReader
+from sevenfold.store.foreign.entries import (
+    CallId,
+    ForeignAgent,
+    ForeignEntry,
+    JsonFields,
+    UnknownLine,
+    as_fields,
+    get_name,
+    get_object,
+)
+from sevenfold.store.foreign.plain import PLAIN_ROLES, PlainReader
+
+# Lines of a file, one at a time: never the whole file in memory, never a line without end.
+
+MAX_FOREIGN_LINE_BYTES = 32 * 1024 * 1024
+"""Pasted images make lines of a few MB. Ten times that is no line, and parsing it would take the memory of
+everything else."""
+
+BUFFER_BYTES = 1024 * 1024
+
+LineFault: TypeAlias = Literal["not JSON", "no object", "too long", "half-written"]
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignLine:
+    fields: JsonFields
+    """Empty where there is a fault."""
+    length_bytes: int
+    fault: LineFault | None = None
+
+
+def scan_lines(path: Path) -> Iterator[ForeignLine]:
+    """Every line that is not blank. A last line without its end may be half-written: the agent is at work."""
+    with map_os_errors(f"read {path}"), _opened(path) as file:
+        while raw := file.readline(MAX_FOREIGN_LINE_BYTES + 1):
+            if len(raw) > MAX_FOREIGN_LINE_BYTES:
+                yield ForeignLine({}, len(raw) + _skip_rest(file, raw), "too long")
+            elif raw.strip():
+                yield _decode(raw)
+
+
+def scan_raw_lines(path: Path) -> Iterator[bytes]:
+    """The same lines undecoded, without those that are too long."""
+    with map_os_errors(f"read {path}"), _opened(path) as file:
+        while raw := file.readline(MAX_FOREIGN_LINE_BYTES + 1):
+            if len(raw) > MAX_FOREIGN_LINE_BYTES:
+                _skip_rest(file, raw)
+            else:
+                yield raw
+
+
+def _opened(path: Path) -> BinaryIO:
+    # Non-blocking, so that a FIFO in its place is refused and not waited for.
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise NotRegular(f"cannot read {path}: expected a plain file, not a folder, pipe or device")
+    return os.fdopen(fd, "rb", BUFFER_BYTES)
+
+
+def _skip_rest(file: BinaryIO, raw: bytes) -> int:
+    skipped = 0
+    while raw and not raw.endswith(b"\n"):
+        raw = file.readline(BUFFER_BYTES)
+        skipped += len(raw)
+    return skipped
+
+
+def _decode(raw: bytes) -> ForeignLine:
+    try:
+        # Anything but UTF-8 is replaced rather than refused: a report on the rest is worth more.
+        value: object = json.loads(raw.decode("utf-8-sig", "replace"))
+    except (ValueError, RecursionError):
+        return ForeignLine({}, len(raw), "not JSON" if raw.endswith(b"\n") else "half-written")
+    fields = as_fields(value)
+    return ForeignLine(fields, len(raw), None if isinstance(value, dict) else "no object")
+
+
+# Whose transcript a file is, told by what it says; names and folders are only where one looks first.
+
+LOOK_LINES = 40
+"""An agent's own lines come first and are many; forty foreign ones in a row are another kind of file."""
+
+ROLLOUT_TYPES = frozenset({"compacted", "event_msg", "response_item", "session_meta", "turn_context"})
+CLAUDE_TYPES = frozenset({"assistant", "attachment", "progress", "system", "user"})
+
+
+class ForeignReader(Protocol):
+    def read(self, line: JsonFields) -> Iterator[ForeignEntry]:
+        """What one line says."""
+        ...
+
+
+FOREIGN_READERS: Mapping[ForeignAgent, Callable[[], ForeignReader]] = {
+    "claude-code": ClaudeReader,
+    "codex": CodexReader,
+    "messages": PlainReader,
+}
+
+
+def detect_agent(path: Path) -> ForeignAgent | None:
+    """The agent that wrote it; None where the beginning looks like no transcript that we know."""
+    for line in islice(scan_lines(path), LOOK_LINES):
+        agent = _told_by(line.fields)
+        if agent:
+            return agent
+    return None
+
+
+def _told_by(line: JsonFields) -> ForeignAgent | None:
+    kind = get_name(line, "type")
+    if kind in ROLLOUT_TYPES and "payload" in line:
+        return "codex"
+    if _is_claude(kind, line):
+        return "claude-code"
+    if get_name(line, "role") in PLAIN_ROLES or get_name(get_object(line, "message"), "role") in PLAIN_ROLES:
+        return "messages"
+    if not kind and "instructions" in line and "timestamp" in line:
+        return "codex"
+    return None
+
+
+def _is_claude(kind: str, line: JsonFields) -> bool:
+    if kind in CLAUDE_TYPES:
+        return "sessionId" in line or "session_id" in line or "parentUuid" in line
+    return kind in SESSION_LINE_TYPES and ("sessionId" in line or "leafUuid" in line or "messageId" in line)
+
 
 MAX_UNKNOWN_TYPES = 50
 """A file of random types would otherwise fill the report; the rest are counted together."""
@@ -47,3 +183,136 @@ def read_transcript(
                 tally.unknown[entry.type if is_room else OTHER_TYPES] += 1
             else:
                 yield entry
+
+
+# Where transcripts are: the paths that a user names, or the places where agents leave them.
+
+_SUFFIX = ".jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptFile:
+    """A file that may be a transcript."""
+
+    path: Path
+    size_bytes: int
+    modified_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableFile:
+    path: Path
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptSearch:
+    """What a search came upon, newest first."""
+
+    found: tuple[TranscriptFile, ...]
+    unreadable: tuple[UnreadableFile, ...] = ()
+
+
+def list_default_folders(environ: Mapping[str, str], user_home: Path) -> tuple[Path, ...]:
+    """The folders in which Claude Code and Codex keep sessions, those that are there."""
+    claude = environ.get("CLAUDE_CONFIG_DIR")
+    codex = Path(environ.get("CODEX_HOME") or user_home / ".codex")
+    homes = [Path(claude)] if claude else [user_home / ".claude", user_home / ".config" / "claude"]
+    places = [*(home / "projects" for home in homes), codex / "sessions", codex / "archived_sessions"]
+    return tuple(place for place in places if place.is_dir())
+
+
+def find_transcripts(paths: Iterable[Path]) -> TranscriptSearch:
+    """Every file that is named, and every `.jsonl` below a folder that is named; each once."""
+    found: dict[str, TranscriptFile] = {}
+    unreadable: list[UnreadableFile] = []
+    for path in paths:
+        for item in _below(path):
+            if isinstance(item, UnreadableFile):
+                unreadable.append(item)
+            else:
+                found.setdefault(os.path.realpath(item.path), item)
+    newest = sorted(found.values(), key=lambda item: (-item.modified_ns, str(item.path)))
+    return TranscriptSearch(tuple(newest), tuple(unreadable))
+
+
+def _below(path: Path) -> Iterator[TranscriptFile | UnreadableFile]:
+    try:
+        is_folder = path.is_dir()
+        if not is_folder and not path.exists():
+            raise InputError(f"{str(path)!r} does not exist; name a transcript, or a folder that holds some")
+    except OSError as error:
+        raise InputError(f"{str(path)!r} cannot be looked at: {error.strerror}") from error
+    if not is_folder:
+        yield _measured(path)
+        return
+    failures: list[OSError] = []
+    for folder, folders, names in os.walk(path, onerror=failures.append):
+        folders.sort()
+        for name in sorted(names):
+            if name.endswith(_SUFFIX):
+                yield _measured(Path(folder, name))
+    for failure in failures:
+        yield UnreadableFile(Path(str(failure.filename)), failure.strerror or type(failure).__name__)
+
+
+def _measured(path: Path) -> TranscriptFile | UnreadableFile:
+    try:
+        about = path.stat()
+    except OSError as error:
+        return UnreadableFile(path, error.strerror or type(error).__name__)
+    return TranscriptFile(path, about.st_size, about.st_mtime_ns)
+
+
+# Calls that stand in more than one file.
+#
+# A resumed or forked session begins with a copy of the one it came from, and a parent's file mirrors its
+# sub-agents'. Each call was billed once. A quick look at the bytes, without parsing, finds each file's ids.
+
+_ID = re.compile(rb'"id": ?"((?!toolu_)[^"\\]{6,100})"')
+_MIRROR = b'"agent_progress"'
+
+
+@dataclass(frozen=True, slots=True)
+class FileCalls:
+    """The calls that a file may hold, as digests; some are no calls, which does no harm."""
+
+    own: array[int]
+    mirrored: array[int]
+    """Of sub-agents, whose own files go first."""
+
+
+def hash_call_id(call: CallId | bytes) -> int:
+    """A call's id in eight bytes, the same in every process."""
+    raw = call if isinstance(call, bytes) else call.encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(raw, digest_size=8).digest(), "big")
+
+
+def scan_calls(path: Path, on_bytes: Callable[[int], None] | None = None) -> FileCalls:
+    """The ids beside a usage, in one pass over the bytes."""
+    own: set[int] = set()
+    mirrored: set[int] = set()
+    for raw in scan_raw_lines(path):
+        if on_bytes:
+            on_bytes(len(raw))
+        if b'"usage"' in raw:
+            found = mirrored if _MIRROR in raw else own
+            found.update(hash_call_id(item) for item in _ID.findall(raw))
+    return FileCalls(array("Q", sorted(own)), array("Q", sorted(mirrored - own)))
+
+
+def choose_owners(files: Sequence[FileCalls]) -> Mapping[int, frozenset[int]]:
+    """For each file, by its place in the list, the calls that belong to another one.
+
+    The first file that holds a call owns it; a mirror owns only what no file holds itself.
+    """
+    owner: dict[int, int] = {}
+    for calls in ([item.own for item in files], [item.mirrored for item in files]):
+        for place, ids in enumerate(calls):
+            for call in ids:
+                owner.setdefault(call, place)
+    foreign = {
+        place: frozenset(call for ids in (item.own, item.mirrored) for call in ids if owner[call] != place)
+        for place, item in enumerate(files)
+    }
+    return {place: calls for place, calls in foreign.items() if calls}

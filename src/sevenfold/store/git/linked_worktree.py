@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from sevenfold.core.errors import GitError
-from sevenfold.store.git.root import read_small
+from sevenfold.store.project.git import read_small
 
 _LOCKED = "locked"
 _INITIALIZING = "initializing"

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from sevenfold.core.errors import GitError
 from sevenfold.store.files.offload import run_blocking
-from sevenfold.store.git.root import read_small
 from sevenfold.store.git.safe_git import run_git
+from sevenfold.store.project.git import read_small
 
 _LINKED = ("objects", "refs", "packed-refs", "logs", "shallow", "info/exclude")
 """What git reads as data. Never `config`, `hooks` or `info/attributes`."""

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, NewType, TypeAlias, get_args
 
-from sevenfold.core.memories import Memory
-from sevenfold.core.provenance import Origin
+from sevenfold.core.errors import InputError
+from sevenfold.core.memories import (
+    ACKNOWLEDGE_GATE,
+    MEMORY_KINDS,
+    Memory,
+    MemoryKey,
+    Origin,
+    change_field,
+    parse_conditions,
+    write_memory,
+)
+from sevenfold.core.secrets import refuse_secrets
 
 TransactionId = NewType("TransactionId", str)
 ReviewId: TypeAlias = TransactionId
@@ -128,3 +139,37 @@ class PurgeReport:
     """Memories that are gone, or back at an older text."""
     still_holding: tuple[str, ...] = ()
     """Memories of which a text that stays, now or in the history, repeats a sentence of what was erased."""
+
+
+# What a person writes down by hand: checked, and made into a change.
+
+
+def make_memory_key(name: str) -> MemoryKey:
+    """Of a memory by its topic, or by its file."""
+    return MemoryKey(f"{name.removesuffix('.md')}.md")
+
+
+def plan_new_memory(
+    name: str,
+    text: str,
+    *,
+    description: str = "",
+    kind: str = "project",
+    applies_to: Sequence[str] = (),
+    is_gate: bool = False,
+) -> Write:
+    """A memory that is not there yet. Without a description, its first line has to do."""
+    if kind not in MEMORY_KINDS:
+        raise InputError(f"{kind!r} is no type of memory; expected one of {', '.join(MEMORY_KINDS)}")
+    refused = parse_conditions(applies_to).refused
+    if refused:
+        raise InputError(f"{refused[0].text!r} is no condition: {refused[0].reason}")
+    if not text.strip():
+        raise InputError("there is nothing to remember; give a text")
+    topic = name.removesuffix(".md")
+    told = description or text.strip().splitlines()[0].lstrip("# ")
+    written = write_memory(topic, told, kind, text, applies_to=applies_to)
+    if is_gate:
+        written = change_field(written, "gate", ACKNOWLEDGE_GATE)
+    refuse_secrets(written)
+    return Write(make_memory_key(name), written, None)

@@ -19,10 +19,11 @@ from typing import Self
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import FileMissing, InputError
 from sevenfold.core.events import Emit, IndexCut, MemoryChanged, MemoryPurged, MemoryQuarantined, ignore_event
-from sevenfold.core.memories import INDEX_FILE, MemoryKey, is_indexed, read_memory
-from sevenfold.core.provenance import Origin
-from sevenfold.core.surrogates import replace_lone_surrogates
-from sevenfold.store.files.lock import LockSettings
+from sevenfold.core.memories import INDEX_FILE, MemoryKey, Origin, is_indexed, read_memory
+from sevenfold.core.settings.sections import MemorySettings, PlaceSettings
+from sevenfold.core.text.safe_text import replace_lone_surrogates
+from sevenfold.store.files.keys import check_memory_key
+from sevenfold.store.files.locks import LockSettings
 from sevenfold.store.memory.changes import (
     ANYTHING,
     BlameLine,
@@ -36,22 +37,18 @@ from sevenfold.store.memory.changes import (
     TransactionId,
     TransactionKind,
     Write,
+    make_memory_key,
+    plan_new_memory,
 )
 from sevenfold.store.memory.files import MemoryFiles
-from sevenfold.store.memory.history import MemoryHistory
+from sevenfold.store.memory.history import MemoryHistory, MemoryStore
 from sevenfold.store.memory.index_text import fit_index
-from sevenfold.store.memory.keys import check_memory_key
-from sevenfold.store.memory.new_memory import make_memory_key, plan_new_memory
-from sevenfold.store.memory.plan import check_changes, find_overtaken, plan_changes
+from sevenfold.store.memory.plan import check_changes, find_overtaken, plan_changes, was_asked
 from sevenfold.store.memory.purge import PurgeSource
 from sevenfold.store.memory.records import LoggedChange, LoggedTransaction, hash_text, new_transaction_id
-from sevenfold.store.memory.repeated_proposals import was_asked
-from sevenfold.store.memory.settings import MemorySettings
+from sevenfold.store.memory.sidecars import forget_traces
 from sevenfold.store.memory.state import MemoryState, MemoryVersion
-from sevenfold.store.memory.store import MemoryStore
-from sevenfold.store.memory.traces import forget_traces
 from sevenfold.store.memory.upkeep import MemoryUpkeep
-from sevenfold.store.project.place_settings import PlaceSettings
 from sevenfold.store.project.project import Project, open_project
 from sevenfold.store.project.settings_files import find_checkout, find_user_home, read_settings
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from sevenfold.core.errors import InputError, KeyRefused, MemoryConflict
-from sevenfold.core.memories import INDEX_FILE
-from sevenfold.core.surrogates import replace_lone_surrogates
+from sevenfold.core.memories import INDEX_FILE, read_memory
+from sevenfold.core.text.facts import are_facts_stated, split_facts
+from sevenfold.core.text.safe_text import replace_lone_surrogates
+from sevenfold.store.files.keys import check_memory_key
 from sevenfold.store.memory.changes import ANYTHING, Remove, Write
 from sevenfold.store.memory.files import MAX_MEMORY_FILE_BYTES
-from sevenfold.store.memory.keys import check_memory_key
-from sevenfold.store.memory.records import LoggedChange, encode_text, hash_text
+from sevenfold.store.memory.records import LoggedChange, LoggedTransaction, encode_text, hash_text
 from sevenfold.store.memory.state import MemoryState
 
 
@@ -92,3 +93,30 @@ def _refuse_twins(state: MemoryState, keys: Sequence[str]) -> None:
         other = known.setdefault(key.casefold(), key)
         if other != key:
             raise KeyRefused(f"{key!r} differs from {other!r} in case alone; choose another name")
+
+
+# Whether a person has been asked about a change before: who said no, or has not answered yet, is not asked
+# again in a few other words.
+
+ALREADY_ASKED = "a person was asked the same before, and did not want it or has not answered yet"
+
+
+def was_asked(changes: Sequence[LoggedChange], earlier: Iterable[LoggedTransaction]) -> bool:
+    """Whether each of these changes stood in something that waited."""
+    asked = [change for entry in earlier for change in entry.changes]
+    return bool(changes) and all(any(_is_same(change, other) for other in asked) for change in changes)
+
+
+def _is_same(change: LoggedChange, asked: LoggedChange) -> bool:
+    """Whether it says no more than what was asked, under whatever name; or removes the same text."""
+    if change.text is None or asked.text is None:
+        return (change.key, change.before, change.text) == (asked.key, asked.before, asked.text)
+    if change.after == asked.after:
+        return True
+    new, old = (read_memory(one.key, replace_lone_surrogates(one.text or "")) for one in (change, asked))
+    facts = split_facts(new.body)
+    return (
+        bool(facts)
+        and are_facts_stated(facts, split_facts(old.body))
+        and {*new.applies_to} <= {*old.applies_to}
+    )

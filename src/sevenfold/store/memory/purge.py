@@ -9,12 +9,12 @@ from typing import TypeAlias
 
 from sevenfold.core.errors import InputError
 from sevenfold.core.json import write_json
-from sevenfold.core.memories import INDEX_FILE, read_memory
-from sevenfold.core.provenance import CHANGE_AUTHORS, Origin
-from sevenfold.core.surrogates import replace_lone_surrogates
+from sevenfold.core.memories import CHANGE_AUTHORS, INDEX_FILE, Origin, read_memory
+from sevenfold.core.text.safe_text import replace_lone_surrogates
 from sevenfold.core.text.stems import split_sentences
-from sevenfold.store.files.mutex import mutex
+from sevenfold.store.files.locks import mutex
 from sevenfold.store.memory.changes import WAITING_KINDS, PurgeReport
+from sevenfold.store.memory.history import HISTORY_MUTEX, MemoryStore
 from sevenfold.store.memory.index_text import drop_index_entries
 from sevenfold.store.memory.records import (
     FileSnapshot,
@@ -27,7 +27,6 @@ from sevenfold.store.memory.records import (
     make_first_entry,
     new_transaction_id,
 )
-from sevenfold.store.memory.store import HISTORY_MUTEX, MemoryStore
 
 ERASED = LoggedChange(key="", before=None, after=None)
 """In place of a change that is gone: it counts, so that the order of all others stays."""

@@ -11,7 +11,7 @@ from typing import TypeAlias, cast
 
 from sevenfold.core.errors import WireError
 from sevenfold.core.json import JsonObject, freeze_object
-from sevenfold.core.provenance import CHANGE_AUTHORS, SAID_BY, TAINTS, ChangeAuthor, Origin, SaidBy, Taint
+from sevenfold.core.memories import CHANGE_AUTHORS, SAID_BY, TAINTS, ChangeAuthor, Origin, SaidBy, Taint
 from sevenfold.store.memory.changes import (
     TRANSACTION_KINDS,
     MemoryChange,
@@ -19,8 +19,15 @@ from sevenfold.store.memory.changes import (
     TransactionId,
     TransactionKind,
 )
-from sevenfold.store.transcript.record_lines import checksum_line, is_whole, write_line
-from sevenfold.store.transcript.records import Record, RecordId, UnknownRecord, new_record_id
+from sevenfold.store.transcript.records import (
+    Record,
+    RecordId,
+    UnknownRecord,
+    checksum_line,
+    is_whole,
+    new_record_id,
+    write_line,
+)
 
 TRANSACTION = "memory"
 UPKEEP = "upkeep"

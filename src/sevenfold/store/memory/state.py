@@ -11,10 +11,9 @@ from datetime import datetime
 from typing import cast
 
 from sevenfold.core.errors import WireError
-from sevenfold.core.memories import INDEX_FILE
-from sevenfold.core.provenance import Origin
+from sevenfold.core.memories import INDEX_FILE, Origin
 from sevenfold.store.memory.changes import WAITING_KINDS, TransactionId
-from sevenfold.store.memory.log import LogLine
+from sevenfold.store.memory.files import LogLine
 from sevenfold.store.memory.records import (
     NO_FILE,
     FileSnapshot,

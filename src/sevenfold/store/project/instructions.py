@@ -6,15 +6,99 @@ those a person keeps to themselves. Weakest first: what comes later is nearer to
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import re
+import stat
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from sevenfold.core.errors import FileMissing, SevenfoldError
+from sevenfold.core.errors import FileDamaged, FileMissing, KeyRefused, NotRegular, SevenfoldError
 from sevenfold.core.events import Emit, InstructionSkipped, ignore_event
-from sevenfold.store.project.instruction_file import CachedFileReader, FileIdentity, InstructionText
-from sevenfold.store.project.instruction_imports import is_path_like
+from sevenfold.core.events.agent import SkillSkipped
+from sevenfold.core.os_errors import map_os_errors
+from sevenfold.core.text.markdown import MarkdownDocument, find_imports, is_path_like, read_frontmatter
+from sevenfold.store.files.disk import READ_FLAGS, SYSTEM_DISK, Disk, read_fully
+from sevenfold.store.project.user_files import read_file_state, resolve_path
+
+# Reading one instruction file: somebody else's, so plain, capped, and never outside what it may be in.
+
+MAX_INSTRUCTION_BYTES = 256 * 1024
+"""More than a whole context may have of instructions; what is beyond it would be cut anyway."""
+
+FileIdentity: TypeAlias = tuple[int, int]
+"""A file's device and number: the same under every name it has."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionText:
+    text: str
+    identity: FileIdentity
+    imports: tuple[str, ...] = ()
+    is_cut: bool = False
+    """It goes on beyond what is read of any such file."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A file as it was read the last time."""
+
+    stamp: tuple[int, ...]
+    read: InstructionText
+
+
+class CachedFileReader:
+    """Reads files that may be read before; one that has not changed is not read again."""
+
+    def __init__(self, disk: Disk = SYSTEM_DISK) -> None:
+        self._disk = disk
+        self._known: dict[str, _Known] = {}
+
+    def read(self, path: Path, within: Sequence[Path] = ()) -> InstructionText:
+        """The text of a file; wherever links lead, it lies below one of these folders, if any are named."""
+        with map_os_errors(f"read {path}"):
+            real = _real(path)
+            if within and not any(real.is_relative_to(os.path.realpath(folder)) for folder in within):
+                raise KeyRefused(f"it leads out of {within[0]}; put the file itself there")
+            fd = self._disk.open(str(real), READ_FLAGS)
+            try:
+                return self._read_open(str(real), fd)
+            finally:
+                self._disk.close(fd)
+
+    def _read_open(self, real: str, fd: int) -> InstructionText:
+        found = self._disk.stat(fd)
+        if not stat.S_ISREG(found.st_mode):
+            raise NotRegular("it is a folder, pipe or device; expected a plain file")
+        stamp = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+        known = self._known.get(real)
+        if known is None or known.stamp != stamp:
+            data = read_fully(self._disk, fd, MAX_INSTRUCTION_BYTES + 1)
+            known = _Known(stamp, _as_text(data, (found.st_dev, found.st_ino)))
+            self._known[real] = known
+        return known.read
+
+
+def _real(path: Path) -> Path:
+    if "\0" in str(path):
+        raise KeyRefused("its name holds a NUL; no file can be called that")
+    try:
+        return Path(os.path.realpath(path, strict=True))
+    except (FileNotFoundError, NotADirectoryError) as error:
+        if path.is_symlink():
+            raise NotRegular("it is a link that leads nowhere") from error
+        raise FileMissing(f"{path} is not there") from error
+
+
+def _as_text(data: bytes, identity: FileIdentity) -> InstructionText:
+    if b"\0" in data:
+        raise FileDamaged("it is no text")
+    is_cut = len(data) > MAX_INSTRUCTION_BYTES
+    # Where it is cut the last character may be in two, and half a character is not the file's fault.
+    text = data[:MAX_INSTRUCTION_BYTES].decode("utf-8-sig", "ignore" if is_cut else "replace")
+    return InstructionText(text, identity, find_imports(text), is_cut)
+
 
 _MANAGED_FILE = Path("/etc/sevenfold/AGENTS.md")
 """An operator's. Never taken from the environment, which a user could set."""
@@ -200,3 +284,89 @@ def _folders(root: Path, start: Path) -> list[Path]:
     for name in start.relative_to(root).parts:
         folders.append(folders[-1] / name)
     return folders
+
+
+# Skills on disk: a folder each, with a SKILL.md whose head says what it is good for.
+
+_FILE = "SKILL.md"
+_MAX_BYTES = 256 * 1024
+MAX_SKILLS = 200
+"""All of them are listed to the model."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class SkillFolder:
+    """A folder that skills are looked for in."""
+
+    path: Path
+    confined_to: Path | None = None
+    """It comes with a repository, and must not lead out of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkillFile:
+    name: str
+    description: str
+    path: str
+    """Of its SKILL.md, links followed."""
+
+
+def list_skill_folders(root: Path, home: Path) -> tuple[SkillFolder, ...]:
+    """Where skills lie. The user's own come first: a repository cannot put another in the place of one."""
+    return (
+        SkillFolder(home / "skills"),
+        SkillFolder(root / ".sevenfold/skills", root),
+        SkillFolder(root / ".claude/skills", root),
+    )
+
+
+def find_skills(folders: Sequence[SkillFolder], emit: Emit = ignore_event) -> tuple[SkillFile, ...]:
+    """The skills there are, by name; what is found and not offered is told."""
+    found: dict[str, SkillFile] = {}
+    for folder in folders:
+        for path in _skill_candidates(folder.path):
+            try:
+                skill = _read(folder, path)
+            except SevenfoldError as error:
+                emit(SkillSkipped(str(path), str(error)))
+                continue
+            other = found.setdefault(skill.name, skill)
+            if other is not skill:
+                emit(SkillSkipped(str(path), f"{other.path} has the same name and comes first"))
+    skills = sorted(found.values(), key=lambda skill: skill.name)
+    for skill in skills[MAX_SKILLS:]:
+        emit(SkillSkipped(skill.path, f"there are more than {MAX_SKILLS} skills"))
+    return tuple(skills[:MAX_SKILLS])
+
+
+def read_skill(skill: SkillFile) -> MarkdownDocument:
+    """The whole skill, as it is now."""
+    return _document(skill.path)
+
+
+def _skill_candidates(folder: Path) -> Iterator[Path]:
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return  # most projects have none
+    for name in names:
+        if _NAME.fullmatch(name) and (folder / name).is_dir():
+            yield folder / name / _FILE
+
+
+def _read(folder: SkillFolder, path: Path) -> SkillFile:
+    real = resolve_path(str(path))
+    within = folder.confined_to
+    if within is not None and not Path(real).is_relative_to(within):
+        raise KeyRefused(f"it leads out of the project, to {real}")
+    document = _document(real)
+    if document.fault:
+        raise FileDamaged(document.fault)
+    # The folder names it: a head that claims another name could stand in for another skill.
+    return SkillFile(path.parent.name, document.text("description"), real)
+
+
+def _document(real: str) -> MarkdownDocument:
+    return read_frontmatter(read_file_state(real, max_bytes=_MAX_BYTES).data.decode("utf-8", "replace"))

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import cast
 
 from sevenfold.core.errors import SettingsError
-from sevenfold.store.files.user_files import FileState, find_file_state, replace_file, resolve_path
-from sevenfold.store.git.index import read_tracking
+from sevenfold.store.project.git import read_tracking
 from sevenfold.store.project.settings_files import LOCAL_SETTINGS_FILE, MAX_SETTINGS_BYTES
 from sevenfold.store.project.trust import TrustStore
+from sevenfold.store.project.user_files import FileState, find_file_state, replace_file, resolve_path
 
 _HEADER = re.compile(r"^[ \t]*\[[ \t]*permissions[ \t]*\][ \t]*(?:#.*)?$", re.MULTILINE)
 _ALLOW = re.compile(r"^[ \t]*allow[ \t]*=[ \t]*\[", re.MULTILINE)

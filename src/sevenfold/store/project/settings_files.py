@@ -22,11 +22,10 @@ from typing import Literal, TypeAlias
 from sevenfold.core.errors import SettingsError, SevenfoldError
 from sevenfold.core.events import Emit, SettingRefused, ignore_event
 from sevenfold.core.settings import Settings, SettingSource, SettingsSection
-from sevenfold.core.settings.collector import RawSettings, SettingsCollector
-from sevenfold.core.settings.merge import merge_settings
+from sevenfold.core.settings.merge import RawSettings, SettingsCollector, merge_settings
+from sevenfold.core.settings.sections import HOME_FOLDER, PlaceSettings
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.git.index import read_tracking
-from sevenfold.store.project.place_settings import HOME_FOLDER, PlaceSettings
+from sevenfold.store.project.git import read_tracking
 from sevenfold.store.project.project import find_control, open_project
 from sevenfold.store.project.trust import TrustStore
 

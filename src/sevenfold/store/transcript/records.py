@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Literal, NewType, TypeAlias
 from uuid import uuid4
 
-from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject
-from sevenfold.core.messages import Message
+from sevenfold.core.canonical import Digest
+from sevenfold.core.errors import InputError, WireError
+from sevenfold.core.json import (
+    EMPTY_OBJECT,
+    MAX_NESTING,
+    Json,
+    JsonObject,
+    freeze,
+    nesting_depth,
+    read_object,
+    thaw,
+    write_json,
+)
+from sevenfold.core.messages import MAX_MESSAGE_NESTING, Message, ToolUseId, read_message, write_message
 from sevenfold.core.spills import SpillDecision
 
 RecordId = NewType("RecordId", str)
@@ -119,3 +133,223 @@ class Record:
     body: RecordBody
     at: datetime
     id: RecordId = field(default_factory=new_record_id)
+
+
+# Records as lines of a transcript, and back.
+#
+# A line is a JSON object that starts with a checksum of the rest of itself,
+#
+#     {"c":"9f0c2a61","k":"message","id":"…","at":"2026-11-15T09:30:00+00:00","v":{…}}
+#
+# so that it can be told whole without being parsed, and a boundary can be found by its bytes alone.
+
+LINE_HEAD = b'{"c":"'
+INNER = b'{"\\u0063":"'
+"""The same to whoever reads JSON, and the beginning of no line."""
+LINE_HEAD_BYTES = len(LINE_HEAD) + 8 + len(b'",')
+BOUNDARY_MARK = b'","k":"boundary",'
+MESSAGE_MARK = b'","k":"message",'
+"""After the checksum. In a JSON string their quotes would be escaped, so only an object can hold them."""
+
+MAX_RECORD_LINE_BYTES = 64 * 1024 * 1024
+"""Twice the largest request the API takes (32 MB), to leave room for escapes."""
+
+
+MAX_RECORD_NESTING = {"message": MAX_MESSAGE_NESTING, "aside": MAX_MESSAGE_NESTING + 1}
+"""Levels that a kind can be read back with: a message is kept shallower than JSON itself may be."""
+
+
+def write_line(record: Record) -> bytes:
+    """The line with its newline; `InputError` when it is too long to be read back."""
+    kind, fields = _write_body(record.body)
+    value = freeze(fields)
+    if nesting_depth(value) > MAX_RECORD_NESTING.get(kind, MAX_NESTING - 1):
+        raise InputError(
+            f"a {kind} record {nesting_depth(value)} levels deep could not be read back; flatten it "
+            f"or make it text"
+        )
+    wire = {"k": kind, "id": record.id, "at": record.at.isoformat(), "v": value}
+    return checksum_line(kind, write_json(freeze(wire)))
+
+
+def checksum_line(kind: str, wire: bytes) -> bytes:
+    """A JSON object as a line with its checksum; `InputError` when it is too long to be read back."""
+    # An object inside may look like a line of its own, and would be taken for one if the rest were torn off.
+    rest = wire[1:].replace(LINE_HEAD, INNER)
+    if len(rest) > MAX_RECORD_LINE_BYTES:
+        raise InputError(
+            f"a {kind} record of {len(rest):,} bytes is over the limit of {MAX_RECORD_LINE_BYTES:,}; "
+            "store large content as a spill first"
+        )
+    return LINE_HEAD + b"%08x" % zlib.crc32(rest) + b'",' + rest + b"\n"
+
+
+def is_whole(line: bytes, start: int = 0) -> bool:
+    """Whether a line, without its newline, is exactly what was written; or what it holds from `start` on."""
+    rest = start + LINE_HEAD_BYTES
+    return (
+        line.startswith(LINE_HEAD, start)
+        and line[rest - 2 : rest] == b'",'
+        and line[start + len(LINE_HEAD) : rest - 2] == b"%08x" % zlib.crc32(memoryview(line)[rest:])
+    )
+
+
+def read_line(line: bytes) -> Record:
+    """The record of a line; `WireError` when it is damaged or makes no sense."""
+    if not is_whole(line):
+        raise WireError("its checksum does not fit")
+    wire = read_object(line)
+    kind, when, value = _text(wire, "k"), _text(wire, "at"), wire.get("v")
+    try:
+        at = datetime.fromisoformat(when)
+    except ValueError as error:
+        raise WireError(f"its time {when!r} is none") from error
+    reader = _READERS.get(kind)
+    body = reader(value) if reader and isinstance(value, JsonObject) else UnknownRecord(kind, value)
+    return Record(body, at, RecordId(_text(wire, "id")))
+
+
+def _write_body(body: RecordBody) -> tuple[str, object]:
+    """The kind's name and the value's fields."""
+    match body:
+        case MessageRecord():
+            return "message", write_message(body.message)
+        case InjectedRecord():
+            return "aside", {"origin": body.origin, "message": write_message(body.message)}
+        case DecisionRecord():
+            return "decision", asdict(body.decision)
+        case CutRecord():
+            detail = thaw(body.detail)
+            return "cut", {"layer": body.layer, "reason": body.reason, "first": body.first, "detail": detail}
+        case BoundaryRecord():
+            return "boundary", {
+                "trigger": body.trigger,
+                "tokens_before": body.tokens_before,
+                "last_message": body.last_message,
+                "tools": list(body.tools),
+                "kept": _write_segment(body.kept),
+            }
+        case UsageRecord():
+            wire = thaw(body.wire)
+            fields = {"model": body.model, "who": body.who, "dialect": body.dialect, "wire": wire}
+            return "usage", {**fields, "frame": body.frame} if body.frame else fields
+        case ParentRecord():
+            return "parent", {"session": body.session}
+        case UnknownRecord():
+            return body.kind, thaw(body.wire)
+
+
+def _write_segment(kept: KeptSegment | None) -> dict[str, object] | None:
+    if kept is None:
+        return None
+    return {"head": kept.head, "anchor": kept.anchor, "tail": kept.tail, "offset": kept.offset}
+
+
+def _read_decision(wire: JsonObject) -> RecordBody:
+    digest = _maybe_text(wire, "digest")
+    return DecisionRecord(
+        SpillDecision(
+            tool_use_id=ToolUseId(_text(wire, "tool_use_id")),
+            preview=_maybe_text(wire, "preview"),
+            spill=_maybe_text(wire, "spill"),
+            digest=None if digest is None else Digest(digest),
+            size_bytes=_whole(wire, "size_bytes"),
+        )
+    )
+
+
+def _read_cut(wire: JsonObject) -> RecordBody:
+    first, detail = _maybe_text(wire, "first"), wire.get("detail")
+    if not isinstance(detail, JsonObject):
+        raise WireError("its detail is no object")
+    id = None if first is None else RecordId(first)  # noqa: A001 - what it is
+    return CutRecord(_whole(wire, "layer"), _text(wire, "reason"), id, detail)
+
+
+def _read_boundary(wire: JsonObject) -> RecordBody:
+    trigger, last, tools = wire.get("trigger"), _maybe_text(wire, "last_message"), wire.get("tools")
+    if trigger not in ("auto", "manual"):
+        raise WireError(f"its trigger {trigger!r} is neither auto nor manual")
+    if not isinstance(tools, tuple) or not all(isinstance(tool, str) for tool in tools):
+        raise WireError("its tools are no list of names")
+    return BoundaryRecord(
+        trigger="auto" if trigger == "auto" else "manual",
+        tokens_before=_whole(wire, "tokens_before"),
+        last_message=None if last is None else RecordId(last),
+        tools=tuple(str(tool) for tool in tools),
+        kept=_read_segment(wire.get("kept")),
+    )
+
+
+def _read_segment(wire: Json) -> KeptSegment | None:
+    if wire is None:
+        return None
+    if not isinstance(wire, JsonObject):
+        raise WireError("its kept segment is no object")
+    return KeptSegment(
+        RecordId(_text(wire, "head")),
+        RecordId(_text(wire, "anchor")),
+        RecordId(_text(wire, "tail")),
+        _whole(wire, "offset"),
+    )
+
+
+def _read_usage(wire: JsonObject) -> RecordBody:
+    usage, dialect = wire.get("wire"), wire.get("dialect")
+    if not isinstance(usage, JsonObject) or dialect not in ("anthropic", "openai"):
+        raise WireError("its usage is none")
+    spoken = "anthropic" if dialect == "anthropic" else "openai"
+    frame = _maybe_text(wire, "frame") or ""
+    return UsageRecord(
+        model=_text(wire, "model"), who=_text(wire, "who"), wire=usage, dialect=spoken, frame=frame
+    )
+
+
+def _read_parent(wire: JsonObject) -> RecordBody:
+    return ParentRecord(_text(wire, "session"))
+
+
+def _read_message_record(wire: JsonObject) -> RecordBody:
+    return MessageRecord(read_message(wire))
+
+
+def _read_aside(wire: JsonObject) -> RecordBody:
+    named = wire.get("origin")
+    origin = _ORIGINS.get(named) if isinstance(named, str) else None
+    if origin is None:
+        raise WireError(f"its origin is {named!r}; expected one of {', '.join(_ORIGINS)}")
+    return InjectedRecord(read_message(wire.get("message")), origin)
+
+
+def _text(wire: JsonObject, key: str) -> str:
+    value = wire.get(key)
+    if not isinstance(value, str):
+        raise WireError(f"its {key} is {value!r}; expected text")
+    return value
+
+
+def _maybe_text(wire: JsonObject, key: str) -> str | None:
+    return None if wire.get(key) is None else _text(wire, key)
+
+
+def _whole(wire: JsonObject, key: str) -> int:
+    value = wire.get(key)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise WireError(f"its {key} is {value!r}; expected a whole number")
+    return value
+
+
+_ORIGINS: Mapping[str, Literal["attachment", "memory", "summary"]] = {
+    "attachment": "attachment",
+    "memory": "memory",
+    "summary": "summary",
+}
+_READERS: Mapping[str, Callable[[JsonObject], RecordBody]] = {
+    "message": _read_message_record,
+    "aside": _read_aside,
+    "decision": _read_decision,
+    "cut": _read_cut,
+    "boundary": _read_boundary,
+    "usage": _read_usage,
+    "parent": _read_parent,
+}

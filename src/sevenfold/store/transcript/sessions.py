@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import socket
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import NewType
 from uuid import uuid4
 
-from sevenfold.core.errors import FileMissing, NotRegular
+from sevenfold.core.clock import Clock
+from sevenfold.core.errors import FileMissing, LockBusy, NotRegular, SessionBusy, SevenfoldError, StoreError
+from sevenfold.core.events import Emit, Event, EventsLost, LockFaceFailed, describe_event, ignore_event
+from sevenfold.core.json import JsonObject, freeze, freeze_object, read_object, write_json
 from sevenfold.store.files.folder import FileStat, Folder
+from sevenfold.store.files.locks import mutex
+from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
+from sevenfold.store.transcript.records import ParentRecord, Record, UnknownRecord, new_record_id, write_line
+from sevenfold.store.transcript.transcript import Transcript
 
 SessionId = NewType("SessionId", str)
 
@@ -66,3 +77,151 @@ def latest_session(sessions: Folder) -> SessionId:
     if not found:
         raise FileMissing(f"no session in {sessions.path} to continue; start a new one")
     return found[0].id
+
+
+# A session that branches off another: all that happened until then, under a name of its own.
+
+MAX_COPIED_BYTES = 1024 * 1024 * 1024
+"""Held in memory while it is copied; no transcript that was ever seen comes near."""
+
+
+def fork_transcript(sessions: Folder, parent: SessionId, at: datetime) -> SessionId:
+    """The new session, whole or not at all. The old one is not touched, and may be in use."""
+    key = f"{parent}.jsonl"
+    if sessions.entry(key) is None:
+        raise FileMissing(f"no session {parent!r} in {sessions.path} to branch off; name one that is there")
+    lines = sessions.read(key, max_bytes=MAX_COPIED_BYTES)
+    child = new_session_id()
+    # Somebody may be writing the last line just now; it belongs to what happens afterwards.
+    whole = lines[: lines.rfind(b"\n") + 1]
+    sessions.create(f"{child}.jsonl", whole + write_line(Record(ParentRecord(parent), at)))
+    return child
+
+
+# One holder a session: a second would go on from what it has read, and neither see the other's words.
+#
+# The kernel's lock of an open file keeps others out, and lets go when its holder dies, however it does. Who
+# holds it stands in a file beside it, for people to read: exclusion does not rest on that.
+
+_NAME = "session"
+HOLDER = "session.json"
+MAX_HOLDER_BYTES = 4_096
+
+
+@contextmanager
+def hold_session(folder: Folder, session: str, clock: Clock, emit: Emit = ignore_event) -> Generator[None]:
+    """Keep others out of a session for the block; `SessionBusy` at once where somebody is in."""
+    with ExitStack() as held:
+        try:
+            held.enter_context(mutex(folder, _NAME, wait=timedelta()))
+        except LockBusy as error:
+            raise SessionBusy(
+                f"session {session} is open in {_holder(folder)}; go on there, close it there, or start "
+                "another session (`sevenfold context` can look at one that is open)"
+            ) from error
+        told = {"pid": os.getpid(), "host": socket.gethostname(), "since": clock.now().isoformat()}
+        try:
+            folder.replace(HOLDER, write_json(freeze(told)))
+        except StoreError as error:
+            emit(LockFaceFailed(f"{_NAME} {session}", str(error)))
+        yield
+
+
+def _holder(folder: Folder) -> str:
+    try:
+        told = read_object(folder.read(HOLDER, max_bytes=MAX_HOLDER_BYTES))
+    except SevenfoldError:
+        return "another process"
+    pid, host = told.get("pid"), told.get("host")
+    if (pid, host) == (os.getpid(), socket.gethostname()):
+        return f"this process ({pid}) already"
+    return f"process {pid} on {host} (since {told.get('since')})"
+
+
+# A session's events on disk, for `sevenfold stats` and `sevenfold doctor`: told once, and there tomorrow.
+#
+# Telling costs an append to a list. Lines are written when the session writes anyway, and without an fsync:
+# an event that a power cut takes is a report lost, and no work.
+
+_EVENTS = "events"
+OLDER_EVENTS = "events-older"
+_KIND = "event"
+
+MAX_EVENT_LOG_BYTES = 4 * 1024 * 1024
+"""Some twenty thousand events. Then the file becomes the older one, and the older one before it goes."""
+
+MAX_WAITING = 10_000
+"""Events that wait for the next write. Of a storm beyond it only the number is kept."""
+
+EVENTS_LEFT_OUT = "EventsLeftOut"
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedEvent:
+    """An event as it was written down."""
+
+    at: datetime
+    name: str
+    fields: JsonObject
+
+
+class EventLog:
+    """`events.jsonl` in a session's folder."""
+
+    def __init__(self, session: Folder, clock: Clock, emit: Emit = ignore_event) -> None:
+        self._folder, self._clock, self._emit = session, clock, emit
+        self._is_lost = False
+        self._waiting: list[Record] = []
+        self._left_out = 0
+
+    @property
+    def has_waiting(self) -> bool:
+        return bool(self._waiting)
+
+    def add(self, event: Event) -> None:
+        """Take an event; it is in the file after the next `flush`."""
+        if len(self._waiting) >= MAX_WAITING:
+            self._left_out += 1
+            return
+        self._waiting.append(self._record(describe_event(event)))
+
+    def flush(self) -> None:
+        """Write what was added. Blocks on the disk; one that fails drops these events and stops nobody."""
+        waiting, self._waiting = self._waiting, []
+        if self._left_out:
+            waiting.append(self._record({"event": EVENTS_LEFT_OUT, "count": self._left_out}))
+            self._left_out = 0
+        if not waiting:
+            return
+        try:
+            self._make_room()
+            with Transcript.open(self._folder, _EVENTS) as lines:
+                lines.append_all(waiting, durable=False)
+        except SevenfoldError as error:
+            if not self._is_lost:
+                self._is_lost = True
+                self._emit(EventsLost(f"{self._folder.path}/{_EVENTS}.jsonl", str(error)))
+
+    def _make_room(self) -> None:
+        found = self._folder.entry(f"{_EVENTS}.jsonl")
+        if found is not None and found.size_bytes >= MAX_EVENT_LOG_BYTES:
+            with suppress(FileMissing):
+                self._folder.remove(f"{OLDER_EVENTS}.jsonl")
+            self._folder.move(f"{_EVENTS}.jsonl", f"{OLDER_EVENTS}.jsonl")
+
+    def _record(self, fields: Mapping[str, str | int | None]) -> Record:
+        return Record(UnknownRecord(_KIND, freeze_object(fields)), self._clock.now(), new_record_id())
+
+
+def read_events(session: Folder) -> Iterator[LoggedEvent]:
+    """What was told, oldest first. Lines that cannot be read are passed over."""
+    for name in (OLDER_EVENTS, _EVENTS):
+        if session.entry(f"{name}.jsonl") is None:
+            continue
+        for line in scan_transcript(session, name):
+            body = line.record.body if isinstance(line, StoredRecord) else None
+            if isinstance(line, StoredRecord) and isinstance(body, UnknownRecord) and body.kind == _KIND:
+                fields = body.wire if isinstance(body.wire, JsonObject) else None
+                named = fields.get("event") if fields is not None else None
+                if fields is not None and isinstance(named, str):
+                    yield LoggedEvent(line.record.at, named, fields)

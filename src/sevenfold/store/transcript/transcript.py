@@ -17,11 +17,9 @@ from sevenfold.core.errors import FileMissing, StoreError, WriterBroken
 from sevenfold.core.events import Emit, TailSealed, ignore_event
 from sevenfold.core.os_errors import map_os_errors
 from sevenfold.store.files.disk import read_fully, write_all
-from sevenfold.store.files.flock import drop_flock, take_flock
+from sevenfold.store.files.disk_operations import close_in_children, drop_flock, take_flock
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.files.fork_handles import close_in_children
-from sevenfold.store.transcript.record_lines import write_line
-from sevenfold.store.transcript.records import Record
+from sevenfold.store.transcript.records import Record, write_line
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ goes on from what was written down.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from sevenfold.core.errors import TeamRefused
 from sevenfold.core.events import (
@@ -20,42 +21,42 @@ from sevenfold.core.events import (
     TeamTextKept,
     ignore_event,
 )
-from sevenfold.team.client.batches import split_batches
-from sevenfold.team.client.pending_write import new_write_mark, resolve_pending_write
-from sevenfold.team.client.planned_writes import PlannedWrite, choose_compatible, prepare_write
+from sevenfold.team.client.conflicts import choose_copy_key, merge_lines
 from sevenfold.team.client.ports import (
+    FileChange,
     LocalFiles,
     MissingBodies,
     ScreenTexts,
+    SyncConflict,
     SyncLedger,
     SyncRemote,
+    SyncReport,
     allow_all_texts,
 )
-from sevenfold.team.client.report import SyncConflict, SyncReport
-from sevenfold.team.client.state import (
+from sevenfold.team.client.sync_policy import (
+    DeleteRemote,
+    DoNothing,
     LocalText,
+    MergeTexts,
     PendingWrite,
+    PullText,
+    PushText,
+    RemoveFile,
+    SyncPolicy,
     SyncState,
+    SyncStep,
     after_answer,
     after_pending_write,
+    choose_sync_step,
     collect_key_facts,
     with_refusal,
     with_settled,
     without_rewritten,
 )
-from sevenfold.team.client.sync_policy import (
-    DeleteRemote,
-    DoNothing,
-    MergeTexts,
-    PullText,
-    PushText,
-    RemoveFile,
-    SyncPolicy,
-    SyncStep,
-    choose_sync_step,
-)
+from sevenfold.team.client.wire import split_batches
 from sevenfold.team.protocol import (
     MAX_CHANGES,
+    MAX_TEAM_FILE_BYTES,
     NO_ENTRY,
     Checksum,
     Commit,
@@ -67,6 +68,90 @@ from sevenfold.team.protocol import (
     compute_checksum,
     make_commit_id,
 )
+
+# Texts on their way into the files: whoever was cut off asks the files what became of them.
+
+
+def new_write_mark() -> str:
+    """One that no other write has."""
+    return secrets.token_hex(8)
+
+
+async def resolve_pending_write(state: SyncState, files: LocalFiles) -> SyncState:
+    if state.incoming is None:
+        return state
+    return after_pending_write(state, came=await files.was_written(state.incoming.mark))
+
+
+# What is to be written into the files for a step of the plan: the server's text, both in one, or both.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedWrite:
+    """What is to be written for one key, and what both ends will then have agreed on."""
+
+    key: TeamKey
+    entry: TeamEntry
+    changes: tuple[FileChange, ...]
+    is_merged: bool = False
+    copy: TeamKey | None = None
+    kept: str = ""
+
+
+async def prepare_write(
+    files: LocalFiles,
+    here: Mapping[TeamKey, LocalText],
+    key: TeamKey,
+    step: PullText | RemoveFile | MergeTexts,
+    text: str | None,
+    base: TeamEntry | None,
+) -> PlannedWrite:
+    """`text` is the server's, if it has one."""
+    mine = here.get(key)
+    before = mine.checksum if mine else None
+    if not isinstance(step, MergeTexts) or mine is None or text is None:
+        kept = step.kept if isinstance(step, PullText) else None
+        return PlannedWrite(
+            key=key, entry=step.entry, changes=(FileChange(key, before, text),), kept=kept or ""
+        )
+    merged = await _merged(files, step, base, mine.text, text)
+    if merged is not None:
+        kept = "lost by the server, kept here" if step.is_older else ""
+        return PlannedWrite(
+            key=key, entry=step.entry, changes=(FileChange(key, before, merged),), is_merged=True, kept=kept
+        )
+    copy = choose_copy_key(key, mine.checksum, here)
+    there = here.get(copy)
+    both = (FileChange(copy, there.checksum if there else None, mine.text), FileChange(key, before, text))
+    return PlannedWrite(key=key, entry=step.entry, changes=both, copy=copy)
+
+
+async def _merged(
+    files: LocalFiles, meet: MergeTexts, base: TeamEntry | None, ours: str, theirs: str
+) -> str | None:
+    """Both in one text; None where nobody can tell how."""
+    if meet.is_older:
+        # What was here once has been replaced since, and is not news. Anything else is somebody's.
+        return ours if await files.body(compute_checksum(theirs)) is not None else None
+    old = await files.body(base.checksum) if base and base.checksum else None
+    merged = merge_lines(old, ours, theirs) if old is not None else None
+    # Two texts that fit may be one that does not, and could never be sent.
+    return merged if merged is None or len(merged.encode()) <= MAX_TEAM_FILE_BYTES else None
+
+
+def choose_compatible(drafts: Sequence[PlannedWrite]) -> list[PlannedWrite]:
+    """Without those that want another text in a file than one before them; their turn comes.
+
+    Somebody who wrote the same as we did may have sent the same copy: then both want the same text there.
+    """
+    wanted: dict[TeamKey, str | None] = {}
+    fitting: list[PlannedWrite] = []
+    for draft in drafts:
+        if all(wanted.get(change.key, change.text) == change.text for change in draft.changes):
+            wanted |= {change.key: change.text for change in draft.changes}
+            fitting.append(draft)
+    return fitting
+
 
 MAX_STEPS = 12
 """A conflict on one of many keys takes three: list, merge, send. Who needs more is not getting on."""

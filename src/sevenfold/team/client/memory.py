@@ -3,31 +3,160 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from hashlib import sha256
 
 from sevenfold.core.clock import Clock, SystemClock
-from sevenfold.core.errors import LockBusy, SevenfoldError, TeamLeft, TeamOffline
+from sevenfold.core.errors import (
+    FileMissing,
+    InputError,
+    LockBusy,
+    MemoryConflict,
+    SevenfoldError,
+    TeamLeft,
+    TeamOffline,
+)
 from sevenfold.core.events import Emit, TeamStopped, TeamUnreached, ignore_event
-from sevenfold.core.settings.sync import SyncSettings
+from sevenfold.core.memories import TEAM_PREFIX, Origin, is_team_key
+from sevenfold.core.settings.sections import SyncSettings
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.files.mutex import mutex
+from sevenfold.store.files.locks import mutex
 from sevenfold.store.files.offload import run_blocking
+from sevenfold.store.memory.changes import Remove, StoredMemory, Write
 from sevenfold.store.memory.directory import MemoryDir
-from sevenfold.team.client.deletions import delete_for_all
-from sevenfold.team.client.exchange import SyncExchange
-from sevenfold.team.client.files import TeamFiles
-from sevenfold.team.client.ledger import FolderLedger
-from sevenfold.team.client.membership import EXCHANGE_MUTEX, TeamAccess, check_membership
-from sevenfold.team.client.report import SyncReport
-from sevenfold.team.client.retry import after_failure, after_success, choose_wait
+from sevenfold.team.client.exchange import SyncExchange, new_write_mark, resolve_pending_write
+from sevenfold.team.client.local_state import EXCHANGE_MUTEX, FolderLedger, TeamAccess, check_membership
+from sevenfold.team.client.ports import FileChange, LocalFiles, SyncLedger, SyncReport
 from sevenfold.team.client.screening import SecretScreen
 from sevenfold.team.client.server_client import ServerClient
-from sevenfold.team.client.sync_policy import SyncPolicy
-from sevenfold.team.protocol import TeamKey
+from sevenfold.team.client.sync_policy import (
+    LocalText,
+    PendingWrite,
+    SyncPolicy,
+    after_failure,
+    after_pending_write,
+    after_success,
+    choose_wait,
+)
+from sevenfold.team.protocol import MAX_TEAM_FILE_BYTES, Checksum, TeamKey, compute_checksum
+
+# The team's folder: the shared part of a project's memory, through the one door that memories have.
+
+_PREFIX = "sha256:"
+NOT_UTF8 = "it is no plain UTF-8 text; save it as such"
+BAD_NAME = "its name is none that every system can have; use a-z, 0-9, '_' and '-'"
+_TOO_LARGE = f"it is larger than {MAX_TEAM_FILE_BYTES:,} bytes; split it"
+_WAITS = "it was edited past the engine; accept or reject that with `sevenfold memory review`"
+
+
+class TeamFiles:
+    """What is under `team/`. What it receives is told apart from what was written here: it is tainted."""
+
+    def __init__(self, memory: MemoryDir) -> None:
+        self._memory = memory
+
+    async def scan(self) -> Mapping[TeamKey, LocalText]:
+        return await run_blocking(self.read_all)
+
+    async def body(self, checksum: Checksum) -> str | None:
+        try:
+            return await run_blocking(lambda: self._memory.body(checksum.removeprefix(_PREFIX)))
+        except FileMissing:
+            return None
+
+    async def write(self, changes: Sequence[FileChange], mark: str) -> bool:
+        try:
+            await run_blocking(lambda: self._commit(changes, mark))
+        except MemoryConflict:
+            return False
+        return True
+
+    async def was_written(self, mark: str) -> bool:
+        why = _received(mark)
+        log = await run_blocking(lambda: self._memory.log(limit=None))
+        return any(one.origin.who == "sync" and one.origin.why == why for one in log)
+
+    def read_all(self) -> dict[TeamKey, LocalText]:
+        """Every file of it. Blocks on the disk."""
+        found = {
+            TeamKey(key.removeprefix(TEAM_PREFIX)): _local(stored)
+            for key in self._memory.keys(TEAM_PREFIX)
+            if (stored := self._memory.find(key)) is not None
+        }
+        for waiting in self._memory.waiting():
+            for change in waiting.changes:
+                if change.key.startswith(TEAM_PREFIX):
+                    key = TeamKey(change.key.removeprefix(TEAM_PREFIX))
+                    text = found[key].text if key in found else ""
+                    found[key] = LocalText(text, compute_checksum(text), _WAITS)
+        return found
+
+    def _commit(self, changes: Sequence[FileChange], mark: str) -> None:
+        """A text that was here under another name is still its writer's; every other one is the team's."""
+        known = {
+            one.sha256: one.origin for one in map(self._memory.find, self._memory.keys(TEAM_PREFIX)) if one
+        }
+        received = Origin(who="sync", why=_received(mark), taint=frozenset({"team"}))
+        self._memory.commit([_change(change, known) for change in changes], received)
+
+
+def _received(mark: str) -> str:
+    return f"received from the team (exchange {mark})"
+
+
+def _local(stored: StoredMemory) -> LocalText:
+    text, checksum = stored.memory.text, Checksum(f"{_PREFIX}{stored.sha256}")
+    return LocalText(text, checksum, _hold(stored, text, checksum))
+
+
+def _hold(stored: StoredMemory, text: str, checksum: Checksum) -> str:
+    if not is_team_key(stored.memory.key.removeprefix(TEAM_PREFIX)):
+        return BAD_NAME
+    if compute_checksum(text) != checksum:
+        return NOT_UTF8
+    return _TOO_LARGE if len(text.encode()) > MAX_TEAM_FILE_BYTES else ""
+
+
+def _change(change: FileChange, known: Mapping[str, Origin]) -> Write | Remove:
+    key, base = f"{TEAM_PREFIX}{change.key}", change.before and change.before.removeprefix(_PREFIX)
+    if change.text is None:
+        assert base is not None, f"{key} is not there, and cannot be removed"
+        return Remove(key, base)
+    sha256 = compute_checksum(change.text).removeprefix(_PREFIX)
+    return Write(key, change.text, base, known.get(sha256))
+
+
+# What a person asks for by name: to delete a shared memory for all. Only while no exchange is under way.
+
+_TRIES = 3
+
+
+async def delete_for_all(key: TeamKey, files: LocalFiles, ledger: SyncLedger) -> None:
+    """Remove the file and write down the wish; the next exchange tells the others.
+
+    The wish counts once the file is gone, also where this is cut off in between: the old text would come back
+    from the server otherwise. A file that is there beside the wish has been written since, and stays.
+    """
+    for _ in range(_TRIES):
+        here = await files.scan()
+        mine = here.get(key)
+        if mine is None:
+            raise InputError(f"there is no {key!r} in the team's folder; `sevenfold team status` lists it")
+        if mine.hold:
+            raise InputError(f"{key!r} is not deleted: {mine.hold}")
+        state = await resolve_pending_write(await ledger.read(), files)
+        leaving = PendingWrite(new_write_mark(), {}, {key: mine.checksum})
+        state = replace(state, incoming=leaving)
+        await ledger.write(state)
+        is_gone = await files.write([FileChange(key, mine.checksum, None)], leaving.mark)
+        await ledger.write(after_pending_write(state, came=is_gone))
+        if is_gone:
+            return
+    raise LockBusy(f"{key!r} keeps changing, and was not deleted; try again")
+
 
 DELETED = "deleted"
 BUSY = "another process of yours is exchanging with the team's server just now"
@@ -185,3 +314,89 @@ class TeamMemory:
             await run_blocking(lambda: held.enter_context(mutex(self._folder, EXCHANGE_MUTEX, wait=wait)))
             await run_blocking(lambda: check_membership(self._folder, self.joined.membership))
             yield
+
+
+# While a session goes on, what is new in the team's folder is sent a moment after its last change.
+#
+# It looks at texts and not at the disk's events: what an exchange itself has written is no news, so nothing
+# echoes; and only what a person or the engine stands behind is sent (see `store/memory/directory.py`).
+
+LOOK_SECONDS = 1.0
+"""A look costs a file's size while nothing has changed."""
+NOTICE_EVERY = 10
+"""Looks between two searches for edits that came past the engine: those look at every file."""
+
+
+class TeamWatcher:
+    """Looks now and then, and exchanges when there is something to send."""
+
+    def __init__(
+        self,
+        team: TeamMemory,
+        memory: MemoryDir,
+        *,
+        is_behind: bool = False,
+        clock: Clock | None = None,
+        emit: Emit = ignore_event,
+    ) -> None:
+        self._team, self._memory, self._emit = team, memory, emit
+        self._is_behind = is_behind
+        """The team's news did not come in time: they are had in the background, which has more of it."""
+        self._clock = clock or SystemClock()
+        self._looks = 0
+        self._generation = -1
+        self._unsent: Mapping[TeamKey, str] = {}
+        self._since: datetime | None = None
+        self._left: Mapping[TeamKey, str] = {}
+        """What the last exchange did not take: as it is, the next one will not either."""
+
+    async def run(self) -> None:
+        """Until cancelled, or until there is nothing to look at any more, which is told."""
+        try:
+            while True:
+                # Others are busy with the memories: a later look will do.
+                with suppress(LockBusy):
+                    await self.look()
+                await asyncio.sleep(LOOK_SECONDS)
+        except SevenfoldError as error:
+            self._emit(TeamStopped(str(error)))
+
+    async def finish(self) -> None:
+        """For a session that ends: what is new does not wait for the next one, if the server is there."""
+        try:
+            if self._is_new(await run_blocking(self._team.read_unsent)):
+                await self._team.push_news()
+        except SevenfoldError as error:
+            self._emit(TeamStopped(str(error)))
+
+    async def look(self) -> None:
+        generation = await self._next_generation()
+        if generation != self._generation:
+            self._take(await run_blocking(self._team.read_unsent))
+            self._generation = generation
+        if self._since is not None and self._is_due(self._since):
+            report = await self._team.try_exchange(is_patient=True)
+            if report is not None and report.is_settled:
+                self._left = {key: text for key, text in self._unsent.items() if key in report.held}
+                self._is_behind, self._since = False, None
+
+    def _take(self, unsent: Mapping[TeamKey, str]) -> None:
+        if not (self._is_behind or self._is_new(unsent)):
+            self._since = None
+        elif unsent != self._unsent or self._since is None:
+            self._since = self._clock.now()
+        self._unsent = unsent
+
+    def _is_due(self, since: datetime) -> bool:
+        """A clock that was set back does not hold it up."""
+        now = self._clock.now()
+        return now < since or now - since >= self._team.settings.push_after
+
+    def _is_new(self, unsent: Mapping[TeamKey, str]) -> bool:
+        return any(self._left.get(key) != text for key, text in unsent.items())
+
+    async def _next_generation(self) -> int:
+        self._looks += 1
+        if self._looks % NOTICE_EVERY == 0:
+            await run_blocking(self._memory.notice)
+        return await run_blocking(self._memory.generation)

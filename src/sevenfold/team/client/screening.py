@@ -20,7 +20,7 @@ from sevenfold.core.secrets import (
     find_secrets,
 )
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.files.mutex import edit_file
+from sevenfold.store.files.locks import edit_file
 from sevenfold.store.files.offload import run_blocking
 from sevenfold.team.protocol import TeamKey
 

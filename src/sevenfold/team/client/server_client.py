@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 from http import HTTPStatus
 from importlib.util import find_spec
@@ -16,8 +16,9 @@ from urllib.parse import urlsplit
 
 from sevenfold.core.errors import InputError, TeamOffline, TeamRefused, WireError
 from sevenfold.core.events import Emit, TeamEntryRefused, ignore_event
-from sevenfold.core.json import EMPTY_OBJECT, JsonObject, read_object
+from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject, read_object
 from sevenfold.core.version import __version__
+from sevenfold.team.client.local_state import Membership
 from sevenfold.team.client.ports import MissingBodies, RemoteListing
 from sevenfold.team.client.wire import (
     read_applied,
@@ -39,6 +40,7 @@ from sevenfold.team.protocol import (
 
 if TYPE_CHECKING:
     import httpx2
+
 
 _T = TypeVar("_T")
 
@@ -282,3 +284,123 @@ def _read(read: Callable[[], _T]) -> _T:
         return read()
     except WireError as error:
         raise TeamRefused(str(error)) from error
+
+
+# How a project comes to a place on a server: whom a token speaks for, and which repository is meant.
+
+_MAX_NAME_CHARS = 200
+
+Sleep = Callable[[float], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenOwner:
+    """Whom a token speaks for."""
+
+    org: str
+    org_name: str
+    member: str
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class TeamRepository:
+    id: RepoId
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceLogin:
+    """What a person has to say to an admin, and what is asked with until they have."""
+
+    code: str
+    advice: str
+    device_code: str = field(repr=False)
+    interval: timedelta
+    polls: int
+    """How often it is worth asking before the code is over."""
+
+
+async def pull_person(link: ServerClient) -> TokenOwner:
+    told = await link.call("GET", "/whoami")
+    org, name, member, role = (_name(told, part) for part in ("org", "org_name", "member", "role"))
+    return TokenOwner(org, name, member, role)
+
+
+async def pull_repositories(link: ServerClient) -> tuple[TeamRepository, ...]:
+    told = (await link.call("GET", "/repos")).get("repos")
+    rows = [row for row in told if isinstance(row, JsonObject)] if isinstance(told, tuple) else []
+    return tuple(TeamRepository(RepoId(_name(row, "id")), _name(row, "name")) for row in rows)
+
+
+def choose_repository(known: Sequence[TeamRepository], wanted: str, folder_name: str) -> TeamRepository:
+    """The one that is meant: by its name or id, the only one, or the one that is called as the folder."""
+    named = [one for one in known if wanted and wanted in (one.name, one.id)]
+    alike = [one for one in known if one.name.rpartition("/")[2] == folder_name]
+    for found in (named, [] if wanted else list(known), [] if wanted else alike):
+        if len(found) == 1:
+            return found[0]
+    listed = (
+        ", ".join(one.name for one in known[:20]) or "none: an admin claims one with `sevenfold serve repo`"
+    )
+    said = f"there is no repository {wanted!r}" if wanted else "more than one repository can be meant"
+    raise InputError(
+        f"{said if known else 'the server has no repository yet'}; name one with --repo: {listed}"
+    )
+
+
+async def start_device_login(link: ServerClient, name: str) -> DeviceLogin:
+    told = await link.call("POST", "/device", {"name": name})
+    interval = max(1, _whole(told, "interval"))
+    return DeviceLogin(
+        code=_text(told, "user_code"),
+        advice=_text(told, "verify"),
+        device_code=_text(told, "device_code"),
+        interval=timedelta(seconds=interval),
+        polls=max(1, _whole(told, "expires_in") // interval),
+    )
+
+
+async def pull_token(link: ServerClient, device: DeviceLogin, sleep: Sleep) -> str:
+    """The device's token, once somebody has approved it."""
+    for _ in range(device.polls):
+        try:
+            told = await link.call("POST", "/device/token", {"device_code": device.device_code})
+            return _text(told, "token")
+        except TeamRefused as error:
+            if error.kind != "pending":
+                raise
+        await sleep(device.interval.total_seconds())
+    raise TeamRefused(f"nobody approved {device.code} in time; begin again")
+
+
+def make_membership(link: ServerClient, person: TokenOwner, repository: TeamRepository) -> Membership:
+    return Membership(
+        url=link.url,
+        repo=repository.id,
+        repo_name=repository.name,
+        org=person.org_name or person.org,
+        member=person.member,
+    )
+
+
+def _text(value: JsonObject, name: str) -> str:
+    found: Json = value.get(name)
+    if not isinstance(found, str):
+        raise TeamRefused(f"the server's answer has no {name!r}; is this a Sevenfold server?")
+    return found
+
+
+def _name(value: JsonObject, part: str) -> str:
+    """A text that is a name: it is shown to people, and to the model beside its first prompt."""
+    found = _text(value, part)
+    if len(found) > _MAX_NAME_CHARS or not found.isprintable():
+        raise TeamRefused(
+            f"the server's {part!r} is no name: {found[:_MAX_NAME_CHARS]!r}; nothing was joined"
+        )
+    return found
+
+
+def _whole(value: JsonObject, name: str) -> int:
+    found = value.get(name)
+    return found if isinstance(found, int) else 0

@@ -6,10 +6,13 @@ purpose does not come back, unless somebody else was changing it at the time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Literal, TypeAlias, TypeVar
 
-from sevenfold.team.protocol import NO_ENTRY, Checksum, TeamEntry
+from sevenfold.core.errors import SevenfoldError, TeamOffline, TeamRefused
+from sevenfold.team.protocol import NO_ENTRY, Checksum, Commit, CommitApplied, TeamEntry, TeamKey
 
 SyncPolicy: TypeAlias = Literal["merge", "server wins", "local wins"]
 """The last two are the two halves of the mirror policy, for pulling and for pushing."""
@@ -152,3 +155,186 @@ def _why_kept(base: TeamEntry | None, remote: TeamEntry) -> KeepReason | None:
         )
     # Written anew; or here from before the deletion, if what was agreed on is lost or the team was left.
     return None if remote == NO_ENTRY else "deleted elsewhere, new here"
+
+
+# What a device knows about its exchanges, and how that changes with each step. Pure.
+
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class LocalText:
+    """A file of the team's folder."""
+
+    text: str = field(repr=False)
+    checksum: Checksum
+    hold: str = ""
+    """Why it is left alone for now, if it is: a person has to look at it first."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedText:
+    """A text that the server does not take; it is not sent again until it changes."""
+
+    checksum: Checksum
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class PendingWrite:
+    """What was about to be changed in the files, all of it or nothing."""
+
+    mark: str
+    """Written with it, so that whoever was cut off can tell which, whatever became of the files since."""
+    entries: Mapping[TeamKey, TeamEntry]
+    doomed: Mapping[TeamKey, Checksum] = field(default_factory=dict[TeamKey, Checksum])
+    """Files that go because somebody wants them deleted for all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncState:
+    """What a device knows about its exchanges; docs/sync-protocol.md says in which order it is written."""
+
+    device: str
+    etag: str = ""
+    remote: Mapping[TeamKey, TeamEntry] = field(default_factory=dict[TeamKey, TeamEntry])
+    """As last listed."""
+    bases: Mapping[TeamKey, TeamEntry] = field(default_factory=dict[TeamKey, TeamEntry])
+    incoming: PendingWrite | None = None
+    doomed: Mapping[TeamKey, Checksum] = field(default_factory=dict[TeamKey, Checksum])
+    refused: Mapping[TeamKey, RefusedText] = field(default_factory=dict[TeamKey, RefusedText])
+    pending: Commit | None = None
+
+
+def collect_key_facts(state: SyncState, here: Mapping[TeamKey, LocalText], key: TeamKey) -> KeyFacts:
+    mine = here.get(key)
+    return KeyFacts(
+        state.bases.get(key),
+        mine.checksum if mine else None,
+        state.remote.get(key, NO_ENTRY),
+        state.doomed.get(key),
+    )
+
+
+def after_pending_write(state: SyncState, *, came: bool) -> SyncState:
+    """It is known whether what was about to be written is in the files."""
+    if state.incoming is None:
+        return state
+    if not came:
+        return replace(state, incoming=None)
+    entries, doomed = state.incoming.entries, state.incoming.doomed
+    return replace(
+        state,
+        incoming=None,
+        bases=merge_bases(state.bases, entries),
+        doomed={**without_keys(state.doomed, entries), **doomed},
+    )
+
+
+def without_rewritten(state: SyncState, here: Mapping[TeamKey, LocalText]) -> SyncState:
+    """What is there again after it was to be deleted for all was written anew, and stays."""
+    if not any(key in here for key in state.doomed):
+        return state
+    return replace(state, doomed=without_keys(state.doomed, here))
+
+
+def with_settled(state: SyncState, plan: Mapping[TeamKey, SyncStep]) -> SyncState:
+    settled = {key: step.base or NO_ENTRY for key, step in plan.items() if isinstance(step, RecordAgreement)}
+    if not settled:
+        return state
+    return replace(state, bases=merge_bases(state.bases, settled), doomed=without_keys(state.doomed, settled))
+
+
+def with_refusal(state: SyncState, commit: Commit, error: TeamRefused) -> SyncState:
+    """What the server complains of, by key or by checksum, is not sent again as it is."""
+    refused = {
+        one.key: RefusedText(one.checksum, reason)
+        for one in commit.changes
+        if one.checksum is not None
+        and (reason := error.keys.get(one.key) or error.keys.get(one.checksum)) is not None
+    }
+    return replace(state, pending=None, refused={**state.refused, **refused})
+
+
+def after_answer(state: SyncState, commit: Commit, applied: CommitApplied | None) -> SyncState:
+    """The commit's answer is known, and it need not be asked for again. None: it changed nothing."""
+    if applied is None:
+        return replace(state, pending=None)
+    gone = [one.key for one in commit.changes if one.checksum is None]
+    return replace(
+        state,
+        pending=None,
+        etag="",  # it spoke of the server as it was before
+        remote={**state.remote, **applied.entries},
+        bases=merge_bases(state.bases, applied.entries),
+        doomed=without_keys(state.doomed, gone),
+        refused=without_keys(state.refused, [one.key for one in commit.changes]),
+    )
+
+
+def merge_bases(
+    bases: Mapping[TeamKey, TeamEntry], entries: Mapping[TeamKey, TeamEntry]
+) -> dict[TeamKey, TeamEntry]:
+    """Nothing is remembered of what is deleted: there is no file that could be older."""
+    merged = {**bases, **entries}
+    return {key: entry for key, entry in merged.items() if entry.checksum is not None}
+
+
+def without_keys(values: Mapping[TeamKey, V], keys: Collection[TeamKey]) -> dict[TeamKey, V]:
+    return {key: value for key, value in values.items() if key not in keys}
+
+
+# When to try again: not at once after a failure, and not at all after a refusal until something changes.
+#
+# Pure. A clock that was set back or forward delays nothing for good: what lies in the future never
+# happened.
+
+FAILURE_WINDOW = timedelta(hours=1)
+MAX_FAILURES = 60
+"""In an hour, whatever changes meanwhile: an agent that writes a file a second is no reason."""
+_FIRST_WAIT = timedelta(seconds=5)
+LONGEST_RETRY_WAIT = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryState:
+    """What went wrong lately."""
+
+    failures: tuple[datetime, ...] = ()
+    """Of the last hour, oldest first."""
+    in_a_row: int = 0
+    not_before: datetime | None = None
+    refusal: str = ""
+    """What the server refused for good, in words; empty: nothing."""
+    mark: str = ""
+    """What files and token were like then: as long as they are the same, so is the answer."""
+
+
+def choose_wait(pace: RetryState, now: datetime, mark: str) -> str:
+    """Why not to try now; empty: do."""
+    if pace.refusal and pace.mark == mark:
+        return f"the server refused: {pace.refusal}; nothing is sent until a file or the token changes"
+    if len(_recent(pace.failures, now)) >= MAX_FAILURES:
+        return f"{MAX_FAILURES} attempts have failed within the hour; the next one waits"
+    if pace.not_before is not None and now < pace.not_before <= now + LONGEST_RETRY_WAIT:
+        return f"the last attempt failed; the next one is at {pace.not_before:%H:%M:%S} UTC"
+    return ""
+
+
+def after_failure(pace: RetryState, now: datetime, error: SevenfoldError, mark: str) -> RetryState:
+    failures = (*_recent(pace.failures, now), now)
+    in_a_row = pace.in_a_row + 1
+    wait = min(LONGEST_RETRY_WAIT, _FIRST_WAIT * 2 ** min(in_a_row - 1, 10))
+    if isinstance(error, TeamOffline) and error.retry_after is not None:
+        wait = min(LONGEST_RETRY_WAIT, max(wait, error.retry_after))
+    is_final = isinstance(error, TeamRefused)
+    failed = replace(pace, failures=failures, in_a_row=in_a_row, not_before=now + wait)
+    return replace(failed, refusal=str(error) if is_final else "", mark=mark if is_final else "")
+
+
+def after_success(pace: RetryState, now: datetime) -> RetryState:
+    return RetryState(failures=_recent(pace.failures, now))
+
+
+def _recent(moments: tuple[datetime, ...], now: datetime) -> tuple[datetime, ...]:
+    return tuple(moment for moment in moments if now - FAILURE_WINDOW < moment <= now)[-MAX_FAILURES:]

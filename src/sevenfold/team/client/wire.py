@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sevenfold.core.errors import WireError
 from sevenfold.core.json import Json, JsonObject
-from sevenfold.core.surrogates import replace_lone_surrogates
-from sevenfold.core.team_keys import is_team_key
+from sevenfold.core.memories import is_team_key
+from sevenfold.core.text.safe_text import replace_lone_surrogates
 from sevenfold.team.client.ports import MissingBodies
 from sevenfold.team.protocol import (
+    MAX_REQUEST_BYTES,
     MAX_TEAM_FILE_BYTES,
     Checksum,
     Commit,
@@ -162,3 +164,27 @@ def _whole(answer: JsonObject, name: str) -> int:
 
 def _words(value: Json) -> str:
     return "" if value is None else str(value)[:500]
+
+
+# Texts in requests of a bounded size.
+
+_FRAME_BYTES = len('{"bodies":[]}')
+
+
+def split_batches(texts: Sequence[str], max_bytes: int = MAX_REQUEST_BYTES) -> Iterator[tuple[str, ...]]:
+    """As many a request as fit; one that is too large for any travels alone."""
+    batch: list[str] = []
+    size = _FRAME_BYTES
+    for text in texts:
+        added = wire_bytes(text) + 1
+        if batch and size + added > max_bytes:
+            yield tuple(batch)
+            batch, size = [], _FRAME_BYTES
+        batch.append(text)
+        size += added
+    if batch:
+        yield tuple(batch)
+
+
+def wire_bytes(text: str) -> int:
+    return len(json.dumps(text, ensure_ascii=False).encode())

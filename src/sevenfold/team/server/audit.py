@@ -7,7 +7,7 @@ import secrets
 from dataclasses import dataclass
 
 from sevenfold.team.server.database import OrgId, Tx, sql_number, sql_text
-from sevenfold.team.server.rights import Principal
+from sevenfold.team.server.policy import Principal
 
 AUDIT_LINE_ID = re.compile(r"[0-9]{15}[0-9a-f]{12}", re.ASCII)
 """Milliseconds first, so that lines of one moment keep an order of their own."""

@@ -17,9 +17,18 @@ from typing import TypeAlias, cast
 
 from sevenfold.core.errors import FileDamaged, InputError
 from sevenfold.core.os_errors import map_os_errors
-from sevenfold.team.server.database import Database, OrgId, SqlRow, SqlValue, Tx, placeholders, sql_text
+from sevenfold.team.server.database import (
+    MIGRATIONS,
+    TENANT_TABLES,
+    Database,
+    OrgId,
+    SqlRow,
+    SqlValue,
+    Tx,
+    placeholders,
+    sql_text,
+)
 from sevenfold.team.server.people import list_orgs
-from sevenfold.team.server.schema import MIGRATIONS, TENANT_TABLES
 
 _FORMAT = "sevenfold backup 1"
 _RESTORED = range(1, MIGRATIONS[-1].number + 1)

@@ -16,11 +16,10 @@ from sevenfold.team.protocol import (
     TeamKey,
     apply_commit,
 )
-from sevenfold.team.server.api_errors import ApiError, make_not_found
 from sevenfold.team.server.audit import record_audit
 from sevenfold.team.server.database import Tx, placeholders, sql_number, sql_text
-from sevenfold.team.server.limits import ServerLimits
-from sevenfold.team.server.rights import Principal
+from sevenfold.team.server.messages import ApiError, make_not_found
+from sevenfold.team.server.policy import Principal, ServerLimits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,9 +6,10 @@ is here and in their own modules, and nowhere else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from typing import NewType, Protocol, TypeAlias, TypeVar
+from dataclasses import dataclass
+from typing import Literal, NewType, Protocol, TypeAlias, TypeVar
 
 from sevenfold.core.errors import DatabaseFailed
 
@@ -77,3 +78,145 @@ def sql_bytes(value: SqlValue) -> bytes:
 def placeholders(values: Sequence[object]) -> str:
     """`?, ?, ?` for a list of values."""
     return ", ".join("?" * len(values))
+
+
+# The tables, as a list of dated decisions. One that was released is never edited: a later one follows it.
+
+SqlDialect: TypeAlias = Literal["sqlite", "postgresql"]
+
+TENANT_TABLES = (
+    *("member", "token", "repo", "blob", "entry", "entry_history", "applied", "audit", "allowance"),
+)
+"""Those that belong to an organisation, in an order in which they can be filled."""
+
+APPEND_ONLY_TABLES = ("entry_history", "audit")
+"""Rows are added to these, and never changed or removed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Migration:
+    number: int
+    date: str
+    reason: str
+    statements: tuple[str, ...]
+    """In both dialects. BYTEA and BIGINT are types to one and mere words to the other, which is enough."""
+    postgresql: tuple[str, ...] = ()
+    sqlite: tuple[str, ...] = ()
+
+
+_FIRST = (
+    "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "CREATE TABLE org (id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, created BIGINT NOT NULL)",
+    """CREATE TABLE member (org TEXT NOT NULL REFERENCES org (id), id TEXT NOT NULL, name TEXT NOT NULL,
+    role TEXT NOT NULL CHECK (role IN ('owner', 'admin', 'writer', 'reader')),
+    created BIGINT NOT NULL, removed BIGINT, PRIMARY KEY (org, id))""",
+    "CREATE UNIQUE INDEX member_name ON member (org, name) WHERE removed IS NULL",
+    """CREATE TABLE token (org TEXT NOT NULL, id TEXT NOT NULL, member TEXT NOT NULL, hash TEXT NOT NULL,
+    scopes TEXT NOT NULL, created BIGINT NOT NULL, expires BIGINT, revoked BIGINT, PRIMARY KEY (org, id),
+    FOREIGN KEY (org, member) REFERENCES member (org, id))""",
+    "CREATE UNIQUE INDEX token_hash ON token (org, hash)",
+    """CREATE TABLE repo (org TEXT NOT NULL REFERENCES org (id), id TEXT NOT NULL, name TEXT NOT NULL,
+    remote TEXT NOT NULL, proof TEXT NOT NULL, created BIGINT NOT NULL, seq BIGINT NOT NULL,
+    floor BIGINT NOT NULL, entries BIGINT NOT NULL, bytes BIGINT NOT NULL, kept_bytes BIGINT NOT NULL,
+    PRIMARY KEY (org, id), UNIQUE (org, name))""",
+    """CREATE TABLE blob (org TEXT NOT NULL, repo TEXT NOT NULL, checksum TEXT NOT NULL, body BYTEA NOT NULL,
+    bytes BIGINT NOT NULL, created BIGINT NOT NULL, is_kept BIGINT NOT NULL,
+    PRIMARY KEY (org, repo, checksum), FOREIGN KEY (org, repo) REFERENCES repo (org, id))""",
+    "CREATE INDEX blob_waiting ON blob (org, repo, created) WHERE is_kept = 0",
+    """CREATE TABLE entry (org TEXT NOT NULL, repo TEXT NOT NULL, key TEXT NOT NULL, version BIGINT NOT NULL,
+    checksum TEXT, bytes BIGINT NOT NULL, changed BIGINT NOT NULL,
+    PRIMARY KEY (org, repo, key), FOREIGN KEY (org, repo) REFERENCES repo (org, id))""",
+    """CREATE TABLE entry_history (org TEXT NOT NULL, repo TEXT NOT NULL, version BIGINT NOT NULL,
+    key TEXT NOT NULL, checksum TEXT, member TEXT NOT NULL, token TEXT NOT NULL, at BIGINT NOT NULL,
+    PRIMARY KEY (org, repo, version, key), FOREIGN KEY (org, repo) REFERENCES repo (org, id))""",
+    """CREATE TABLE applied (org TEXT NOT NULL, repo TEXT NOT NULL, id TEXT NOT NULL, digest TEXT NOT NULL,
+    seq BIGINT NOT NULL, at BIGINT NOT NULL,
+    PRIMARY KEY (org, repo, id), FOREIGN KEY (org, repo) REFERENCES repo (org, id))""",
+    """CREATE TABLE audit (org TEXT NOT NULL REFERENCES org (id), id TEXT NOT NULL, at BIGINT NOT NULL,
+    member TEXT NOT NULL, token TEXT NOT NULL, verb TEXT NOT NULL, repo TEXT NOT NULL, detail TEXT NOT NULL,
+    PRIMARY KEY (org, id))""",
+    "CREATE INDEX audit_time ON audit (org, at)",
+    """CREATE TABLE allowance (org TEXT NOT NULL REFERENCES org (id), fingerprint TEXT NOT NULL,
+    reason TEXT NOT NULL, member TEXT NOT NULL, at BIGINT NOT NULL, PRIMARY KEY (org, fingerprint))""",
+    """CREATE TABLE device (hash TEXT PRIMARY KEY, user_code TEXT NOT NULL UNIQUE, name TEXT NOT NULL,
+    created BIGINT NOT NULL, org TEXT, member TEXT, scopes TEXT)""",
+)
+
+
+def _guarded(table: str) -> Iterator[str]:
+    """A row is seen, and can be made, by transactions of its own organisation alone: the owner's too."""
+    yield f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY"
+    yield f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY"
+    yield f"CREATE POLICY tenant ON {table} USING (org = current_setting('sevenfold.org', true))"
+
+
+def _kept_in_postgresql(table: str) -> str:
+    return (
+        f"CREATE TRIGGER {table}_lasts BEFORE UPDATE OR DELETE OR TRUNCATE ON {table} "
+        "FOR EACH STATEMENT EXECUTE FUNCTION sevenfold_refuse()"
+    )
+
+
+def _kept_in_sqlite(table: str) -> Iterator[str]:
+    for action in ("UPDATE", "DELETE"):
+        yield (
+            f"CREATE TRIGGER {table}_lasts_{action.lower()} BEFORE {action} ON {table} "
+            f"BEGIN SELECT RAISE(ABORT, 'rows of {table} are never changed'); END"
+        )
+
+
+_PERMIT = "permit (name TEXT PRIMARY KEY, taken BIGINT NOT NULL, at BIGINT NOT NULL)"
+
+MIGRATIONS = (
+    Migration(
+        number=1,
+        date="2026-11-15",
+        reason="Per-key versions and tombstones, since a version of the whole repository makes "
+        "writers give up; "
+        "bodies apart from entries, so that a commit is small and atomic; history and audit that only grow; "
+        "rows guarded by organisation, so that a forgotten condition shows nothing.",
+        statements=_FIRST,
+        postgresql=(
+            *(line for table in TENANT_TABLES for line in _guarded(table)),
+            """CREATE FUNCTION sevenfold_refuse() RETURNS trigger LANGUAGE plpgsql AS
+            'BEGIN RAISE EXCEPTION ''rows of % are never changed'', TG_TABLE_NAME; END'""",
+            *(_kept_in_postgresql(table) for table in APPEND_ONLY_TABLES),
+        ),
+        sqlite=tuple(line for table in APPEND_ONLY_TABLES for line in _kept_in_sqlite(table)),
+    ),
+    Migration(
+        number=2,
+        date="2026-11-15",
+        reason="What processes take of the rates that they share, so that several allow no more "
+        "than one. After a "
+        "crash it is worth nothing, so PostgreSQL need not make it durable.",
+        statements=(),
+        postgresql=(f"CREATE UNLOGGED TABLE {_PERMIT}",),
+        sqlite=(f"CREATE TABLE {_PERMIT}",),
+    ),
+)
+
+
+_IS_THERE: Mapping[SqlDialect, str] = {
+    "sqlite": "SELECT 1 FROM sqlite_master WHERE name = 'migration'",
+    "postgresql": "SELECT 1 FROM pg_tables WHERE schemaname = 'public' AND tablename = 'migration'",
+}
+
+
+def migrate(tx: Tx, dialect: SqlDialect) -> None:
+    """Bring the tables to this version; the caller holds off everybody else. With nothing to do, it asks
+    for no right to make tables."""
+    if not tx.rows(_IS_THERE[dialect]):
+        tx.rows("CREATE TABLE migration (number BIGINT PRIMARY KEY, date TEXT NOT NULL)")
+    done = {sql_number(row[0]) for row in tx.rows("SELECT number FROM migration")}
+    newer = done - {one.number for one in MIGRATIONS}
+    if newer:
+        raise DatabaseFailed(
+            f"the database is of a newer Sevenfold (migration {max(newer)}, this one knows "
+            f"{MIGRATIONS[-1].number}); upgrade the server"
+        )
+    for one in MIGRATIONS:
+        if one.number not in done:
+            for statement in (*one.statements, *(one.sqlite if dialect == "sqlite" else one.postgresql)):
+                tx.rows(statement)
+            tx.rows("INSERT INTO migration VALUES (?, ?)", one.number, one.date)

@@ -6,6 +6,7 @@ Starlette and msgspec are imported when an application is made, so that the pack
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import secrets
 import time
@@ -18,22 +19,97 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 from sevenfold.core.errors import DatabaseFailed, InputError
 from sevenfold.team.server import admin_endpoints as admin_calls
-from sevenfold.team.server import memory_endpoints as memory_calls
+from sevenfold.team.server import memory as memory_calls
 from sevenfold.team.server import messages as wire
-from sevenfold.team.server.access import AccessControl
-from sevenfold.team.server.api_errors import ApiError, make_not_found
-from sevenfold.team.server.app_state import ApiRequest, ApiResponse, AppState, format_ms_time
-from sevenfold.team.server.bodies import inflate, read_capped
-from sevenfold.team.server.limits import MAX_SMALL_BODY_BYTES
-from sevenfold.team.server.metrics import RequestLogEntry, ServerMetrics
+from sevenfold.team.server.app_state import (
+    AccessControl,
+    ApiRequest,
+    ApiResponse,
+    AppState,
+    format_ms_time,
+    inflate,
+    read_capped,
+)
+from sevenfold.team.server.messages import ApiError, make_not_found
 from sevenfold.team.server.operations import OPERATIONS, Method, Operation
-from sevenfold.team.server.rights import Principal, RightsChanged
+from sevenfold.team.server.policy import MAX_SMALL_BODY_BYTES, Principal, RightsChanged
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.routing import Route
+
+
+# Figures for Prometheus and a line of JSON a request: what happened, never what was said.
+
+WriteLine: TypeAlias = Callable[[str], None]
+
+HISTOGRAM_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+"""Where the bars of a histogram end: from one read of SQLite to what a client waits for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestLogEntry:
+    """One request, for the log. Names of memories are not in it: they may tell something."""
+
+    at: str
+    operation: str
+    status: int
+    kind: str
+    """Of a refusal; empty for an answer."""
+    milliseconds: float
+    bytes_in: int
+    bytes_out: int
+    org: str
+    member: str
+    token: str
+    repo: str
+    request: str
+
+
+class ServerMetrics:
+    def __init__(self, write_line: WriteLine | None) -> None:
+        from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+        self._registry = CollectorRegistry()
+        self._write_line = write_line
+        self._requests = Counter(
+            "sevenfold_requests", "Requests", ["operation", "status"], registry=self._registry
+        )
+        self._refusals = Counter("sevenfold_refusals", "Refusals", ["kind"], registry=self._registry)
+        self._seconds = Histogram(
+            "sevenfold_request_seconds",
+            "Time to answer",
+            ["operation"],
+            buckets=HISTOGRAM_SECONDS,
+            registry=self._registry,
+        )
+        self._waiting = Gauge(
+            "sevenfold_transactions_waiting", "Transactions under way or in line", registry=self._registry
+        )
+
+    def count(self, served: RequestLogEntry) -> None:
+        import msgspec
+
+        self._requests.labels(served.operation, str(served.status)).inc()
+        self._seconds.labels(served.operation).observe(served.milliseconds / 1000)
+        if served.kind:
+            self._refusals.labels(served.kind).inc()
+        if self._write_line is not None:
+            self._write_line(msgspec.json.encode(served).decode())
+
+    def tell(self, event: str, **facts: str | int) -> None:
+        """Something about the server itself."""
+        if self._write_line is not None:
+            self._write_line(json.dumps({"event": event, **facts}, separators=(",", ":")))
+
+    def exposition(self, waiting: int) -> str:
+        from prometheus_client import generate_latest
+
+        self._waiting.set(waiting)
+        return generate_latest(self._registry).decode()
+
 
 ApiEndpoint: TypeAlias = Callable[[AppState, ApiRequest], Awaitable[ApiResponse]]
 

@@ -3,30 +3,178 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import resource
 import signal
 import sys
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, cast
 
 from sevenfold.core.errors import DatabaseFailed
 from sevenfold.core.listening import listen, listener_url
-from sevenfold.team.server.api_errors import ApiError
-from sevenfold.team.server.app_state import AppState
-from sevenfold.team.server.http_api import TeamApi
-from sevenfold.team.server.http_timeouts import make_protocol
-from sevenfold.team.server.metrics import ServerMetrics
+from sevenfold.team.server.app_state import AccessControl, AppState
+from sevenfold.team.server.database import Tx, sql_number, sql_text
+from sevenfold.team.server.http_api import ServerMetrics, TeamApi
+from sevenfold.team.server.messages import ApiError
 from sevenfold.team.server.people import list_orgs
 from sevenfold.team.server.repos import collect_garbage, list_repos
-from sevenfold.team.server.shared_rates import SHARE_EVERY, SharedRates, forget_taken
 
 if TYPE_CHECKING:
     from uvicorn import Server
     from uvicorn._types import ASGIApplication
+
+
+# HTTP that hangs up on whoever does not say what they want, or does not take it: uvicorn waits for ever.
+#
+# With h11 and not httptools, which is faster and takes headers of any length. Uvicorn is imported when the
+# protocol is made, so that the package stays light.
+
+HEAD_TIME = timedelta(seconds=20)
+"""For the head of a request, from its first byte, or from the connection if there is none yet."""
+
+TAKE_TIME = timedelta(seconds=120)
+"""For an answer: 85 KB a second for the largest. Until it is taken, all of it is in memory."""
+
+
+class _Deadline:
+    """By which something has to have happened; it begins once, until it is stopped."""
+
+    def __init__(self) -> None:
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self, loop: asyncio.AbstractEventLoop, span: timedelta, act: Callable[[], None]) -> None:
+        if self._timer is None:
+            self._timer = loop.call_later(span.total_seconds(), act)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def make_protocol() -> type[asyncio.Protocol]:
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class PatientProtocol(H11Protocol):
+        def connection_made(self, transport: asyncio.Transport) -> None:
+            super().connection_made(transport)
+            self._head, self._answer = _Deadline(), _Deadline()
+            self._head.start(self.loop, HEAD_TIME, transport.close)
+
+        def handle_events(self) -> None:
+            super().handle_events()
+            is_answering = self.cycle and not self.cycle.response_complete
+            if is_answering or self.timeout_keep_alive_task is not None:  # a request, or none begun
+                self._head.stop()
+            else:
+                self._head.start(self.loop, HEAD_TIME, self.transport.close)
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._answer.start(self.loop, TAKE_TIME, self.transport.abort)
+
+        def resume_writing(self) -> None:
+            super().resume_writing()
+            self._answer.stop()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._head.stop()
+            self._answer.stop()
+            super().connection_lost(exc)
+
+        def send_400_response(self, msg: str) -> None:
+            """What is no HTTP, or has too long a head, is refused in the shape of everything else."""
+            self.transport.write(_spell_refusal(msg))
+            self.transport.close()
+
+    return PatientProtocol
+
+
+def _spell_refusal(message: str) -> bytes:
+    refusal = ApiError(
+        status=400, kind="bad request", message=message, advice="send HTTP/1.1, with a head of 64 KB at most"
+    )
+    body = json.dumps(refusal.body())
+    return (
+        f"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
+        f"connection: close\r\n\r\n{body}"
+    ).encode()
+
+
+# Rates that hold for all processes together: each tells the database what it took, and hears of the others.
+#
+# Numbers only grow there, so that neither clocks nor the order of telling matter. Nobody waits for it:
+# within a second or two of a rush, each process counts what all of them take.
+
+SHARE_EVERY = timedelta(seconds=1)
+TAKEN_RETENTION = timedelta(days=1)
+"""Much longer than any bucket takes to fill."""
+_MOST_ROWS = 500
+"""Of one statement."""
+
+
+FOLLOWED = 10
+"""Rounds in which nobody took anything before a bucket is not asked about any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Followed:
+    total: int
+    """What all processes had taken when it was told last."""
+    idle: int = 0
+
+    def after(self, total: int) -> _Followed:
+        return _Followed(total, self.idle + 1 if total == self.total else 0)
+
+
+class SharedRates:
+    def __init__(self, desk: AppState, gate: AccessControl) -> None:
+        self._desk, self._gate = desk, gate
+        self._followed: dict[str, _Followed] = {}
+
+    async def share(self) -> None:
+        taken, now_ms = self._gate.tell_taken(), self._desk.now_ms
+        told = {**dict.fromkeys(self._followed, 0), **taken}
+        if not told:
+            return
+        totals = await self._desk.write(None, lambda tx: add_taken(tx, told, now_ms))
+        known = {
+            name: self._followed.get(name, _Followed(total - told[name])) for name, total in totals.items()
+        }
+        self._gate.take_elsewhere(
+            {name: totals[name] - one.total - told[name] for name, one in known.items()}
+        )
+        now = {name: one.after(totals[name]) for name, one in known.items()}
+        self._followed = {name: one for name, one in now.items() if one.idle < FOLLOWED}
+
+
+def add_taken(tx: Tx, taken: Mapping[str, int], now_ms: int) -> dict[str, int]:
+    """What has been taken of each bucket by everybody, now that this is added."""
+    totals = dict[str, int]()
+    # In one order for all, so that two processes never wait for each other.
+    for some in _chunks(sorted(taken)):
+        rows = tx.rows(
+            f"INSERT INTO permit VALUES {', '.join(['(?, ?, ?)'] * len(some))} ON CONFLICT (name)"
+            " DO UPDATE SET taken = permit.taken + excluded.taken, at = excluded.at RETURNING name, taken",
+            *(value for name in some for value in (name, taken[name], now_ms)),
+        )
+        totals |= {sql_text(name): sql_number(total) for name, total in rows}
+    return totals
+
+
+def forget_taken(tx: Tx, now_ms: int) -> None:
+    """Of buckets that nobody has used for long: they are full again."""
+    tx.rows("DELETE FROM permit WHERE at < ?", now_ms - TAKEN_RETENTION // timedelta(milliseconds=1))
+
+
+def _chunks(names: list[str]) -> list[list[str]]:
+    return [names[start : start + _MOST_ROWS] for start in range(0, len(names), _MOST_ROWS)]
+
 
 DRAIN_SECONDS = 20
 """Longer than the slowest request, shorter than the half minute after which supervisors kill."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from sevenfold.team.server import messages as wire
-from sevenfold.team.server.rights import Verb
+from sevenfold.team.server.policy import Verb
 
 _API = "/api/v1"
 _MEMORY = f"{_API}/memory"

@@ -10,10 +10,10 @@ from datetime import timedelta
 from hashlib import sha256
 from typing import cast
 
-from sevenfold.team.server.api_errors import ApiError
 from sevenfold.team.server.audit import record_audit
 from sevenfold.team.server.database import OrgId, SqlRow, Tx, sql_number, sql_text
-from sevenfold.team.server.rights import (
+from sevenfold.team.server.messages import ApiError
+from sevenfold.team.server.policy import (
     MEMBER_ROLES,
     TOKEN_SCOPES,
     MemberId,

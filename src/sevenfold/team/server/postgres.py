@@ -12,8 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, LiteralString, TypeVar, cast
 
 from sevenfold.core.errors import DatabaseFailed, InputError
-from sevenfold.team.server.database import OrgId, SqlRow, SqlValue, Tx
-from sevenfold.team.server.schema import migrate
+from sevenfold.team.server.database import OrgId, SqlRow, SqlValue, Tx, migrate
 
 if TYPE_CHECKING:
     import psycopg

@@ -12,8 +12,7 @@ from queue import Empty, SimpleQueue
 from typing import Generic, Protocol, TypeVar, cast
 
 from sevenfold.core.errors import DatabaseFailed
-from sevenfold.team.server.database import OrgId, SqlRow, SqlValue, Tx
-from sevenfold.team.server.schema import migrate
+from sevenfold.team.server.database import OrgId, SqlRow, SqlValue, Tx, migrate
 
 _T = TypeVar("_T")
 

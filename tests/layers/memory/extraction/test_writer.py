@@ -15,12 +15,11 @@ from sevenfold.core.events import (
     MemoryQuarantined,
     ToolDenied,
 )
-from sevenfold.core.memories import write_memory
+from sevenfold.core.memories import Origin, write_memory
 from sevenfold.core.messages import Message
-from sevenfold.core.provenance import Origin
 from sevenfold.layers.context.sources import render_reminder
 from sevenfold.layers.memory.extraction.policy import ExtractionSettings
-from sevenfold.layers.memory.extraction.record import EXTRACTION_FILE
+from sevenfold.layers.memory.extraction.writer import EXTRACTION_FILE
 from sevenfold.providers.scripted import make_response
 from sevenfold.store.memory.changes import Write
 from tests.layers.learning import School, by_model, written

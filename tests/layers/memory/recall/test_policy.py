@@ -9,18 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sevenfold.core.memories import Origin
 from sevenfold.core.messages import Message, Text
-from sevenfold.core.provenance import Origin
-from sevenfold.core.text.fences import find_fences
-from sevenfold.layers.context.index_changes import render_index_change
-from sevenfold.layers.context.sources import REMINDER_TAG
+from sevenfold.core.text.safe_text import find_fences
+from sevenfold.layers.context.sources import REMINDER_TAG, render_index_change
 from sevenfold.layers.memory.recall.policy import (
     MIN_CERTAINTY,
+    ManifestLine,
     RecallCandidate,
     RecallFacts,
     RecallSettings,
+    build_output_config,
     choose_recalled,
     estimate_certainty,
+    parse_recall_choice,
+    render_side_query,
 )
 from sevenfold.layers.memory.recall.render import (
     RECALL_TAG,
@@ -28,12 +31,6 @@ from sevenfold.layers.memory.recall.render import (
     describe_age,
     find_surfaced,
     render_recalled_memories,
-)
-from sevenfold.layers.memory.recall.side_query import (
-    ManifestLine,
-    build_output_config,
-    parse_recall_choice,
-    render_side_query,
 )
 
 SETTINGS = RecallSettings()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.conditions import MAX_CONDITIONS, RULE_PHASES, RuleCondition, parse_conditions
+from sevenfold.core.memories import MAX_CONDITIONS, RULE_PHASES, RuleCondition, parse_conditions
 from sevenfold.layers.memory.rules.policy import ProposedAction, find_met_condition, is_acknowledged
 
 

@@ -9,9 +9,8 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from sevenfold.core.memories import read_memory, write_memory
-from sevenfold.core.provenance import Origin
-from sevenfold.layers.memory.search.text_encoder import VECTOR_WIDTH, FloatArray, IntArray, TextEncoder
+from sevenfold.core.memories import Origin, read_memory, write_memory
+from sevenfold.layers.memory.search.vectors import VECTOR_WIDTH, FloatArray, IntArray, TextEncoder
 from sevenfold.store.memory.changes import StoredMemory, TransactionId
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)

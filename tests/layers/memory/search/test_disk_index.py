@@ -8,8 +8,7 @@ import pytest
 
 from sevenfold.core.errors import FileDamaged, LockBusy
 from sevenfold.core.events import Event, IndexRebuilt
-from sevenfold.layers.memory.search.disk_index import DiskIndex
-from sevenfold.layers.memory.search.large_index import LargeIndex
+from sevenfold.layers.memory.search.large_index import DiskIndex, LargeIndex
 from sevenfold.layers.memory.search.lexical import build_lexical_index
 from sevenfold.store.files.folder import Folder
 from tests.layers.memory.search.memories import stored

@@ -16,10 +16,10 @@ from sevenfold.layers.memory.search.encoders import (
     WEIGHTS,
     find_encoder,
     read_encoder,
+    write_graph,
 )
 from sevenfold.layers.memory.search.minilm import Minilm, gelu, read_weights
-from sevenfold.layers.memory.search.onnx_graph import write_graph
-from sevenfold.layers.memory.search.text_encoder import FloatArray
+from sevenfold.layers.memory.search.vectors import FloatArray
 from tests.layers.memory.search.memories import Encoding
 
 TEXTS = ("The cat sat on the mat.", "A cat is sitting on a rug.", "Stock prices fell sharply.")

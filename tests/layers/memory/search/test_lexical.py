@@ -14,8 +14,8 @@ from sevenfold.layers.memory.search.lexical import (
     LexicalIndex,
     SearchHit,
     build_lexical_index,
+    split_words,
 )
-from sevenfold.layers.memory.search.words import split_words
 
 WORDS = st.lists(st.sampled_from(["retry", "budget", "header", "parser", "cache", "the"]), max_size=6).map(
     " ".join

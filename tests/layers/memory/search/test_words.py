@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.layers.memory.search.words import STOP_WORDS, split_words
+from sevenfold.layers.memory.search.lexical import STOP_WORDS, split_words
 
 
 @pytest.mark.parametrize(

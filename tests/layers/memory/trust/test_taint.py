@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenfold.core.json import JsonObject
+from sevenfold.core.memories import Taint
 from sevenfold.core.messages import Block, Image, Message, Text, ToolResult, ToolUse, ToolUseId
-from sevenfold.core.provenance import Taint
-from sevenfold.core.text import line_index
+from sevenfold.core.text import stems as line_index
 from sevenfold.layers.context.sources import ContextSource, render_context, render_reminder
 from sevenfold.layers.forks.mail import NoteMessage, render_mail
 from sevenfold.layers.memory.trust.taint import (

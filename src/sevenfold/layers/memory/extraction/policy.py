@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 from sevenfold.core.memories import INDEX_FILE, Memory
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUse
 from sevenfold.core.settings import amount, choice, limit, switch
-from sevenfold.core.text.fences import fence_text
+from sevenfold.core.text.safe_text import fence_text
 from sevenfold.core.tool_kinds import MEMORY_WRITERS, OWN_READERS, PATH_KEYS, changes_memory, find_effect
 from sevenfold.layers.compaction.summary import is_summary_head
 from sevenfold.layers.forks.policy import ForkBrief, ToolPermit

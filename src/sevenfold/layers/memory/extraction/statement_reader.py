@@ -19,9 +19,9 @@ from sevenfold.layers.memory.extraction.gate import (
     choose_free_slug,
     merge_uncontradicted,
 )
-from sevenfold.layers.memory.extraction.memory_snapshot import MemorySnapshot
 from sevenfold.layers.memory.extraction.policy import extract_user_words
 from sevenfold.layers.memory.extraction.statements import find_amended_subject
+from sevenfold.layers.memory.extraction.tools import MemorySnapshot
 from sevenfold.layers.memory.extraction.topics import (
     Topic,
     UserTurn,

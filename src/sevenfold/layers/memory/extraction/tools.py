@@ -3,6 +3,7 @@ is refused goes back with the reason, so that the fork may mend it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sevenfold.core.errors import InputError, SevenfoldError
@@ -15,15 +16,72 @@ from sevenfold.layers.forks.runner import ToolRunner
 from sevenfold.layers.memory.extraction.gate import (
     AdmittedDraft,
     GateContext,
+    KnownMemory,
     MemoryDraft,
     RefusedDraft,
     check_draft,
 )
-from sevenfold.layers.memory.extraction.memory_snapshot import MemorySnapshot
-from sevenfold.layers.memory.extraction.policy import render_memory_manifest
+from sevenfold.layers.memory.extraction.policy import ListedMemory, render_memory_manifest
+from sevenfold.layers.memory.search.lexical import LexicalIndex
 from sevenfold.layers.memory.trust.taint import Passage, find_tool_taint
+from sevenfold.store.files.keys import check_memory_key
 from sevenfold.store.files.offload import run_blocking
-from sevenfold.store.memory.keys import check_memory_key
+from sevenfold.store.memory.changes import StoredMemory
+from sevenfold.store.memory.directory import MemoryDir
+
+# The memories that are there, for a gate that looks for what says the same: read when they have changed.
+
+MAX_NEAREST = 8
+"""Memories that a draft is held against one by one. What says the same shares its words, and ranks first."""
+_MAX_LISTED = 200
+"""Memories in the manifest, newest first, so that it does not grow with the directory."""
+
+
+class MemorySnapshot:
+    """Blocks on the disk: `refresh` in a thread; the rest works from memory."""
+
+    def __init__(self, memory: MemoryDir) -> None:
+        self.memory = memory
+        self._generation: int | None = None
+        self._stored: dict[str, StoredMemory] = {}
+        self._index = LexicalIndex()
+
+    def refresh(self) -> None:
+        generation = self.memory.generation()
+        if generation == self._generation:
+            return
+        found: dict[str, StoredMemory] = {stored.memory.key: stored for stored in self.memory.scan(None)}
+        for key in self._stored.keys() - found.keys():
+            self._index.remove(key)
+        for key, stored in found.items():
+            before = self._stored.get(key)
+            if before is None or before.sha256 != stored.sha256:
+                self._index.add(
+                    key, f"{stored.memory.name}\n{stored.memory.description}\n{stored.memory.body}"
+                )
+        # The newest first, as they were scanned.
+        self._stored, self._generation = found, generation
+
+    @property
+    def known(self) -> Sequence[KnownMemory]:
+        return [_known(stored) for stored in self._stored.values()]
+
+    def find(self, key: str) -> KnownMemory | None:
+        stored = self._stored.get(key)
+        return _known(stored) if stored else None
+
+    def near(self, text: str) -> Sequence[KnownMemory]:
+        """Those most like a text, the most like first."""
+        return [_known(self._stored[hit.key]) for hit in self._index.rank(text, MAX_NEAREST)]
+
+    def listed(self) -> Sequence[ListedMemory]:
+        stored = list(self._stored.values())[:_MAX_LISTED]
+        return [ListedMemory(item.memory, item.modified) for item in stored]
+
+
+def _known(stored: StoredMemory) -> KnownMemory:
+    return KnownMemory(stored.memory, stored.sha256, stored.origin)
+
 
 _NOT_HERE = (TEAM_PREFIX, LOGS_PREFIX, ARCHIVE_PREFIX)
 """What is shared with others is theirs to agree to, and what was read may come from outside the project."""

@@ -12,24 +12,23 @@ from pathlib import Path
 
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.events import ClaimsBroken, Emit, VectorsUnused, ignore_event
-from sevenfold.core.memory_uses import NO_USES, MemoryUse
+from sevenfold.core.memories import NO_USES, MemoryUse
+from sevenfold.core.settings.sections import PlaceSettings
 from sevenfold.layers.memory.recall.policy import (
+    ManifestLine,
     RecallCandidate,
     RecallFacts,
     RecallSettings,
     choose_recalled,
 )
 from sevenfold.layers.memory.recall.render import RecalledMemory
-from sevenfold.layers.memory.recall.side_query import ManifestLine
 from sevenfold.layers.memory.search.encoders import find_encoder
 from sevenfold.layers.memory.search.large_index import LARGE_FROM, LargeIndex, is_large
 from sevenfold.layers.memory.search.memory_index import MemoryIndex, RankedMemory
 from sevenfold.layers.memory.trust.verifier import ClaimVerifier, describe_broken_claims
 from sevenfold.store.memory.changes import StoredMemory
 from sevenfold.store.memory.directory import MemoryDir
-from sevenfold.store.memory.marks import MarkStore
-from sevenfold.store.memory.uses import UseStore
-from sevenfold.store.project.place_settings import PlaceSettings
+from sevenfold.store.memory.sidecars import MarkStore, UseStore
 from sevenfold.store.project.project import Project
 from sevenfold.store.project.settings_files import find_checkout, find_user_home, read_settings
 

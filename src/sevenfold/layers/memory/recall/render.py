@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from sevenfold.core.memories import Origin
 from sevenfold.core.messages import Message, Text
-from sevenfold.core.provenance import Origin
-from sevenfold.core.text.fences import fence_text, find_fences
+from sevenfold.core.text.safe_text import fence_text, find_fences
 from sevenfold.core.text.truncation import truncate_bytes
 from sevenfold.layers.context.sources import REMINDER_TAG, escape_reminder_tags, render_reminder
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
-from sevenfold.core.conditions import RULE_PHASES, RuleCondition, RulePhase
+from sevenfold.core.memories import RULE_PHASES, RuleCondition, RulePhase
 from sevenfold.core.settings import limit, switch
 from sevenfold.core.text.command_lines import has_command, split_commands
 from sevenfold.core.text.globs import expand_braces, matches_name, matches_parts

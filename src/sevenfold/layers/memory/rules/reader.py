@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sevenfold.core.conditions import ACKNOWLEDGE_GATE, GATE_KEY, RefusedCondition, parse_conditions
 from sevenfold.core.events import ConditionRefused, Emit, ignore_event
-from sevenfold.core.provenance import SaidBy
+from sevenfold.core.memories import ACKNOWLEDGE_GATE, GATE_KEY, RefusedCondition, SaidBy, parse_conditions
 from sevenfold.layers.memory.rules.policy import RuleSettings
 from sevenfold.layers.memory.rules.render import MemoryRule, fit_rule_text
 from sevenfold.store.memory.changes import StoredMemory

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from sevenfold.core.conditions import RuleCondition
+from sevenfold.core.memories import RuleCondition
 from sevenfold.core.messages import Message, Text, ToolResult
-from sevenfold.core.text.fences import fence_text, find_fences
+from sevenfold.core.text.safe_text import fence_text, find_fences
 from sevenfold.core.text.truncation import truncate_lines
 from sevenfold.layers.context.sources import escape_reminder_tags
 

@@ -2,24 +2,179 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
+from shutil import rmtree
 from threading import RLock
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from sevenfold.core.errors import FileDamaged, LockBusy
 from sevenfold.core.events import Emit, IndexRebuilt, ignore_event
 from sevenfold.core.memories import is_indexed
-from sevenfold.layers.memory.search.disk_index import DiskIndex, has_tantivy
+from sevenfold.layers.memory.search.lexical import (
+    MOST_REPEATS,
+    SearchHit,
+    WeightedQuery,
+    split_words,
+    weigh_query,
+)
 from sevenfold.layers.memory.search.memory_index import (
     FOLDER,
     RankedMemory,
     build_search_text,
     shorten_query,
 )
-from sevenfold.layers.memory.search.words import split_words
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.memory.changes import StoredMemory
+
+if TYPE_CHECKING:
+    import tantivy
+
+
+# BM25 over more memories than should be held in memory: the words of each in an index on disk, by tantivy.
+#
+# The words are ours (`layers/memory/search/lexical.py`) and so is what a question weighs; the library keeps
+# and finds them.
+
+LIBRARY = "tantivy"
+_KEY, _WORDS = "key", "words"
+_SPLIT = "blanks"
+_JOINED = "\x1f"
+"""Between the two words of a pair, in place of the blank at which the library takes texts apart."""
+
+HEAP_BYTES = 64 * 1024 * 1024
+"""For what was added since the last commit: some hundred thousand memories at a time."""
+
+
+def has_tantivy() -> bool:
+    return find_spec(LIBRARY) is not None
+
+
+class DiskIndex:
+    """In a folder of its own. One process writes at a time; what it added is found after `commit`."""
+
+    def __init__(self, index: tantivy.Index, versions: sqlite3.Connection) -> None:
+        self._index, self._versions = index, versions
+        self._writer: tantivy.IndexWriter | None = None
+        self._changed: dict[str, str | None] = {}
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """Made where there is none. `FileDamaged` where it cannot be read: discard it, and fill a new one."""
+        import tantivy
+
+        folder.mkdir(parents=True, exist_ok=True)
+        schema = (
+            tantivy.SchemaBuilder()
+            .add_text_field(_KEY, stored=True, tokenizer_name="raw", index_option="basic")
+            .add_text_field(_WORDS, tokenizer_name=_SPLIT, index_option="freq")
+            .build()
+        )
+        try:
+            index = tantivy.Index(schema, path=str(folder))
+            versions = sqlite3.connect(folder / "versions.db", check_same_thread=False)
+            versions.execute("CREATE TABLE IF NOT EXISTS versions (key TEXT PRIMARY KEY, version TEXT)")
+        except (ValueError, OSError, sqlite3.DatabaseError) as error:
+            raise FileDamaged(f"{folder} cannot be read as an index: {error}; it can be made anew") from error
+        blanks = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build()
+        index.register_tokenizer(_SPLIT, blanks)
+        return cls(index, versions)
+
+    @staticmethod
+    def discard(folder: Path) -> None:
+        rmtree(folder, ignore_errors=True)
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.rollback()
+            self._writer = None
+        self._versions.close()
+
+    def __len__(self) -> int:
+        return self._index.searcher().num_docs
+
+    def versions(self) -> dict[str, str]:
+        """Every key, with what it was added as."""
+        return dict(self._versions.execute("SELECT key, version FROM versions"))
+
+    def add(self, key: str, text: str, version: str = "") -> None:
+        """Another text under the same key replaces what it held."""
+        import tantivy
+
+        self.remove(key)
+        document = tantivy.Document()
+        document.add_text(_KEY, key)
+        document.add_text(_WORDS, " ".join(_spelled(word) for word in split_words(text)))
+        self._writing().add_document(document)
+        self._changed[key] = version
+
+    def remove(self, key: str) -> None:
+        if self._knows(key):
+            self._writing().delete_documents_by_term(_KEY, key)
+        self._changed[key] = None
+
+    def commit(self) -> None:
+        if not self._changed:
+            return
+        self._writing().commit()
+        # After it: what is written down as added is there, and what is not is added once more.
+        added = [(key, version) for key, version in self._changed.items() if version is not None]
+        gone = [(key,) for key, version in self._changed.items() if version is None]
+        with self._versions as database:
+            database.executemany("INSERT OR REPLACE INTO versions VALUES (?, ?)", added)
+            database.executemany("DELETE FROM versions WHERE key = ?", gone)
+        self._changed.clear()
+        self._index.reload()
+        # So that other processes can write.
+        self._writer = None
+
+    def rank(self, question: str, limit: int) -> list[SearchHit]:
+        """The best, best first."""
+        import tantivy
+
+        # A word that is asked for twice is two clauses: a boost would have every document looked at.
+        clauses = [
+            (tantivy.Occur.Should, tantivy.Query.term_query(self._index.schema, _WORDS, word, "freq"))
+            for word in self._asked(question)
+        ]
+        if not clauses:
+            return []
+        searcher = self._index.searcher()
+        found = searcher.search(tantivy.Query.boolean_query(clauses), limit, count=False)
+        hits = [SearchHit(str(searcher.doc(at)[_KEY][0]), float(score)) for score, at in found.hits]
+        return sorted(hits, key=lambda hit: (-hit.score, hit.key))
+
+    def weigh(self, question: str) -> WeightedQuery:
+        """The words of a question, as rare as they are here."""
+        searcher = self._index.searcher()
+        return weigh_query(question, len(self), lambda word: searcher.doc_freq(_WORDS, _spelled(word)))
+
+    def _asked(self, question: str) -> Iterator[str]:
+        for word, count in Counter(split_words(question)).items():
+            yield from [_spelled(word)] * min(count, MOST_REPEATS)
+
+    def _knows(self, key: str) -> bool:
+        if key in self._changed:
+            return True
+        return self._versions.execute("SELECT 1 FROM versions WHERE key = ?", (key,)).fetchone() is not None
+
+    def _writing(self) -> tantivy.IndexWriter:
+        if self._writer is None:
+            try:
+                self._writer = self._index.writer(HEAP_BYTES, num_threads=1)
+            except ValueError as error:
+                raise LockBusy(
+                    f"another process writes this index: {error}; it is to be tried later"
+                ) from error
+        return self._writer
+
+
+def _spelled(word: str) -> str:
+    return word.replace(" ", _JOINED)
+
 
 WORDS = "words"
 """Below the folder of recall."""

@@ -15,11 +15,15 @@ from typing import Self
 
 from sevenfold.core.events import Emit, ignore_event
 from sevenfold.core.memories import Memory, is_indexed
-from sevenfold.layers.memory.search.lexical import LexicalIndex, QueryOverlap, choose_best
+from sevenfold.layers.memory.search.lexical import LexicalIndex, QueryOverlap, choose_best, split_words
 from sevenfold.layers.memory.search.text_cache import TextCache
-from sevenfold.layers.memory.search.text_encoder import FloatArray, TextEncoder
-from sevenfold.layers.memory.search.vectors import VectorIndex, pack_vector, unpack_vector
-from sevenfold.layers.memory.search.words import split_words
+from sevenfold.layers.memory.search.vectors import (
+    FloatArray,
+    TextEncoder,
+    VectorIndex,
+    pack_vector,
+    unpack_vector,
+)
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.memory.changes import StoredMemory
 

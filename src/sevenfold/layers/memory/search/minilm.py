@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from sevenfold.core.errors import FileDamaged
-from sevenfold.layers.memory.search.text_encoder import VECTOR_WIDTH, FloatArray, IntArray
+from sevenfold.layers.memory.search.vectors import VECTOR_WIDTH, FloatArray, IntArray
 
 MINILM_LAYERS = 6
 MINILM_HEADS = 12

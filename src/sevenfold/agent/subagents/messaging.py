@@ -1,0 +1,269 @@
+"""Carries messages out of a process: to mailboxes of the project, and to sockets of other sessions."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, closing
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Literal, Protocol, TypeAlias
+from uuid import uuid4
+
+from sevenfold.agent.subagents.socket_mail import SOCKET_SENDER_PREFIX, send_over_socket
+from sevenfold.agent.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec
+from sevenfold.core.clock import Clock
+from sevenfold.core.errors import AddressUnknown, FileMissing, InputError, LockBusy, WireError
+from sevenfold.core.events import Emit, ignore_event
+from sevenfold.core.json import JsonObject, freeze_object, read_object, write_json
+from sevenfold.core.json_fields import get_string, object_schema
+from sevenfold.core.tool_context import ToolContext
+from sevenfold.layers.forks.mail import (
+    MAIL_TYPES,
+    Address,
+    BridgeAddress,
+    MailMessage,
+    NoteMessage,
+    ShutdownRequest,
+    SocketAddress,
+    parse_address,
+    read_mail_message,
+    summarize_mail,
+    write_mail_message,
+)
+from sevenfold.store.files.folder import Folder
+from sevenfold.store.files.locks import mutex
+from sevenfold.store.files.offload import run_blocking
+from sevenfold.store.mailbox import Mail, Mailbox, MailSettings
+
+# Who there is by name in a project, in whichever process: agents and sessions, running or stopped.
+#
+# An agent holds the lock of its name as long as it lives, and the kernel lets go of it however it dies.
+# What is written down beside it is enough to take it up again.
+
+AgentKind: TypeAlias = Literal["main", "fresh", "fork", "teammate"]
+AGENT_KINDS: tuple[AgentKind, ...] = ("main", "fresh", "fork", "teammate")
+
+PLAN_APPROVED = "approved"
+MAX_ROSTER_ENTRY_BYTES = 16 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RosterEntry:
+    """One agent."""
+
+    name: str
+    kind: AgentKind
+    session: str
+    definition: str = ""
+    description: str = ""
+    cwd: str = ""
+    model: str = ""
+    plan: str = ""
+    """`approved`: its lead has let it act, so that it may do what its lead may."""
+    socket: str = ""
+    """Where it listens; empty: it does not."""
+
+
+class Roster:
+    """The names of one project. `control` is out of agents' reach."""
+
+    def __init__(self, control: Folder) -> None:
+        self._control = control
+
+    def hold(self, listed: RosterEntry, until: ExitStack) -> None:
+        """Take a name for as long as `until` is open, and write down whose it is; `LockBusy`: it is taken.
+        Blocks on the disk."""
+        until.enter_context(mutex(self._control, f"agent-{listed.name}", wait=timedelta()))
+        self.write(listed)
+
+    def write(self, listed: RosterEntry) -> None:
+        """Write down who has a name, without taking it. Blocks on the disk."""
+        with self._control.subfolder("agents") as folder:
+            folder.replace(f"{listed.name}.json", write_json(freeze_object(asdict(listed))))
+
+    def find(self, name: str) -> RosterEntry | None:
+        """Who has or had that name. Blocks on the disk."""
+        try:
+            with self._control.subfolder("agents") as folder:
+                return _read(read_object(folder.read(f"{name}.json", max_bytes=MAX_ROSTER_ENTRY_BYTES)))
+        except (FileMissing, WireError):
+            return None
+
+    def names(self) -> list[str]:
+        with self._control.subfolder("agents") as folder:
+            return [name.removesuffix(".json") for name in folder.names() if name.endswith(".json")]
+
+    def is_running(self, name: str) -> bool:
+        """Whether a living process has the name. Blocks on the disk."""
+        try:
+            with mutex(self._control, f"agent-{name}", wait=timedelta()):
+                return False
+        except LockBusy:
+            return True
+
+
+def _read(wire: JsonObject) -> RosterEntry:
+    texts = {key: value for key, value in wire.items() if isinstance(value, str)}
+    kind = texts.pop("kind", "")
+    if kind not in AGENT_KINDS or "name" not in texts or "session" not in texts:
+        raise WireError("an entry of the roster needs a name, a kind and a session")
+    known = {key: value for key, value in texts.items() if key in RosterEntry.__slots__}
+    return RosterEntry(kind=AGENT_KINDS[AGENT_KINDS.index(kind)], **known)
+
+
+class MailSender:
+    """Sends for the agents of one process."""
+
+    def __init__(
+        self,
+        name: str,
+        mail: Folder,
+        control: Folder,
+        clock: Clock,
+        *,
+        settings: MailSettings | None = None,
+        emit: Emit = ignore_event,
+    ) -> None:
+        self.name = name
+        """Of the session itself, among those of the project."""
+        self._mail, self._control, self._clock = mail, control, clock
+        self._settings, self._emit = settings, emit
+        self.roster = Roster(control)
+        self.socket = ""
+        """Where answers can be sent to; empty: nowhere."""
+
+    def open_mailbox(self, name: str, until: ExitStack) -> Mailbox:
+        """Blocks on the disk."""
+        box = Mailbox(self._mail, name, control=self._control, settings=self._settings, emit=self._emit)
+        return until.enter_context(closing(box))
+
+    async def send_to_name(self, sender: str, name: str, letter: MailMessage, summary: str = "") -> bool:
+        """Put it in an agent's mailbox, durably; whether anybody runs by that name now."""
+        mail = self._written(sender, letter, summary)
+
+        def deliver() -> bool:
+            if self.roster.find(name) is None:
+                known = ", ".join(sorted(self.roster.names())) or "nobody"
+                raise AddressUnknown(f"there is no agent called {name!r}; there are: {known}")
+            with ExitStack() as exits:
+                self.open_mailbox(name, exits).deliver(mail)
+            return self.roster.is_running(name)
+
+        return await run_blocking(deliver)
+
+    async def send_to_all(
+        self, sender: str, but: frozenset[str], letter: MailMessage, summary: str
+    ) -> list[str]:
+        """Put it in the mailbox of everyone in the project who runs, but for some; who that is."""
+        if not isinstance(letter, (NoteMessage, ShutdownRequest)):
+            raise InputError("this message is meant for one agent; name it")
+
+        def running() -> list[str]:
+            roster = self.roster
+            return [name for name in roster.names() if name not in but and roster.is_running(name)]
+
+        names = await run_blocking(running)
+        for name in names:
+            await self.send_to_name(sender, name, letter, summary)
+        return names
+
+    async def send_abroad(
+        self, to: SocketAddress | BridgeAddress, letter: MailMessage, summary: str = ""
+    ) -> str:
+        """To another session, of whatever project; what became of it."""
+        if isinstance(to, BridgeAddress):
+            raise AddressUnknown(
+                f"no bridge to {to.id!r} is set up, so nothing can be sent to other machines; "
+                "use a name, *, or uds:<path> on this one"
+            )
+        await send_over_socket(
+            Path(to.path), self._written(f"{SOCKET_SENDER_PREFIX}{self.socket}", letter, summary)
+        )
+        return f"the session at {to.path} has it"
+
+    def _written(self, sender: str, letter: MailMessage, summary: str) -> Mail:
+        return Mail(
+            sender=sender,
+            summary=summarize_mail(letter, summary),
+            body=write_mail_message(letter),
+            sent=self._clock.now(),
+        )
+
+
+# The tool that sends a message from one agent to another.
+
+SEND_MESSAGE_NAME = "send_message"
+
+_SPEC = ToolSpec(
+    SEND_MESSAGE_NAME,
+    "Say something to another agent. `to` is its name; `lead` for whoever started you; `*` for everyone who "
+    "runs; or uds:<path> for another session on this machine. A running agent hears it when its next round "
+    "begins; a stopped one is taken up again from where it was. Nobody answers inside this call: an answer "
+    "comes as a message. What you write as plain text is seen by nobody but your own user or starter.",
+    object_schema(
+        {
+            "to": {"type": "string", "description": "a name, lead, *, uds:<path> or bridge:<id>"},
+            "summary": {"type": "string", "description": "the message in 3 to 10 words, for display"},
+            "message": {
+                "description": "text, or one of the structured messages",
+                "anyOf": [
+                    {"type": "string"},
+                    {
+                        "type": "object",
+                        "properties": {
+                            "type": {"enum": list(MAIL_TYPES[1:])},
+                            "request_id": {"type": "string"},
+                            "approve": {"type": "boolean"},
+                            "reason": {"type": "string"},
+                            "feedback": {"type": "string"},
+                            "plan": {"type": "string"},
+                        },
+                        "required": ["type"],
+                    },
+                ],
+            },
+        },
+        ("to", "message"),
+    ),
+)
+
+
+class MessageRouter(Protocol):
+    """Whoever can bring a message to an address."""
+
+    async def send(self, sender: str, to: Address, letter: MailMessage, summary: str) -> str:
+        """What became of it, in a line for the sender."""
+        ...
+
+
+class SendMessageTool:
+    """One agent's pen. It cannot sign with another's name."""
+
+    def __init__(self, courier: MessageRouter, sender: str) -> None:
+        self._courier, self._sender = courier, sender
+
+    @property
+    def spec(self) -> ToolSpec:
+        return _SPEC
+
+    def need(self, given: JsonObject, _place: ToolContext, /) -> AccessRequest:
+        to = get_string(given, "to")
+        parse_address(to)
+        self._letter(given)
+        return AccessRequest(kind="message", said=f"message to {to}: {get_string(given, 'summary', '')}")
+
+    async def run(self, given: JsonObject, _place: ToolContext, _on_progress: OnProgress, /) -> ToolOutput:
+        to, letter = parse_address(get_string(given, "to")), self._letter(given)
+        return ToolOutput(
+            await self._courier.send(self._sender, to, letter, get_string(given, "summary", ""))
+        )
+
+    def _letter(self, given: JsonObject) -> MailMessage:
+        message = given.get("message")
+        if isinstance(message, str):
+            return NoteMessage(message)
+        if not isinstance(message, JsonObject):
+            raise InputError("message is missing; expected text or one of the structured messages")
+        if str(message.get("type")).endswith("_request") and "request_id" not in message:
+            message = JsonObject({**message, "request_id": uuid4().hex[:12]})
+        return read_mail_message(message)

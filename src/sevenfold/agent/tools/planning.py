@@ -1,0 +1,224 @@
+"""plan: think first, change nothing, and let a person approve what is to be done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, TypeAlias, cast, get_args
+
+from sevenfold.agent.permissions.guard import Guard, PermissionRequest
+from sevenfold.agent.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec, error_output
+from sevenfold.agent.tools.tool_state import PLAN_FILE, TODO_FILE, ToolState
+from sevenfold.core.errors import FileMissing, InputError, SevenfoldError
+from sevenfold.core.json import Json, JsonObject, freeze_object
+from sevenfold.core.json_fields import get_choice, get_string, object_schema
+from sevenfold.core.messages import ToolUse, ToolUseId
+from sevenfold.core.settings.sections import PermissionMode
+from sevenfold.core.tool_context import ToolContext
+from sevenfold.layers.compaction.restore_policy import Extra
+from sevenfold.store.files.folder import Folder
+from sevenfold.store.files.offload import run_blocking
+
+_MAX_PLAN_CHARS = 100_000
+
+_PLAN_SPEC = ToolSpec(
+    "plan",
+    "Plan before a change that is large or hard to undo. action enter: from then on nothing is changed, only "
+    "read. action present: hand in the plan in markdown; the user approves it, and changes are possible "
+    "again, or says what is wrong with it.",
+    object_schema(
+        {
+            "action": {"type": "string", "enum": ["enter", "present"]},
+            "plan": {"type": "string", "description": "With present: the whole plan."},
+        },
+        ("action",),
+    ),
+)
+
+
+@dataclass(slots=True)
+class PlanFile:
+    """The plan of a session, in its folder; in memory where it has none."""
+
+    folder: Path | None
+    text: str = ""
+
+    @property
+    def name(self) -> str:
+        return str(self.folder / PLAN_FILE) if self.folder else "the plan"
+
+    def write(self, text: str) -> None:
+        self.text = text
+        if self.folder:
+            with Folder.open(self.folder) as folder:
+                folder.replace(PLAN_FILE, text.encode("utf-8", "backslashreplace"))
+
+    def read(self) -> str:
+        """The plan, also one of an earlier run of the session; empty: there is none."""
+        if not self.text and self.folder:
+            try:
+                with Folder.open(self.folder) as folder:
+                    self.text = folder.read(PLAN_FILE, max_bytes=_MAX_PLAN_CHARS * 4).decode(
+                        "utf-8", "replace"
+                    )
+            except FileMissing:
+                return ""
+        return self.text
+
+
+@dataclass(slots=True)
+class PlanTool:
+    """The tool. It changes the mode of the guard it is given: each agent has its own."""
+
+    guard: Guard
+    file: PlanFile
+    spec: ToolSpec = _PLAN_SPEC
+    _before: PermissionMode | None = field(default=None)
+    """The mode that planning began in."""
+
+    def begin(self, place: ToolContext) -> None:
+        """Keep the plan with the session from now on."""
+        self.file.folder = place.session_folder
+
+    def need(self, given: JsonObject, _place: ToolContext) -> AccessRequest:
+        return AccessRequest(kind="nothing", said=f"{_action(given)} a plan")
+
+    async def run(self, given: JsonObject, _place: ToolContext, _on_progress: OnProgress) -> ToolOutput:
+        if _action(given) == "enter":
+            return self._enter()
+        plan = get_string(given, "plan")
+        try:
+            await run_blocking(lambda: self.file.write(plan))
+        except SevenfoldError as error:
+            return error_output(f"the plan could not be stored: {error}")
+        return await self._present(given)
+
+    def extras(self) -> tuple[Extra, ...]:
+        """The plan, for after a compaction."""
+        text = self.file.read()
+        return (Extra("plan", self.file.name, text),) if text else ()
+
+    def _enter(self) -> ToolOutput:
+        if self.guard.mode == "read-only":
+            return ToolOutput("this session is read-only already; say what you would change")
+        if self.guard.mode != "plan":
+            self._before, self.guard.mode = self.guard.mode, "plan"
+        return ToolOutput("nothing can be changed now; look around, then present a plan")
+
+    async def _present(self, given: JsonObject) -> ToolOutput:
+        need = AccessRequest(kind="nothing", said="approve this plan")
+        use = ToolUse(ToolUseId("plan"), self.spec.name, given)
+        async with self.guard.grants.asking:
+            answer = await self.guard.ask(PermissionRequest(use, need, "the plan is ready for approval"))
+        said = f" The user says: {answer.words}" if answer.words else ""
+        if not answer.is_allowed:
+            return error_output(f"the plan was not approved; mend it and present it again.{said}")
+        if self.guard.mode == "plan":
+            after: PermissionMode = "accept-edits" if answer.lasts != "once" else self._before or "ask"
+            self.guard.mode, self._before = after, None
+        return ToolOutput(f"the plan was approved, and is kept in {self.file.name}; carry it out.{said}")
+
+
+def _action(given: JsonObject) -> str:
+    action = get_choice(given, "action", ("enter", "present"))
+    plan = get_string(given, "plan", "")
+    if action == "present" and not 0 < len(plan.strip()) <= _MAX_PLAN_CHARS:
+        raise InputError(f"plan has {len(plan):,} characters; expected 1 to {_MAX_PLAN_CHARS:,}, in markdown")
+    return action
+
+
+# todo: the list of what is to be done, which the agent keeps and a person can watch.
+
+TodoStatus: TypeAlias = Literal["pending", "in_progress", "done"]
+TODO_STATUSES: tuple[TodoStatus, ...] = get_args(TodoStatus)
+_SIGNS: dict[TodoStatus, str] = {"pending": "[ ]", "in_progress": "[>]", "done": "[x]"}
+
+MAX_TODO_ITEMS = 100
+_MAX_TODO_CHARS = 500
+
+_TODO_SPEC = ToolSpec(
+    "todo",
+    "Keep a list of what is to be done in a task of several steps. Each call gives the whole list as it is "
+    "now: one item in_progress at a time, done as soon as it is.",
+    object_schema(
+        {
+            "items": {
+                "type": "array",
+                "description": f"All items, {MAX_TODO_ITEMS} at most.",
+                "items": object_schema(
+                    {
+                        "content": {"type": "string", "description": "What is to be done, in a few words."},
+                        "status": {"type": "string", "enum": list(TODO_STATUSES)},
+                    },
+                    ("content", "status"),
+                ),
+            }
+        },
+        ("items",),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TodoItem:
+    content: str
+    status: TodoStatus
+
+
+@dataclass(slots=True)
+class TodoList:
+    items: tuple[TodoItem, ...] = ()
+
+    def render(self) -> str:
+        return "\n".join(f"{_SIGNS[item.status]} {item.content}" for item in self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class TodoTool:
+    """The tool. The list outlives it, and is shown by whoever holds it."""
+
+    todos: TodoList = field(default_factory=TodoList)
+    spec: ToolSpec = _TODO_SPEC
+    kept: ToolState = field(default_factory=lambda: ToolState(TODO_FILE))
+
+    def begin(self, place: ToolContext) -> None:
+        """Take up the list that the session has kept, and keep it there from now on."""
+        self.kept.place = place
+        try:
+            self.todos.items = _items(state) if (state := self.kept.read()) else ()
+        except InputError as error:
+            self.kept.lose(str(error))
+
+    def need(self, given: JsonObject, _place: ToolContext) -> AccessRequest:
+        return AccessRequest(kind="nothing", said=f"todo list of {len(_items(given))}")
+
+    async def run(self, given: JsonObject, _place: ToolContext, _on_progress: OnProgress) -> ToolOutput:
+        self.todos.items = _items(given)
+        await run_blocking(lambda: self.kept.write(freeze_object({"items": given["items"]})))
+        return ToolOutput(self.todos.render() or "the list is empty")
+
+    def extras(self) -> tuple[Extra, ...]:
+        """The list, for after a compaction."""
+        return (Extra("todo", "todo list", self.todos.render()),) if self.todos.items else ()
+
+
+def _items(given: JsonObject) -> tuple[TodoItem, ...]:
+    listed = given.get("items")
+    if not isinstance(listed, tuple) or len(listed) > MAX_TODO_ITEMS:
+        raise InputError(f"items is {_said(listed)}; expected a list of at most {MAX_TODO_ITEMS} items")
+    return tuple(_item(item) for item in listed)
+
+
+def _item(item: Json) -> TodoItem:
+    if not isinstance(item, JsonObject):
+        raise InputError(f"an item is {_said(item)}; expected an object with content and status")
+    content = " ".join(get_string(item, "content").split())
+    if not 0 < len(content) <= _MAX_TODO_CHARS:
+        raise InputError(
+            f"an item's content has {len(content):,} characters; expected 1 to {_MAX_TODO_CHARS}"
+        )
+    return TodoItem(content, cast("TodoStatus", get_choice(item, "status", TODO_STATUSES, "pending")))
+
+
+def _said(value: Json) -> str:
+    return f"a list of {len(value)}" if isinstance(value, tuple) else f"{value!r:.80}"

@@ -1,0 +1,236 @@
+"""How `sevenfold context` is asked for."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+
+from sevenfold.cli.options.shared import add_json_option, add_project_option
+
+CONTEXT_HELP = "say what fills a session's window and what comes next"
+
+CONTEXT_DESCRIPTION = """\
+Says what fills the window of a session: tokens by kind and tool, files that
+were read twice, where warning and compaction set in, what the next compaction
+would do and keep, and what the session cost so far.
+
+Reads the transcript that a session keeps on disk, and writes nothing: one that
+is running can be looked at too. The system prompt and the tools are not in it;
+their size is what was billed beyond what can be seen.
+"""
+
+CONTEXT_EXAMPLES = """\
+examples:
+  sevenfold context
+  sevenfold context 3f2a --project ~/src/app       by the beginning of its id
+  sevenfold context --model claude-haiku-4-5       would it fit there?
+  sevenfold context --json | jq .next_cut
+"""
+
+
+def add_context_options(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "session",
+        nargs="?",
+        default="latest",
+        metavar="SESSION",
+        help="its id, or how that begins (the one written to last)",
+    )
+    add_project_option(parser)
+    parser.add_argument("--model", metavar="NAME", help="as if it went on with this model (its last one)")
+    add_json_option(parser)
+
+
+# How `sevenfold stats` is asked for.
+
+STATS_HELP = "say what your sessions cost over time and what the layers did"
+
+STATS_DESCRIPTION = """\
+Adds up a project's sessions by day: rounds, tokens, the share that came out of
+the cache, dollars with and without caching and by whose calls they were; how
+often the view was cut and by which layer; what broke, was denied or refused.
+Reads transcripts and events, and writes nothing.
+"""
+
+STATS_EXAMPLES = """\
+examples:
+  sevenfold stats
+  sevenfold stats --since 2026-11-01 --json | jq .days
+  sevenfold stats --sessions                  a line a session instead of a day
+  sevenfold stats --fidelity                  how much of what was used after each cut was still there
+"""
+
+
+def add_stats_options(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--since", metavar="DATE", help="count only sessions written to since this day (30 days)"
+    )
+    parser.add_argument("--sessions", action="store_true", help="a line a session instead of a day")
+    parser.add_argument(
+        "--fidelity", action="store_true", help="measure each cut; takes some seconds a long session"
+    )
+    add_json_option(parser)
+    add_project_option(parser)
+
+
+# How `sevenfold spend` is asked for.
+
+SPEND_HELP = "show what background work spent, stop it, let it go on"
+
+SPEND_DESCRIPTION = """\
+Says what background work spent against its caps, by kind, and which kinds rest
+after failures: notes, summaries, progress lines, agents in the background. All
+processes of yours share the caps. The conversation itself is not counted here
+and never stopped; `sevenfold stats` shows it.
+"""
+
+SPEND_EXAMPLES = """\
+examples:
+  sevenfold spend
+  sevenfold spend stop             no background work in any process from now on
+  sevenfold spend resume
+  sevenfold spend forgive notes    forget the failures of a kind, so that it tries again
+  sevenfold spend --json | jq .hour
+"""
+
+
+def add_spend_options(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "action",
+        nargs="?",
+        choices=("show", "stop", "resume", "forgive"),
+        default="show",
+        help="show (if none is named), stop, resume, or forgive a KIND",
+    )
+    parser.add_argument("kind", nargs="?", metavar="KIND", help="what to forgive: notes, summary, …")
+    add_json_option(parser)
+
+
+# How `sevenfold doctor` is asked for.
+
+DOCTOR_HELP = "check the set-up and say what to do about each finding"
+
+DOCTOR_DESCRIPTION = """\
+Checks what Sevenfold stands on: the interpreter and its libraries, keys,
+settings, where files are kept and whether they can be written, disk space,
+locks, transcripts, mail, the sandbox, spending, and what went wrong lately.
+Says what to do about each finding. Offline; it changes nothing and shows no
+secret. Ends with 1 if something is broken.
+"""
+
+DOCTOR_EXAMPLES = """\
+examples:
+  sevenfold doctor
+  sevenfold doctor --project ~/src/app
+  sevenfold doctor --json | jq '.[] | select(.level == "broken")'
+"""
+
+
+def add_doctor_options(parser: ArgumentParser) -> None:
+    add_json_option(parser)
+    add_project_option(parser)
+
+
+# How `sevenfold settings` is asked for.
+
+SETTINGS_HELP = "show each setting, its value and where it came from"
+
+SETTINGS_DESCRIPTION = """\
+Shows every setting, its value, and where that came from. The sources, weakest first:
+
+  the defaults
+  <project>/.sevenfold/settings.toml         committed: may switch things off and lower limits, once you agree
+  ~/.sevenfold/settings.toml                 yours, for every project
+  <project>/.sevenfold/settings.local.toml   yours, for this project; keep it out of git
+  the environment                            SEVENFOLD_TOOL_RESULTS_LIMIT_CHARS=30000
+  keyword arguments                          from Python
+  /etc/sevenfold/settings.toml               an operator's policy
+
+A committed file can switch off what protects you or keeps the bill low, so most of it is ignored until you
+agree to it: when `sevenfold chat` asks, or with --trust. An answer holds until the file changes.
+"""
+
+SETTINGS_EXAMPLES = """\
+examples:
+  sevenfold settings
+  sevenfold settings window compact.auto_compact_pct
+  sevenfold settings --project ~/src/app --json
+  sevenfold settings --trust
+"""
+
+
+def add_settings_options(parser: ArgumentParser) -> None:
+    parser.add_argument("keys", nargs="*", metavar="KEY", help="a section, or section.name; all if none")
+    answer = parser.add_mutually_exclusive_group()
+    answer.add_argument(
+        "--trust", action="store_true", help="agree to the settings that the repository brings"
+    )
+    answer.add_argument("--refuse", action="store_true", help="refuse them, and do not be asked again")
+    add_json_option(parser)
+    add_project_option(parser)
+
+
+# How `sevenfold layers` is asked for.
+
+LAYERS_HELP = "show the seven layers"
+
+LAYERS_DESCRIPTION = """\
+Shows the seven layers, cheapest first.
+"""
+
+LAYERS_EXAMPLES = """\
+examples:
+  sevenfold layers
+  sevenfold layers --json | jq .
+"""
+
+
+def add_layers_options(parser: ArgumentParser) -> None:
+    add_json_option(parser)
+
+
+# How `sevenfold replay` is asked for.
+
+REPLAY_HELP = "say what recorded sessions cost and where the cache broke"
+
+REPLAY_DESCRIPTION = """\
+Says what recorded sessions cost: tokens and dollars by kind and model, every
+cache break with its cause, what filled the context, the most expensive tool
+results. Offline, no key.
+
+Reads Claude Code's transcripts, Codex rollouts and plain Messages JSONL,
+whatever the files are called. Without a path it looks where Claude Code and
+Codex keep theirs; if nothing is there, it shows a sample.
+"""
+
+REPLAY_EXAMPLES = """\
+examples:
+  sevenfold replay
+  sevenfold replay ~/.claude/projects --since 2026-11-01
+  sevenfold replay session.jsonl --json | jq .breaks
+  sevenfold replay --html replay.html            a page to look at, with plots
+  sevenfold replay --reprice claude-sonnet-5-5   all of them at its prices
+  sevenfold replay --policy sevenfold            what we would have saved
+"""
+
+
+def add_replay_options(parser: ArgumentParser) -> None:
+    parser.add_argument("paths", nargs="*", metavar="PATH", help="a transcript, or a folder that holds some")
+    parser.add_argument("--json", action="store_true", help="print JSON (docs/replay.md describes it)")
+    parser.add_argument("--html", metavar="FILE", help="write the report as one page, to open in a browser")
+    parser.add_argument("--reprice", metavar="MODEL", help="count every call at this model's prices of today")
+    parser.add_argument("--since", metavar="DATE", help="count only calls from this day on")
+    parser.add_argument("--limit", type=int, metavar="N", help="read only the N files written to last")
+    parser.add_argument("--jobs", type=int, metavar="N", help="processes to use (one a core)")
+    under = parser.add_argument_group("what it would have cost under a policy")
+    under.add_argument(
+        "--policy",
+        choices=("sevenfold", "balanced", "thrift", "ski", "fixed", "keep"),
+        help="send the sessions again under this policy for clearing old results; sevenfold: our default",
+    )
+    under.add_argument("--ttl", choices=("5m", "1h"), help="how long the cache lives (5m)")
+    under.add_argument(
+        "--read-price",
+        type=float,
+        metavar="X",
+        help="what a cached token costs, a fresh one being 1 (as the session's model has it, else 0.1)",
+    )

@@ -1,0 +1,301 @@
+"""Settings of the agent itself, down here because every room that reads settings files knows them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path, PurePath
+from typing import ClassVar, Literal, TypeAlias, cast
+
+from sevenfold.core.json import EMPTY_OBJECT, JsonObject
+from sevenfold.core.settings import (
+    SettingSource,
+    amount,
+    choice,
+    file_path,
+    limit,
+    line,
+    lines,
+    pairs,
+    rule_patterns,
+    switch,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSettings:
+    SECTION: ClassVar[str] = "agent"
+
+    model: str | None = line(None)
+    """Unset: the model that does this work best for its price among those we know."""
+
+    base_url: str | None = line(None)
+    """Unset: Anthropic's own address, or OpenAI's. Any server that speaks like OpenAI's is named here."""
+
+    max_rounds: int = limit(500, at_least=1)
+    """A turn that needs more is most likely going round in circles, at a cost."""
+
+    thinking: bool = switch(True)
+    """On: models that can think before they answer are better at this work than without."""
+
+
+# The settings of hooks.
+
+
+@dataclass(frozen=True, slots=True)
+class HookSettings:
+    SECTION: ClassVar[str] = "hooks"
+
+    enabled: bool = switch(True)
+    """On: nothing is run unless a file names it. Off runs no hook, whatever names one."""
+
+    claude_files: bool = switch(True)
+    """On: a project's hooks in .claude say the same to any agent, and are run once a person has agreed."""
+
+    claude_user_file: bool = switch(False)
+    """Off: what a person had another agent run is theirs to share; on reads ~/.claude/settings.json too."""
+
+
+# MCP servers as settings name them, and how long anybody waits for one.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpSettings:
+    SECTION: ClassVar[str] = "mcp_client"
+
+    enabled: bool = switch(True)
+    """On: nothing is started unless a server is named. Off starts none, whatever names one."""
+
+    project_file: bool = switch(True)
+    """On: what a repository's .mcp.json names is run once a person has agreed to it, and not before."""
+
+    start_seconds: int = limit(2)
+    """What the first request waits for servers at most; a later one is used through tool_search."""
+
+    connect_seconds: int = limit(30, at_least=1)
+    """A server that is fetched and built by its own command takes long the first time; more is a hang."""
+
+    call_seconds: int = limit(600, at_least=1)
+    """As long as a command may run: whoever waits longer has lost sight of why."""
+
+    schema_tokens: int = limit(8_000)
+    """Four per cent of a 200,000-token window: schemas stand in every prompt, used or not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpServer:
+    """One `[mcp."name"]`: a program that is started, or an address. `${NAME}` is a variable's value."""
+
+    SECTION: ClassVar[str] = "mcp"
+    EACH: ClassVar[str] = "MCP server"
+
+    enabled: bool = switch(True)
+    """On: a server that is named is wanted. Off leaves out one that another file names."""
+
+    command: str | None = line(None)
+    """Unset: a server is started by its command, or reached at its address."""
+
+    args: tuple[str, ...] = lines(())
+    """None, as most programs need none; each is one argument and no shell reads it."""
+
+    env: JsonObject = pairs(EMPTY_OBJECT)
+    """None: a server inherits the path, the home and the user's name, and no key of yours."""
+
+    url: str | None = line(None)
+    """Unset: the address of a server over streamable HTTP, in place of a command."""
+
+    headers: JsonObject = pairs(EMPTY_OBJECT)
+    """None: what a server over HTTP asks for, mostly a key, is its own affair."""
+
+
+# Permissions as settings.
+
+PermissionMode: TypeAlias = Literal["ask", "accept-edits", "plan", "read-only", "bypass"]
+
+
+PERMISSION_MODES: tuple[PermissionMode, ...] = ("ask", "accept-edits", "plan", "read-only", "bypass")
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionSettings:
+    SECTION: ClassVar[str] = "permissions"
+
+    mode: str = choice("ask", *PERMISSION_MODES)
+    """The mode that a session starts in: asking costs a key press, and not asking can cost a day's work."""
+
+    allow: tuple[str, ...] = rule_patterns(is_strict=False)
+    """Calls that nobody is asked for. Empty: what is safe to allow depends on the project."""
+
+    ask: tuple[str, ...] = rule_patterns(is_strict=True)
+    """Calls that are asked for in every mode. Empty: the mode knows what to ask for."""
+
+    deny: tuple[str, ...] = rule_patterns(is_strict=True)
+    """Calls that are refused in every mode, whatever allows them. Empty: nothing is bad for everybody."""
+
+    @property
+    def start_mode(self) -> PermissionMode:
+        return cast("PermissionMode", self.mode)
+
+
+# The settings of the sandbox.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxSettings:
+    SECTION: ClassVar[str] = "sandbox"
+
+    enabled: bool = switch(True)
+    """On: what is held need not be asked for. Off, each is asked for, or refused where none may run."""
+
+    allow_workspace: bool = switch(False)
+    """Off: in `ask` mode a person sees each command that can change the project. On, held ones just run."""
+
+    read: tuple[str, ...] = lines(())
+    """More folders that a held command may read, such as a toolchain. None: what it reads a model may see."""
+
+    memory_mb: int = limit(4_096, at_least=64)
+    """Of one process: enough for most builds, and a leak stops before the machine does."""
+
+    file_mb: int = limit(2_048, at_least=1)
+    """Of one file: a runaway log ends here, not when the disk is full."""
+
+    processes: int = limit(512, at_least=8)
+    """Of one command: a parallel build has fewer, a fork bomb more within a tenth of a second."""
+
+
+# How long a command may take.
+
+
+@dataclass(frozen=True, slots=True)
+class ShellSettings:
+    SECTION: ClassVar[str] = "shell"
+
+    timeout_seconds: int = limit(120, at_least=1)
+    """Most builds and test runs are over by then; what hangs costs a person two minutes."""
+
+    longest_seconds: int = limit(600, at_least=1)
+    """The most that a call can ask for; what takes longer belongs in the background."""
+
+
+# How a team's memories are exchanged, as settings.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncSettings:
+    SECTION: ClassVar[str] = "sync"
+
+    enabled: bool = switch(True)
+    """On, and without effect until `sevenfold team join`. Off: only the commands exchange anything."""
+
+    policy: str = choice("merge", "merge", "mirror")
+    """Merge: two changes of one memory are put together, or both kept. Mirror: a pull takes the server's text
+    and a push sends the file's, and what that overwrites is in the local history alone."""
+
+    pull_seconds: int = limit(4, at_least=1, at_most=60)
+    """How long a session waits for the team's news before its prompt is made: as long as a person does."""
+
+    push_after_seconds: int = amount(2, at_least=1, at_most=3_600)
+    """After the last change: a memory is often written twice in a row."""
+
+    timeout_seconds: int = limit(20, at_least=1, at_most=600)
+    """Of one request in the background: a large upload over a slow line takes ten."""
+
+    @property
+    def push_after(self) -> timedelta:
+        return timedelta(seconds=self.push_after_seconds)
+
+    @property
+    def timeout(self) -> timedelta:
+        return timedelta(seconds=self.timeout_seconds)
+
+
+# Settings of the agents that an agent starts.
+
+
+@dataclass(frozen=True, slots=True)
+class TeamSettings:
+    SECTION: ClassVar[str] = "agents"
+
+    at_once: int = limit(8, at_least=1, at_most=64)
+    """More than a person can follow, and about what an account's rate limit bears. Others wait their turn."""
+
+    fork_rounds: int = limit(50, at_least=1)
+    """A fork cannot compact its context, so it is for work that ends before the window does."""
+
+    progress_seconds: int = amount(30, at_most=86_400)
+    """Often enough to see that an agent is alive, seldom enough to cost next to nothing. 0: never."""
+
+    @property
+    def progress_every(self) -> timedelta | None:
+        return timedelta(seconds=self.progress_seconds) if self.progress_seconds else None
+
+
+# What the agent may fetch, as settings.
+
+
+@dataclass(frozen=True, slots=True)
+class WebSettings:
+    SECTION: ClassVar[str] = "web"
+
+    private: bool = switch(False)
+    """Off: a page could send the agent to services of this machine or network, which trust whoever asks."""
+
+    timeout_seconds: int = limit(30, at_least=1, at_most=600)
+    """Of one page with all its redirects: who waits longer than this has given up."""
+
+    max_bytes: int = limit(5_000_000, at_least=1_000)
+    """Of one page: articles have a tenth of it, and nobody reads more through a model."""
+
+
+# Whether memory is on, and whether edits from outside the engine are trusted.
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySettings:
+    SECTION: ClassVar[str] = "memory"
+
+    enabled: bool = switch(True)
+    """On: what is known of a project is the reason to have this. Off reads and writes no memory; what is kept
+    stays where it is."""
+
+    trust_outside: bool = switch(False)
+    """Off: an edit past the engine may be a script's, so it waits for a person. On accepts it at once, as one
+    may want where another agent keeps the same folder."""
+
+
+# Where Sevenfold keeps its files: the defaults, and the settings that change them.
+
+HOME_FOLDER = ".sevenfold"
+"""In the user's own folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceSettings:
+    SECTION: ClassVar[str] = "places"
+
+    home: PurePath | None = file_path(
+        None,
+        alias="SEVENFOLD_HOME",
+        never_from=(SettingSource.COMMITTED, SettingSource.LOCAL, SettingSource.USER),
+        never_because="home is where the user file lies, for every project; set SEVENFOLD_HOME instead",
+    )
+    """Unset: ~/.sevenfold, where people look for what a tool keeps for them."""
+
+    memory_dir: PurePath | None = file_path(None, alias="SEVENFOLD_MEMORY_DIR")
+    """Unset: memory/ in the project's own folder under home, so that all worktrees share it and no repository
+    holds it."""
+
+    claude_memory: bool = switch(False)
+    """Off: another agent's folder is its own. On keeps a project's memories where Claude Code does, so that
+    both have the same; a `memory_dir` goes before it."""
+
+    sweep_hours: int = amount(24, at_most=8_760)
+    """Half-made files of dead writers cost nothing but room; looking for them goes through every folder."""
+
+    @property
+    def sweep_every(self) -> timedelta:
+        return timedelta(hours=self.sweep_hours)
+
+    def home_folder(self, user_home: Path) -> Path:
+        """Where `home` is, said or not."""
+        return user_home / HOME_FOLDER if self.home is None else Path(self.home)

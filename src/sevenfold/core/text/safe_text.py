@@ -1,0 +1,171 @@
+"""Text that UTF-8 can hold. A string may have halves of a surrogate pair in it, from a tool that cut its
+output in the middle of a character or from JSON that was escaped so; no provider takes that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject
+from sevenfold.core.messages import (
+    Block,
+    Compaction,
+    Document,
+    Image,
+    Opaque,
+    RedactedThinking,
+    Text,
+    Thinking,
+    ToolResult,
+    ToolUse,
+    ToolUseId,
+)
+
+
+def replace_lone_surrogates(text: str) -> str:
+    """The text itself where nothing is wrong. Halves that belong together are joined, others replaced."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def replace_block_surrogates(block: Block) -> Block:
+    """The block itself where all its text is sound."""
+    return block if all(replace_lone_surrogates(text) is text for text in _texts(block)) else _mended(block)
+
+
+def _texts(block: Block) -> Iterator[str]:
+    if isinstance(block, ToolResult) and isinstance(block.content, tuple):
+        for item in block.content:
+            yield from _texts(item)
+    yield from _texts_within(_own_values(block))
+    if not isinstance(block, Opaque) and block.extra is not EMPTY_OBJECT:
+        yield from _texts_within(block.extra)
+
+
+def _own_values(block: Block) -> tuple[Json, ...]:
+    match block:
+        case Text():
+            return (block.text,)
+        case Thinking():
+            return (block.thinking, block.signature)
+        case RedactedThinking():
+            return (block.data,)
+        case ToolUse():
+            return (block.id, block.name, block.input)
+        case ToolResult():
+            return (block.tool_use_id, None if isinstance(block.content, tuple) else block.content)
+        case Image() | Document():
+            return (block.source,)
+        case Compaction():
+            return (block.content,)
+        case Opaque():
+            return (block.wire,)
+
+
+def _texts_within(value: Json) -> Iterator[str]:
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, JsonObject):
+            yield from item
+            waiting += item.values()
+        elif isinstance(item, tuple):
+            waiting += item
+
+
+def _mended(block: Block) -> Block:  # noqa: PLR0911 - one return a block type is the table
+    extra = EMPTY_OBJECT if isinstance(block, Opaque) else _sound_object(block.extra)
+    match block:
+        case Text():
+            return Text(replace_lone_surrogates(block.text), extra)
+        case Thinking():
+            signature = block.signature and replace_lone_surrogates(block.signature)
+            return Thinking(replace_lone_surrogates(block.thinking), signature, extra)
+        case RedactedThinking():
+            return RedactedThinking(replace_lone_surrogates(block.data), extra)
+        case ToolUse():
+            id_ = ToolUseId(replace_lone_surrogates(block.id))
+            return ToolUse(id_, replace_lone_surrogates(block.name), _sound_object(block.input), extra)
+        case ToolResult():
+            id_, content = ToolUseId(replace_lone_surrogates(block.tool_use_id)), block.content
+            if isinstance(content, tuple):
+                return replace(
+                    block, tool_use_id=id_, content=tuple(map(replace_block_surrogates, content)), extra=extra
+                )
+            return replace(
+                block, tool_use_id=id_, content=content and replace_lone_surrogates(content), extra=extra
+            )
+        case Image() | Document():
+            return replace(block, source=_sound_object(block.source), extra=extra)
+        case Compaction():
+            return Compaction(block.content and replace_lone_surrogates(block.content), extra)
+        case Opaque():
+            return Opaque(_sound_object(block.wire))
+
+
+def _sound_object(value: JsonObject) -> JsonObject:
+    return JsonObject({replace_lone_surrogates(key): _sound_json(item) for key, item in value.items()})
+
+
+def _sound_json(value: Json) -> Json:
+    if isinstance(value, str):
+        return replace_lone_surrogates(value)
+    if isinstance(value, JsonObject):
+        return _sound_object(value)
+    return tuple(_sound_json(item) for item in value) if isinstance(value, tuple) else value
+
+
+# Text in a fence that it cannot close itself, whatever it says: how foreign words stand inside ours.
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    label: str
+    text: str
+
+
+def fence_text(tag: str, text: str, *, label: str = "") -> str:
+    """The text between tags whose key does not occur in it. The same text always gets the same fence."""
+    key = _key(text)
+    named = f' name="{_quoted(label)}"' if label else ""
+    return f"<{tag} {key}{named}>\n{text}\n</{tag} {key}>"
+
+
+def find_fences(tag: str, text: str) -> tuple[Fence, ...]:
+    """What stands in the fences of this tag, in order."""
+    name = re.escape(tag)
+    opening = re.compile(rf'<{name} ([0-9a-f]{{8,64}})(?: name="([^"\n]*)")?>\n')
+    found: list[Fence] = []
+    at = 0
+    while start := opening.search(text, at):
+        end = text.find(f"\n</{tag} {start[1]}>", start.end() - 1)
+        at = start.end() if end < 0 else end
+        if end >= 0:
+            found.append(Fence(_unquoted(start[2] or ""), text[start.end() : max(end, start.end())]))
+    return tuple(found)
+
+
+def _key(text: str) -> str:
+    whole = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    size = 8
+    while size < len(whole) and whole[:size] in text:
+        size += 8
+    return whole[:size]
+
+
+def _quoted(label: str) -> str:
+    return label.replace("&", "&amp;").replace('"', "&quot;").replace("\n", "&#10;")
+
+
+def _unquoted(label: str) -> str:
+    return label.replace("&#10;", "\n").replace("&quot;", '"').replace("&amp;", "&")

@@ -1,0 +1,345 @@
+"""Layer 5 in a session's view: memories that a prompt is about, appended once behind it and never edited.
+
+The search runs while the request is being made ready, and a request waits for it no longer than its budget:
+what is found later comes with the next. Whatever goes wrong is told, and the request goes on without.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from threading import Lock
+
+from sevenfold.core.catalog import find_cheapest_model
+from sevenfold.core.events import MemoryRecalled, RecallSkipped
+from sevenfold.core.json import JsonObject
+from sevenfold.core.memories import INDEX_FILE
+from sevenfold.core.messages import Message, Text, ToolUse
+from sevenfold.core.requests import ModelRequest, RequestParams
+from sevenfold.layers.context.sources import REMINDER_TAG, ContextSource
+from sevenfold.layers.memory.recall.finder import MemoryFinder, MemoryLibrary
+from sevenfold.layers.memory.recall.policy import (
+    MIN_CERTAINTY,
+    RECALL_KIND,
+    RECALL_PROMPT,
+    SIDE_QUERY_TOKENS,
+    RecallCandidate,
+    RecallFacts,
+    build_output_config,
+    choose_eligible,
+    choose_recalled,
+    estimate_certainty,
+    fit_recalled,
+    parse_recall_choice,
+    render_side_query,
+)
+from sevenfold.layers.memory.recall.render import (
+    RecalledMemory,
+    find_surfaced,
+    render_cleared_memories,
+    render_recalled_memories,
+)
+from sevenfold.layers.templates import read_template
+from sevenfold.providers.provider import Provider
+from sevenfold.session.cache.placement import has_user_text
+from sevenfold.session.opening import SessionResources
+from sevenfold.session.pipeline import ViewBuilder
+from sevenfold.store.files.offload import run_blocking
+from sevenfold.store.memory.directory import MemoryDir
+from sevenfold.store.transcript.records import InjectedRecord
+
+# The memories that a session reads: its owner's directory, or one opened when there is something to read.
+
+
+class SessionMemories:
+    """Of one session. Every method blocks on the disk."""
+
+    def __init__(self, opened: SessionResources, memory: MemoryDir | None = None) -> None:
+        self._opened, self._memory = opened, memory
+        self._owned: MemoryDir | None = None
+        self._lock = Lock()
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether there may be anything to read at all."""
+        return self._opened.project is not None and self._opened.around.settings.memory.enabled
+
+    def library(self) -> MemoryLibrary | None:
+        """None where memory is switched off, or nothing was ever remembered."""
+        opened, memory = self._opened, self._find()
+        if memory is None or opened.project is None:
+            return None
+        home, root = opened.instructions.home, opened.instructions.root or opened.project.root
+        return MemoryLibrary(opened.project, memory, home, Path(root))
+
+    def index(self) -> tuple[ContextSource, ...]:
+        """The memory index as a context source; empty where there is no index."""
+        memory = self._find()
+        found = memory.index_text() if memory is not None else None
+        if memory is None or found is None or not found.text.strip():
+            return ()
+        text = f"{found.text.rstrip()}\n{found.warning}".rstrip()
+        return (ContextSource("memory", text, str(memory.path / INDEX_FILE)),)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._owned is not None:
+                self._owned.close()
+                self._owned = self._memory = None
+
+    def _find(self) -> MemoryDir | None:
+        around, project = self._opened.around, self._opened.project
+        if project is None or not self.is_possible:
+            return None
+        with self._lock:
+            if self._memory is None and project.memory.names():
+                trusts = around.settings.memory.trust_outside
+                self._memory = self._owned = MemoryDir(
+                    project, clock=around.clock, emit=around.emit, trusts_outside=trusts
+                )
+            return self._memory
+
+
+RECENT_MESSAGES = 12
+"""In which a tool counts as being in use: about six rounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """Memories on their way into the view."""
+
+    candidates: tuple[RecallCandidate, ...]
+    memories: tuple[RecalledMemory, ...]
+    ranked_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class SideQuery:
+    """Who is asked to choose, and how."""
+
+    provider: Provider
+    model: str
+    instruction: str
+
+
+class RecallLayer:
+    """The recall of one conversation."""
+
+    def __init__(self, path: ViewBuilder, remembered: SessionMemories, side: SideQuery | None = None) -> None:
+        self._path, self._remembered, self._side = path, remembered, side
+        self._settings = path.around.settings.recall
+        self._emit = path.around.emit
+        self._seen = len(path.entries)
+        """Messages of the history that were looked at, those of a session that is taken up again included."""
+        self._finder: MemoryFinder | None = None
+        self._search: asyncio.Task[None] | None = None
+        self._asides: set[asyncio.Task[None]] = set()
+        """What nobody waits for: vectors that are still missing, counts of what was used."""
+        self._is_kept_up = False
+        self._found: list[_Choice] = []
+        self._is_late = False
+
+    def begin(self) -> None:
+        """Look for what the user has just asked about, if they asked anything."""
+        if not self._settings.enabled or not self._remembered.is_possible:
+            return
+        # A caller may have taken messages back.
+        self._seen = min(self._seen, len(self._path.entries))
+        prompt = "\n".join(_asked([entry.message for entry in self._path.entries[self._seen :]]))
+        self._seen = len(self._path.entries)
+        if prompt.strip():
+            self._search = asyncio.create_task(self._look(prompt, self._search))
+
+    async def append(self) -> None:
+        """Put what was found behind what was said; wait for it no longer than the budget allows."""
+        search = self._search
+        if search is not None:
+            done, _ = await asyncio.wait({search}, timeout=self._settings.budget_ms / 1000)
+            if done:
+                self._search = None
+            elif not self._is_late:
+                waited = f"nothing was found within {self._settings.budget_ms} ms"
+                self._emit(RecallSkipped(f"{waited}; what is found comes with a later request"))
+        found, self._found = self._found, []
+        for choice in found:
+            self._show(choice)
+            self._beside(self._count([one.key for one in choice.candidates]))
+        self._is_late = self._search is not None
+
+    async def close(self) -> None:
+        """Wait for what is under way, which is short, and let go of the files."""
+        tasks = [*self._asides, *([self._search] if self._search else [])]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        if self._finder is not None:
+            await run_blocking(self._finder.close)
+
+    async def _look(self, prompt: str, before: asyncio.Task[None] | None) -> None:
+        if before is not None:
+            await asyncio.wait({before})
+        try:
+            await self._choose(prompt)
+        except Exception as error:  # a layer that fails is told of, and the request goes on
+            self._emit(RecallSkipped(f"{type(error).__name__}: {error}"))
+
+    async def _choose(self, prompt: str) -> None:
+        finder = await run_blocking(self._find_finder)
+        if finder is None:
+            return
+        settings, facts = self._settings, self._facts()
+        found = await run_blocking(lambda: finder.find(prompt, settings.candidates))
+        ranked_by = "words and meanings" if finder.has_meanings else "words"
+        sure = choose_recalled(found, facts, settings)
+        await self._take(finder, sure, ranked_by)
+        open_to = choose_eligible(found, facts)
+        if not sure and any(estimate_certainty(one) >= MIN_CERTAINTY for one in open_to):
+            held = f"memories of {facts.surfaced_bytes:,} bytes stand in the view"
+            self._emit(RecallSkipped(f"{held}, and recall.session_bytes leaves no room for more"))
+        asked_about = choose_eligible(finder.filled(found, settings.candidates), facts) if self._side else ()
+        if self._side is not None and asked_about:
+            chosen = await self._ask(self._side, finder, prompt, asked_about)
+            more = [one for one in chosen if one not in sure]
+            await self._take(finder, fit_recalled(more, self._facts(), settings), "side query")
+        if not self._is_kept_up:
+            self._is_kept_up = True
+            self._beside(self._keep_up(finder))
+
+    async def _take(self, finder: MemoryFinder, chosen: Sequence[RecallCandidate], ranked_by: str) -> None:
+        if chosen:
+            memories = await run_blocking(lambda: finder.take(chosen))
+            self._found.append(_Choice(tuple(chosen), memories, ranked_by))
+
+    async def _ask(
+        self, side: SideQuery, finder: MemoryFinder, prompt: str, candidates: Sequence[RecallCandidate]
+    ) -> tuple[RecallCandidate, ...]:
+        count = self._settings.max_files
+        manifest = finder.list(one.key for one in candidates)
+        asked = Message("user", render_side_query(side.instruction, prompt, manifest, count))
+        params = JsonObject({"output_config": build_output_config(count)})
+        frame = RequestParams(model=side.model, max_tokens=SIDE_QUERY_TOKENS, params=params)
+        reply = await side.provider.send(ModelRequest(frame, (asked,), who=RECALL_KIND))
+        chosen = parse_recall_choice(reply.text, candidates)
+        if chosen is None:
+            said = f"{len(reply.text):,} characters that are no list of names"
+            self._emit(RecallSkipped(f"{side.model} was asked aside and answered with {said}"))
+        return (chosen or ())[:count]
+
+    async def _keep_up(self, finder: MemoryFinder) -> None:
+        """Once a session: have meanings at hand from the next prompt on, and compute what is missing."""
+        if self._settings.vectors and await run_blocking(finder.load_encoder):
+            while await run_blocking(finder.embed):
+                pass
+
+    async def _count(self, keys: Sequence[str]) -> None:
+        finder, now = self._finder, self._path.around.clock.now()
+        if finder is not None:
+            await run_blocking(lambda: finder.count(keys, now))
+
+    def _beside(self, work: Coroutine[None, None, None]) -> None:
+        async def run() -> None:
+            try:
+                await work
+            except Exception as error:
+                self._emit(RecallSkipped(f"{type(error).__name__}: {error}"))
+
+        task = asyncio.create_task(run())
+        self._asides.add(task)
+        task.add_done_callback(self._asides.discard)
+
+    def _find_finder(self) -> MemoryFinder | None:
+        """Opened with the first prompt of a project that has a memory."""
+        if self._finder is None:
+            library = self._remembered.library()
+            around = self._path.around
+            self._finder = MemoryFinder(library, around.clock, around.emit) if library else None
+        return self._finder
+
+    def _facts(self) -> RecallFacts:
+        surfaced = find_surfaced(self._path.shown.messages())
+        waiting = [one for choice in self._found for one in choice.candidates]
+        return RecallFacts(
+            frozenset([*(one.key for one in surfaced), *(one.key for one in waiting)]),
+            sum(one.size_bytes for one in (*surfaced, *waiting)),
+            _tools([entry.message for entry in self._path.entries[-RECENT_MESSAGES:]]),
+        )
+
+    def _show(self, choice: _Choice) -> None:
+        now, settings = self._path.around.clock.now(), self._settings
+        text = render_recalled_memories(choice.memories, now, settings.file_bytes)
+        # Of the user's side and never the system's: a memory is evidence, and has no more say than that.
+        message = Message("user", (Text(text),))
+        self._path.around.journal.add(InjectedRecord(message, "memory"))
+        self._path.show(message, "memory")
+        for one in choice.candidates:
+            percent = round(100 * estimate_certainty(one))
+            size = min(one.size_bytes, settings.file_bytes)
+            self._emit(
+                MemoryRecalled(
+                    key=one.key,
+                    percent=percent,
+                    ranked_by=choice.ranked_by,
+                    size_bytes=size,
+                    is_late=self._is_late,
+                )
+            )
+
+
+def _asked(messages: Sequence[Message]) -> list[str]:
+    """What a person has said in them, reminders of programs aside."""
+    return [
+        block.text
+        for message in messages
+        if has_user_text(message)
+        for block in message.blocks
+        if isinstance(block, Text) and not block.text.lstrip().startswith(f"<{REMINDER_TAG}>")
+    ]
+
+
+def _tools(messages: Sequence[Message]) -> frozenset[str]:
+    """Names of the tools in use, and of the parts that a server's tool is named by."""
+    used = (
+        block.name.lower() for message in messages for block in message.blocks if isinstance(block, ToolUse)
+    )
+    return frozenset(part for name in used for part in (name, *name.split("__")) if part)
+
+
+# Clears memories that were recalled earlier from a nearly full view, together with old tool results.
+
+
+def find_old_memories(path: ViewBuilder, before: int) -> tuple[int, ...]:
+    """Where recalled memories stand in the view before this message."""
+    items = path.shown.items[:before]
+    return tuple(
+        place for place, item in enumerate(items) if item.origin == "memory" and find_surfaced([item.message])
+    )
+
+
+def clear_oldest_memories(path: ViewBuilder, count: int) -> tuple[int, ...]:
+    """So many of the oldest give way to a marker; where they stood. They can be recalled again."""
+    places = find_old_memories(path, len(path.shown))[:count]
+    for place in places:
+        message = path.shown.items[place].message
+        told = Text(render_cleared_memories(find_surfaced([message])))
+        path.reword(place, replace(message, content=(told,)))
+    return places
+
+
+# Who is asked beside the conversation which memories a prompt is about.
+
+
+def choose_side_query(
+    path: ViewBuilder, opened: SessionResources, provider: Provider | None, *, is_agent: bool
+) -> SideQuery | None:
+    """The cheapest model of whoever serves the conversation's; None where nobody is to be asked."""
+    around, asked_for = path.around, path.around.settings.recall.side_query
+    if provider is None or asked_for == "off":
+        return None
+    cheap = find_cheapest_model(path.model, around.catalog, around.clock.now().date()) or path.model
+    # A loop of somebody else's did not ask for calls to other models, nor one model to be asked twice.
+    if asked_for == "auto" and (not is_agent or cheap == path.model):
+        return None
+    return SideQuery(provider, cheap.name, read_template(opened.templates, RECALL_PROMPT))

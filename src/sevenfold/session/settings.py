@@ -1,0 +1,87 @@
+"""Every section of settings that a file may speak of: one that is not in this list would be refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sevenfold.core.catalog import ModelSettings
+from sevenfold.core.settings import SettingsSection
+from sevenfold.core.settings.sections import (
+    AgentSettings,
+    HookSettings,
+    McpServer,
+    McpSettings,
+    MemorySettings,
+    PermissionSettings,
+    PlaceSettings,
+    SandboxSettings,
+    ShellSettings,
+    SyncSettings,
+    TeamSettings,
+    WebSettings,
+)
+from sevenfold.core.tokens.window import WindowSettings
+from sevenfold.layers.compaction.policy import CompactSettings
+from sevenfold.layers.context.sources import ContextSettings
+from sevenfold.layers.dreams.policy import DreamSettings
+from sevenfold.layers.living_docs.policy import DocSettings
+from sevenfold.layers.memory.extraction.policy import ExtractionSettings
+from sevenfold.layers.memory.recall.policy import RecallSettings
+from sevenfold.layers.memory.rules.policy import RuleSettings
+from sevenfold.layers.microcompact.facts import MicrocompactSettings
+from sevenfold.layers.microcompact.server_clearing import ServerEditSettings
+from sevenfold.layers.session_notes.policy import NotesSettings
+from sevenfold.layers.tool_results.policy import ToolResultSettings
+from sevenfold.session.cache.placement import CacheSettings
+from sevenfold.session.spend.budget import SpendSettings
+from sevenfold.store.files.locks import LockSettings
+from sevenfold.store.mailbox import MailSettings
+
+# The settings that the request path reads, each section in the module of its layer.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineSettings:
+    tool_results: ToolResultSettings = field(default_factory=ToolResultSettings)
+    compact: CompactSettings = field(default_factory=CompactSettings)
+    window: WindowSettings = field(default_factory=WindowSettings)
+    cache: CacheSettings = field(default_factory=CacheSettings)
+    notes: NotesSettings = field(default_factory=NotesSettings)
+    microcompact: MicrocompactSettings = field(default_factory=MicrocompactSettings)
+    server_edits: ServerEditSettings = field(default_factory=ServerEditSettings)
+    context: ContextSettings = field(default_factory=ContextSettings)
+    memory: MemorySettings = field(default_factory=MemorySettings)
+    recall: RecallSettings = field(default_factory=RecallSettings)
+
+
+SETTINGS_SECTIONS: tuple[type[SettingsSection], ...] = (
+    ToolResultSettings,
+    MicrocompactSettings,
+    ServerEditSettings,
+    NotesSettings,
+    CompactSettings,
+    ContextSettings,
+    RuleSettings,
+    CacheSettings,
+    WindowSettings,
+    SpendSettings,
+    SandboxSettings,
+    ShellSettings,
+    PermissionSettings,
+    WebSettings,
+    AgentSettings,
+    TeamSettings,
+    HookSettings,
+    DreamSettings,
+    ExtractionSettings,
+    DocSettings,
+    McpServer,
+    McpSettings,
+    PlaceSettings,
+    MailSettings,
+    MemorySettings,
+    RecallSettings,
+    SyncSettings,
+    LockSettings,
+    ModelSettings,
+)
