@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 MOVED = MappingProxyType(
     {
         "sevenfold.blocking": {"Session": "sevenfold.session.blocking:BlockingSession"},
+        "sevenfold.core.provenance": {"Origin": "sevenfold.core.memories:Origin"},
         "sevenfold.engine": {"Session": "sevenfold.session.session:Session"},
         "sevenfold.providers.openai_chat": {"ChatProvider": "sevenfold.providers.openai:ChatProvider"},
         "sevenfold.providers.openai_responses": {

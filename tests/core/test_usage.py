@@ -247,18 +247,18 @@ def test_a_bad_openai_shape_is_refused_by_the_name_of_its_field(wire: object, na
 COUNT = st.integers(0, 10**9)
 USAGES = st.builds(
     Usage,
-    COUNT,
-    COUNT,
-    COUNT,
-    COUNT,
-    COUNT,
-    COUNT,
-    st.lists(st.builds(Iteration, COUNT, COUNT), max_size=2).map(tuple),
-    COUNT,
-    COUNT,
-    st.sampled_from([None, "standard", "batch"]),
-    st.sampled_from([None, "fast"]),
-    st.sampled_from([None, "us"]),
+    fresh=COUNT,
+    read=COUNT,
+    written_5m=COUNT,
+    written_1h=COUNT,
+    output=COUNT,
+    thinking=COUNT,
+    iterations=st.lists(st.builds(Iteration, fresh=COUNT, read=COUNT), max_size=2).map(tuple),
+    web_searches=COUNT,
+    web_fetches=COUNT,
+    service_tier=st.sampled_from([None, "standard", "batch"]),
+    speed=st.sampled_from([None, "fast"]),
+    geo=st.sampled_from([None, "us"]),
 )
 
 

@@ -64,7 +64,7 @@ def test_the_lines_of_one_id_are_one_call() -> None:
 def test_what_is_said_between_the_lines_of_a_call_comes_after_it() -> None:
     early = said(result("t1", "42"))
     found = steps([part("a", "one"), early, part("a", "two"), part("b")])
-    assert [type(step).__name__ for step in found] == ["Call", "Said", "Call"]
+    assert [type(step).__name__ for step in found] == ["RecordedCall", "ForeignInput", "RecordedCall"]
     assert isinstance(found[0], RecordedCall)
     assert found[0].blocks == (Text("one"), Text("two"))
     assert found[1] is early
@@ -103,7 +103,12 @@ def test_a_call_that_gets_no_bill_is_over_when_a_person_speaks() -> None:
     found = steps(
         [part("a", output=None), said(result("t1", "42")), said(Text("Hello?")), part("a", output=5)]
     )
-    assert [type(step).__name__ for step in found] == ["Call", "Said", "Said", "Call"]
+    assert [type(step).__name__ for step in found] == [
+        "RecordedCall",
+        "ForeignInput",
+        "ForeignInput",
+        "RecordedCall",
+    ]
     assert isinstance(found[0], RecordedCall)
     assert isinstance(found[3], RecordedCall)
     assert (found[0].usage is None, found[3].usage is None) == (True, False)
@@ -128,7 +133,7 @@ def test_lanes_do_not_mix() -> None:
 
 def test_a_boundary_closes_the_call_before_it() -> None:
     found = steps([part("a"), ForeignCompaction(lane=MAIN_CONVERSATION, at=at(5)), part("b", when=9)])
-    assert [type(step).__name__ for step in found] == ["Call", "Compacted", "Call"]
+    assert [type(step).__name__ for step in found] == ["RecordedCall", "ForeignCompaction", "RecordedCall"]
 
 
 def test_a_call_starts_when_the_last_thing_before_it_was_said() -> None:

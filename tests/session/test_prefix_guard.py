@@ -198,13 +198,13 @@ PLANTED = """
 import asyncio
 import pytest
 from sevenfold.core.messages import Message
-from sevenfold.core.requests import Frame, ModelRequest
-from sevenfold.providers.scripted import ScriptedProvider, say
+from sevenfold.core.requests import ModelRequest, RequestParams
+from sevenfold.providers.scripted import ScriptedProvider, make_response
 
 
 def send_two():
-    provider = ScriptedProvider([say("Yes."), say("Yes.")])
-    frame = Frame("claude-opus-5", 100)
+    provider = ScriptedProvider([make_response("Yes."), make_response("Yes.")])
+    frame = RequestParams(model="claude-opus-5", max_tokens=100)
     said = (Message("user", "One."), Message("user", "Two."))
     for first in (said[0], Message("user", "Changed.")):
         asyncio.run(provider.send(ModelRequest(frame, (first, said[1]))))

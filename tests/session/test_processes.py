@@ -22,7 +22,7 @@ from tests.session.talk import FRAME, Listener, call, result
 
 KILLED = """
 import os, signal, sys
-from sevenfold.session.blocking import Session
+from sevenfold.session.blocking import BlockingSession as Session
 from sevenfold.core.messages import Message
 from tests.session.talk import FRAME, call, result
 
@@ -44,7 +44,7 @@ for number in range(3):
 
 HOLDING = """
 import os, sys
-from sevenfold.session.blocking import Session
+from sevenfold.session.blocking import BlockingSession as Session
 from sevenfold.core.messages import Message
 from tests.session.talk import FRAME
 

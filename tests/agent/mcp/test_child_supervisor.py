@@ -116,8 +116,8 @@ def test_told_to_end_a_keeper_takes_everything_with_it() -> None:
 def test_nothing_outlives_an_agent_that_is_killed() -> None:
     code = (
         "import subprocess, sys, time\n"
-        "from sevenfold.agent.mcp.child_supervisor import keeper_command\n"
-        "kept = subprocess.Popen(keeper_command(sys.argv[1:]), start_new_session=True)\n"
+        "from sevenfold.agent.mcp.child_supervisor import build_supervised_command\n"
+        "kept = subprocess.Popen(build_supervised_command(sys.argv[1:]), start_new_session=True)\n"
         "print(kept.pid, flush=True)\n"
         "kept.wait()\n"
     )

@@ -97,11 +97,12 @@ def test_a_polite_end_lets_a_command_tidy_up(tmp_path: Path, profile: SandboxPro
 def test_a_command_dies_with_an_agent_that_is_killed(tmp_path: Path, profile: SandboxProfile) -> None:
     line, name = staying("echo up; {stay}", tmp_path)
     script = (
-        "import asyncio, sys; from pathlib import Path; from sevenfold.agent.sandbox.command import Command\n"
+        "import asyncio, sys; from pathlib import Path\n"
+        "from sevenfold.agent.sandbox.command import SupervisedCommand\n"
         "from tests.agent.held import held_by, place_in\n"
         "async def run():\n"
         f"    orders = held_by('namespaces').orders({profile!r}, sys.argv[1], place_in(Path(sys.argv[2])))\n"
-        "    command = Command(orders)\n"
+        "    command = SupervisedCommand(orders)\n"
         "    print((await command.read()).decode(), flush=True)\n"
         "    await command.wait()\n"
         "asyncio.run(run())"

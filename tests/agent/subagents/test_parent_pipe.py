@@ -28,7 +28,7 @@ from sevenfold.core.messages import ToolUse, ToolUseId
 
 USE = ToolUse(ToolUseId("u1"), "shell", JsonObject({"command": "make"}))
 rules = st.none() | st.builds(PermissionRule, st.text(), st.text())
-needs = st.builds(AccessRequest, st.just("nothing"), command=st.text(), said=st.text())
+needs = st.builds(AccessRequest, kind=st.just("nothing"), command=st.text(), said=st.text())
 
 
 @given(

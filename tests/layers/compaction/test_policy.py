@@ -207,7 +207,14 @@ def test_failures_are_counted_until_a_success() -> None:
     assert state.succeeded().failures_in_row == 0
 
 
-@given(st.builds(BreakerState, st.integers(0, 99), st.integers(0, 99), st.none() | st.integers(0, 9999)))
+@given(
+    st.builds(
+        BreakerState,
+        failures_in_row=st.integers(0, 99),
+        futile_in_row=st.integers(0, 99),
+        last_length=st.none() | st.integers(0, 9999),
+    )
+)
 def test_the_state_survives_its_json(state: BreakerState) -> None:
     assert BreakerState.from_json(state.to_json()) == state
 

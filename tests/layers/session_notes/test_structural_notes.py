@@ -76,6 +76,12 @@ def test_files_say_what_happened_to_them() -> None:
     assert "- /p/b.py — written once, 1 failed\n" in section
 
 
+@pytest.mark.parametrize("path", ["\n# Worklog", "a\u2028# Title", "b\r# Results"])
+def test_a_line_break_in_a_path_starts_no_section(path: str) -> None:
+    text = Told().call("Read", file_path=path).call("Grep", pattern=path).notes.render(SETTINGS)
+    assert tuple(section.name for section in split_notes(text).sections) == SECTION_NAMES
+
+
 def test_an_editor_with_several_commands_is_no_shell() -> None:
     tool = "str_replace_based_edit_tool"
     told = (

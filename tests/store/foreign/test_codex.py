@@ -153,8 +153,8 @@ def test_rollouts_of_the_first_versions_hold_bare_items() -> None:
     )
     assert [type(entry).__name__ for entry in found] == [
         "ForeignSession",
-        "Said",
-        "Answered",
+        "ForeignInput",
+        "ForeignOutput",
         "ForeignSession",
     ]
 

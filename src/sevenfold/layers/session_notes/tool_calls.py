@@ -57,6 +57,9 @@ _DEFINITION = re.compile(
 _PATCHED = re.compile(r"^\*\*\* (Update|Add|Delete) File: (.+)$|^\*\*\* Move to: (.+)$", re.MULTILINE)
 
 
+_BREAKS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolAction:
     """One tool call, as the notes see it."""
@@ -79,6 +82,13 @@ class ToolAction:
     """How many replacements one call makes."""
     searches: bool = False
     """Its result names files line by line."""
+
+    def __post_init__(self) -> None:
+        # Notes are lines under headings: a line break in a name must not start a line of its own.
+        if any(map(_BREAKS.search, (*self.paths, *self.mentions, self.sought))):
+            object.__setattr__(self, "paths", tuple(_BREAKS.sub(" ", path) for path in self.paths))
+            object.__setattr__(self, "mentions", tuple(_BREAKS.sub(" ", path) for path in self.mentions))
+            object.__setattr__(self, "sought", _BREAKS.sub(" ", self.sought))
 
     @property
     def subject(self) -> str:

@@ -284,6 +284,9 @@ class ApiError(Exception):
     retry_after_seconds: int | None = None
     extras: Mapping[str, ErrorExtra] = field(default_factory=dict[str, ErrorExtra])
 
+    def __str__(self) -> str:
+        return f"{self.status} {self.kind}: {self.message}; {self.advice}"
+
     def body(self) -> dict[str, object]:
         error = {"kind": self.kind, "message": self.message, "try": self.advice, "retry": self.retry}
         return {"error": error, **self.extras}
