@@ -12,6 +12,17 @@ from sevenfold.store.files.folder import Folder
 TEMPLATE, _PROMPT = "notes_template.md", "notes_update.md"
 MAX_TEXT_BYTES = 64 * 1024
 
+_LAYERS = {
+    "dream.md": "dreams",
+    "extraction.md": "memory/extraction",
+    "living_doc.md": "living_docs",
+    "notes_template.md": "session_notes",
+    "notes_update.md": "session_notes",
+    "recall_select.md": "memory/recall",
+    "team_memory.md": "memory/extraction",
+}
+"""The layer whose folder holds each text."""
+
 
 @dataclass(frozen=True, slots=True)
 class NotesTexts:
@@ -37,4 +48,4 @@ def read_template(templates: Folder | None, name: str) -> str:
 
 @cache
 def _packaged(name: str) -> str:
-    return (files("sevenfold.layers") / "prompts" / name).read_text(encoding="utf-8")
+    return files("sevenfold.layers").joinpath(_LAYERS[name], "prompts", name).read_text(encoding="utf-8")

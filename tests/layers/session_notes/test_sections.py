@@ -17,9 +17,9 @@ from sevenfold.layers.session_notes.sections import (
     split_notes,
 )
 
-TEMPLATE = (Path(sevenfold.layers.__file__).parent / "prompts" / "notes_template.md").read_text(
-    encoding="utf-8"
-)
+TEMPLATE = (
+    Path(sevenfold.layers.__file__).parent / "session_notes" / "prompts" / "notes_template.md"
+).read_text(encoding="utf-8")
 
 MARKED = st.text(alphabet="ab# ~`\n\u2028\r-", max_size=80)
 

@@ -57,7 +57,7 @@ class SummaryPrompts:
 @cache
 def read_summary_prompts() -> SummaryPrompts:
     """The ones that come with the package."""
-    folder = files("sevenfold.layers") / "prompts"
+    folder = files("sevenfold.layers.compaction") / "prompts"
     texts = (folder / name for name in ("summary.md", "summary_block.md"))
     return SummaryPrompts(*(text.read_text(encoding="utf-8") for text in texts))
 
