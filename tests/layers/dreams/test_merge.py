@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as some
 
 from sevenfold.core.clock import ManualClock
@@ -168,6 +168,18 @@ def test_what_lasts_is_not_put_aside_with_a_stale_memory_that_says_the_same() ->
     assert sorted(dream(project, user).texts) == ["a-2.md", "archive/a.md"]
 
 
+@example(
+    given_memories=[
+        ("a-2.md", "- The port is 5432.\n- The port is 6543.\nPlain words about the release.", 0, "user"),
+        (
+            "a.md",
+            "- The port is 5432.\n- The port is 6543.\n- We moved to Postgres yesterday.\n"
+            "- We moved to Postgres yesterday.\nPlain words about the release.",
+            0,
+            "user",
+        ),
+    ]
+)
 @given(memories)
 def test_no_fact_is_lost_or_invented_and_a_second_dream_has_nothing_left_to_do(
     given_memories: list[tuple[str, str, int, str]],

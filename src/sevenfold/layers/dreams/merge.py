@@ -155,7 +155,9 @@ class _Work:
         more = _blocks_beyond(older.body if split_facts(older.body) else older.description, into.body)
         text = into.text
         if more:
-            text = change_body(text, into.body.rstrip("\n") + "\n\n" + "\n".join(more) + "\n")
+            joined = into.body.rstrip("\n") + "\n\n" + "\n".join(more) + "\n"
+            # One block may say what the block before it adds, now that both are in one text.
+            text = change_body(text, without_repeated_blocks(joined))
         rules = tuple(dict.fromkeys((*into.applies_to, *older.applies_to)))
         if rules != into.applies_to:
             try:
