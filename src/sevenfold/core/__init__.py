@@ -1,1 +1,23 @@
-"""Values and the arithmetic over them: no files, no network, no clock of its own."""
+"""Values and pure functions over them. Every other package imports from here, and nothing here from them.
+
+In reading order:
+
+- `json`, `json_fields`: JSON as immutable values, and reading the fields that a model filled in.
+- `messages`: messages and their blocks, and their wire form.
+- `canonical`: the bytes that are hashed.
+- `requests`: what is sent to a model, what comes back, and what a model and a provider can do.
+- `view`: the messages as they are sent, and announced cuts.
+- `normalize`, `normalize_blocks`: repairs of a history that the API would refuse.
+- `usage`, `models`, `catalog`, `prices`: what a request used, the known models, finding them, and cost.
+- `tokens`: how many tokens a context holds, and the size of the window.
+- `cache`: the provider's prompt cache.
+- `tool_kinds`, `tool_context`, `spills`: what a tool does, what it works with, and large results.
+- `memories`: a memory file, its origin, its uses and the conditions under which it applies.
+- `secrets`: finding secrets in a text.
+- `text`: functions over text.
+- `settings`: declaring, reading and merging settings.
+- `events`, `errors`: everything that is reported or raised.
+- `clock`, `os_errors`, `listening`, `version`: time as an argument, system errors, sockets, the version.
+
+Nothing here reads or writes files or calls a provider. Time comes from a `Clock` that the caller passes in.
+"""

@@ -39,7 +39,7 @@ def chain_digest(previous: Digest, data: bytes) -> Digest:
 
 
 def strip_cache_control(value: Json) -> Json:
-    """A block, tool or system part, or a list of them, without cache markers on itself or on blocks it holds.
+    """A block, tool or system part, or a list of them, without breakpoints on itself or on the blocks in it.
 
     What a tool is called with and what its schema says are never looked into: a key of that name is theirs.
     """

@@ -1,4 +1,8 @@
-"""A memory: one topic in one markdown file, with a head that says what it is about and when it matters."""
+"""A memory: one topic in one markdown file, with frontmatter that says what it is about and when it matters.
+
+In order: reading and writing the file, the keys that shared memories may have, where a memory came from
+(`Origin`), how often memories were used (`MemoryUses`), and the conditions of `applies_to`.
+"""
 
 from __future__ import annotations
 
@@ -148,10 +152,8 @@ def _first_line(body: str) -> str:
     return next((line.strip("# \t") for line in body.splitlines() if line.strip("# \t")), "")
 
 
-# The names that shared memories may have: one grammar, checked by whoever sends and whoever receives.
-#
-# Narrower than that of files on one disk: a team's folder is unpacked on systems that fold case, have
-# devices for names, or normalise what is not ASCII.
+# Keys of shared memories. Narrower than names of files on one disk: a team's folder is unpacked on systems
+# that ignore case, reserve device names, or normalise text that is not ASCII.
 
 WINDOWS_DEVICES = frozenset(
     ["con", "prn", "aux", "nul"] + [f"{port}{digit}" for port in ("com", "lpt") for digit in range(10)]
@@ -180,7 +182,7 @@ def check_team_key(key: str) -> None:
         )
 
 
-# Where a memory came from: kept beside the text and never in it, where no agent can write.
+# Where a memory came from. It is stored beside the text and never in it, where no agent can write.
 
 ChangeAuthor: TypeAlias = Literal["user", "agent", "fork", "dream", "sync", "outside edit"]
 """Whose change it was. An outside edit is one that came past the engine: an editor's, or a script's."""
@@ -220,7 +222,7 @@ def join_taint(*origins: Origin) -> frozenset[Taint]:
     return frozenset(taint for origin in origins if not origin.is_accepted for taint in origin.taint)
 
 
-# How often memories were put before a model and what came of it; how warm that leaves each of them.
+# How often memories were put into a prompt, what came of it, and how warm that leaves each of them.
 
 MemoryUseKind: TypeAlias = Literal["recalled", "shown", "unchanged", "changed", "given up", "acknowledged"]
 """`recalled` beside a prompt, or `shown` as a rule before an action; and then that action was repeated
@@ -292,16 +294,14 @@ def add_uses(
     return after
 
 
-# When a memory applies: the conditions of `applies_to`, read from its frontmatter.
-#
-# A condition is one of these, and any one of a memory's is enough:
+# The conditions of `applies_to`. One that holds is enough:
 #
 #     tool:shell             a call of this tool; `*` stands for any letters: tool:mcp__github__*
 #     path:src/api/**        a file that is read, edited or named in a command; relative to the project
 #     command:git push       a command that begins with these words; `*` as above
 #     phase:before-commit    a moment of the work: see `RULE_PHASES`
 #
-# Nothing else is a condition, and nothing is guessed: what cannot be read is refused with the reason.
+# Nothing is guessed: a condition that cannot be read is refused with the reason.
 
 ConditionKind: TypeAlias = Literal["tool", "path", "command", "phase"]
 

@@ -1,7 +1,7 @@
-"""Messages and their blocks, as values.
+"""Messages and their blocks as values, and their wire form in the Messages API.
 
-They hold exactly what the Messages API sends and takes (`core/messages.py` converts), nothing about where a
-message is stored or when it came: identity is the store's concern, equality is content.
+Values hold exactly what the API sends and takes. They do not know where a message is stored or when it
+came: equality is content. `read_message` and `write_message` convert without losing anything.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ Block: TypeAlias = (
 
 
 def is_breakpoint_allowed(block: Block) -> bool:
-    """Whether a cache marker may stand on it: not on thinking, nor on an empty text."""
+    """Whether it may have a breakpoint: thinking and empty texts may not."""
     if isinstance(block, (Thinking, RedactedThinking)):
         return False
     return not (isinstance(block, Text) and not block.text)
@@ -111,11 +111,8 @@ class Message:
         return (Text(self.content),) if isinstance(self.content, str) else self.content
 
 
-# Messages to and from the wire form of the Messages API, losing nothing.
-#
-# A block is read as its own class only when writing it back gives the same JSON; anything else (an unknown
-# type, a known one with a field of the wrong kind) is carried as `Opaque`. An explicit null where a field
-# may be absent is neither the field nor its absence: it stays in `extra`.
+# A block is read as its own class only when writing it back gives the same JSON; any other is `Opaque`. An
+# explicit null in an optional field is neither the field nor its absence: it stays in `extra`.
 
 MAX_MESSAGE_NESTING = MAX_NESTING - 50
 """Less than JSON itself may have, so that a message stays readable inside the record that stores it."""

@@ -1,7 +1,8 @@
-"""What is sent to a model and what comes back, as values that no provider's dialect shows through.
+"""What is sent to a model and what comes back, as values that are the same for every provider.
 
-A request holds frozen messages; a provider writes them in its own dialect. Messages that were in the request
-before are the same objects in the next one, so that a provider need not write them again.
+A request holds frozen messages; a provider writes them in its own dialect. Messages of an earlier request
+are the same objects in the next one, so that a provider need not write them again. `Capabilities` says what
+a model accepts through a provider.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class ModelResponse:
         return "".join(block.text for block in self.message.blocks if isinstance(block, Text))
 
 
-# By which means a layer may act on a model: appending always; everything else only where it is safe.
+# What a layer may do to a request. Appending is always possible; everything else only where it is safe.
 
 MAX_BREAKPOINTS = 4
 """Of the Messages API, the automatic one included."""

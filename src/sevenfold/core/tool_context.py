@@ -1,4 +1,7 @@
-"""Where tools act: the folder, what was read there, and who is told. A fork gets a copy of its own."""
+"""What tools work with: the folder, the files that the agent has read, the sandbox profile, and listeners.
+
+A fork gets a copy of its own.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,6 @@ from typing import Literal, TypeAlias
 
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.events import Emit, ignore_event
-
-# What may hold a command while it runs.
 
 SandboxProfile: TypeAlias = Literal["read-only", "workspace", "open"]
 """Strictest first. `read-only`: it changes nothing and reaches no network; `workspace`: it also writes in the

@@ -192,7 +192,7 @@ def find_effect(use: ToolUse) -> Effect | None:
     """What this call does; None for a tool that nothing is known of.
 
     An editor with several commands does what its command says, and a command line that applies a patch edits.
-    Which files a command line names is a question for `layers.structural_shell`.
+    Which files a command line names is a question for `core.text.command_lines`.
     """
     kind = find_tool(use.name)
     if kind is None:

@@ -1,4 +1,7 @@
-"""The view: the messages as they are sent. It grows with the history, and is rewritten only by a cut."""
+"""The view: the messages as they are sent. It grows with the history, and only a cut rewrites it.
+
+Also here: `ListPrefix`, the first items of a list that only grows.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,6 @@ from sevenfold.core.json import EMPTY_OBJECT, JsonObject
 from sevenfold.core.messages import Message, ToolResult, ToolUseId
 from sevenfold.core.requests import ModelRequest
 from sevenfold.core.tokens import TextOrigin
-
-# The beginning of a list that only grows.
 
 ItemT = TypeVar("ItemT")
 

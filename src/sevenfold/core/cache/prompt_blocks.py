@@ -1,7 +1,10 @@
-"""A request body taken apart into blocks, in the order they were written, and which of them the model sees.
+"""A request body as blocks, in the order they were written, and which of them the model sees.
 
-A text where blocks are allowed is one text block. How one role's blocks are split into messages is kept in
-the paths alone.
+Also here: `CacheChoices`, what we assume of the prompt cache where the provider's documentation is silent;
+and breakpoints, where a request asks for caching and what the provider would refuse about that.
+
+A string where blocks are allowed is one text block. Only the paths say how the blocks of one role are split
+into messages.
 """
 
 from __future__ import annotations
@@ -16,10 +19,8 @@ from sevenfold.core.errors import WireError
 from sevenfold.core.json import Json, JsonObject
 from sevenfold.core.models import Model
 
-# What we assume of the prompt cache where the provider's documents leave a question open.
-#
-# Every field is a choice that may turn out wrong, so each can be turned; the defaults are argued for in
-# `docs/simulator-contract.md`, under "Prompt cache".
+# Each assumption may turn out wrong, so each is a field. `docs/simulator-contract.md`, under "Prompt cache",
+# gives the reasons for the defaults.
 
 PromptLevel: TypeAlias = Literal["tools", "system", "messages"]
 PROMPT_LEVELS: tuple[PromptLevel, ...] = ("tools", "system", "messages")
@@ -225,10 +226,8 @@ def _edits_thinking(body: JsonObject) -> bool:
     )
 
 
-# Where a request asks the provider to cache, and what the provider would refuse about it.
-#
-# Texts are the provider's own where a public report quotes them; the others say so in
-# `docs/simulator-contract.md`.
+# Breakpoints. Error texts are the provider's own where a public report quotes them;
+# `docs/simulator-contract.md` marks the others.
 
 MAX_BODY_BREAKPOINTS = 4
 TTLS: Mapping[str, timedelta] = {"5m": FIVE_MINUTES, "1h": ONE_HOUR}
@@ -264,17 +263,17 @@ class BreakpointProblem:
 
 
 def find_breakpoints(body: JsonObject) -> tuple[BodyBreakpoint, ...]:
-    """The markers in force, the automatic one included, in the order of the body."""
+    """The breakpoints in force, the automatic one included, in the order of the body."""
     return find_block_breakpoints(body, list_blocks(body))
 
 
 def find_block_breakpoints(body: JsonObject, blocks: Sequence[PromptBlock]) -> tuple[BodyBreakpoint, ...]:
-    """`find_markers` for who has the blocks already. What the provider would refuse marks nothing."""
+    """`find_breakpoints` for a caller that has the blocks. What the provider would refuse does not count."""
     explicit = tuple(_explicit(blocks))
     automatic = _automatic(body, blocks)
     if automatic is None or (explicit and explicit[-1].path == automatic.path):
         return explicit
-    # It stands on the last block that can have a marker, so after all others.
+    # It stands on the last block that can have a breakpoint, so after all others.
     return (*explicit, automatic)
 
 
@@ -284,9 +283,9 @@ def find_breakpoint_problems(
     *,
     listed: Sequence[PromptBlock] | None = None,
 ) -> tuple[BreakpointProblem, ...]:
-    """Everything wrong with a request's markers; the provider names the first.
+    """Everything wrong with a request's breakpoints; the provider names the first.
 
-    `listed` are the blocks of the body, from who has them already.
+    `listed` are the blocks of the body, from a caller that has them.
     """
     blocks = list_blocks(body) if listed is None else listed
     found = [problem for block in blocks if (problem := _block_problem(block)) is not None]
@@ -300,7 +299,7 @@ def find_breakpoint_problems(
 
 
 def is_cacheable(block: PromptBlock) -> bool:
-    """Whether a marker may stand on it."""
+    """Whether the block may have a breakpoint."""
     if block.kind in THINKING_TYPES or block.kind == EFFORT_KIND or block.is_deferred or block.clears:
         return False
     return not _is_empty(block)
@@ -321,7 +320,7 @@ def _automatic(body: JsonObject, blocks: Sequence[PromptBlock]) -> BodyBreakpoin
 
 
 def _ttl(marker: Json) -> timedelta | None:
-    """The lifetime a marker asks for; None for what is no marker."""
+    """The lifetime that a breakpoint asks for; None for a value that is no breakpoint."""
     if not isinstance(marker, JsonObject) or marker.get("type") != "ephemeral":
         return None
     name = marker.get("ttl")
@@ -359,8 +358,8 @@ def _block_problem(block: PromptBlock) -> BreakpointProblem | None:
 
 
 def _field_path(block: PromptBlock) -> str:
-    """Where the provider says that a marker's own fields are: inside messages, and in tools of one's own, it
-    names the type of the block too."""
+    """The path at which the provider reports the fields of a breakpoint. Inside messages and custom tools it
+    contains the type of the block."""
     if block.kind == "tool":
         own = block.wire.get("type") in (None, "custom")
         return f"{block.path}.custom.{CACHE_CONTROL}" if own else f"{block.path}.{CACHE_CONTROL}"

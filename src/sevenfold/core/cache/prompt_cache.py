@@ -1,7 +1,7 @@
-"""The provider's prompt cache, exactly as documented: what a request reads, writes and pays fresh.
+"""The provider's prompt cache as documented: what a request reads, what it writes, and what it pays in full.
 
-It has no clock and talks to nobody: `look_up` when a request starts, `begin_response` when its answer does.
-The rules are numbered in `docs/simulator-contract.md`; what nobody knows is a field of `CacheChoices`.
+It has no clock and does no I/O: call `look_up` when a request starts and `begin_response` when its answer
+starts. `docs/simulator-contract.md` numbers the rules; what is not documented is a field of `CacheChoices`.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ class PromptCache:
         return len(self._entries)
 
     def _markers_in_force(self, parts: Sequence[PromptPart], ends: Sequence[int], model: Model) -> list[int]:
-        """The marked parts whose prefix is long enough to be cached at all."""
+        """The parts with a breakpoint whose prefix is long enough to be cached at all."""
         marked = [index for index, part in enumerate(parts) if part.ttl is not None]
         if self._choices.gates_each_marker:
             return [index for index in marked if ends[index] >= model.cache_min_tokens]
@@ -259,7 +259,7 @@ class _Search:
                 self.dead.append(index)
 
     def walk_back(self, marker: int) -> _Found | None:
-        """The nearest part at or before a marker whose prefix somebody wrote, within the look-back."""
+        """The nearest part at or before a breakpoint whose prefix was written, within the look-back."""
         ttl = self.parts[marker].ttl if self.choices.hit_needs_ttl else None
         found = (_Found(index, key) for index in self._window(marker) for key in self.alive(index, ttl))
         return next(found, None)
@@ -289,8 +289,8 @@ class _Search:
 def _billed(
     parts: Sequence[PromptPart], ends: Sequence[int], markers: Sequence[int], hit: int | None
 ) -> TokenCounts:
-    """Read up to the hit, write for an hour up to the last such marker after it, for five minutes up to the
-    last marker, and the rest fresh."""
+    """Read up to the hit, write for an hour up to the last such breakpoint after it, for five minutes up to
+    the last breakpoint, and the rest fresh."""
     read = 0 if hit is None else ends[hit]
     long = max((ends[index] for index in markers if parts[index].ttl == ONE_HOUR), default=0)
     long = max(long, read)

@@ -1,7 +1,10 @@
 """A request rendered as the provider's cache sees it: parts in order, each with the hash of all up to it.
 
-Where markers stand never enters a hash. What a knob spoils follows from where it is chained in: at the head
-of its level, so that every part from there on hashes differently.
+Also here: the parameters of a request that are rendered into its prompt (`read_prompt_params`), and where a
+request first differs from the one before it (`find_first_difference`).
+
+Breakpoints are not hashed. A parameter is hashed at the start of its level, so a changed parameter changes
+the hash of every part from there on.
 """
 
 from __future__ import annotations
@@ -29,9 +32,8 @@ from sevenfold.core.catalog import CATALOG, Catalog
 from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject, write_json
 from sevenfold.core.models import Model
 
-# The settings of a request that are rendered into its prompt, and the level from which each one counts.
-#
-# A knob that is turned spoils the cache of its level and of those after it, though no block has changed.
+# Parameters that are rendered into the prompt, and the level from which each counts. Changing one breaks the
+# cache of its level and of later levels, though no block has changed.
 
 MEDIUM_EFFORT = frozenset({"claude-opus-5-5", "claude-haiku-5-5"})
 """Models whose effort is medium unless told; the others' is high."""
@@ -63,7 +65,7 @@ class PromptParam:
 def read_prompt_params(
     body: JsonObject, blocks: Iterable[PromptBlock], model: Model, choices: CacheChoices
 ) -> tuple[PromptParam, ...]:
-    """All knobs of a request, by level, always the same ones. `blocks` are those the model sees."""
+    """The parameters of a request by level, always the same ones. `blocks` are those that the model sees."""
     looks = [
         _look(block.wire) for block in blocks if block.kind in INSPECTED_TYPES and block.level == "messages"
     ]
@@ -224,7 +226,8 @@ def _opening(
     choices: CacheChoices,
     after: RenderedPrompt | None,
 ) -> tuple[PromptPart, ...]:
-    """The parts of the earlier prompt that the very same blocks begin; only automatic markers can differ."""
+    """The first parts of the earlier prompt, up to a block that is not the same object. Only automatic
+    breakpoints can differ."""
     if after is None or after.choices != choices or after.knobs != knobs:
         return ()
     pairs = enumerate(map(is_, blocks, after.blocks))
@@ -274,7 +277,7 @@ def _chained(
             for name in PROMPT_LEVELS[level:reached]:
                 current = chain_digest(current, _salt(name, knobs))
             current = chain_digest(current, _hashed(block, choices))
-            # A marker that moved makes a block unequal and leaves its hash as it was.
+            # A breakpoint that moved makes a block unequal and leaves its hash as it was.
             in_step = in_step and earlier[index].digest == current
         level = reached
         yield current
@@ -324,8 +327,6 @@ def _drop(fields: dict[str, Json], key: str, default: Json) -> None:
         fields.pop(key, None)
 
 
-# Where a request stops being the one before it: the first part that differs, and why.
-
 DifferenceCause: TypeAlias = Literal["model", "tools", "system", "message", "params"]
 MissReason: TypeAlias = Literal[
     "model_changed", "tools_changed", "system_changed", "messages_changed", "unavailable"
@@ -371,7 +372,7 @@ def find_first_difference(previous: RenderedPrompt, current: RenderedPrompt) -> 
     turned = [after for before, after in zip(previous.knobs, current.knobs, strict=True) if before != after]
     if any(knob.name == SPEED_PARAM for knob in turned):
         return PromptDifference("model", SPEED_PARAM, index, missed)
-    # A knob counts from the head of its level, so it comes before whatever block differs there or later.
+    # A parameter counts from the start of its level, so it comes before a block that differs there or later.
     for knob in turned:
         if PROMPT_LEVELS.index(knob.level) <= level:
             return PromptDifference("params", knob.name, index, missed)

@@ -1,7 +1,13 @@
 """What happened, as values: every fallback, skip and failure that a person may want to know of.
 
-The union is closed. Whoever adds an event adds it to `Event`, and to `docs/events.md` (a test checks).
-Names are past tense; a field holds what a reader needs to act, never a secret or a message's body.
+- `context`: session notes, compaction, and the cached prefix.
+- `memory`: memories, recall, rules, extraction, dreams, and the team's server.
+- `agent`: agents and their messages, turns, tools, commands, forks, spend, MCP and living documents.
+- `store`: the disk.
+
+Import events from this package. The union `Event` is closed: add a new event to it and to `docs/events.md`
+(a test checks). Names are in the past tense; a field holds what a reader needs in order to act, never a
+secret or the body of a message.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""What happens to agents and to messages between them. Imported through `core.events`, as all events are."""
+"""Events of the agent. Import them from `core.events`.
+
+In order: agents and messages between them, turns, tools and permissions, sandboxed commands, forks and
+writers, spend, then MCP servers, living documents and untrusted content.
+"""
 
 from __future__ import annotations
 
@@ -74,9 +78,6 @@ class WorktreeKept:
     reason: str
 
 
-# What happens in a turn of an agent, as events; `core/events.py` has them in its union.
-
-
 @dataclass(frozen=True, slots=True)
 class FrameLost:
     """What a session had been sent with could not be read: it is put together anew, and written to the cache
@@ -114,9 +115,6 @@ class TurnInterrupted:
     """Tool calls that were under way or waiting, and got a result that says so."""
 
 
-# What tools and permissions tell of.
-
-
 @dataclass(frozen=True, slots=True)
 class RuleLost:
     """What was allowed for always could not be kept: it holds for this session alone."""
@@ -142,12 +140,9 @@ class ToolStateLost:
     reason: str
 
 
-# What happened to commands that an agent ran. Part of the closed union in `core/events.py`.
-
-
 @dataclass(frozen=True, slots=True)
 class GuardedLeft:
-    """A held command made a file that programs obey, and it could not be moved aside: it counts."""
+    """A sandboxed command made a file that programs obey, and it could not be moved aside: it is in force."""
 
     path: str
     reason: str
@@ -155,7 +150,7 @@ class GuardedLeft:
 
 @dataclass(frozen=True, slots=True)
 class GuardedMoved:
-    """A held command made a file that programs obey, such as a repository's hooks: it was moved aside."""
+    """A sandboxed command made a file that programs obey, such as a Git hook: it was moved aside."""
 
     path: str
     moved_to: str
@@ -163,14 +158,11 @@ class GuardedMoved:
 
 @dataclass(frozen=True, slots=True)
 class SandboxFailed:
-    """Commands cannot be held here: those that must be are refused, and others are asked for."""
+    """Commands cannot be sandboxed here: those that must be are refused; a person is asked about others."""
 
     profile: str
     """`read-only` or `workspace`."""
     reason: str
-
-
-# Forks and writers at work, as events; `core/events.py` has them in its union.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,9 +203,6 @@ class WriterFailed:
 
     writer: str
     reason: str
-
-
-# What was spent, and what was not, as events; `core/events.py` has them in its union.
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,9 +265,6 @@ class SpendStateLost:
 
     where: str
     reason: str
-
-
-# What comes from outside, and living documents, as events; `core/events.py` has them in its union.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,7 @@
-"""Layers 3 and 4 at work, as events; `core/events.py` has them in its union."""
+"""Events of the context. Import them from `core.events`.
+
+First session notes and compaction (layers 3 and 4), then the cached prefix.
+"""
 
 from __future__ import annotations
 
@@ -175,9 +178,6 @@ class WordsCut:
     rest: the session is not on disk, or the disk did not take it."""
 
     size_chars: int
-
-
-# What became of the cached prefix, as events; `core/events.py` has them in its union.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,7 @@
-"""What happened to memories, as events; `core/events.py` has them in its union."""
+"""Events of memories. Import them from `core.events`.
+
+In order: the memory folder, recall, rules and verification, extraction, dreams, and the team's server.
+"""
 
 from __future__ import annotations
 
@@ -83,9 +86,6 @@ class MemoryRefused:
     reason: str
 
 
-# What recall did, as events; `core/events.py` has them in its union.
-
-
 @dataclass(frozen=True, slots=True)
 class IndexRebuilt:
     """What was computed about memories could not be read, and is computed anew from their files."""
@@ -119,9 +119,6 @@ class VectorsUnused:
     """Memories are found by their words alone though searching by meaning is set up."""
 
     reason: str
-
-
-# What rules, verification and the counting of uses tell of.
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,12 +175,9 @@ class UsesLost:
     reason: str
 
 
-# Extraction at work, as events; `core/events.py` has them in its union.
-
-
 @dataclass(frozen=True, slots=True)
 class DraftRefused:
-    """The gate before memory refused what a writer wanted to remember."""
+    """A check refused what a writer wanted to remember."""
 
     session: str
     key: str
@@ -211,9 +205,6 @@ class ExtractionSkipped:
 
     session: str
     reason: str
-
-
-# Dreams as events; `core/events.py` has them in its union.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,9 +266,6 @@ class DreamStarted:
     writer: str
     """`model`, or `mechanical`: without one."""
     memories: int
-
-
-# What happened between this device and the team's server, as events; `core/events.py` has them.
 
 
 @dataclass(frozen=True, slots=True)

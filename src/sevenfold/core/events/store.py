@@ -1,4 +1,4 @@
-"""What the disk did, as events; `core/events.py` has them in its union."""
+"""Events of the disk. Import them from `core.events`."""
 
 from __future__ import annotations
 

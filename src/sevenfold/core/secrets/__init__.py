@@ -1,7 +1,12 @@
-"""Secrets in a text: what rule, which line, and never the value.
+"""Secrets in a text: which rule found one and in which line, never the value.
 
-Pure, and bounded by counts, not by a clock: the same text gives the same answer on every machine. What could
-not be looked through to the end is refused, not passed.
+- `rules`: what a secret looks like, by issuer and by the words around it.
+- `values`: whether a value is a secret, or a placeholder, code or a word.
+- `decoded_views`: the text decoded and joined, as somebody looking for secrets would read it.
+
+Here: the regular expression engine, `find_secrets`, and `refuse_secrets` for texts that become memories. All
+of it is pure and bounded by counts, not by a clock: the same text gives the same result on every machine. A
+text that could not be searched to the end is refused.
 """
 
 from __future__ import annotations
@@ -19,10 +24,8 @@ from sevenfold.core.secrets.rules import SECRET_RULES, SecretRule, SecretRuleId
 from sevenfold.core.secrets.values import is_likely_secret, is_placeholder
 from sevenfold.core.text.safe_text import replace_lone_surrogates
 
-# Regular expressions that take time in proportion to the text, whatever the text is: RE2, and nothing else.
-#
-# A backtracking engine can be held up for minutes by a file written for that, so there is no second engine
-# to fall back on: without RE2 nothing is found clean.
+# RE2 only: its time is linear in the text, and a file made for the purpose can stop a backtracking engine for
+# minutes. So there is no second engine to fall back on: without RE2 no text counts as clean.
 
 
 class RegexMatch(Protocol):
@@ -258,7 +261,7 @@ def _hints() -> HintMatcher:
     return HintMatcher(sorted({hint for rule in SECRET_RULES for hint in rule.hints}))
 
 
-# No memory holds a secret: it would enter prompt after prompt.
+# A memory must not hold a secret, because it would enter prompt after prompt.
 
 _KEY = bytes(16)
 """Fingerprints are neither kept nor shown here."""

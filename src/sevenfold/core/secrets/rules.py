@@ -1,14 +1,13 @@
-"""Every rule: the formats, and secrets that only the words around them give away."""
+"""The rules that find secrets: a format for each issuer, and secrets that only the words around them reveal.
+
+Counts in patterns are the shortest that the issuer gives out, with no upper end: a long count costs the
+engine states, and longer keys are keys too. What a pattern finds must also pass `core/secrets/values.py`.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal, NewType, TypeAlias
-
-# What a rule is, and one for each form that an issuer gives to its secrets.
-#
-# Counts in the patterns are the shortest that the issuer hands out, open upwards: a long count costs the
-# engine states, and a key that grew is still a key. What a pattern finds must also pass `secret_values`.
 
 SecretRuleId = NewType("SecretRuleId", str)
 SecretKind: TypeAlias = Literal["format", "key", "password", "url", "told"]

@@ -1,6 +1,6 @@
-"""Settings as values: how a layer declares them, and what they are once all sources were heard.
+"""Settings as values: how a module declares them, and the result of merging all sources.
 
-A section is one frozen dataclass, in the module of the layer or room that reads it:
+A section is one frozen dataclass, in the module that reads it:
 
     @dataclass(frozen=True, slots=True)
     class ToolResultSettings:
@@ -9,8 +9,12 @@ A section is one frozen dataclass, in the module of the layer or room that reads
         limit_chars: int = limit(50_000, at_least=1)
         \"\"\"Why this number.\"\"\"
 
-`core/settings/merge.py` merges the sources, `store/project/settings_files.py` reads the files. Nothing here
-knows which sections exist: the caller at the edge hands them in.
+- `kinds`, `text_kinds`: the kinds of values, and what each accepts.
+- `merge`: all sources merged into one `Settings`.
+- `sections`: the sections of the agent itself.
+
+`store/project/settings_files.py` reads the files. `merge` does not know which sections exist: the caller
+passes them in.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""All sources heard, one `Settings` out. Pure: files and environment are handed in as plain data."""
+"""All sources merged into one `Settings`.
+
+`SettingsCollector` checks what each source asks for; `merge_settings` chooses between the sources. Pure:
+files and environment come in as plain data.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +38,7 @@ from sevenfold.core.settings.kinds import (
 )
 from sevenfold.core.settings.text_kinds import RulesKind
 
-# What each source asks for: every value checked, every fault noted, what it may not set refused.
+# Every value is checked and every fault noted; what a source may not set is refused.
 
 UNASKED: Mapping[str, str] = {"permissions.ask": "permissions.ask", "permissions.deny": "permissions.ask"}
 """What a file of a repository may set before a person has agreed to it, and which setting it counts as until

@@ -1,4 +1,8 @@
-"""Settings of the agent itself, down here because every room that reads settings files knows them."""
+"""Settings sections of the agent: hooks, MCP, permissions, sandbox, shell, sync, subagents, web, memory, and
+where files are kept.
+
+They are here because every module that reads settings files needs them.
+"""
 
 from __future__ import annotations
 
@@ -39,9 +43,6 @@ class AgentSettings:
     """On: models that can think before they answer are better at this work than without."""
 
 
-# The settings of hooks.
-
-
 @dataclass(frozen=True, slots=True)
 class HookSettings:
     SECTION: ClassVar[str] = "hooks"
@@ -54,9 +55,6 @@ class HookSettings:
 
     claude_user_file: bool = switch(False)
     """Off: what a person had another agent run is theirs to share; on reads ~/.claude/settings.json too."""
-
-
-# MCP servers as settings name them, and how long anybody waits for one.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,8 +106,6 @@ class McpServer:
     """None: what a server over HTTP asks for, mostly a key, is its own affair."""
 
 
-# Permissions as settings.
-
 PermissionMode: TypeAlias = Literal["ask", "accept-edits", "plan", "read-only", "bypass"]
 
 
@@ -137,9 +133,6 @@ class PermissionSettings:
         return cast("PermissionMode", self.mode)
 
 
-# The settings of the sandbox.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxSettings:
     SECTION: ClassVar[str] = "sandbox"
@@ -163,9 +156,6 @@ class SandboxSettings:
     """Of one command: a parallel build has fewer, a fork bomb more within a tenth of a second."""
 
 
-# How long a command may take.
-
-
 @dataclass(frozen=True, slots=True)
 class ShellSettings:
     SECTION: ClassVar[str] = "shell"
@@ -175,9 +165,6 @@ class ShellSettings:
 
     longest_seconds: int = limit(600, at_least=1)
     """The most that a call can ask for; what takes longer belongs in the background."""
-
-
-# How a team's memories are exchanged, as settings.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,9 +196,6 @@ class SyncSettings:
         return timedelta(seconds=self.timeout_seconds)
 
 
-# Settings of the agents that an agent starts.
-
-
 @dataclass(frozen=True, slots=True)
 class TeamSettings:
     SECTION: ClassVar[str] = "agents"
@@ -230,9 +214,6 @@ class TeamSettings:
         return timedelta(seconds=self.progress_seconds) if self.progress_seconds else None
 
 
-# What the agent may fetch, as settings.
-
-
 @dataclass(frozen=True, slots=True)
 class WebSettings:
     SECTION: ClassVar[str] = "web"
@@ -247,9 +228,6 @@ class WebSettings:
     """Of one page: articles have a tenth of it, and nobody reads more through a model."""
 
 
-# Whether memory is on, and whether edits from outside the engine are trusted.
-
-
 @dataclass(frozen=True, slots=True)
 class MemorySettings:
     SECTION: ClassVar[str] = "memory"
@@ -262,8 +240,6 @@ class MemorySettings:
     """Off: an edit past the engine may be a script's, so it waits for a person. On accepts it at once, as one
     may want where another agent keeps the same folder."""
 
-
-# Where Sevenfold keeps its files: the defaults, and the settings that change them.
 
 HOME_FOLDER = ".sevenfold"
 """In the user's own folder."""

@@ -1,4 +1,4 @@
-"""Settings that are words of the user's own: a line, some lines, or a line for each name."""
+"""Kinds of settings that hold text: a line, several lines, a line for each name, and permission rules."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _is_pair(key: object, item: object) -> bool:
     return isinstance(key, str) and is_name(key) and (item == "" or is_single_line(item))
 
 
-# Settings that are permission rules: every source adds its own, and none can take another's away.
+# Every source adds its own permission rules, and no source can remove those of another.
 
 RULE_PATTERN = re.compile(r"([A-Za-z0-9_*-]{1,200})(?:\((.{1,4000})\))?")
 """A tool's name, or a pattern of names, and what of its calls is meant."""

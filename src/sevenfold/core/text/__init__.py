@@ -1,1 +1,11 @@
-"""Pure functions over text: globs, fences, frontmatter, shell words, truncation."""
+"""Pure functions over text.
+
+- `truncation`: text cut to bytes, lines or tokens, and escaped for a terminal.
+- `safe_text`: text without lone surrogates, and foreign text in fences.
+- `markdown`: frontmatter, and the imports of instruction files.
+- `globs`: path patterns and gitignore rules.
+- `command_lines`: the commands in a shell command line, and the paths that they name.
+- `stems`: words, sentences and clauses, for comparing who said what.
+- `facts`: what a memory states, and whether two texts state the same.
+- `absolute_dates`: relative dates made absolute.
+"""

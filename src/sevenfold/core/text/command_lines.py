@@ -1,7 +1,8 @@
-"""The commands in a command line, however they are dressed: for what looks at commands and allows none.
+"""The commands in a shell command line, and the paths that they name.
 
-Wide on purpose: a command that is looked at once too often costs a line, and one that is missed costs what it
-does. What a shell would make of variables, aliases and scripts is not worked out.
+For code that looks at commands; it permits none. It errs on the side of finding too much: a command that is
+looked at in vain costs a line, and a command that is missed costs what it does. Variables, aliases and
+scripts are not evaluated.
 """
 
 from __future__ import annotations
@@ -12,8 +13,7 @@ from dataclasses import dataclass, field
 
 from sevenfold.core.text.globs import matches_name
 
-# Reads a command line as a shell does, as far as its simple commands: quotes, comments, redirections and
-# here-documents. Variables, aliases and patterns stand as they are written.
+# The parser reads quotes, comments, redirections and here-documents as a shell does, up to simple commands.
 
 _TOKEN = re.compile(
     r"""[^\S\n]*(?:
@@ -269,7 +269,7 @@ def _takes_next(valued: frozenset[str] | None, word: str) -> bool:
     return valued is not None and word in valued
 
 
-# What a command line touches, as far as its text tells: a pointer for the notes, never a permission.
+# Paths, as far as the text shows them: good enough for notes, never for a permission.
 
 MAX_PATHS_EACH = 40
 """Of one text. A listing of hundreds of files is named by the folder that was listed."""

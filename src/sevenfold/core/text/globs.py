@@ -1,4 +1,7 @@
-"""Patterns of paths: `*` and `?` within a name, `**` over any number of folders, `{a,b}` for either."""
+"""Path patterns: `*` and `?` within a name, `**` over any number of folders, `{a,b}` for either.
+
+Also here: the rules of gitignore files.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +64,7 @@ def _first_braces(pattern: str) -> list[str]:
     return [f"{head}{choice}{tail}" for choice in found[1].split(",")]
 
 
-# What git ignores, from its ignore files alone: asking git would run whatever a repository configures.
+# What git ignores, from its ignore files alone: running git would run what a repository configures.
 
 _MAX_LINES = 5_000
 

@@ -1,7 +1,8 @@
-"""The head of a markdown file: strings and lists of strings between two `---` lines, and nothing cleverer.
+"""The frontmatter of a markdown file, and the files that an instruction file imports.
 
-Not YAML, on purpose: six hundred bytes of that can hang a parser, `no` becomes false and ` #` cuts a sentence
-short. What is not understood is kept as it stands in `rest`.
+Frontmatter is strings and lists of strings between two `---` lines. It is deliberately not YAML: six hundred
+bytes of YAML can hang a parser, `no` becomes false, and ` #` cuts a sentence short. What is not understood is
+kept unchanged in `rest`.
 """
 
 from __future__ import annotations
@@ -220,7 +221,7 @@ def _escaped(character: str) -> str:
     return character if is_plain and character not in '"\\' else json.dumps(character)[1:-1]
 
 
-# Which other files an instruction file imports: `@path` in its prose, as other agents write it.
+# Imports: `@path` in the prose, as other agents write it.
 
 _IMPORT = re.compile(r"(?:^|(?<=\s))@(\S+)")
 _CODE = re.compile(r"`[^`]*`")

@@ -1,5 +1,7 @@
-"""Text that UTF-8 can hold. A string may have halves of a surrogate pair in it, from a tool that cut its
-output in the middle of a character or from JSON that was escaped so; no provider takes that.
+"""Text that is safe to send: without lone surrogates, and fenced where it is not ours.
+
+A string may hold half of a surrogate pair, from a tool that cut its output within a character or from
+escaped JSON. No provider accepts that. A fence marks foreign text in a prompt so that the text cannot end it.
 """
 
 from __future__ import annotations
@@ -123,9 +125,6 @@ def _sound_json(value: Json) -> Json:
     if isinstance(value, JsonObject):
         return _sound_object(value)
     return tuple(_sound_json(item) for item in value) if isinstance(value, tuple) else value
-
-
-# Text in a fence that it cannot close itself, whatever it says: how foreign words stand inside ours.
 
 
 @dataclass(frozen=True, slots=True)

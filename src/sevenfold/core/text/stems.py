@@ -1,8 +1,8 @@
-"""What a sentence is made of, for comparing who said it: the stems of its words, the names and numbers that
-must be the same to the letter, and whether it says no.
+"""The parts of a sentence that show who said it: stems of its words, exact names and numbers, and negation.
 
-Not the words of a search (`layers/memory/search/lexical.py`): here a wrong "the same" lets a stranger's
-sentence pass for the user's, so that nothing is expanded or guessed.
+Search has its own words (`layers/memory/search/lexical.py`). Here a wrong match would pass somebody else's
+sentence off as the user's, so nothing is expanded or guessed. `LineIndex` finds lines of a conversation by
+their stems.
 """
 
 from __future__ import annotations
@@ -155,8 +155,7 @@ def stem(word: str) -> str:
     return word
 
 
-# Lines that a conversation holds, found by the stems in them: whose words a sentence is takes a look-up,
-# not a walk through all that was ever read.
+# An index, because looking up who said a sentence must not scan all that was ever read.
 
 _MAX_LINES = 4_000
 """Lines of one text that are compared. Beyond that it is a source all the same."""

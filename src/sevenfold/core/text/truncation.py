@@ -1,4 +1,4 @@
-"""Text made fit for where it goes: cut to a number of bytes between characters, tamed for a terminal."""
+"""Text cut to a number of bytes, lines or tokens, and escaped for a terminal."""
 
 from __future__ import annotations
 
@@ -34,8 +34,6 @@ def escape_controls(text: str) -> str:
         return text
     return "".join(item if item.isprintable() or item == "\n" else repr(item)[1:-1] for item in text)
 
-
-# Text cut to a number of tokens.
 
 CountTokens: TypeAlias = Callable[[str], int]
 """Tokens of a text."""

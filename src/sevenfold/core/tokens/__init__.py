@@ -1,7 +1,11 @@
 """How many tokens a context holds: as billed up to the last response, estimated since (docs/tokens.md).
 
-A `Tally` follows one session. Adding a message costs time in that message alone; `count` and `breakdown` cost
-the same after ten messages and after ten thousand.
+A `Tally` follows one session. Adding a message takes time in proportion to that message alone; `count` and
+`breakdown` take the same time after ten messages and after ten thousand.
+
+- `estimation`: tokens of a text and of a block, and the calibration that learns from bills.
+- `portions`: messages split into portions by kind and tool, and the breakdown of a context.
+- `window`: the size of the window, and where warning, compaction and blocking begin.
 """
 
 from __future__ import annotations
@@ -145,7 +149,7 @@ class Tally:
         return weight
 
     def swap(self, before: Message, after: Message, origin: TextOrigin = "human") -> float:
-        """A message of the context was rewritten: what is billed stays the ground, the change is estimated.
+        """A message of the context was rewritten: what was billed stays the base, the change is estimated.
 
         Only for a change that leaves the thinking alone, such as a cleared result.
         """
@@ -170,7 +174,7 @@ class Tally:
         return self._weigher.weigh(block) * self._tokens_per_weight
 
     def bill(self, usage: Usage, reply: Message, *, is_output_known: bool = True) -> float:
-        """A response came: its usage is the new ground, and what it says of the estimate is learnt. Returns
+        """A response came: its usage is the new base, and what it says of the estimate is learnt. Returns
         what the reply weighs, as `add` does.
 
         Transcripts often hold the output count of a stream's start; with `is_output_known=False` only the
@@ -200,10 +204,10 @@ class Tally:
             self.add(sourced.message, sourced.origin)
 
     def rewrite(self, view: Iterable[Message | SourcedMessage]) -> list[float]:
-        """The context was rewritten by ourselves: what was billed stays the ground, less what left, plus what
+        """The context was rewritten by ourselves: what was billed stays the base, less what left, plus what
         came. Returns what each message weighs.
 
-        Without a bill there is no ground, and all is estimated as after a `cut`.
+        Without a bill there is no base, and all is estimated as after a `cut`.
         """
         billed, added, before = self._billed, self._added, self._total
         self._weigher.start_over()

@@ -1,4 +1,8 @@
-"""What one block of a message weighs, in tokens, before calibration: estimators by name."""
+"""How many tokens a text and a block are, and how estimates learn from bills.
+
+In order: `estimate_text_tokens` estimates a text from its shape, a `TokenEstimator` weighs a block, and a
+`Calibration` corrects the weights with every bill.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +27,8 @@ from sevenfold.core.messages import (
     ToolUse,
 )
 
-# How many tokens a text is, from its shape alone.
-#
-# A byte-pair tokenizer first splits text where its kind of character changes: words, numbers, runs of
-# punctuation, white space. Common pieces then become one token each. Counting those places gives the token
-# count to within a few per cent, in a handful of C-speed passes and with no vocabulary (docs/tokens.md).
+# A byte-pair tokenizer splits text where the kind of character changes, and common pieces become one token.
+# Counting these places is accurate to a few per cent and needs no vocabulary (docs/tokens.md).
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,12 +242,8 @@ def estimate_message(message: Message) -> int:
     return round(sum(CALIBRATED_ESTIMATOR.weigh(block) for block in message.blocks))
 
 
-# Learning from the bill: how much more or less than estimated each class of content really cost.
-#
-# A session starts from measured values and corrects them with every usage figure it sees. This is recursive
-# least squares over one factor a class, with a prior so that the first calls move it a little, and with
-# heavy tails so that a call with tokens nobody logged (a reminder, a hook, an image) moves it hardly at
-# all.
+# Recursive least squares over one factor per class. A prior keeps the first calls from moving it far; heavy
+# tails keep calls with tokens that nobody logged (a reminder, a hook, an image) from moving it at all.
 
 START_FACTOR = 1.02
 """Agents put some text into requests that no transcript holds: 2% more was billed than the logged content."""

@@ -1,7 +1,8 @@
-"""Messages taken apart into portions: how many tokens, of what kind, for which tool.
+"""Messages split into portions (how many tokens, of what kind, for which tool), and their sums by kind.
 
-The `Weigher` remembers what each tool result weighed, so that a history read again (a resumed session, a view
-after a cut) costs nothing for the results that are still the same.
+The `Weigher` remembers what each tool result weighed, so that a history that is read again (a resumed
+session, a view after a cut) costs nothing for results that are the same. A `TokenBreakdown` says who or what
+put the tokens of a context there.
 """
 
 from __future__ import annotations
@@ -146,9 +147,6 @@ def _kind(block: Block, role: Role, origin: TextOrigin) -> PortionKind:
             return origin
 
 
-# Where a context's tokens are: who or what put them there.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenBreakdown:
     """Estimated tokens by kind, calibrated as of now. The parts are rounded one by one."""
@@ -176,7 +174,7 @@ class TokenBreakdown:
 
 
 class BreakdownTotals:
-    """The running sums behind a `Breakdown`: a portion costs the same to add however long the history is."""
+    """The running sums behind a `TokenBreakdown`: adding a portion takes the same time in any history."""
 
     __slots__ = ("_repeated", "_sums")
 
