@@ -1,4 +1,4 @@
-"""Old import paths of public names: they keep working, and say where the name is now."""
+"""Old import paths of public names. They still work, and warn with the new path."""
 
 from __future__ import annotations
 

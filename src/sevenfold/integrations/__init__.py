@@ -1,1 +1,7 @@
-"""Other people's loops: what they need to have the layers beneath them."""
+"""Sevenfold under other people's agent loops.
+
+- `anthropic_sdk`: `attach`, the layers under a client of the Anthropic SDK.
+- `conversations`: which conversation a request of that client belongs to.
+- `anthropic_stream`: reading a streamed answer while it passes to the caller.
+- `memory_tool`: the Anthropic memory tool, served from a project's memories.
+"""

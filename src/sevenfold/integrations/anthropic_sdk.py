@@ -1,4 +1,4 @@
-"""The layers under a loop that talks to the Anthropic SDK itself, with one new line:
+"""The layers under an agent loop that calls the Anthropic SDK itself, with one new line:
 
     with attach(anthropic.Anthropic(), project=".") as client:
         client.messages.create(...)
@@ -90,7 +90,7 @@ def attach(
 
 
 class AttachedClient(Generic[C]):
-    """A client on its way under the layers; a context manager of either colour."""
+    """A client to be put on top of the layers: a context manager, plain or async."""
 
     def __init__(self, client: C, lanes: ConversationPool, emit: Emit) -> None:
         self._client, self._lanes, self._emit = client, lanes, emit
@@ -159,7 +159,7 @@ class _Call:
 
 
 class _MiddlewareCore:
-    """What both colours share: which requests are ours, and how each becomes a view."""
+    """What the plain and the async middleware share: which requests are ours, and how each becomes a view."""
 
     def __init__(self, lanes: ConversationPool, emit: Emit) -> None:
         self._lanes, self._emit = lanes, emit
@@ -201,7 +201,7 @@ class _MiddlewareCore:
 
 
 class LayersMiddleware:
-    """For a blocking client. Runs once an attempt: asked again, a session answers the same."""
+    """For a blocking client. Runs once per attempt: for a retry a session prepares the same request."""
 
     def __init__(self, client: Anthropic, desk: _MiddlewareCore, run: RunCoroutine) -> None:
         self._client, self._desk, self._run = client, desk, run

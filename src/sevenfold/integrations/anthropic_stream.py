@@ -1,4 +1,4 @@
-"""A streamed answer on its way to the caller, read along as it passes."""
+"""Reads a streamed answer while it passes to the caller."""
 
 from __future__ import annotations
 

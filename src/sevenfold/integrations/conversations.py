@@ -1,4 +1,4 @@
-"""Which conversation a request belongs to: one client may carry several, and none says its name."""
+"""Which conversation a request belongs to: one client may carry several, and requests do not name theirs."""
 
 from __future__ import annotations
 
@@ -105,7 +105,8 @@ class ConversationPool:
             await lane.session.close()
 
     def _known(self, messages: Sequence[object]) -> AttachedConversation | None:
-        """The lane with most in common: all of it, or where something was changed, half and more than one.
+        """The conversation with most in common: all of it or, where something was changed, at least half and
+        more than one message.
 
         What is shared from the start counts first: conversations that only go on alike are not the same.
         """

@@ -3,8 +3,8 @@
     with MemoryDir.for_project(".") as memory:
         runner = client.beta.messages.tool_runner(tools=[memory_tool(memory)], ...)
 
-What the model keeps lies in the same folder as everything else that is remembered of the project: with a
-history, without secrets, and for a person to review.
+What the model writes is kept in the same folder as all other memories of the project: with a history,
+without secrets, and for a person to review. `MemoryCommands` carries out the six commands of the tool.
 """
 
 from __future__ import annotations
@@ -26,11 +26,8 @@ if TYPE_CHECKING:
     from anthropic.types.beta import BetaMemoryTool20250818Param
 
 
-# The six commands of the Anthropic memory tool over a project's memories: the same files, the same history.
-#
-# What a model writes this way is its own words, of which nobody knows whose they were before: it is kept,
-# shown to it again and never trusted by itself, and what it wants changed of the user's own memories waits
-# for them; unless the caller vouches for what it hands to its model.
+# Nobody knows whose words a model writes here, so they are kept and shown to it again, but not trusted.
+# Changes to the user's own memories wait for the user, unless the caller vouches for its model's input.
 
 MEMORIES_ROOT = "/memories"
 _MAX_LINES = 999_999

@@ -1,1 +1,12 @@
-"""The models: a request goes in and a reply comes out, as values; each module knows one provider's way."""
+"""Models: a request goes in and a response comes out, as values of `core/requests.py`.
+
+- `provider`: what every provider offers, and what their modules share.
+- `anthropic`: the Messages API.
+- `openai`: chat completions and the Responses API, also of compatible servers.
+- `local`: a GGUF file on this machine.
+- `scripted`: answers from a script, for tests.
+- `error_map`: errors of SDKs and of HTTP as errors of ours.
+- `exact_tokens`: counting tokens with a model's own tokenizer.
+
+Nothing here changes a history or chooses what is sent. SDKs are imported when a provider is first used.
+"""

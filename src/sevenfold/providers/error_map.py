@@ -1,7 +1,8 @@
-"""The one place where what an SDK, or HTTP itself, raises becomes an error of ours.
+"""The one place where errors of an SDK, or of HTTP itself, become errors of ours.
 
-The SDKs name their classes alike and share none, so the decision rests on the status and on the body.
-A test walks their trees to see that nothing in them is left over.
+The SDKs name their classes alike and share none, so the status and the body decide. `read_overflow` tells
+from what a provider says that a prompt was too long, and by how much. A test walks the SDKs' error classes to
+see that none is unmapped.
 """
 
 from __future__ import annotations
@@ -29,10 +30,8 @@ from sevenfold.core.errors import (
     WireError,
 )
 
-# Telling from what a provider says that a prompt was too long, and by how much.
-#
-# A code decides where there is one. The texts are those of the servers named beside them; each gives the
-# figures in its own way, and some count the output that was asked for against the same window.
+# A code decides where there is one. The texts are those of the servers named beside them; each gives its
+# figures in its own way, and some count the requested output against the same window.
 
 TOO_LONG_CODES = frozenset(
     {

@@ -1,4 +1,4 @@
-"""Counts tokens offline with a model's own tokenizer, which a library of the extra `search` reads."""
+"""Counts tokens offline with a model's own tokenizer; needs the extra `search`."""
 
 from __future__ import annotations
 

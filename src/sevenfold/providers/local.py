@@ -1,5 +1,8 @@
-"""A model from a GGUF file, run on this machine: llama.cpp serves it on the loopback, and it is asked as any
-server that speaks like OpenAI's would be. It costs nothing but time."""
+"""A model from a GGUF file, run on this machine.
+
+llama.cpp serves it on the loopback interface, and it is asked like any server that is compatible with OpenAI.
+It costs nothing but time.
+"""
 
 from __future__ import annotations
 

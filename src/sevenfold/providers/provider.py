@@ -1,4 +1,8 @@
-"""What every provider offers, and what it tells while an answer is being written."""
+"""What every provider offers, the deltas that it reports while it streams, and what providers share.
+
+Shared are bodies made from bytes that were written before (`join_object`), what was made of each item of a
+list (`ListMemo`), and tool input as a model wrote it (`read_tool_input`).
+"""
 
 from __future__ import annotations
 
@@ -92,7 +96,7 @@ class ProviderWrapper:
         await self._inner.close()
 
 
-# A body put together from bytes that were written before, in one copy: a long history is megabytes.
+# A long history is megabytes, so a body is put together in one copy.
 
 
 def join_object(fields: Mapping[str, bytes | Sequence[bytes]]) -> bytes:
@@ -111,8 +115,6 @@ def join_object(fields: Mapping[str, bytes | Sequence[bytes]]) -> bytes:
         chunks.append(b"]")
     return b"".join((*chunks, b"}")) if chunks else b"{}"
 
-
-# What was made of each item of a list, kept while the item stays the same object at the same place.
 
 _Item = TypeVar("_Item")
 Made = TypeVar("Made")
@@ -143,15 +145,15 @@ class ListMemo(Generic[_Item, Made]):
         return self._made[: len(items)]
 
 
-# What a tool is called with, from the text a model wrote: a weak model, or a cut one, writes no JSON.
+# A weak model, or one that was cut off, may write input that is no JSON.
 
 INVALID_INPUT_KEY = "__invalid_json__"
 """The one key of an input that could not be read; its value is the text as it came."""
 
 
 def read_tool_input(text: str) -> JsonObject:
-    """The input of a tool request. Text that is no JSON object is kept under `INVALID`, so that the request
-    can be answered, stored and sent again like any other."""
+    """The input of a tool request. Text that is no JSON object is kept under `INVALID_INPUT_KEY`, so that the
+    request can be answered, stored and sent again like any other."""
     if not text.strip():
         return EMPTY_OBJECT
     try:

@@ -1,9 +1,9 @@
-"""A provider with no model behind it: it answers what it was told to, and complains of anything else.
+"""A provider without a model: it gives scripted answers, and raises for any other request.
 
     with ScriptedProvider([say("Hello."), Overloaded("busy"), say(calls={"read": {"path": "a"}})]) as models:
         ...
 
-Leaving the block raises if a request came that no step answers, or a step was never asked for.
+Leaving the block raises if a request came that no step answers, or if a step was not used.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ScriptedSteps: TypeAlias = (
 class ScriptedProvider:
     """Answers from a script, and keeps every request it was sent.
 
-    `lanes` holds the steps of requests by `who` they are of; `steps` answers all others.
+    `lanes` maps the `who` of a request to its own steps; `steps` answers all other requests.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What makes a file in a mailbox mail: a seal over its content and its number, by a key no agent can read.
+"""What makes a file in a mailbox mail: its `seal`, an HMAC of content and number by a key no agent can read.
 
 A name alone proves nothing, since whoever can write to a mailbox can give a file any name.
 """
@@ -74,7 +74,7 @@ def read_mail_names(folder: Folder, part: MaildirFolder) -> list[MailFileName]:
 
 
 class MailSigner:
-    """Seals and opens one mailbox's mail. `control` holds the key, and has one made where there is none."""
+    """Signs and checks the mail of one mailbox. `control` holds the key; one is made where there is none."""
 
     def __init__(self, control: Folder, mailbox: str) -> None:
         self._key = _read_key(control)

@@ -4,9 +4,9 @@ It appears in `new` in one rename, and moves to `cur` when the recipient acknowl
 use: a recipient that dies in between finds the message again. Order, de-duplication and quotas hold among any
 number of senders because a delivery holds the mailbox's mutex.
 
-Each message carries a seal made with a key that no agent can read, so a file that an agent put into a mailbox
+Each message carries a signature by a key that no agent can read, so a file that an agent put into a mailbox
 by itself, under whatever name, is set aside instead of being delivered. Names are believed as long as nothing
-hangs on it: before one keeps a message out or decides its place, the file must prove that it is mail.
+depends on it: before a name keeps a message out or decides its place, the signature of the file is checked.
 """
 
 from __future__ import annotations

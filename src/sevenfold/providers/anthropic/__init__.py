@@ -1,6 +1,9 @@
-"""Anthropic's Messages API, through the official SDK, which brings keys, retries and timeouts.
+"""The Anthropic Messages API, through the official SDK, which brings keys, retries and timeouts.
 
-The SDK carries bytes; what they say is written and read here, so that nothing is lost in its types.
+- `wire`: request bodies, and responses whole or streamed.
+
+Here: `AnthropicProvider`, and the mapping of the SDK's errors. The SDK carries bytes; `wire` writes and reads
+them, so that nothing is lost in the SDK's types.
 """
 
 from __future__ import annotations
@@ -23,9 +26,6 @@ from sevenfold.providers.provider import MAX_UNSTREAMED_TOKENS, Delta, OnDelta
 
 if TYPE_CHECKING:
     from anthropic import Anthropic, AnthropicError, AsyncAnthropic
-
-
-# What the Anthropic SDK raises, as errors of ours.
 
 
 @contextmanager

@@ -1,8 +1,8 @@
-"""A request as the body that the Messages API takes.
+"""The wire form of the Messages API: a request as a body, and an answer, whole or streamed, as a response.
 
 Everything is written to bytes once. A message that was at the same place of the last request is the same
-object, and its bytes are used again: a long history costs a comparison of pointers a message. No marker, SDK
-or middleware can change what is kept, because bytes cannot be changed.
+object, and its bytes are used again: a long history costs one comparison of pointers per message. No
+breakpoint, SDK or middleware can change what is kept, because bytes cannot be changed.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _system(frame: RequestParams, marks: Sequence[Breakpoint]) -> bytes | None:
 
 
 def _marked(wire: Json, ttl: timedelta) -> Json:
-    """A copy with a marker. One that the caller put there stays as it is."""
+    """A copy with a breakpoint. One that the caller put there stays as it is."""
     if not isinstance(wire, JsonObject) or wire.get(CACHE_CONTROL) is not None:
         return wire
     name = next((name for name, value in TTLS.items() if value == ttl), None)
@@ -149,7 +149,7 @@ def _check_params(frame: RequestParams) -> None:
             raise InputError(f"params holds {key!r}, which a request says in a field of its own; take it out")
 
 
-# An answer of the Messages API, whole or in events, as a reply. What has no name here is kept as it came.
+# Fields of an answer that have no name here are kept as they came.
 
 _NAMED = ("id", "type", "role", "model", "content", "stop_reason", "usage")
 """Fields of an answer that a `Reply` has a place for; all others are its `extra`."""
@@ -193,7 +193,7 @@ class MessagesAssembler:
         self._is_whole = False
 
     def add(self, event: object) -> Iterator[Delta]:
-        """Take in one event of the stream, and say what it tells a watcher."""
+        """Add one event of the stream, and return the deltas in it."""
         wire = _object(freeze(event))
         match wire.get("type"):
             case "message_start":

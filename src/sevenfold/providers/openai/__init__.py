@@ -1,4 +1,12 @@
-"""Carrying bytes to OpenAI, or to a server that speaks like it, with the official SDK."""
+"""The APIs of OpenAI, and of servers that are compatible with them, through the official SDK.
+
+- `chat_wire`: chat completions, request and response.
+- `responses_wire`: the Responses API, request and response.
+- `request_parts`: tools, parameters and content, for both APIs.
+
+Here: `ChatProvider` and `ResponsesProvider`, the transport that both use, and the mapping of the SDK's
+errors.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +29,6 @@ from sevenfold.providers.provider import MAX_UNSTREAMED_TOKENS, Delta, OnDelta, 
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, OpenAI, OpenAIError
-
-
-# What the OpenAI SDK raises, as errors of ours.
 
 
 @contextmanager
@@ -208,9 +213,6 @@ async def _stream_in_thread(
         raise
 
 
-# What OpenAI's two APIs have in common: how a request is sent, streamed or not.
-
-
 class BodyWriter(Protocol):
     def write(self, request: ModelRequest, *, streams: bool) -> bytes: ...
 
@@ -252,7 +254,7 @@ class OpenAIProvider:
         await self._transport.close()
 
 
-# Chat completions: OpenAI's, and those of Ollama, vLLM, llama.cpp, LM Studio and others by their address.
+# Chat completions of OpenAI, and of Ollama, vLLM, llama.cpp, LM Studio and others by their address.
 
 _CHAT_PATH = "/chat/completions"
 MaxTokensField: TypeAlias = Literal["max_completion_tokens", "max_tokens"]
@@ -283,7 +285,7 @@ class ChatProvider(OpenAIProvider):
         super().__init__(transport, Api(_CHAT_PATH, writer, ChatAssembler, read_chat_completion))
 
 
-# OpenAI's Responses API: reasoning comes encrypted, is kept with the history, and goes back with it.
+# In the Responses API, reasoning comes encrypted, is kept with the history, and is sent back with it.
 
 _RESPONSES_PATH = "/responses"
 

@@ -1,4 +1,4 @@
-"""A request as the body of a chat completion."""
+"""The wire form of chat completions: a request as a body, and an answer, whole or streamed, as a response."""
 
 from __future__ import annotations
 
@@ -161,8 +161,6 @@ def _part(part: str | MediaPart) -> JsonObject:
 def _message(role: str, **fields: Json) -> JsonObject:
     return JsonObject({"role": role, **fields})
 
-
-# A chat completion, whole or in chunks, as a reply.
 
 FINISH_REASONS: Mapping[str, str] = {
     "stop": "end_turn",

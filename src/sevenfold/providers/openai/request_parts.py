@@ -1,7 +1,7 @@
-"""Tools and the other fields of a request, from the words of the Messages API to those of OpenAI's two.
+"""Tools, other fields and content of a request, converted from the Messages API to OpenAI's two APIs.
 
-What is in OpenAI's words already passes as it is. What neither of them has is refused by name, unless leaving
-it out changes nothing that anybody could notice.
+What is in OpenAI's form already passes unchanged. What neither API has is refused by name, unless leaving it
+out makes no difference.
 """
 
 from __future__ import annotations
@@ -135,8 +135,7 @@ def _output_config(value: JsonObject, words: ApiFieldNames) -> Iterator[tuple[st
             yield "text", JsonObject({"format": JsonObject({"type": "json_schema", **schema})})
 
 
-# What stands inside a message, in the forms that OpenAI's APIs take. What has no form there becomes text
-# that says what it was, so that the model knows of it.
+# Content that has no form in OpenAI's APIs becomes text that says what it was, so that the model knows of it.
 
 _FAILED = "Error: "
 """Before the result of a tool that failed: these APIs have no field for it."""

@@ -1,4 +1,7 @@
-"""A request as the body of OpenAI's Responses API: all items of the history, for the provider keeps none."""
+"""The wire form of the Responses API: a request as a body, and an answer, whole or streamed, as a response.
+
+A request holds all items of the history, because the provider stores none.
+"""
 
 from __future__ import annotations
 
@@ -122,8 +125,6 @@ def _part(part: str | MediaPart, text_type: str) -> JsonObject:
         return JsonObject({"type": "input_image", "image_url": part.url})
     return JsonObject({"type": "input_file", "filename": part.name, "file_data": part.url})
 
-
-# An answer of OpenAI's Responses API, whole or in events, as a reply.
 
 _INCOMPLETE: Mapping[str, str] = {"max_output_tokens": "max_tokens", "content_filter": "refusal"}
 _STATUSES: Mapping[str, int] = {"server_error": 500, "rate_limit_exceeded": 429, "vector_store_timeout": 504}

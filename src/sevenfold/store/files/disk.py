@@ -1,8 +1,8 @@
-"""The fs port: every operation that must outlive the process goes through a `Disk`, and nothing else does.
+"""The file system port: every operation that must outlive the process goes through a `Disk`.
 
-`SystemDisk` is the kernel. The tests have one with an accident at a chosen operation, and the torture runs
-put one at every operation in turn. Names are always relative to an open directory, so that what
-was checked is what is used.
+`SystemDisk` calls the kernel. Tests have a disk that fails at a chosen operation, and the torture tests
+fail each operation in turn. Names are always relative to an open directory, so that what was checked is
+what is used.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Protocol
 
 
 class Disk(Protocol):
-    """The operations there are. Each raises `OSError`; `mapped_errors` turns that into our own tree."""
+    """The operations there are. Each raises `OSError`; `map_os_errors` turns that into our own errors."""
 
     def open(self, name: str, flags: int, *, dir_fd: int | None = None) -> int: ...
     def open_beneath(self, root_fd: int, path: str, flags: int) -> int:

@@ -1,11 +1,11 @@
-"""Names that must not be taken yet: one step where the file system has it, and what else where it has none.
+"""Operations built on a `Disk`: waiting for a flock, giving a file a name that is not taken, making folders.
 
-NFS and some others cannot rename without replacing. A file that gets its *first* name there is linked to it,
-which refuses to replace, and then loses its temporary one: who dies in between leaves a file with two names,
-of which readers know the temporary one for what it is. A file that is *moved* has two names that both count,
-so there it is one plain rename, after a look that the new name is free: the file is always under exactly one
-of them. What comes between the look and the rename is kept away by a lock on the folder, which holds for
-everybody who names something new this way, on this machine.
+Where the file system can rename without replacing, `ExclusiveRenamer` does that. NFS and some others cannot.
+There a file that gets its *first* name is linked to it, which does not replace, and then loses its temporary
+name: a process that dies in between leaves a file with two names, and readers know the temporary one for
+what it is. A file that is *moved* has two names that both count, so it is renamed after a check that the new
+name is free: it always has exactly one of them. A lock on the folder excludes everybody on this machine who
+makes new names this way between the check and the rename.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pathlib import Path
 from sevenfold.core.errors import LockBusy
 from sevenfold.store.files.disk import FOLDER_FLAGS, Disk
 
-# The lock of an open file, waited for: the kernel lets go of it when its holder dies.
+# The kernel releases a flock when its holder dies.
 
 _FIRST_PAUSE = 0.0005
 _LONGEST_PAUSE = 0.02
@@ -64,10 +64,8 @@ def drop_flock(disk: Disk, fd: int) -> None:
             continue
 
 
-# Handles that must not live on in a forked child.
-#
-# A flock belongs to the open file, and fork shares it: a child that merely exists would keep its parent's
-# lock after the parent died. Closing the child's copy is enough, the lock itself stays with the parent.
+# Fork shares a flock with the child, which would keep the lock of its parent after the parent died. So the
+# child closes its copy of the handle; the lock stays with the parent.
 
 _HANDLES: dict[int, object] = {}
 """Each with a mark of who put it there: a number is used again as soon as its handle is closed."""
@@ -151,7 +149,7 @@ class ExclusiveRenamer:
                 self.disk.close(fd)
 
 
-# Folders made one after the other, each durable before the next.
+# Each folder is durable before the next is made.
 
 
 def make_folders(path: Path, disk: Disk) -> None:

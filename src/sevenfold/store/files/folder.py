@@ -1,7 +1,8 @@
-"""A folder that nothing gets out of: the only way the package reads and writes files of its own.
+"""A folder that no key can leave: the only way in which the package reads and writes its own files.
 
-Callers hand in relative keys. A key's grammar leaves no room for tricks; the kernel is asked to refuse links
-and exits besides; and the handle that was checked is the handle that is used.
+Callers pass relative keys. The grammar of keys excludes `..` and the like, the kernel is asked to refuse
+links and paths that leave the folder, and the handle that was checked is the handle that is used.
+`FolderTimeouts` says how long processes that share a project's folders wait for one another.
 """
 
 from __future__ import annotations
@@ -31,12 +32,10 @@ from sevenfold.store.files.disk import (
 from sevenfold.store.files.disk_operations import ExclusiveRenamer, make_folders
 from sevenfold.store.files.keys import check_key, check_path, is_key_part
 
-# How long those who share a project's folders leave one another alone.
-
 
 @dataclass(frozen=True, slots=True)
 class FolderTimeouts:
-    """Kept by a `Folder` and those below it, so that whoever works there need not be told."""
+    """Kept by a `Folder` and the folders below it, so that callers need not pass them on."""
 
     mutex: timedelta = timedelta(seconds=15)
     """For somebody else's change of a few milliseconds."""
@@ -66,7 +65,7 @@ class FileStat:
 
 
 class Folder:
-    """One directory held open. Safe to share between threads: it keeps no position and no cache."""
+    """One open directory. Safe to share between threads: it keeps no position and no cache."""
 
     def __init__(
         self, fd: int, path: Path, disk: Disk, own: frozenset[str], patience: FolderTimeouts = FOLDER_TIMEOUTS
@@ -131,7 +130,7 @@ class Folder:
                 f"cannot read {size} bytes of {self._say(key)} from {start}; both must be 0 or more"
             )
         with self.opened(key, READ_FLAGS) as fd, map_os_errors(f"read {self._say(key)}"):
-            # Room is made for what is there, not for whatever number was asked for.
+            # Memory is allocated for what is there, not for whatever number was asked for.
             left = self._disk.stat(fd).st_size - start
             return read_fully(self._disk, fd, min(size, left), start)
 

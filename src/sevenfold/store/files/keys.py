@@ -1,7 +1,7 @@
-"""The names that files of ours may have: a grammar with no room for tricks.
+"""The names that files of ours may have, and the names that memories may have.
 
-ASCII only, so there are no Unicode twins, direction marks or encodings to tell apart; what is left to go
-wrong (two names that differ in case, devices of other systems) is refused here or by the folder.
+ASCII only, so there are no Unicode look-alikes, direction marks or encodings to distinguish. What can still
+go wrong (names that differ in case only, device names of other systems) is refused here or by the folder.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _is_device(name: str) -> bool:
     return name.partition(".")[0].lower() in WINDOWS_DEVICES
 
 
-# The names that memories may have: those of any file of ours, ending in .md, and never the index.
+# A memory's name is that of any file of ours, ends in .md, and is never that of the index.
 
 MAX_MEMORY_DEPTH = 4
 """As deep as `logs/YYYY/MM/YYYY-MM-DD.md`."""

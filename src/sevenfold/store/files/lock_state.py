@@ -1,4 +1,10 @@
-"""The record behind a lock, and what can be told from it."""
+"""The record of a lease, and the PID file of the dream lock.
+
+`.consolidate-lock` in the memory folder shows the dream lock to other programs: its body is the holder's
+PID, its modification time the last consolidation. Other programs that share the folder read it, and may hold
+it themselves. It is written and respected, but exclusion between our own processes never rests on it, because
+agents can write there.
+"""
 
 from __future__ import annotations
 
@@ -166,13 +172,6 @@ def _when(wire: JsonObject, key: str) -> datetime | None:
     return when
 
 
-# The visible file of the dream lock: `.consolidate-lock` in the memory folder. Its body is the holder's
-# PID, its modification time the last consolidation. Other programs that share the folder read it, and may
-# hold it themselves.
-#
-# It is shown and respected, but exclusion between our own processes never rests on it: agents can write
-# there.
-
 PID_FILE = ".consolidate-lock"
 
 FOREIGN_HOLD = timedelta(minutes=60)
@@ -184,7 +183,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class PidFile:
-    """`folder` must have been opened with `FACE` among its own names."""
+    """`folder` must have been opened with `PID_FILE` among its own names."""
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
@@ -211,14 +210,14 @@ class PidFile:
 
 
 def make_pid_stamp(when: datetime | None) -> PidStamp:
-    """Our face at a time; the epoch where there never was a success."""
+    """Our PID, with the time of the last success; the epoch where there was none."""
     elapsed = when - _EPOCH if when else timedelta(0)
     # Even seconds, which every file system keeps as they are: we must recognise our own mark when we read it.
     return PidStamp(os.getpid(), elapsed // timedelta(seconds=2) * 2_000_000_000)
 
 
 def is_our_stamp(face: PidStamp, ours: tuple[PidStamp, ...]) -> bool:
-    """Whether the face names a holder that we wrote there, whenever it was touched since.
+    """Whether the PID file names a holder that we wrote there, even if the file was touched since.
 
     The time alone proves nothing: backups, copies and agents set it, and a program that consolidates writes
     its own PID as well.
@@ -227,7 +226,7 @@ def is_our_stamp(face: PidStamp, ours: tuple[PidStamp, ...]) -> bool:
 
 
 def find_outside_success(face: PidStamp | None, ours: tuple[PidStamp, ...], now: datetime) -> datetime | None:
-    """When another program last consolidated, as far as the face tells.
+    """When another program last consolidated, as far as the PID file shows.
 
     A little ahead is a clock that is a little wrong, and counts as now. Far ahead is a clock that was set, or
     an agent that touched the file: it says nothing, or it would say "just now" for as long as it lies ahead.
@@ -241,7 +240,7 @@ def find_outside_success(face: PidStamp | None, ours: tuple[PidStamp, ...], now:
 
 
 def refuse_foreign_holder(face: PidStamp | None, ours: tuple[PidStamp, ...], now: datetime) -> None:
-    """`LockBusy` while a live process that is not ours holds the face."""
+    """`LockBusy` while a live process that is not ours holds the PID file."""
     since = find_outside_success(face, ours, now)
     if face is None or since is None or now - since > FOREIGN_HOLD or not _is_alive(face.pid):
         return

@@ -1,11 +1,12 @@
-"""The lock over long work (a dream): a lease with a fencing token, renewed while the work goes on.
+"""Mutexes for short changes, and leases for long work such as a dream.
 
-A mutex alone will not do: the work talks to a model for minutes, and its process may be stopped, put to sleep
-or killed meanwhile. So the mutex only guards a small record of who holds the lease and until when. The truth
-is the token in it, which grows with every holder and is checked again, under the mutex, at the moment of
-publishing: a holder that was away too long finds its token out of date and publishes nothing.
+A mutex is a flock on a permanent file, held for milliseconds. It is not enough for long work, which waits for
+a model for minutes in a process that may be stopped, suspended or killed meanwhile. So for a lease the mutex
+only guards a small record of who holds it and until when. The record has a fencing token, which grows with
+every holder and is checked again, under the mutex, when the work is published: a holder that was away too
+long finds its token out of date and publishes nothing.
 
-`last_success` is written when work is published and at no other time: a crash counts for nothing.
+`last_success` is written when work is published and at no other time, so a crash does not count as one.
 """
 
 from __future__ import annotations
@@ -48,11 +49,8 @@ from sevenfold.store.files.lock_state import (
     write_lock_state,
 )
 
-# Mutual exclusion between processes and threads, for the few milliseconds that a change of files takes.
-#
-# `flock` on a permanent file: the kernel lets go when the holder dies, and there is nothing to go stale.
-# The file is never removed: unlinking a lock file lets two holders in, one on the old inode and one on the
-# new.
+# The kernel releases a flock when its holder dies, so no lock can go stale. The file is never removed: after
+# an unlink two processes could hold the lock, one on the old inode and one on the new.
 
 
 @contextmanager
@@ -207,7 +205,7 @@ class Lock:
         self._longest = longest_hold
 
     def read_state(self) -> LockState:
-        """What the record says now. A consolidation by another program, seen on the face, counts too."""
+        """What the record says now. A consolidation by another program, seen in the PID file, counts too."""
         face = self._read_face()
         while True:
             state = self._read()
@@ -303,11 +301,11 @@ class Lock:
         return state
 
     def _let_go(self, state: LockState, when: datetime | None) -> None:
-        """Write the record of a lock that is free now, and show it on the face where that is still ours."""
+        """Write the record of a lock that is free now, and in the PID file where that is still ours."""
         try:
             face = self._read_face()
         except StoreError as error:
-            # What was published counts, whatever becomes of the face.
+            # What was published counts, whatever becomes of the PID file.
             self._emit(LockFaceFailed(self._name, str(error)))
             self._write(state)
             return
@@ -342,7 +340,8 @@ class Lock:
         )
 
     def _write(self, state: LockState, seen: PidStamp | None = None, mark: PidStamp | None = None) -> None:
-        """The record first, naming what is on the face of ours and what will be: all else there is not."""
+        """Write the record first. It names what we left in the PID file and what we will write: anything else
+        there is not ours."""
         if self._face and mark:
             before = (seen,) if seen and is_our_stamp(seen, state.faces) else ()
             state = replace(state, faces=(*before, mark))

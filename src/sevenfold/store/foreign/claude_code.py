@@ -1,7 +1,7 @@
 """Claude Code's transcripts, as its versions from 1 to 2.1 wrote them.
 
 One line a content block, the call's usage on each. Sub-agents are sidechains of their parent's file, or files
-of their own that the parent's file mirrors in progress lines. What `claude -p --output-format stream-json`
+of their own that the parent's file repeats in progress lines. What `claude -p --output-format stream-json`
 prints is read too.
 """
 

@@ -1,7 +1,8 @@
-"""What a line of somebody else's transcript says, whoever wrote it.
+"""What a line of another agent's transcript says, whoever wrote it.
 
-A reader turns lines into entries as they come and keeps no history; who makes calls out of entries, and money
-out of calls, is `replay`. A *lane* is one conversation of a file: "" is the main one, sub-agents have more.
+A reader turns lines into entries as they come and keeps no history; `replay` makes calls from entries, and
+costs from calls. A file may hold several conversations: `MAIN_CONVERSATION` is the main one, and each
+subagent has another. The functions at the end read JSON of any shape.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ ForeignEntry: TypeAlias = (
 )
 
 
-# Looking into JSON that may be anything: what is not there, or not of the kind, is simply absent.
+# Reading JSON that may be anything: a value that is missing or of another type counts as absent.
 
 JsonFields: TypeAlias = Mapping[str, object]
 

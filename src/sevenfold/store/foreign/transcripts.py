@@ -1,4 +1,8 @@
-"""A whole transcript as a stream of entries, with a count of what could not be read."""
+"""Finding transcripts of other agents and reading them as a stream of entries.
+
+In order: lines of a file, which agent wrote it, its entries with a count of what could not be read, where
+transcripts are kept, and which calls appear in more than one file.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +35,7 @@ from sevenfold.store.foreign.entries import (
 )
 from sevenfold.store.foreign.plain import PLAIN_ROLES, PlainReader
 
-# Lines of a file, one at a time: never the whole file in memory, never a line without end.
+# Neither a whole file nor an endless line is ever in memory.
 
 MAX_FOREIGN_LINE_BYTES = 32 * 1024 * 1024
 """Pasted images make lines of a few MB. Ten times that is no line, and parsing it would take the memory of
@@ -97,7 +101,7 @@ def _decode(raw: bytes) -> ForeignLine:
     return ForeignLine(fields, len(raw), None if isinstance(value, dict) else "no object")
 
 
-# Whose transcript a file is, told by what it says; names and folders are only where one looks first.
+# The content says which agent wrote a file; names and folders only say where to look first.
 
 LOOK_LINES = 40
 """An agent's own lines come first and are many; forty foreign ones in a row are another kind of file."""
@@ -185,8 +189,6 @@ def read_transcript(
                 yield entry
 
 
-# Where transcripts are: the paths that a user names, or the places where agents leave them.
-
 _SUFFIX = ".jsonl"
 
 
@@ -264,10 +266,8 @@ def _measured(path: Path) -> TranscriptFile | UnreadableFile:
     return TranscriptFile(path, about.st_size, about.st_mtime_ns)
 
 
-# Calls that stand in more than one file.
-#
-# A resumed or forked session begins with a copy of the one it came from, and a parent's file mirrors its
-# sub-agents'. Each call was billed once. A quick look at the bytes, without parsing, finds each file's ids.
+# A resumed or forked session begins with a copy of its original, and a parent's file repeats the calls of its
+# subagents. Each call was billed once, so one file must own it. Ids are found in the bytes, without parsing.
 
 _ID = re.compile(rb'"id": ?"((?!toolu_)[^"\\]{6,100})"')
 _MIRROR = b'"agent_progress"'
@@ -304,7 +304,7 @@ def scan_calls(path: Path, on_bytes: Callable[[int], None] | None = None) -> Fil
 def choose_owners(files: Sequence[FileCalls]) -> Mapping[int, frozenset[int]]:
     """For each file, by its place in the list, the calls that belong to another one.
 
-    The first file that holds a call owns it; a mirror owns only what no file holds itself.
+    The first file that holds a call owns it; a file that repeats it owns only what no file holds itself.
     """
     owner: dict[int, int] = {}
     for calls in ([item.own for item in files], [item.mirrored for item in files]):

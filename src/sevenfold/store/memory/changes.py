@@ -1,4 +1,4 @@
-"""What is done to memories and what is told of it, as values."""
+"""Changes to memories and what is reported about them, as values; changes that a person writes by hand."""
 
 from __future__ import annotations
 
@@ -139,9 +139,6 @@ class PurgeReport:
     """Memories that are gone, or back at an older text."""
     still_holding: tuple[str, ...] = ()
     """Memories of which a text that stays, now or in the history, repeats a sentence of what was erased."""
-
-
-# What a person writes down by hand: checked, and made into a change.
 
 
 def make_memory_key(name: str) -> MemoryKey:

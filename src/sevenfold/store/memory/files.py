@@ -1,4 +1,10 @@
-"""The files of a memory folder: looked at without reading where that is enough, and put in place."""
+"""The files of a memory folder, and the log of its history.
+
+`MemoryFiles` inspects files without reading them where that is enough, and writes them. `MemoryLog` is
+`control/memory/log.jsonl`, one append-only file. A transaction is one line with its texts, so it is there as
+a whole or not at all. Everything that is shown follows from these lines: files are written afterwards, and
+can be written again.
+"""
 
 from __future__ import annotations
 
@@ -143,13 +149,6 @@ class MemoryFiles:
         return True
 
 
-# The history of a memory folder: one append-only file, in which every change stands with its texts.
-#
-# control/memory/log.jsonl     transactions, and which files were put in place since
-#
-# A transaction is one line: it is there as a whole or not at all, and everything that is shown follows from
-# these lines. The files in the memory folder are put there afterwards, and can be put there again.
-
 LOG = "log"
 _FILE = f"{LOG}.jsonl"
 
@@ -181,7 +180,7 @@ class LogStat:
 
 
 class MemoryLog:
-    """The file, held open to be written. Whoever appends holds the mutex of the history."""
+    """The file, open for writing. Hold the mutex of the history to append."""
 
     def __init__(self, folder: Folder, emit: Emit) -> None:
         self._folder, self._emit = folder, emit

@@ -1,4 +1,9 @@
-"""What the history of a memory folder tells: who changed what, what was before, and how to take it back."""
+"""The history of a memory folder: appending to it, and reading who changed what and how to take it back.
+
+control/memory/log.jsonl        the lines
+               state.json       what follows from them up to some line, so that not all need be read
+               history.mutex    held while a line is appended
+"""
 
 from __future__ import annotations
 
@@ -20,12 +25,6 @@ from sevenfold.store.memory.files import LogLine, LogStat, MemoryLog
 from sevenfold.store.memory.records import LogEntry, LoggedChange, LoggedTransaction
 from sevenfold.store.memory.state import MemoryState, MemoryVersion, read_memory_state, write_memory_state
 from sevenfold.store.transcript.transcript import RecordPosition
-
-# The history of a memory folder as a book that many write in: read on, check, add a line.
-#
-# control/memory/log.jsonl     the lines
-#                state.json    what follows from them up to some line, to be read instead of all of them
-#                history.mutex held by whoever adds a line
 
 HISTORY_MUTEX = "history"
 _STATE = "state.json"
@@ -191,7 +190,7 @@ class VersionStep:
 
 
 class MemoryHistory:
-    """Reads the book from its beginning, a line at a time. One thread at a time."""
+    """Reads the history from its beginning, line by line. One thread at a time."""
 
     def __init__(self, book: MemoryStore) -> None:
         self._book = book

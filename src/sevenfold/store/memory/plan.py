@@ -1,4 +1,7 @@
-"""What a change of memories would record, by what holds now; or why it may not."""
+"""What a change of memories would record, given what is accepted now; or why it may not.
+
+Also here: whether a person has been asked about a change before.
+"""
 
 from __future__ import annotations
 
@@ -95,8 +98,7 @@ def _refuse_twins(state: MemoryState, keys: Sequence[str]) -> None:
             raise KeyRefused(f"{key!r} differs from {other!r} in case alone; choose another name")
 
 
-# Whether a person has been asked about a change before: who said no, or has not answered yet, is not asked
-# again in a few other words.
+# A person who rejected a change, or has not answered yet, is not asked again in slightly different words.
 
 ALREADY_ASKED = "a person was asked the same before, and did not want it or has not answered yet"
 

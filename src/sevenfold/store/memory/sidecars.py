@@ -1,4 +1,8 @@
-"""What is known of memories beside their text: small JSON files that many change, lost without harm."""
+"""What is known of memories besides their text: JSON files that many processes change, and may be lost.
+
+In order: one such file (`SidecarFile`), which memories claim what is not there (`MarkStore`), how often
+memories were used (`UseStore`), and forgetting all of it when a memory is erased.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +69,7 @@ def read_time(value: Json) -> datetime | None:
     return read if read and read.tzinfo else None
 
 
-# Which memories claim what is not there: marked by hash, so that a mended one is free of it.
+# Marked by hash, so that a corrected memory is not marked.
 
 MARKS_NAME = "memory-marks"
 
@@ -116,10 +120,7 @@ def _read_mark(value: Json) -> BrokenMark | None:
     return BrokenMark(sha256, tuple(text for text in broken if isinstance(text, str)), at)
 
 
-# Where the uses of memories are counted: one file of the project, out of every agent's reach.
-#
-# Counts are no truth that anything rests on: a damaged file is set aside, which is told, and counting
-# begins anew.
+# Nothing depends on the counts: a damaged file is set aside, with an event, and counting starts again.
 
 USES_NAME = "memory-uses"
 _LAST, _WARMTH = "last", "warmth"
@@ -178,10 +179,8 @@ def _read_uses(value: Json) -> MemoryUses:
     return MemoryUses(MappingProxyType(counts), last, float(warmth))
 
 
-# What is kept beside memories and holds names or words of them: forgotten when something is erased.
-#
 # control/recall/              what a search keeps: made again when it is needed
-#         dreams/              accounts of dreams: that they were, and what can be taken back, stays
+#         dreams/              accounts of dreams: their existence, and what can be taken back, stay
 #         memory-marks.json    what was found wrong with a memory
 #         memory-uses.json     how often each was used
 

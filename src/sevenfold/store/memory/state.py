@@ -250,7 +250,7 @@ def write_memory_state(state: MemoryState) -> bytes:
 
 
 def read_memory_state(data: bytes) -> MemoryState:
-    """`WireError` for whatever `write_state` did not write: the history is read again then."""
+    """`WireError` for whatever `write_memory_state` did not write: the history is read again then."""
     try:
         wire = cast("dict[str, object]", json.loads(data))
         if wire["format"] != _FORMAT:
@@ -261,7 +261,7 @@ def read_memory_state(data: bytes) -> MemoryState:
 
 
 class _State:
-    """Reads what `write_state` wrote; whatever does not fit raises one of Python's own errors."""
+    """Reads what `write_memory_state` wrote; whatever does not fit raises one of Python's own errors."""
 
     def __init__(self, wire: dict[str, object]) -> None:
         self._wire = wire

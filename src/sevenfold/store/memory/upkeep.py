@@ -1,9 +1,10 @@
-"""Brings the files of a memory folder up to date with its history, and notices what others did to them.
+"""Brings the files of a memory folder up to date with its history, and notices edits by others.
 
-Who does this holds the `files` mutex, and takes the history's inside it to record what was found. So many
-processes can record while one of them waits for the disk: its fsync and its index then serve them all. A
-change is acknowledged once it is durable in the history. Its files follow, and whoever finds them missing
-after a crash puts them there.
+The process that does this holds the `files` mutex, and takes the mutex of the history inside it to record
+what it found. So many processes can record while one of them waits for the disk: its fsync and its index then
+serve them all. A change is acknowledged once it is durable in the history. Its files follow, and a process
+that finds them missing after a crash writes them. `IndexRenderer` makes the index: what a person last
+arranged, and a line for every memory.
 """
 
 from __future__ import annotations
@@ -39,9 +40,7 @@ from sevenfold.store.memory.records import (
 )
 from sevenfold.store.memory.state import MemoryState
 
-# The index of a memory folder as it is shown: what a person last arranged, and a line for every memory.
-#
-# It follows from the history alone. What `MEMORY.md` says may be somebody's edit of it, and is not asked.
+# The index follows from the history alone: `MEMORY.md` may hold an edit by somebody else.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,13 @@
-"""A project on disk: its folders, settings files, instructions and trust."""
+"""A project on disk: its folders, settings files, instructions and consent.
+
+- `project`: `Project`, its identity and its folders.
+- `git`: which repository a folder belongs to, read without running git.
+- `settings_files`: settings from their files, and how far each is trusted.
+- `trust`: what a person has agreed to.
+- `rule_file`: permission rules that a person allowed for good.
+- `instructions`: instruction files and skills.
+- `user_files`: the user's own files, read, changed and listed.
+"""
 
 from __future__ import annotations
 

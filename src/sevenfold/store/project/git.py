@@ -1,6 +1,7 @@
-"""Which project a folder belongs to: the canonical root of its git repository, the same from every worktree.
+"""Which project a folder belongs to, and what git tracks there.
 
-Read from git's own files, without running git: a repository can make git run code of its choosing.
+A project is named by the canonical root of its git repository, the same from every worktree. Everything is
+read from git's own files, without running git: a repository can make git run code of its choosing.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from sevenfold.core.events import Emit, WorktreeDisowned, ignore_event
 from sevenfold.core.os_errors import map_os_errors
 from sevenfold.store.files.keys import check_path
 
-# What git tracks, and where, from its index alone: a repository can make git run code of its choosing.
+# What git tracks, and where, from its index.
 
 _MAX_INDEX_BYTES = 256 * 1024 * 1024
 """Some two million files; beyond that we do not look and say so."""

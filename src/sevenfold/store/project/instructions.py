@@ -1,7 +1,8 @@
-"""Instruction files: where they are looked for, and what each says.
+"""Instruction files and skills: where they are looked for, and what each says.
 
-An operator's, the user's, the project's from the checkout's top down to the folder that work starts in, and
-those a person keeps to themselves. Weakest first: what comes later is nearer to the work at hand.
+Instruction files are the operator's, the user's, the project's from the top of the checkout down to the
+folder that work starts in, and those that a person keeps to themselves. Weakest first: what comes later is
+nearer to the work at hand.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from sevenfold.core.text.markdown import MarkdownDocument, find_imports, is_path
 from sevenfold.store.files.disk import READ_FLAGS, SYSTEM_DISK, Disk, read_fully
 from sevenfold.store.project.user_files import read_file_state, resolve_path
 
-# Reading one instruction file: somebody else's, so plain, capped, and never outside what it may be in.
+# Instruction files come from others: they must be plain, are capped, and may not lead out of their folder.
 
 MAX_INSTRUCTION_BYTES = 256 * 1024
 """More than a whole context may have of instructions; what is beyond it would be cut anyway."""
@@ -286,7 +287,7 @@ def _folders(root: Path, start: Path) -> list[Path]:
     return folders
 
 
-# Skills on disk: a folder each, with a SKILL.md whose head says what it is good for.
+# A skill is a folder with a SKILL.md whose frontmatter says what it is for.
 
 _FILE = "SKILL.md"
 _MAX_BYTES = 256 * 1024

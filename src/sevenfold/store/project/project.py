@@ -1,10 +1,12 @@
-"""A project's place on disk: one folder for each identity, and never another project's.
+"""A project's folders on disk: one for each identity, and never another project's.
 
 <home>/projects/<identity>/project.json      whose folder this is, checked on every open
                            sessions/         transcripts, and a folder of files for each session
                            memory/           topic files and their index; agents may write here
                            mail/             mailboxes
                            control/          locks, keys and mutexes; agents may not
+
+Also here: the identity of a project, and a memory folder that a trusted setting puts somewhere else.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ from sevenfold.store.files.lock_state import PID_FILE, PidFile
 from sevenfold.store.files.locks import LockSettings
 from sevenfold.store.project.git import find_project_root, real_path
 
-# Whose folder is it? A name that two roots never share, and a file inside that says so in full.
+# The folder's name is one that two roots never share, and a file inside names its root in full.
 
 ProjectId = NewType("ProjectId", str)
 
@@ -96,10 +98,8 @@ def read_claim(folder: Folder, key: str) -> str | None:
     return found
 
 
-# A memory folder that a trusted setting puts somewhere else, with the checks that this needs.
-#
-# Writers fill this folder without asking, so it must be a folder meant for it: not a system folder, not one
-# that holds keys or other programs' settings, no link, and not another project's.
+# Writers fill a memory folder without asking, so it must be meant for that: no system folder, no folder with
+# keys or settings of other programs, no link, and not another project's.
 
 CLAIM_FILE = ".sevenfold-project.json"
 """Hidden from whoever lists the memories."""
@@ -255,7 +255,7 @@ _NOT_OURS = (NotRegular, FileMissing, KeyRefused, AccessDenied)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """A project and its folders, held open."""
+    """A project and its open folders."""
 
     root: Path
     id: ProjectId

@@ -1,7 +1,7 @@
-"""The user's own files, which an agent reads and changes: by real path, with no link on the way.
+"""The user's own files: reading and replacing them by real path, and listing those of a project.
 
-Whoever calls has looked through links and been allowed what they lead to. What is opened is exactly that: if
-somebody puts a link in between meanwhile, the walk meets it and stops.
+Callers have resolved links and have permission for the result. Exactly that path is opened: a link that
+somebody puts there meanwhile stops the walk.
 """
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ def _umask() -> int:
     return mask
 
 
-# The files below a folder, as git would show them: no link is followed, and what is ignored is left out.
+# Listing shows files as git would: it follows no link, and leaves out what is ignored.
 
 MAX_LISTED_ENTRIES = 300_000
 """More than any project that a person works on; a listing of / ends here and says so."""

@@ -1,4 +1,10 @@
-"""Transcripts of sessions: records, appending, reading, locking."""
+"""Transcripts of sessions.
+
+- `records`: what a transcript holds, as values and as lines.
+- `transcript`: appending records.
+- `reader`: reading all of a transcript, or from its last boundary.
+- `sessions`: the sessions of a project, forking one, its lock, and its event log.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Reading a transcript: all of it in a stream, or from the last boundary without touching what is before it.
 
-A line that fails its check is left in place, reported and never read as a record; the lines around it count.
+`find_resume_point` finds the last boundary backwards, by its bytes. A line that fails its check is left in
+place, reported and never read as a record; the lines around it count.
 """
 
 from __future__ import annotations
@@ -38,10 +39,8 @@ from sevenfold.store.transcript.records import (
     read_line,
 )
 
-# Where a session is resumed from: its last boundary, found backwards by its bytes.
-#
-# A boundary that was written twice, because the first try was in doubt, counts where it stands first: what
-# other writers added between the two copies came after it.
+# A boundary may be written twice, when the first try was in doubt. The first copy counts, because what other
+# writers added between the two came after it.
 
 CHUNK_BYTES = 1024 * 1024
 """Large enough that a read's own cost vanishes, small enough to be no memory to speak of."""

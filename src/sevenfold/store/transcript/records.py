@@ -1,4 +1,11 @@
-"""What a transcript holds, as values; `record_lines` makes lines of them and reads them back."""
+"""What a transcript holds, as values and as lines.
+
+A line is a JSON object that starts with a checksum of the rest of itself:
+
+    {"c":"9f0c2a61","k":"message","id":"…","at":"2026-11-15T09:30:00+00:00","v":{…}}
+
+So a line can be checked without parsing it, and a boundary can be found by its bytes alone.
+"""
 
 from __future__ import annotations
 
@@ -134,14 +141,6 @@ class Record:
     at: datetime
     id: RecordId = field(default_factory=new_record_id)
 
-
-# Records as lines of a transcript, and back.
-#
-# A line is a JSON object that starts with a checksum of the rest of itself,
-#
-#     {"c":"9f0c2a61","k":"message","id":"…","at":"2026-11-15T09:30:00+00:00","v":{…}}
-#
-# so that it can be told whole without being parsed, and a boundary can be found by its bytes alone.
 
 LINE_HEAD = b'{"c":"'
 INNER = b'{"\\u0063":"'

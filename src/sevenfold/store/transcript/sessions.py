@@ -1,4 +1,4 @@
-"""The sessions of a project: their names, and which there are."""
+"""The sessions of a project: their names and which there are, forking one, locking one, and its event log."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def latest_session(sessions: Folder) -> SessionId:
     return found[0].id
 
 
-# A session that branches off another: all that happened until then, under a name of its own.
+# A fork is a new session with all that happened in another one so far.
 
 MAX_COPIED_BYTES = 1024 * 1024 * 1024
 """Held in memory while it is copied; no transcript that was ever seen comes near."""
@@ -98,10 +98,8 @@ def fork_transcript(sessions: Folder, parent: SessionId, at: datetime) -> Sessio
     return child
 
 
-# One holder a session: a second would go on from what it has read, and neither see the other's words.
-#
-# The kernel's lock of an open file keeps others out, and lets go when its holder dies, however it does. Who
-# holds it stands in a file beside it, for people to read: exclusion does not rest on that.
+# Two holders of one session would not see each other's messages. A flock keeps others out and ends with its
+# holder; the file that names the holder is for people to read, and exclusion does not rest on it.
 
 _NAME = "session"
 HOLDER = "session.json"
@@ -138,10 +136,8 @@ def _holder(folder: Folder) -> str:
     return f"process {pid} on {host} (since {told.get('since')})"
 
 
-# A session's events on disk, for `sevenfold stats` and `sevenfold doctor`: told once, and there tomorrow.
-#
-# Telling costs an append to a list. Lines are written when the session writes anyway, and without an fsync:
-# an event that a power cut takes is a report lost, and no work.
+# Events for `sevenfold stats` and `sevenfold doctor`. Lines are written when the session writes anyway, and
+# without fsync: an event that a power cut takes is a lost report, not lost work.
 
 _EVENTS = "events"
 OLDER_EVENTS = "events-older"

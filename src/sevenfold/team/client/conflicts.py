@@ -1,4 +1,4 @@
-"""The names of texts that were kept beside another: told from the name alone, on every device."""
+"""Conflicts: the keys of conflict copies, which every device can tell from the name, and a line merge."""
 
 from __future__ import annotations
 
@@ -45,9 +45,7 @@ def _names(key: TeamKey, checksum: Checksum) -> Iterator[TeamKey]:
         digits = sha256(f"{digits} {turn}".encode()).hexdigest()
 
 
-# Two changes of one text, put together line by line; or the news that they cannot be.
-#
-# Pure, and bounded by counts: two texts from strangers must not keep anybody busy.
+# The merge is pure and bounded by counts, because texts from others must not keep a device busy.
 
 MAX_PAIRS = 300_000
 """Pairs of equal lines that the comparison may meet: a file of 500 equal lines, or any ordinary one."""

@@ -1,7 +1,7 @@
-"""One device and its server, brought to agree: what the rule decides, carried out step by durable step.
+"""One exchange between a device and its server: carries out what `sync_policy` decides, in durable steps.
 
-It knows no clock, no HTTP and no disk: those are the ports'. Whatever `await` it dies at, the next exchange
-goes on from what was written down.
+It uses no clock, HTTP or disk of its own: those are behind `ports`. At whatever `await` it dies, the next
+exchange goes on from what was recorded.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ from sevenfold.team.protocol import (
     make_commit_id,
 )
 
-# Texts on their way into the files: whoever was cut off asks the files what became of them.
+# An exchange that was cut off asks the files whether its last write is in them.
 
 
 def new_write_mark() -> str:
@@ -83,7 +83,7 @@ async def resolve_pending_write(state: SyncState, files: LocalFiles) -> SyncStat
     return after_pending_write(state, came=await files.was_written(state.incoming.mark))
 
 
-# What is to be written into the files for a step of the plan: the server's text, both in one, or both.
+# What a step writes into the files: the server's text, both texts merged, or both.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,8 @@
-"""Which server a project has joined, and with which token. The token lies in our home, for its owner alone,
-and never in a repository."""
+"""What is kept on disk: what a device knows of its exchanges, which server a project has joined, and tokens.
+
+The ledger and the membership are in the project's control folder, where agents cannot write. Tokens are in
+the user's home, readable by the user alone, and never in a repository.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,6 @@ from sevenfold.store.files.locks import edit_file, mutex
 from sevenfold.store.files.offload import run_blocking
 from sevenfold.team.client.sync_policy import PendingWrite, RefusedText, RetryState, SyncState
 from sevenfold.team.protocol import Checksum, Commit, CommitId, RepoId, TeamChange, TeamEntry, TeamKey
-
-# What a device knows of its exchanges, on disk: in the project's control folder, out of agents' reach.
 
 SYNC_STATE_FILE = "state.json"
 RETRY_FILE = "pace.json"

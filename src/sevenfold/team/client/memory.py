@@ -1,4 +1,8 @@
-"""A project's place in a team: exchanged when asked, before a session begins, and after a change."""
+"""A project that has joined a team: exchanged on request, before a session begins, and after a change.
+
+In order: the team's folder (`TeamFiles`), deleting a memory for everybody, `TeamMemory`, and the watcher
+that sends changes during a session.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +47,7 @@ from sevenfold.team.client.sync_policy import (
 )
 from sevenfold.team.protocol import MAX_TEAM_FILE_BYTES, Checksum, TeamKey, compute_checksum
 
-# The team's folder: the shared part of a project's memory, through the one door that memories have.
+# The shared part of a project's memory. It is read and changed through `MemoryDir` only.
 
 _PREFIX = "sha256:"
 NOT_UTF8 = "it is no plain UTF-8 text; save it as such"
@@ -129,16 +133,16 @@ def _change(change: FileChange, known: Mapping[str, Origin]) -> Write | Remove:
     return Write(key, change.text, base, known.get(sha256))
 
 
-# What a person asks for by name: to delete a shared memory for all. Only while no exchange is under way.
+# Deleting for all happens on request only, and while no exchange is under way.
 
 _TRIES = 3
 
 
 async def delete_for_all(key: TeamKey, files: LocalFiles, ledger: SyncLedger) -> None:
-    """Remove the file and write down the wish; the next exchange tells the others.
+    """Remove the file and record the deletion; the next exchange deletes it for the others.
 
-    The wish counts once the file is gone, also where this is cut off in between: the old text would come back
-    from the server otherwise. A file that is there beside the wish has been written since, and stays.
+    The deletion counts once the file is gone, also where this is cut off in between: the old text would come
+    back from the server otherwise. A file that is there despite the record was written since, and stays.
     """
     for _ in range(_TRIES):
         here = await files.scan()
@@ -288,8 +292,8 @@ class TeamMemory:
         return report
 
     async def _choose_policy(self, *, sends: bool) -> SyncPolicy:
-        """For a mirror the server wins a pull and the local side wins a push; but a new member does not
-        overwrite what the team has."""
+        """With the policy `mirror` the server wins a pull and the local side wins a push, but a new member does
+        not overwrite what the team has."""
         if self.settings.policy != "mirror":
             return "merge"
         return "local wins" if sends and (await self.ledger.read()).bases else "server wins"
@@ -316,10 +320,8 @@ class TeamMemory:
             yield
 
 
-# While a session goes on, what is new in the team's folder is sent a moment after its last change.
-#
-# It looks at texts and not at the disk's events: what an exchange itself has written is no news, so nothing
-# echoes; and only what a person or the engine stands behind is sent (see `store/memory/directory.py`).
+# The watcher compares texts and ignores file events, so what an exchange wrote is not sent back. It sends
+# only accepted texts (see `store/memory/directory.py`).
 
 LOOK_SECONDS = 1.0
 """A look costs a file's size while nothing has changed."""

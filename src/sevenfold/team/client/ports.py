@@ -1,4 +1,4 @@
-"""What an exchange talks to: a server, a folder and a ledger, real or simulated."""
+"""What an exchange uses (server, folder and ledger, real or simulated), and the report that it returns."""
 
 from __future__ import annotations
 
@@ -85,9 +85,6 @@ ScreenTexts: TypeAlias = Callable[[Mapping[TeamKey, str]], Awaitable[Mapping[Tea
 async def allow_all_texts(_: Mapping[TeamKey, str]) -> Mapping[TeamKey, str]:
     """A screen that finds nothing."""
     return {}
-
-
-# What an exchange did, for whoever asked for it.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,8 @@
-"""The team's server over HTTP. Every request is bounded in time and size, and nothing is tried twice here."""
+"""The team's server over HTTP, and how a project joins it.
+
+Every request is bounded in time and size, and none is retried here. Joining needs to know whom a token
+belongs to, which repository is meant, and how a device signs in.
+"""
 
 from __future__ import annotations
 
@@ -286,7 +290,7 @@ def _read(read: Callable[[], _T]) -> _T:
         raise TeamRefused(str(error)) from error
 
 
-# How a project comes to a place on a server: whom a token speaks for, and which repository is meant.
+# Joining a server.
 
 _MAX_NAME_CHARS = 200
 

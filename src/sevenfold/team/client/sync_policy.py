@@ -1,7 +1,9 @@
-"""What to do about one key: the three-way rule, from what was last agreed, what is here and what is there.
+"""What to do about one key: a three-way rule over the last agreed text, the local text and the server's text.
 
-Pure. A text that nobody else has is never overwritten and never removed; a text that somebody removed on
-purpose does not come back, unless somebody else was changing it at the time.
+Also here: what a device knows about its exchanges (`SyncState`), and when to try again (`RetryState`). Pure.
+
+A text that nobody else has is never overwritten and never removed. A text that somebody removed on purpose
+does not come back, unless somebody else was changing it at the time.
 """
 
 from __future__ import annotations
@@ -157,8 +159,6 @@ def _why_kept(base: TeamEntry | None, remote: TeamEntry) -> KeepReason | None:
     return None if remote == NO_ENTRY else "deleted elsewhere, new here"
 
 
-# What a device knows about its exchanges, and how that changes with each step. Pure.
-
 V = TypeVar("V")
 
 
@@ -284,10 +284,8 @@ def without_keys(values: Mapping[TeamKey, V], keys: Collection[TeamKey]) -> dict
     return {key: value for key, value in values.items() if key not in keys}
 
 
-# When to try again: not at once after a failure, and not at all after a refusal until something changes.
-#
-# Pure. A clock that was set back or forward delays nothing for good: what lies in the future never
-# happened.
+# A failure delays the next try; a refusal stops it until something changes. Times in the future are ignored,
+# so that a clock that was set wrong delays nothing for good.
 
 FAILURE_WINDOW = timedelta(hours=1)
 MAX_FAILURES = 60

@@ -1,4 +1,4 @@
-"""What the server says, read with suspicion: names, counts, sizes and checksums are checked before use."""
+"""Answers of the server, with names, counts, sizes and checksums checked before use; and batches of texts."""
 
 from __future__ import annotations
 
@@ -165,8 +165,6 @@ def _whole(answer: JsonObject, name: str) -> int:
 def _words(value: Json) -> str:
     return "" if value is None else str(value)[:500]
 
-
-# Texts in requests of a bounded size.
 
 _FRAME_BYTES = len('{"bodies":[]}')
 

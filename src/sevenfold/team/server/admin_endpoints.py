@@ -1,4 +1,4 @@
-"""The operations on people, tokens, repositories and the audit log."""
+"""Operations on people, tokens, repositories and the audit log, and signing a device in with a short code."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from sevenfold.team.server.policy import Principal, TokenScope
 from sevenfold.team.server.repos import Repo, claim_repo, list_repos
 from sevenfold.team.server.scanning import allow_finding
 
-# Signing a laptop in without pasting a token: it shows a short code, and an admin approves that.
+# A device shows a short code and an admin approves it, so that nobody has to paste a token.
 
 LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
 """No vowels, so that no words; nothing that looks like something else (RFC 8628)."""

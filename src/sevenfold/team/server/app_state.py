@@ -1,4 +1,7 @@
-"""What every operation works with: the database without blocking the loop, limits, time, and the scan."""
+"""What every operation works with: the database without blocking the loop, limits, time, and the secret scan.
+
+Also here: `AccessControl` (who asks, whether they may, whether it is too often), and reading request bodies.
+"""
 
 from __future__ import annotations
 
@@ -126,7 +129,7 @@ class AppState:
             turns.waiting -= 1
 
     async def check_secrets(self, who: Principal, texts: Mapping[str, str]) -> None:
-        """`Refusal` 422 for what seems to hold a secret that nobody has allowed."""
+        """`ApiError` 422 for what seems to hold a secret that nobody has allowed."""
         org, key = who.org, key_of_org(self._key, who.org)
         blocked = await self._scanners.find(org, texts, key, ())
         if blocked:
@@ -139,7 +142,7 @@ class AppState:
         self._scanners.close()
 
     def _checked(self, who: RowOwner, work: Callable[[Tx], _T]) -> Callable[[Tx], _T]:
-        """With a look, in the same transaction, at whether a principal still is what the gate knew."""
+        """Checks in the same transaction that a principal is still what `AccessControl` found."""
         if not isinstance(who, Principal):
             return work
         now_ms = self.now_ms
@@ -169,8 +172,6 @@ def format_ms_time(milliseconds: int) -> str:
     return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")
 
 
-# Before an operation: who asks, whether they may, and whether it is too often.
-
 MOST_REMEMBERED = 20_000
 """Principals whose tokens were seen here. Each transaction looks whether they still hold."""
 SELDOM_BURST = 20
@@ -188,7 +189,7 @@ class AccessControl:
         self._seldom = RateBuckets(limits.seldom_rate, SELDOM_BURST)
 
     async def admit(self, authorization: str, address: str, verb: Verb) -> Principal:
-        """Whoever asks, if it is allowed and when it is their turn; else `Refusal` 401, 403 or 429."""
+        """Whoever asks, if it is allowed and when it is their turn; else `ApiError` 401, 403 or 429."""
         principal = await self._find(authorization, address)
         await self._wait(self._tokens, principal.token, "this token")
         await self._wait(self._orgs, principal.org, "this organisation")
@@ -298,11 +299,11 @@ def _too_often(wait: timedelta, whose: str) -> ApiError:
     )
 
 
-# Request bodies: read up to a cap, inflated up to a cap, and turned into values.
+# Bodies are read and inflated up to a cap.
 
 
 async def read_capped(chunks: AsyncIterator[bytes], limit_bytes: int) -> bytes:
-    """The whole body, or `Refusal` 413 as soon as it is larger than allowed."""
+    """The whole body, or `ApiError` 413 as soon as it is larger than allowed."""
     data = bytearray()
     async for chunk in chunks:
         data += chunk

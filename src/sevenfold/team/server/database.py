@@ -1,7 +1,7 @@
 """What the server asks of a database: transactions in plain SQL that SQLite and PostgreSQL both understand.
 
-The operations above are written once, as functions of a transaction. What the two have in different words
-is here and in their own modules, and nowhere else.
+Operations are written once, as functions of a transaction. What differs between the two databases is here and
+in their own modules, and nowhere else. The migrations are here too.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def placeholders(values: Sequence[object]) -> str:
     return ", ".join("?" * len(values))
 
 
-# The tables, as a list of dated decisions. One that was released is never edited: a later one follows it.
+# The tables, as a list of dated migrations. A released one is never edited; a later one follows it.
 
 SqlDialect: TypeAlias = Literal["sqlite", "postgresql"]
 

@@ -1,6 +1,7 @@
-"""The HTTP front: a request in, through the gate, to its operation, and an answer or a refusal out.
+"""The HTTP API: passes a request through access control to its operation, and returns an answer or an error.
 
-Starlette and msgspec are imported when an application is made, so that the package stays light.
+Also here: metrics for Prometheus and the request log. Starlette and msgspec are imported when an application
+is made, so that importing the package stays cheap.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from starlette.routing import Route
 
 
-# Figures for Prometheus and a line of JSON a request: what happened, never what was said.
+# Metrics, and one line of JSON per request. Neither holds any content.
 
 WriteLine: TypeAlias = Callable[[str], None]
 

@@ -1,4 +1,7 @@
-"""The server on a port: listens until it is told to end, then finishes what is under way."""
+"""The server on a port: listens until it is told to stop, then finishes what is under way.
+
+Also here: the HTTP protocol with timeouts, and rates that hold across processes.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +32,8 @@ if TYPE_CHECKING:
     from uvicorn._types import ASGIApplication
 
 
-# HTTP that hangs up on whoever does not say what they want, or does not take it: uvicorn waits for ever.
-#
-# With h11 and not httptools, which is faster and takes headers of any length. Uvicorn is imported when the
-# protocol is made, so that the package stays light.
+# Uvicorn waits for ever for a client that does not send its request or read the answer; this protocol hangs
+# up. It uses h11, because httptools accepts headers of any length.
 
 HEAD_TIME = timedelta(seconds=20)
 """For the head of a request, from its first byte, or from the connection if there is none yet."""
@@ -106,10 +107,8 @@ def _spell_refusal(message: str) -> bytes:
     ).encode()
 
 
-# Rates that hold for all processes together: each tells the database what it took, and hears of the others.
-#
-# Numbers only grow there, so that neither clocks nor the order of telling matter. Nobody waits for it:
-# within a second or two of a rush, each process counts what all of them take.
+# Each process reports to the database what it took, and reads what the others took. Counts only grow, so
+# neither clocks nor order matter, and no request waits for it.
 
 SHARE_EVERY = timedelta(seconds=1)
 TAKEN_RETENTION = timedelta(days=1)

@@ -1,4 +1,4 @@
-"""A repository's shared memory in the database: what is there, and what clients do to it."""
+"""A repository's shared memory: its rows, what clients do to them, and the operations for that."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def upsert_texts(
 
 
 def check_team_keys(keys: Iterable[str]) -> None:
-    """`Refusal` 422 for the first that cannot be a shared memory's name."""
+    """`ApiError` 422 for the first that cannot be a shared memory's name."""
     for key in keys:
         try:
             check_team_key(key)
@@ -237,8 +237,6 @@ def _digest(wanted: Commit) -> str:
     said = "\n".join(sorted(f"{one.key} {one.expected} {one.checksum}" for one in wanted.changes))
     return sha256(said.encode()).hexdigest()
 
-
-# The operations on a repository's memory.
 
 KEYS_LABEL = "the names"
 """Under this stands what was found in keys."""

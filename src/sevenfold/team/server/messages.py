@@ -1,4 +1,7 @@
-"""What goes over the wire, as values. `openapi` describes these, and `front` reads and writes them."""
+"""What goes over the wire, as values; and `ApiError`, the one form of every refusal.
+
+`docs/openapi.json` describes these values, and `http_api` reads and writes them.
+"""
 
 from __future__ import annotations
 
@@ -242,7 +245,7 @@ class DoneTold:
     done: bool = True
 
 
-# What the server says when it does not do what was asked: one shape, with the next thing to try.
+# Every error says what to try next.
 
 ApiErrorKind: TypeAlias = Literal[
     "bad request",

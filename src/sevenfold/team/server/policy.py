@@ -1,4 +1,4 @@
-"""Who may do what: one table, by operation, that the code asks and the tests walk through."""
+"""Who may do what (one table, by operation, that the code and the tests use), limits, and rates."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def is_allowed(role: MemberRole, scopes: frozenset[TokenScope], verb: Verb) -> b
 
 
 def check_right(principal: Principal, verb: Verb) -> None:
-    """`Refusal` 403 where the token's scopes or the member's role do not reach."""
+    """`ApiError` 403 where the token's scopes or the member's role do not reach."""
     if is_allowed(principal.role, principal.scopes, verb):
         return
     rule = ACCESS_RULES[verb]
@@ -111,9 +111,6 @@ def check_right(principal: Principal, verb: Verb) -> None:
         message=f"{verb} needs a token with the scope {rule.scope}",
         advice="ask an admin for a token that has it",
     )
-
-
-# What one repository, request and organisation may use, and how fast.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,7 @@
 """Repositories: an id of ours that never changes, claimed by an admin or with a proof from the forge.
 
-A remote is a string that anybody can set: it is kept as a hint for finding the repository, no more.
+A remote is a string that anybody can set, so it is only a hint for finding the repository. The proof is that
+the forge says who may push to it.
 """
 
 from __future__ import annotations
@@ -141,9 +142,7 @@ def _repo(row: SqlRow) -> Repo:
     )
 
 
-# Asking a forge who may push to a repository: the proof that a remote string is not.
-#
-# GitHub, its enterprise edition, Gitea and Forgejo answer alike.
+# GitHub, GitHub Enterprise, Gitea and Forgejo answer alike.
 
 PUBLIC_APIS = {"github.com": "https://api.github.com"}
 """Whose API is not under its own name."""
@@ -195,7 +194,7 @@ class Forge:
         self.host, self._fetch = host, fetch
 
     async def look_up(self, remote: str, credential: str) -> ForgeRepo:
-        """`Refusal` 422 unless the credential's owner may push there."""
+        """`ApiError` 422 unless the credential's owner may push there."""
         path = read_remote(remote)
         if path.host != self.host:
             raise ApiError(

@@ -1,4 +1,7 @@
-"""Secrets are looked for here too: a client may be old, broken or not ours."""
+"""Scans what clients send for secrets: a client may be old, broken or not ours.
+
+Small texts are scanned at once, larger ones in other processes.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +85,7 @@ def read_allowances(tx: Tx, org: OrgId) -> list[Allowance]:
 
 
 def check_text_secrets(text: str, what: str) -> None:
-    """`Refusal` 422 for a secret in words that are no memory, such as the password in a remote. Everybody is
+    """`ApiError` 422 for a secret in words that are no memory, such as the password in a remote. Everybody is
     shown them, and nobody allows such a one."""
     found = find_secrets(text, key=bytes(16)).findings
     if found:
@@ -110,7 +113,7 @@ def find_blocked(
 
 
 def refuse_blocked(blocked: Mapping[str, BlockedFindings], count: int) -> None:
-    """`Refusal` 422 if anything was found in so many texts."""
+    """`ApiError` 422 if anything was found in so many texts."""
     if blocked:
         raise ApiError(
             status=422,
@@ -134,10 +137,8 @@ def _finding(one: SecretFinding) -> dict[str, object]:
     return {"rule": cast("str", one.rule), "name": one.name, "line": one.line, "fingerprint": one.fingerprint}
 
 
-# Looking for secrets without holding up the loop: small texts at once, larger ones in other processes.
-#
-# A search keeps the interpreter to itself for as long as it lasts, so that in a thread the largest text
-# would make every other request wait for a tenth of a second.
+# A scan keeps the interpreter lock while it runs: in a thread, the largest text would make every other
+# request wait for a tenth of a second.
 
 AT_ONCE = 2
 """They are all computing; more would only take turns."""
