@@ -243,7 +243,7 @@ def estimate_message(message: Message) -> int:
 
 
 # Recursive least squares over one factor per class. A prior keeps the first calls from moving it far; heavy
-# tails keep calls with tokens that nobody logged (a reminder, a hook, an image) from moving it at all.
+# tails keep calls with tokens that nobody logged (a reminder, a hook, an image) from moving it much.
 
 START_FACTOR = 1.02
 """Agents put some text into requests that no transcript holds: 2% more was billed than the logged content."""

@@ -179,6 +179,8 @@ def _read_uses(value: Json) -> MemoryUses:
     return MemoryUses(MappingProxyType(counts), last, float(warmth))
 
 
+# Forgotten when something is erased, because they hold names or words of memories:
+#
 # control/recall/              what a search keeps: made again when it is needed
 #         dreams/              accounts of dreams: their existence, and what can be taken back, stay
 #         memory-marks.json    what was found wrong with a memory

@@ -126,7 +126,7 @@ def _decide_doomed(facts: KeyFacts, doomed: Checksum) -> SyncStep:
 
 def _is_older(remote: TeamEntry, base: TeamEntry) -> bool:
     """Whether the server has lost what was agreed on. Versions only grow, so it was set back; or, where it
-    has nothing at all, the tombstone is gone too. That is nobody's wish to change or delete anything."""
+    has nothing at all, the tombstone is gone too. So nobody wanted to change or delete anything."""
     return remote != base and remote.version <= base.version
 
 
