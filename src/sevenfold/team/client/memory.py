@@ -292,8 +292,8 @@ class TeamMemory:
         return report
 
     async def _choose_policy(self, *, sends: bool) -> SyncPolicy:
-        """With the policy `mirror` the server wins a pull and the local side wins a push. A new member does not
-        overwrite what the team has."""
+        """With the policy `mirror` the server wins a pull and the local side wins a push. A new member does
+        not overwrite what the team has."""
         if self.settings.policy != "mirror":
             return "merge"
         return "local wins" if sends and (await self.ledger.read()).bases else "server wins"
