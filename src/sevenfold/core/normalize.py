@@ -59,7 +59,7 @@ class NormalizedMessages:
     messages: tuple[Message, ...]
     """To append to what was shown before. A message that was in order is the same object."""
     sources: tuple[int, ...]
-    """For each, which message of the history it shows, or `INSERTED`."""
+    """For each, which message of the history it shows, or `NO_SOURCE`."""
     repairs: tuple[Repair, ...]
 
 

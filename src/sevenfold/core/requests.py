@@ -50,7 +50,7 @@ class Breakpoint:
 class ModelRequest:
     frame: RequestParams
     messages: Sequence[Message]
-    """As sent, without cache markers. Never changed after the request was made."""
+    """As sent, without breakpoints. Never changed after the request was made."""
     breakpoints: tuple[Breakpoint, ...] = ()
     who: str = "main"
     """Whose call it is, for the bill: `main`, or the kind of fork."""
@@ -98,7 +98,7 @@ class Capabilities:
     takes_system_role: bool = False
     """Reminders go as `role: "system"` messages; elsewhere as text of the user's side."""
     breakpoints: int = 0
-    """How many places of the prompt may be marked for caching; 0: the provider caches by itself or not."""
+    """How many breakpoints a prompt may have; 0: the provider caches by itself or not at all."""
 
 
 def choose_capabilities(model: Model, dialect: Dialect) -> Capabilities:

@@ -52,21 +52,21 @@ class CacheChoices:
     own API, not said of other platforms."""
 
     hit_needs_ttl: bool = False
-    """Whether a marker reads only entries written with its own TTL."""
+    """Whether a breakpoint reads only entries written with its own TTL."""
 
     refresh: RefreshRule = "found"
-    """Which entries a request keeps alive: the one it was billed for (`hit`), what each of its markers found
-    (`found`), or every entry on the prefix it read (`prefix`). System prompts are read again after hours of
-    conversation, so `hit` alone is unlikely."""
+    """Which entries a request keeps alive: the one it was billed for (`hit`), what each of its breakpoints
+    found (`found`), or every entry on the prefix it read (`prefix`). System prompts are read again after
+    hours of conversation, so `hit` alone is unlikely."""
 
     writes_below_hit: bool = True
-    """Whether a marker before the hit writes its entry too, free of charge, when none is alive there."""
+    """Whether a breakpoint before the hit writes its entry too, free of charge, if none is alive there."""
 
     gates_each_marker: bool = True
-    """Whether the model's minimum holds for each marker's own prefix, or for the last marker's alone."""
+    """Whether the model's minimum holds for each breakpoint's own prefix, or for the last one's alone."""
 
     full_auto_fails: bool = False
-    """Whether automatic caching is refused when the fourth marker already stands where it would put its own:
+    """Whether automatic caching is refused when the fourth breakpoint is already where its own would be:
     two documented sentences disagree."""
 
 

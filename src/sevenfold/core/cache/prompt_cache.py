@@ -63,7 +63,7 @@ CacheScope = NewType("CacheScope", str)
 """Who shares a cache: a workspace."""
 
 LOOKBACK_BLOCKS = 20
-"""Positions that each marker checks, its own included."""
+"""Positions that each breakpoint checks, its own included."""
 
 COLLAPSED_KINDS = frozenset({"tool_use", "tool_result"})
 """Kinds of which a run is one position."""

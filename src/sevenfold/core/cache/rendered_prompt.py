@@ -39,7 +39,7 @@ MEDIUM_EFFORT = frozenset({"claude-opus-5-5", "claude-haiku-5-5"})
 """Models whose effort is medium unless told; the others' is high."""
 
 SPEED_PARAM = "speed"
-"""The knob that the provider's diagnostics take for a change of model."""
+"""The parameter that the provider's diagnostics report as a change of model."""
 
 ALWAYS_THINKS = frozenset(
     {
@@ -51,7 +51,7 @@ ALWAYS_THINKS = frozenset(
 
 
 INSPECTED_TYPES = frozenset({"tool_result", "image", "document", "search_result"})
-"""The types of blocks that can turn a knob by being there."""
+"""The types of blocks whose presence can change a parameter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ class PromptPart:
     """The hash of the prefix up to and including it."""
     tokens: int
     ttl: timedelta | None
-    """What its marker asks for; None when it has none."""
+    """What its breakpoint asks for; None when it has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

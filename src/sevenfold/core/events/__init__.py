@@ -261,7 +261,7 @@ Event: TypeAlias = (
 )
 
 Emit: TypeAlias = Callable[[Event], None]
-"""Where a room puts an event; the edge decides who listens."""
+"""Takes an event; whoever opens the session decides who listens."""
 
 EVENT_TYPES: tuple[type[Event], ...] = get_args(Event)
 

@@ -68,7 +68,7 @@ class LockState:
     strikes: int = 0
     """Attempts in a row that ended in failure or a crash; persisted, so that a crash loop cannot hide."""
     faces: tuple[PidStamp, ...] = ()
-    """What we may have left on the face; another PID there is another program's doing."""
+    """What we may have left in the PID file; any other PID there was written by another program."""
 
     def renewed(self, now: datetime, up: timedelta, lease: timedelta) -> LockState:
         holder = self.holder

@@ -19,7 +19,7 @@ from sevenfold.core.usage import Usage
 
 ForeignAgent: TypeAlias = Literal["claude-code", "codex", "messages"]
 CacheDialect: TypeAlias = Literal["anthropic", "openai"]
-"""Whose way of caching: a marker's prefix is kept, or every prompt is."""
+"""Whose way of caching: the prefix of a breakpoint is kept, or every prompt is."""
 ForeignSource: TypeAlias = Literal["human", "attachment", "memory", "summary", "system_prompt"]
 """Who wrote what stands on the user's side of a conversation."""
 

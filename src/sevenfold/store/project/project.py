@@ -262,7 +262,7 @@ class Project:
     folder: Folder
     sessions: Folder
     memory: Folder
-    """For agents too: names of our own in it, such as the lock's face, do not exist for this folder."""
+    """For agents too: names of our own in it, such as the lock's PID file, do not exist for this folder."""
     mail: Folder
     control: Folder
     face: PidFile

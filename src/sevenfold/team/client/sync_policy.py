@@ -17,7 +17,7 @@ from sevenfold.core.errors import SevenfoldError, TeamOffline, TeamRefused
 from sevenfold.team.protocol import NO_ENTRY, Checksum, Commit, CommitApplied, TeamEntry, TeamKey
 
 SyncPolicy: TypeAlias = Literal["merge", "server wins", "local wins"]
-"""The last two are the two halves of the mirror policy, for pulling and for pushing."""
+"""The last two are the policy `mirror`, for pulling and for pushing."""
 
 KeepReason: TypeAlias = Literal[
     "deleted elsewhere, changed here",
@@ -25,7 +25,7 @@ KeepReason: TypeAlias = Literal[
     "deleted elsewhere, new here",
     "lost by the server, kept here",
 ]
-"""Why a text stays: the last one the server had once, and does not any more, by nobody's wish."""
+"""Why a text stays. The last: the server had it once and has lost it, though nobody deleted it."""
 
 
 @dataclass(frozen=True, slots=True)
