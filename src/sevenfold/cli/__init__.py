@@ -1,4 +1,12 @@
-"""The command line. `main` is the edge: here every failure becomes one line and an exit code."""
+"""The command line. `main` turns every failure into one line on standard error and an exit code.
+
+- `commands`: the table of commands; a command's module is imported when the command runs.
+- `options/`: help and arguments of each command.
+- `screen`: the only module that prints. `layout` formats numbers and wraps lines.
+- `piped_input`: reads standard input where it may be a pipe.
+- `chat`, `settings`, `layers`, `simulate`: one command each.
+- `inspect/`, `memory/`, `replay/`, `team/`, `tour/`: the other commands.
+"""
 
 from __future__ import annotations
 

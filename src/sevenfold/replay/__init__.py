@@ -1,1 +1,17 @@
-"""Other agents' sessions, accounted for: what they cost, where the cache broke, what filled the context."""
+"""Analyzes recorded sessions of any agent: what they cost, where the cache broke, what filled the context.
+
+In reading order:
+
+- `calls`: model calls, put together from the entries of a transcript.
+- `bills`: what calls cost, by model.
+- `breaks`: cache breaks and their causes.
+- `context_fill`: what filled the context, call by call.
+- `result_costs`: what each tool result cost.
+- `account`: all of the above for one transcript file.
+- `parallel`: many files, in several processes.
+- `report`: the report over all files, as values and as JSON.
+- `page/`: the report as an HTML page.
+- `policies/`: what a session would have cost with other policies for clearing tool results.
+
+`store/foreign` reads the transcripts; nothing here knows their formats.
+"""

@@ -1,1 +1,9 @@
-"""A client for MCP servers: connections, tools and their results."""
+"""A client for MCP servers: their tools appear as tools of the agent.
+
+- `servers`: which servers there are; those of a repository need a person's consent.
+- `transport`: starts a server process or connects to a URL.
+- `child_supervisor`: a separate process that ends a server with everything it started.
+- `connection`: one connection per server, with reconnects.
+- `tool_values`: tools and results of servers as plain values, with safe names and size limits.
+- `client`: the connections of an agent and the tools that use them.
+"""

@@ -1,1 +1,6 @@
-"""What an agent may do: modes, rules as people write them, and the guard that asks."""
+"""Decides whether a tool call may run.
+
+- `rules`: permission rules such as `edit(src/**)`, parsed and matched.
+- `guard`: applies mode and rules to a call, and asks a person where needed.
+- `rule_guard`: shows the model the memory rules that apply to a call before it runs.
+"""

@@ -1,5 +1,21 @@
-"""The small program that starts a command, holds it, and sees to it that nothing of it stays behind.
+"""Runs shell commands in a sandbox and ends everything that they started.
 
-It runs once for every command, so that what it imports is paid each time: `ctypes` and a few modules written
-in C. `dataclasses` and `typing` alone would double its start.
+In the agent's process:
+
+- `job`: one running command with its output, and background commands.
+- `sandbox`: which sandbox this machine supports, found by trying; how to launch a command in it.
+- `command`: starts the supervisor process and talks to it.
+- `folders`: which folders a sandboxed command may read and change.
+- `run_store`: records of running commands on disk, so that the next start cleans up after a crash.
+- `sensitive_paths`: files that programs execute or obey, and files that hold keys.
+
+In the supervisor process, one for each command:
+
+- `launch_spec`: what to run and with which restrictions, as the agent sends it.
+- `supervisor`: starts the command, waits for it, and kills its descendants.
+- `kernel`: system calls, namespaces, mounts and Landlock.
+- `seccomp`: the system call filter.
+
+The modules of the supervisor process import nothing but `ctypes` and a few modules written in C, because every
+command pays for those imports. `dataclasses` and `typing` alone would double the start-up time.
 """

@@ -1,1 +1,12 @@
-"""The agent's terminal face: what a turn looks like while it runs, and how a person takes part in it."""
+"""The agent's user interface: a chat in a terminal, and single runs for scripts.
+
+- `chat`: reads input, runs turns, shows them.
+- `turn_view`: what a turn prints, and the status line.
+- `text_renderer`: markdown, diffs and plain lines as terminal text.
+- `event_text`: one sentence for each event.
+- `permission_prompt`: asks whether a tool may run.
+- `slash_commands`, `slash_handlers`: the commands that start with a slash, and what they do.
+- `terminal`: a full terminal, and one that can only print and read lines.
+- `prompt_input`: the input line: keys, completion and history.
+- `headless`: one prompt, one turn, output as text or JSON.
+"""

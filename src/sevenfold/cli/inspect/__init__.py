@@ -1,1 +1,8 @@
-"""Commands that look at sessions and the set-up: context, stats, spend, doctor."""
+"""Commands that inspect sessions and the installation. They read and change nothing, except `spend`.
+
+- `context_facts`, `context`: `sevenfold context`: the figures of a session, and how they are shown.
+- `stats_facts`, `stats`: `sevenfold stats`: the figures of a project, and how they are shown.
+- `spend`: `sevenfold spend`.
+- `doctor`: `sevenfold doctor`: the checks of the machine.
+- `doctor_store`: its checks of files on disk.
+"""

@@ -1,1 +1,8 @@
-"""How each command is asked for: help, examples and options. Light, since `--help` loads them all."""
+"""Help, examples and arguments of each command. `--help` loads all of them, so they import little.
+
+- `shared`: arguments that several commands have.
+- `running`: `chat`, `tour` and `simulate`.
+- `inspect`: `context`, `stats`, `spend`, `doctor`, `settings`, `layers` and `replay`.
+- `memory`: `memory`, `recall`, `search` and `dream`.
+- `team`: `team` and `serve`.
+"""

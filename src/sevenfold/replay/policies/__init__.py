@@ -1,4 +1,14 @@
-"""The policies that a recorded session can be played under, by name."""
+"""What a recorded session would have cost under each policy for clearing tool results.
+
+- `recording`: a recorded session as a policy sees it: rounds, clearable results, messages.
+- `fidelity`: which earlier results later calls use, and what a cut took out of view.
+- `counterfactual`: plays a session under a policy by token counts alone.
+- `resend`: sends a session through the real request path, against the cache model.
+- `optimum`: the cheapest cuts with hindsight.
+- `policy_trial`: all of these for one policy and many sessions.
+
+The policies themselves are listed below, by name.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,8 @@
-"""What the simulated API refuses, as the real one does."""
+"""What the simulated API refuses, as the real one does.
+
+- `validate`: runs all checks in the API's order; checks roles and tool pairs itself.
+- `validate_params`: the fields of a request, and its tools.
+- `validate_blocks`: content blocks.
+- `context_management`: context edits and compaction blocks.
+- `thinking_check`: thinking blocks that a client sends back.
+"""
