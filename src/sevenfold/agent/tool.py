@@ -1,4 +1,4 @@
-"""What a tool is: what it is called, what a call of it is about to do, and what came of it."""
+"""What a tool is: the `Tool` protocol, access requests, output, and events while a tool runs."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Tool(Protocol):
         ...
 
 
-# What whoever watches tools is shown while they run.
+# Events for listeners while tools run.
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def ignore_tool_event(seen: ToolEvent) -> None:
     """For calls that nobody watches."""
 
 
-# What a model hands to a tool, read with care: an `InputError` says what was expected, so it can mend it.
+# Helpers for tools. An `InputError` says what was expected, so that the model can correct its input.
 
 
 async def call_in_thread(work: Callable[[], ToolOutput]) -> ToolOutput:

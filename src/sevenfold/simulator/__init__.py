@@ -12,7 +12,7 @@ The other modules:
 
 - `server`: runs the application on a local port, in a thread.
 - `state/`: what the simulator keeps between requests.
-- `responders/`: `Brain` and its implementations. They use values of `core` only, so that both APIs share them.
+- `responders/`: `Brain` and its implementations. They use values of `core` only, so both APIs share them.
 - `openai/`: the endpoints in OpenAI's format.
 - `cache_edits`: an extension that deletes tool results inside the cached prefix.
 

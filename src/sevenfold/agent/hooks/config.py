@@ -1,4 +1,4 @@
-"""Which hooks there are, read from the shape that Claude Code's settings have:
+"""Parses the hooks of one settings file, which has the format of Claude Code's settings:
 
 {"hooks": {"PreToolUse": [{"matcher": "Edit|Write", "hooks": [{"type": "command", "command": "…"}]}]}}
 """

@@ -1,4 +1,4 @@
-"""Where hooks are looked for: in the user's own files, and in a repository's once a person has agreed."""
+"""Finds hooks: in the user's own files, and in a repository's files once a person has agreed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a hook may be asked at, and what its answer says: Claude Code's shapes, so that hooks carry over."""
+"""The events that hooks run at, and what a hook answers.
+
+Both follow Claude Code's formats, so hooks written for it work here.
+"""
 
 from __future__ import annotations
 

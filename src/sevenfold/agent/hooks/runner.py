@@ -1,7 +1,7 @@
-"""Hooks: the user's own commands, run before and after what an agent does.
+"""Runs the hooks of a session: the user's own commands, before and after an agent's actions.
 
-All that match are asked at the same time, and the strictest answer counts. One that fails is told, and costs
-nothing but what it would have said.
+`execute_hook_command` runs one command; `SessionHooks` runs all that match an event. They run at the same
+time, and the strictest answer counts. A hook that fails is reported as an event; its answer is left out.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from sevenfold.core.settings.sections import PermissionMode
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.offload import run_blocking
 
-# Runs a hook's command: its question on stdin, its answer capped, and nothing left of it afterwards.
+# One command: the request on stdin, the answer within a size limit, no process left afterwards.
 
 MAX_HOOK_OUTPUT_BYTES = 4 * 1024 * 1024
 """Kept of each stream: more than anybody reads. The rest is read and dropped, so that no hook hangs on a full

@@ -1,8 +1,9 @@
-"""The loop: assemble, send, run tools, repeat. `_run_rounds` is all of it, and each of its verbs may be
-overridden.
+"""The agent loop: assemble, send, run tools, repeat. Also `Inbox`, the messages that others send to an agent.
 
-A turn may be cut short at any moment. What was said and done until then stays in the history, every call of
-a tool is answered, and the next turn goes on from there.
+`_run_rounds` is the whole loop, and each method that it calls can be overridden.
+
+A turn can be interrupted at any moment. What was said and done until then stays in the history, every tool
+call has a result, and the next turn continues from there.
 """
 
 from __future__ import annotations
@@ -50,8 +51,6 @@ from sevenfold.layers.forks.policy import find_open_calls
 from sevenfold.layers.single_flight import SingleFlight
 from sevenfold.session.cache.monitor import SpendSummary, UsageLedger
 from sevenfold.store.files.offload import await_shielded
-
-# What others say to an agent while it works: kept until its next round begins.
 
 
 class Inbox:

@@ -1,4 +1,8 @@
-"""Which model is asked, and where: by settings and the environment, as their owners know them."""
+"""Which provider and model answer a request, by settings and the environment.
+
+`choose_provider` is for the conversation. `choose_side_model` is for side requests: it compares the agent's
+own model on its warm prefix with a cheap model that sees only the last rounds.
+"""
 
 from __future__ import annotations
 
@@ -74,8 +78,7 @@ def fit_request_params(
     return replace(frame, max_tokens=most, params=params)
 
 
-# Which model answers a side request: the agent's own model on its warm prefix, or a cheap one that sees
-# only the last rounds. Caches are per model, so the second is no fork; prices decide.
+# Side requests. Caches are per model, so a request to the cheap model is not a fork; prices decide.
 
 __all__ = [
     "ONLOOKER_PROMPT",

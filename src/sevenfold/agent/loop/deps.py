@@ -1,4 +1,4 @@
-"""What an agent is made of."""
+"""What an agent is built from, and the relay that passes its events on."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sevenfold.layers.context.sources import ContextSource
 from sevenfold.providers.provider import Provider
 from sevenfold.session import Session
 
-# Where an agent's events go: to whoever opened it, to the face that watches, and to the session's log.
+# Events go to the caller that opened the agent, to the user interface, and to the session's log.
 
 MAX_UNSEEN_EVENTS = 200
 """Events from before anybody watches, for a face to tell: an opening has a dozen at most."""

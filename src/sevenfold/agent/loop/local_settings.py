@@ -1,8 +1,8 @@
-"""The settings files in a project, before an agent obeys them.
+"""Settings files of a project, and the consent they need before an agent applies them.
 
-The project-local one can name commands to run, allow tools and send the conversation elsewhere; and an
-archive can bring one along, with a git index that does not know it. The committed one can do none of that,
-but it can switch off what protects the user or keeps the bill low.
+The project-local file can name commands to run, allow tools and redirect the conversation. An archive can
+contain such a file, together with a git index that does not list it. The committed file can do none of that,
+but it can switch off what protects the user or keeps costs low.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What an agent stands on: settings heard, the project's folders open, and the session to go on with."""
+"""What an agent opens with: settings, the project's folders, and the session to continue.
+
+Also the request parameters that are stored with a session.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ from sevenfold.store.project.project import Project, open_project
 from sevenfold.store.project.settings_files import find_checkout, find_user_home, read_settings
 from sevenfold.store.transcript.sessions import SessionId, fork_transcript, is_agent_session, latest_session
 
-# A session's frame on disk, so that a resumed session sends the same bytes.
+# Request parameters on disk, so that a resumed session sends the same bytes.
 
 PARAMS_FILE = "frame.json"
 MAX_PARAMS_BYTES = 8 * 1024 * 1024

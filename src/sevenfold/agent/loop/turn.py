@@ -1,4 +1,7 @@
-"""A turn: what is known of it while it runs, and how it ended."""
+"""A turn: the events that it emits, its state while it runs, and how it ended.
+
+Listeners only observe: nothing they do changes a turn.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,6 @@ from sevenfold.core.events import Event
 from sevenfold.core.messages import ToolUse
 from sevenfold.core.requests import ModelResponse
 from sevenfold.providers.provider import Delta, TextDelta
-
-# What a face is shown of a turn while it runs. Faces only watch: nothing here changes what happens.
 
 __all__ = [
     "DeltaReceived",

@@ -1,11 +1,12 @@
-"""A small process between us and somebody else's program: when we are gone, however we went, so is everything
-that the program has started. It is a script of its own that loads nothing of ours, so that it starts at once.
+"""A small process between the agent and an MCP server: when the agent ends, for whatever reason, this process
+ends everything that the server has started. It is a script that imports nothing from this package, so it
+starts fast.
 
-Each message of the program is a line. One without end is stopped here: whoever waits for it would hold all of
+Each message of a server is one line. A line without end is stopped here, because the reader would keep all of
 it in memory.
 
-A process that leaves its group or lets its parent die is still found: on Linux the keeper is made the parent
-of whatever loses its own.
+A process that leaves its group or loses its parent is still found: on Linux the supervisor becomes the parent
+of orphaned descendants.
 """
 
 from __future__ import annotations

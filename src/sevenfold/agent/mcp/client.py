@@ -1,8 +1,8 @@
-"""The MCP client: servers are connected in the background, and their tools are tools like any other.
+"""The MCP client of an agent: connects to servers in the background, and the tools that call them.
 
-The list of tools is part of the cached prefix and never changes in a session. So what is not known when the
-first request goes out, or has too large a schema to stand in every prompt, is listed by name in the context,
-looked up with `tool_search` and called with `mcp_call`, which are declared from the start.
+The list of tools is part of the cached prefix and never changes in a session. So a tool that is not known
+when the first request is sent, or whose schema is too large for every prompt, is listed by name in the
+context, looked up with `tool_search` and called with `mcp_call`. Both are declared from the start.
 """
 
 from __future__ import annotations
@@ -33,9 +33,6 @@ from sevenfold.core.text.safe_text import fence_text
 from sevenfold.core.tool_context import ToolContext
 from sevenfold.layers.compaction.restore_policy import Extra
 from sevenfold.layers.context.sources import ContextSource
-
-# The tools that reach MCP servers: one for each that is declared, one that looks others up, one that calls
-# them.
 
 TOOL_SEARCH_NAME, MCP_CALL_NAME = "tool_search", "mcp_call"
 MAX_SUMMARY_TEXT_CHARS = 200

@@ -1,4 +1,8 @@
-"""One MCP server: a task of its own connects, keeps the connection, and makes a new one when it ends."""
+"""Connections to MCP servers.
+
+`McpConnection` is one server: a task connects, keeps the connection open, and reconnects when it ends.
+`McpConnections` holds those of one agent, and every tool that was ever listed through them.
+"""
 
 from __future__ import annotations
 
@@ -268,9 +272,6 @@ def _reason(error: Exception) -> str:
     if isinstance(error, ExceptionGroup):
         return _reason(cast("ExceptionGroup[Exception]", error).exceptions[0])
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-
-
-# The connections of one agent, and the tools that were ever heard of through them.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
-"""Which MCP servers there are: those that settings name, and those of a repository's own `.mcp.json` once a
-person has agreed to run them."""
+"""Which MCP servers there are: those in settings, and those of a repository's `.mcp.json` once a person has
+agreed to run them.
+"""
 
 from __future__ import annotations
 

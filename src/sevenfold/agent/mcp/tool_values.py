@@ -1,6 +1,7 @@
-"""Tools of MCP servers as values: what each is called here, which are declared, and how the others are found.
+"""Tools and results of MCP servers as values: names, which tools are declared, search, and parsed results.
 
-Names, descriptions and schemas are a stranger's words: names are spelled anew, the rest is bounded.
+Names, descriptions, schemas and results come from outside and are not trusted: names are rewritten,
+everything else has a size limit.
 """
 
 from __future__ import annotations
@@ -151,8 +152,6 @@ def with_unique_names(tools: Iterable[ServerTool]) -> tuple[ServerTool, ...]:
     """The tools less those that a server lists twice."""
     return tuple({tool.name: tool for tool in tools}.values())
 
-
-# What an MCP server answered, as what a tool gives back.
 
 IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 MAX_IMAGE_CHARS = 5 * 1024 * 1024

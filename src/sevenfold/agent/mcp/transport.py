@@ -1,4 +1,4 @@
-"""How a server is reached: a program of its own under a keeper, or an address."""
+"""How a server is reached: a supervised process, or a URL."""
 
 from __future__ import annotations
 

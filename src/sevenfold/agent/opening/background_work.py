@@ -1,4 +1,7 @@
-"""The writers that an agent of its own has: what is brought up to date after a turn."""
+"""Background work of a top-level agent, after each turn: living documents, memory extraction and dreams.
+
+Each `add_…_writer` registers one writer with an agent.
+"""
 
 from __future__ import annotations
 
@@ -157,11 +160,8 @@ def _choose_aside(agent: Agent, brief: ForkBrief, catalog: Catalog) -> ModelRequ
     )
 
 
-# Dreams of an agent's project: due by themselves after a turn, or asked for; and the log of the day.
-#
-# The model that dreams is the agent's own, beside the conversation and not as a fork of it: a dream has
-# nothing to learn from what is being said, would pay for reading it in each of its rounds, and must not
-# take it for something that was remembered.
+# Dreams use the agent's own model, but not a fork of the conversation: a dream learns nothing from it, would
+# pay to read it in every round, and must not mistake it for memory.
 
 DREAM_SYSTEM_PROMPT = "You keep the memories of a software project in order, for the agent that works on it."
 OPENING, READY = "There is work on the memories.", "What is to be done?"

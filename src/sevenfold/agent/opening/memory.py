@@ -1,4 +1,8 @@
-"""What an agent saves by itself, and whose words that is."""
+"""Memory in an agent: who a saved memory is attributed to, memory rules, and sync with a team.
+
+Saves of the agent are compared with the conversation, so that text from tools or web pages is not stored as
+the user's own.
+"""
 
 from __future__ import annotations
 
@@ -168,7 +172,7 @@ def _has_own_head(now: Remembered, before: Remembered | None, witnesses: Convers
     return restrict_head(draft, witnesses, ()) == draft
 
 
-# Rules of memory in an agent: put before its calls, and counted after its turns.
+# Memory rules: shown before calls, counted after turns.
 
 
 def make_rule_guard(ground: ProjectContext, session: Session, place: ToolContext) -> RuleGuard | None:
@@ -204,8 +208,7 @@ def add_rule_counter(agent: Agent, ground: ProjectContext) -> None:
     agent.add_writer("rule counts", write)
 
 
-# The memories that a team shares, in an agent: news before its first prompt, and what is new sent while it
-# works.
+# Team memory: pulled before the first prompt, pushed while the agent works.
 
 TEAM_GUIDANCE_FILE = "team_memory.md"
 

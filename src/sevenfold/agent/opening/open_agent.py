@@ -1,4 +1,7 @@
-"""Opening an agent: which project, session, model and tools, and what it is told first."""
+"""Opens an agent: project, session, model, tools, and the first messages.
+
+`AgentCompactHooks` is what an agent adds to each compaction of its session.
+"""
 
 from __future__ import annotations
 
@@ -69,8 +72,7 @@ from sevenfold.store.files.offload import run_blocking
 from sevenfold.store.project.trust import TrustStore
 from sevenfold.store.transcript.sessions import SessionId
 
-# What an agent adds to every compaction of its session: hooks around it, and what its tools, its hooks and
-# its environment have to state again.
+# Runs hooks around a compaction, and restates what tools, hooks and the environment have to say.
 
 
 class AgentCompactHooks:

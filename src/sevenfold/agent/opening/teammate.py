@@ -1,7 +1,7 @@
 """A teammate: an agent in a process of its own, started by another agent and never by hand.
 
-It works on what it was given, writes its answer to its lead, and waits for more in its mailbox. It ends when
-it agrees to, or when its lead is gone.
+It works on its task, sends its answer to its lead, and waits for mail. It ends when it agrees to, or when its
+lead is gone.
 """
 
 from __future__ import annotations

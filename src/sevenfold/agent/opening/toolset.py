@@ -1,4 +1,10 @@
-"""The tools of an agent, put together once a session: the list is part of the cached prefix."""
+"""The tools of an agent, and its system prompt.
+
+Both are built once for a session, because they are part of the cached prefix.
+
+The system prompt contains nothing that changes: no date, folder or branch. `WorkEnvironment` holds those.
+They are sent beside the first prompt, and again when they have changed.
+"""
 
 from __future__ import annotations
 
@@ -180,11 +186,6 @@ class ToolsetBuilder:
         self.exits.push_async_callback(mcp.close)
         return mcp
 
-
-# What the model is told about itself and its surroundings.
-#
-# The system prompt is rendered once a session and holds nothing that changes: no date, folder or branch.
-# Those are said beside the first prompt, and again when they have changed.
 
 SYSTEM_PROMPT_FILE = "system.md"
 MAX_PROMPT_BYTES = 256 * 1024

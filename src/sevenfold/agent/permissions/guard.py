@@ -1,7 +1,10 @@
-"""What an agent may do: its mode, the rules, and whom to ask.
+"""Decides each tool call by mode and rules, and asks a person where needed.
 
-A call says what it needs before it does it. The guard follows every link, decides on what is really there,
-and hands that on: the tool opens what was judged and nothing else.
+A call declares what it accesses before it runs. The guard follows every link, decides on the real paths, and
+passes those on: the tool opens what was approved and nothing else.
+
+`Guard` is for a session, `ForkGuard` for forks and writers. `RuleSaver` stores permanent answers.
+`CallReviewer` can add a message before a call.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ from sevenfold.store.project.rule_file import add_allow_rule
 from sevenfold.store.project.trust import TrustStore
 from sevenfold.store.project.user_files import resolve_path
 
-# How far a call may reach without anybody being asked: folders to read in, and folders to edit in.
+# Folders that may be read and edited without asking.
 
 PermissionDecision: TypeAlias = Literal["allow", "ask", "deny"]
 
@@ -344,7 +347,7 @@ _ASKED: dict[AccessKind, str] = {
 }
 
 
-# Answers for always: kept in the project's own settings, or told to be lost.
+# Permanent answers: stored in the project's settings, or reported as lost.
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,7 +366,7 @@ class RuleSaver:
             self.emit(RuleLost(str(rule), str(error)))
 
 
-# What stands before a call: whoever has something to say to the model right before it runs.
+# Messages to the model right before a call runs.
 
 
 @dataclass(frozen=True, slots=True)

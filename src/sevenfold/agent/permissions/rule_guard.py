@@ -1,9 +1,9 @@
-"""Puts rules before the calls that need them: a call that changes something waits once, one that only reads
-brings the text along.
+"""Shows the model the memory rules that apply to a call. A call that changes something waits once until the
+rule was shown; a call that only reads gets the text with its result.
 
-A rule is put before the model when it does not stand in its view: once, again after a compaction or a
-clearing took it away, and again when somebody changed it. That is read off the view itself, so that a resumed
-session, a cancelled turn and a spilled result need no bookkeeping of their own.
+A rule is shown when it is not in the view: once, again after a compaction or a clearing removed it, and again
+when somebody changed it. The view itself is checked, so resumed sessions, cancelled turns and spilled results
+need no bookkeeping.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Permission rules as people write them: `edit(src/**)`, `shell(git status)`, `web_fetch(docs.python.org)`.
 
-A rule that forbids or asks is matched in the widest way, one that allows in the narrowest: what a name could
-be mistaken for counts for the first, and only what was really meant for the second.
+Rules that deny or ask are matched as widely as possible, rules that allow as narrowly as possible: anything
+that a name could refer to counts for the first, only the exact meaning for the second.
 """
 
 from __future__ import annotations

@@ -16,6 +16,6 @@ In the supervisor process, one for each command:
 - `kernel`: system calls, namespaces, mounts and Landlock.
 - `seccomp`: the system call filter.
 
-The modules of the supervisor process import nothing but `ctypes` and a few modules written in C, because every
-command pays for those imports. `dataclasses` and `typing` alone would double the start-up time.
+The modules of the supervisor process import nothing but `ctypes` and a few modules written in C, because
+every command pays for those imports. `dataclasses` and `typing` alone would double the start-up time.
 """

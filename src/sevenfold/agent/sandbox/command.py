@@ -1,4 +1,4 @@
-"""A command under its supervisor: started, read from, and ended with everything that it started."""
+"""A command and its supervisor process: start, read output, end with all descendants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which folders a command that is held may read, and what in its own folder it may not change."""
+"""Which folders a sandboxed command may read, and which files in its own folder it may not change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""A command at work: what runs, what holds it, and what it has printed."""
+"""A running command: its request, its output, and background commands.
+
+`SandboxJob` runs one command. `CommandOutput` keeps the beginning and the end of the output in memory, and
+all of it in a file once it grows too large. `BackgroundTasks` are commands that continue from turn to turn
+and end with the agent.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +32,6 @@ from sevenfold.core.errors import InputError
 from sevenfold.core.tool_context import SandboxProfile, ToolContext
 from sevenfold.layers.compaction.restore_policy import Extra
 from sevenfold.layers.tool_results.spill import SPILL_FOLDER
-
-# What a command prints: its beginning and its end in memory, all of it in a file once that is not all.
 
 MAX_END_BYTES = 512 * 1024
 """Kept of either end. A result of a megabyte is far over what any model is shown at once."""
@@ -222,8 +225,6 @@ def _notes(ended: CommandExit, profile: SandboxProfile, root: Path | None) -> li
             notes.append(f"it ran held: no network, {where}; access says what it needs")
     return notes
 
-
-# Commands that run beside the conversation. They go on from turn to turn, and end with the agent.
 
 TaskId = NewType("TaskId", str)
 

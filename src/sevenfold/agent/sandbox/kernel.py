@@ -1,4 +1,7 @@
-"""The kernel's own calls that Python has no function for."""
+"""Linux system calls that Python has no function for, and the restrictions built on them.
+
+Capabilities, namespaces with mounts, and Landlock. Runs in the supervisor process.
+"""
 
 from __future__ import annotations
 
@@ -71,12 +74,11 @@ def drop_capabilities() -> None:
         raise OSError(error, f"capset: {os.strerror(error)}")
 
 
-# A world of its own for a command: files, processes and network.
+# Namespaces: separate files, processes and network for a command.
 #
-# Landlock says nothing of modes, owners and times, and what it allows in a folder it allows in all below
-# it. Mounts hold both. The network has no device but a loopback that is down. And all processes are gone
-# with the first one, at once and whatever they do: a fork bomb outruns whoever kills its processes one by
-# one.
+# Landlock does not cover modes, owners and times, and what it allows in a folder it allows in all subfolders.
+# Mounts cover both. The network has only a loopback device that is down. When the first process ends, the
+# kernel kills all others at once: a fork bomb outruns a process that kills its children one by one.
 
 CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = (
     1 << 17,
@@ -157,7 +159,7 @@ def _write(path: str, text: str) -> None:
         os.close(file)
 
 
-# Landlock: a process gives up for good what it and its children may do with files, signals and sockets.
+# Landlock: a process permanently gives up access to files, signals and sockets, for itself and its children.
 
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 """The same on every processor, like all calls younger than 2019."""

@@ -1,4 +1,4 @@
-"""What the agent tells the program that starts a command."""
+"""What the agent sends to the supervisor: the command and its restrictions."""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""What a project had when a held command started, on disk: what the command makes beyond that and programs
-obey is moved aside even if we are killed meanwhile. Kept where no command can write."""
+"""Records of running sandboxed commands: which guarded names a project had when the command started.
+
+Files that the command adds to those, and that programs would obey, are moved aside even if the agent was
+killed meanwhile. Records lie where no command can write.
+"""
 
 from __future__ import annotations
 

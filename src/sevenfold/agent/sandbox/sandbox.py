@@ -1,7 +1,8 @@
-"""What holds commands on this machine: found by trying, never by believing.
+"""Which sandbox this machine supports, found by trying, and how a command is launched in it.
 
-Landlock, mounts and a filter of system calls where the kernel has them; bubblewrap where it has not. What
-neither can hold is not held, and whoever wants it held is refused.
+Landlock, mounts and a system call filter where the kernel has them; bubblewrap where it has not. A profile
+that neither supports is refused, never run without a sandbox. Also builds the environment variables of a
+command.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from sevenfold.core.events import Emit, SandboxFailed, ignore_event
 from sevenfold.core.settings.sections import SandboxSettings
 from sevenfold.core.tool_context import SandboxProfile, ToolContext
 
-# What a command finds in its environment.
+# Environment variables of a command.
 
 _SECRET = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|AUTH)$", re.IGNORECASE)
 _LEADS_OUT = frozenset(
@@ -190,7 +191,7 @@ def _wrapped(bubblewrap: str, orders: LaunchSpec) -> list[str]:
     return [*line, "--chdir", orders.cwd, "--"]
 
 
-# Find out what can be held on this machine, by running commands that try to get out.
+# Probes: commands that try to get out of the sandbox.
 
 SANDBOXED_PROFILES: tuple[SandboxProfile, ...] = ("read-only", "workspace")
 _DONE, SIGNALLED = "the trial is over", "the agent was signalled"

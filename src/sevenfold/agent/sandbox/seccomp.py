@@ -1,4 +1,4 @@
-"""A filter of system calls, for what Landlock does not hold: sockets, modes, owners, and ways out of it."""
+"""A system call filter, for what Landlock does not cover: sockets, modes, owners, and ways out of it."""
 
 from __future__ import annotations
 

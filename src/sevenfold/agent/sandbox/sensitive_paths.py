@@ -1,4 +1,4 @@
-"""Places where a file is more than a file: what is written there is run later, or decides what may be run."""
+"""Paths where a file is executed later, decides what may be executed, or holds a key."""
 
 from __future__ import annotations
 

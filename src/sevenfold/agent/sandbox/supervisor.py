@@ -1,8 +1,9 @@
-"""Start one command, hold it, and end everything that it started: what is run in a process of its own.
+"""The supervisor process: starts one command, applies its restrictions, and ends everything that it started.
 
-Its standard input is a life line: a byte asks for a polite end, and when it closes, the agent is gone,
-however it went, and so is the command a moment later. Whatever the command starts, in a session of its own
-too, stays a descendant, because orphans below here come back to here.
+Its standard input is the connection to the agent. A byte asks for a graceful end. When the pipe closes, the
+agent is gone, for whatever reason, and the supervisor ends the command a moment later. Whatever the command
+starts, also in a session of its own, stays a descendant: orphaned processes become children of the
+supervisor.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The agents that one agent has started. Closing it ends them all, except detached teammates."""
+"""The agents that one agent has started. Closing the team ends them all, except detached teammates."""
 
 from __future__ import annotations
 

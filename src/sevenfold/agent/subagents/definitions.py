@@ -1,7 +1,8 @@
-"""Which agents can be started: two of ours, and those that markdown files define.
+"""Which agents can be started, and the memory that an agent of one kind keeps between runs.
 
-A file's body is the agent's system prompt and its head says the rest. Files for Claude Code are understood as
-they are. A project's own are listed as such: whoever wrote the repository wrote them.
+Two definitions are built in, others are markdown files: the body is the system prompt, the frontmatter sets
+the rest. Files written for Claude Code work unchanged. Definitions of a project are listed as such, because
+the author of the repository wrote them.
 """
 
 from __future__ import annotations
@@ -204,13 +205,11 @@ def _origin(definition: AgentDefinition) -> str:
     return " (defined by this repository)" if definition.origin == "project" else ""
 
 
-# What agents of one kind remember between their runs, in three scopes.
+# Agent memory has three scopes and the format of any memory folder: one topic per file, and an index.
 #
 # user      <home>/agent-memory/<agent>/              for every project
-# project   <repository>/.sevenfold/agent-memory/…    shared with whoever has the repository
+# project   <repository>/.sevenfold/agent-memory/…    shared with everybody who has the repository
 # local     <home>/projects/<project>/agent-memory/…  this project, this user
-#
-# The same format as memory: one topic a file, and an index that the agent is shown.
 
 _INDEX = "MEMORY.md"
 MAX_INDEX_LINES = 200

@@ -1,4 +1,8 @@
-"""A session's name among others: its mailbox, its socket, and what is said to it."""
+"""The mailbox of a session: takes the session's name, listens, and reads each message exactly once.
+
+`MailFeed` reads the mailbox. `MailListener` holds the name, the mailbox and the socket while the session is
+open.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +28,8 @@ from sevenfold.store.mailbox import Mail, Mailbox, MailId
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
 from sevenfold.store.transcript.records import MessageRecord
 
-# Mail that comes into a history exactly once, whoever dies when.
-#
-# A message is acknowledged when the transcript on disk holds it, and not before; one that the transcript
-# holds already is acknowledged without being told again. So nothing has to be remembered but what is on
-# disk anyway.
+# A message is acknowledged once the transcript on disk contains it; one that it already contains is
+# acknowledged without being delivered again. So a crash loses and repeats nothing, with no other state.
 
 OnMail: TypeAlias = Callable[[Mail], None]
 """Puts a message where its id will reach the transcript: see `render_mail`."""

@@ -1,4 +1,8 @@
-"""Carries messages out of a process: to mailboxes of the project, and to sockets of other sessions."""
+"""Sends messages to other agents and sessions.
+
+`Roster` lists the names in a project. `MailSender` writes to mailboxes of the project and to sockets of other
+sessions. `SendMessageTool` is the tool that the model calls.
+"""
 
 from __future__ import annotations
 
@@ -35,10 +39,9 @@ from sevenfold.store.files.locks import mutex
 from sevenfold.store.files.offload import run_blocking
 from sevenfold.store.mailbox import Mail, Mailbox, MailSettings
 
-# Who there is by name in a project, in whichever process: agents and sessions, running or stopped.
-#
-# An agent holds the lock of its name as long as it lives, and the kernel lets go of it however it dies.
-# What is written down beside it is enough to take it up again.
+# The roster: agents and sessions of a project, in any process, running or stopped. An agent holds the lock of
+# its name while it runs, and the kernel releases it however the agent ends. The entry beside it is enough to
+# resume.
 
 AgentKind: TypeAlias = Literal["main", "fresh", "fork", "teammate"]
 AGENT_KINDS: tuple[AgentKind, ...] = ("main", "fresh", "fork", "teammate")
@@ -189,8 +192,6 @@ class MailSender:
             sent=self._clock.now(),
         )
 
-
-# The tool that sends a message from one agent to another.
 
 SEND_MESSAGE_NAME = "send_message"
 

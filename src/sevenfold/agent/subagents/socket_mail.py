@@ -1,8 +1,8 @@
 """Messages between sessions of one user on one machine, over a Unix socket.
 
-The kernel says whose process is at the other end, and nobody else's is listened to. A message is a length and
-that much JSON. It is answered once the recipient has it on disk: who got no answer sends it again under the
-same id, and it counts once.
+The kernel tells which user runs the process at the other end; other users are refused. A message is a length
+and that much JSON. The recipient answers once the message is on disk. A sender without an answer sends it
+again under the same id, and it counts once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Runs an agent to its end, one way for each kind: fresh, fork, teammate."""
+"""Runs an agent to its end: fresh, as a fork, or as a teammate.
+
+`ProgressReporter` says at intervals, in three to five words, what an agent is doing.
+"""
 
 from __future__ import annotations
 
@@ -68,10 +71,8 @@ from sevenfold.layers.forks.policy import ForkBrief, ToolPermit
 from sevenfold.layers.forks.runner import ForkBatch, is_prefix_warm
 from sevenfold.store.files.offload import run_blocking
 
-# What an agent is doing, in a line of three to five words, at intervals.
-#
-# Asked of the agent itself on its warm prefix, or of a cheap model that is shown the last rounds: whichever
-# costs less. Nothing is asked while nothing has changed.
+# Progress: asks the agent itself on its warm prefix, or a cheap model that sees the last rounds, whichever
+# costs less. Asks nothing while nothing has changed.
 
 PROGRESS_KIND = "progress"
 """Whose call it is, for the bill."""

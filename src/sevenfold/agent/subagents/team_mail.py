@@ -1,4 +1,4 @@
-"""Messages between an agent, the agents it started, and all others."""
+"""Delivers messages between an agent, the agents it started, and other sessions."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Agents in processes of their own: how one is started, how it talks with its starter, and that it goes when
-that does.
+"""Agents in processes of their own: how one is started, and the two pipes between it and its lead.
 
-The starter holds the other ends of the process's standard input and output (see `lifeline`). When the first
-closes, however the starter died, the teammate ends its turn and goes.
+The lead holds the other ends of the process's standard input and output. When the input closes, however the
+lead ended, the teammate ends its turn and exits.
 """
 
 from __future__ import annotations
@@ -26,10 +25,8 @@ from sevenfold.core.messages import ToolUse, ToolUseId
 from sevenfold.core.requests import Dialect, ModelRequest, ModelResponse
 from sevenfold.core.settings.sections import PERMISSION_MODES, PermissionMode
 
-# The two pipes between a teammate's process and its lead's: a line of JSON for each thing said.
-#
-# The teammate asks whether a tool may run and tells what it paid; the lead answers. When the lead's end
-# closes, however the lead died, the teammate goes.
+# The pipes: one line of JSON for each message. The teammate asks whether a tool may run and reports what it
+# paid; the lead answers.
 
 MAX_PIPE_LINE_BYTES = 8 * 1024 * 1024
 """Bytes of one thing said: a file that is to be written is shown to whoever is asked."""

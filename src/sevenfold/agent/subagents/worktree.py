@@ -1,11 +1,11 @@
-"""A worktree of its own for an agent, so that what it changes meets nobody else's work.
+"""A git worktree for an agent, so that its changes do not collide with other work.
 
-It lies in a folder of ours, on a branch of its own. With nothing changed in it, it goes when the agent ends;
-otherwise it stays, with its branch, for a person to look at. What a killed process left is found by the next
-one: a worktree belongs to whoever holds its lock, and the kernel lets go of that.
+It lies in our own folder, on a branch of its own. If nothing was changed in it, it is removed when the agent
+ends; otherwise it stays, with its branch, for a person to look at. The next process finds what a killed one
+left: a worktree belongs to the process that holds its lock, and the kernel releases locks.
 
-A repository can name programs for git to run. Nobody was asked about those, so git is never shown the
-repository's configuration: see `store.safe_git` and `store.plain_repository`.
+A repository can name programs for git to run. Nobody has agreed to those, so git never reads the repository's
+configuration: see `store/git/safe_git.py` and `store/git/plain_repository.py`.
 """
 
 from __future__ import annotations

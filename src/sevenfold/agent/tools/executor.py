@@ -1,5 +1,6 @@
-"""Runs the calls of an answer: each is allowed first, those that change nothing run side by side, and every
-one gets a result, in the order in which they were asked for."""
+"""Runs the tool calls of an answer: checks each one first, runs those that change nothing concurrently, and
+returns one result for each, in the order of the calls.
+"""
 
 from __future__ import annotations
 

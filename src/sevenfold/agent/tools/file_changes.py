@@ -1,4 +1,7 @@
-"""What write and edit share: the file as it is known, put in place whole, and a diff of it."""
+"""The `write` and `edit` tools, and what they share.
+
+A file is changed only if it is as the agent last read it. It is written atomically, with a diff for the user.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +73,7 @@ def render_unified_diff(old: str, new: str, name: str) -> str:
     return "\n".join(difflib.unified_diff(before, after, name, name, lineterm=""))
 
 
-# What a text that is not in a file was probably meant to be, so that the next try succeeds.
+# Where the text of an edit is not in the file: the nearest text that is, so that the next try succeeds.
 
 _MAX_LINES = 5_000
 """Comparing words with every line takes a while; the beginning of a longer file has to do."""
@@ -117,7 +120,7 @@ def _squeezed(line: str) -> str:
     return "".join(line.split())
 
 
-# write: a whole file, new or in place of one that was read.
+# `write`: a whole file, new or in place of one that was read.
 
 _WRITE_SPEC = ToolSpec(
     "write",
@@ -154,7 +157,7 @@ def _write(real: str, content: str, place: ToolContext) -> ToolOutput:
     return write_text_file(real, content, before, said, place)
 
 
-# edit: one exact piece of text in place of another.
+# `edit`: one exact piece of text in place of another.
 
 MAX_NAMED = 10
 """Places that an error names: more than that and the text was too short anyway."""

@@ -1,4 +1,4 @@
-"""glob: files by the shape of their names, the newest first."""
+"""The `glob` tool: files whose path matches a pattern, the newest first."""
 
 from __future__ import annotations
 

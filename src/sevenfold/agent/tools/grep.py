@@ -1,4 +1,8 @@
-"""grep: lines of files that match a regular expression."""
+"""The `grep` tool: lines of files that match a regular expression.
+
+`search_with_ripgrep` is used where ripgrep is installed, `search_files` with `grep_worker` elsewhere. Both
+return the same values.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +32,6 @@ from sevenfold.store.project.user_files import (
     make_name_filter,
     open_user_folder,
 )
-
-# A search through files: by ripgrep where it is installed, else by a process of ours; both end alike.
 
 MAX_SEARCH_SECONDS = 15
 """Long enough for a hundred thousand files; a pattern that takes longer goes round in circles."""

@@ -1,7 +1,8 @@
-"""Searches files for a pattern, in a process of its own that the kernel ends when its time is up.
+"""Searches files for a pattern, in a separate process that the kernel ends when its time is up.
 
-Python's regular expressions can take forever on a hostile pattern, and hold up every thread meanwhile. Run by
-its path, with nothing but the standard library: a project's own modules must not get in.
+Python's regular expressions can take forever on a hostile pattern, and block every thread meanwhile. The
+script is run by its path and imports only the standard library, so that modules of a project are never
+imported.
 """
 
 from __future__ import annotations

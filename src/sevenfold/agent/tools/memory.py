@@ -1,4 +1,4 @@
-"""memory: what is worth knowing in later sessions, one file each; the index is kept by the engine."""
+"""The `memory` tool: notes for later sessions, one topic per file. The engine keeps the index."""
 
 from __future__ import annotations
 

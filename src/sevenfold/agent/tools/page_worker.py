@@ -1,7 +1,7 @@
-"""Turns a page into markdown, in a process of its own that the kernel ends when its time is up.
+"""Turns HTML into markdown, in a separate process that the kernel ends when its time is up.
 
-Four hundred kilobytes of comment signs keep the parser busy for two minutes. Run by its path, apart from
-the project's own modules: HTML comes in, markdown goes out.
+400 KB of comment signs keep the parser busy for two minutes. The script is run by its path, so that modules
+of a project are never imported. It reads HTML from standard input and writes markdown.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""plan: think first, change nothing, and let a person approve what is to be done."""
+"""The `plan` and `todo` tools.
+
+`plan`: plan first, change nothing, and let a person approve the plan. `todo`: the list of open work, which
+the agent keeps and a person can watch.
+"""
 
 from __future__ import annotations
 
@@ -126,8 +130,6 @@ def _action(given: JsonObject) -> str:
         raise InputError(f"plan has {len(plan):,} characters; expected 1 to {_MAX_PLAN_CHARS:,}, in markdown")
     return action
 
-
-# todo: the list of what is to be done, which the agent keeps and a person can watch.
 
 TodoStatus: TypeAlias = Literal["pending", "in_progress", "done"]
 TODO_STATUSES: tuple[TodoStatus, ...] = get_args(TodoStatus)

@@ -1,4 +1,8 @@
-"""read: a file's lines, numbered; an image as an image, a notebook as text."""
+"""The `read` tool: the lines of a file, numbered; an image as an image, a notebook as text.
+
+`read_lines` returns any part of a file of any size, within limits. `render_notebook` returns the cells and
+what they printed; pictures are named, not shown.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +28,6 @@ from sevenfold.core.os_errors import map_os_errors
 from sevenfold.core.tool_context import ReadState, ToolContext
 from sevenfold.store.files.disk import SYSTEM_DISK, read_fully
 from sevenfold.store.project.user_files import open_user_file, read_file_state
-
-# Lines of a file, numbered, within bounds: any part of a file of any shape can be got at.
 
 MAX_READ_CHARS = 100_000
 """Of one answer: about 25,000 tokens."""
@@ -171,8 +173,6 @@ def _nth(chunk: bytes, count: int) -> int:
         at = chunk.index(b"\n", at + 1)
     return at
 
-
-# A notebook as text: its cells and what they printed. Pictures are named, not shown.
 
 MAX_OUTPUT_CHARS = 4_000
 """Of one cell: enough for a table or a traceback."""

@@ -1,4 +1,4 @@
-"""The shell tool: one command line, held by the sandbox or asked for."""
+"""The `shell` tool, which runs a command in the sandbox or asks first, and tools for background commands."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ class ShellTool:
         )
 
 
-# The tools for background commands: what one has printed, and an end to it.
+# Background commands: read what one has printed, and stop it.
 
 _MOST_SECONDS = 600
 """To wait for an end: as long as a call in the foreground may take."""

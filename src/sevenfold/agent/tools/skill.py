@@ -1,4 +1,4 @@
-"""skill: instructions for a kind of work, loaded when they are needed."""
+"""The `skill` tool: instructions for a kind of work, loaded when needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A text file as text, and back to bytes with the encoding and the line ends that it had."""
+"""Text files: decoding, encoding with the same encoding and line ends, and paths in tool calls."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def encode_text_file(text: str, form: TextFormat, name: str) -> bytes:
         ) from error
 
 
-# From what a model calls a file to the file that was allowed.
+# From the path in a call to the file that was allowed.
 
 FILE_PATH_SCHEMA = {
     "type": "string",

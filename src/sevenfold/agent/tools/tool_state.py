@@ -1,5 +1,6 @@
-"""What a tool keeps of a session beside its history, which a compaction cuts: small files in the session's
-folder, there again when the session is resumed or branches off."""
+"""State that a tool keeps for a session outside its history, which a compaction cuts: small files in the
+session's folder, available again when the session is resumed or branched.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""web_fetch: a page of the web as markdown, marked as what it is: somebody else's words."""
+"""The `web_fetch` tool: a web page as markdown, marked as text from outside.
+
+`fetch_page` connects only to public addresses that it has checked, within limits of size and time.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +29,6 @@ from sevenfold.core.version import __version__
 if TYPE_CHECKING:
     import httpx2
 
-
-# One page from the web: by an address that was checked, within bounds of size and time.
 
 MAX_REDIRECTS = 5
 MAX_URL_CHARS = 4_000

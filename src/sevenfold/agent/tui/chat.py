@@ -1,4 +1,7 @@
-"""The chat: reads what a person types, runs turns, shows them. One agent at a time, exchanged on request."""
+"""The chat: reads what a person types, runs turns and shows them. It has one agent at a time.
+
+`read_user_input` turns a typed line into a message: text, and the images that it names by path.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +32,6 @@ from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Block, Image, Message, Text
-
-# What a person typed, as a message: text, and the images that it names by their paths.
 
 MAX_PROMPT_IMAGE_BYTES = 3_750_000
 """What becomes 5 MB in base64, the most that an image may have."""

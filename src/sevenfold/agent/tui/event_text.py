@@ -1,4 +1,4 @@
-"""What the layers did, in a sentence each: for the line under a turn, the status line and the tour."""
+"""One sentence for each event: for the line under a turn, the status line and the tour."""
 
 from __future__ import annotations
 

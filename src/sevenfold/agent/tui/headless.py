@@ -1,4 +1,8 @@
-"""One prompt, one turn, for scripts: the answer on standard output as text, JSON or JSON lines."""
+"""One prompt, one turn, for scripts: the answer on standard output as text, JSON or JSON lines.
+
+JSON lines follow Claude Code's `stream-json`, so scripts written for it work. First `system` (init), then
+`assistant` and `user` (tool results) as they come, events as `system` lines, and one `result` last.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +22,6 @@ from sevenfold.core.json import thaw
 from sevenfold.core.messages import Message, ToolResult, write_message
 from sevenfold.core.requests import ModelResponse
 from sevenfold.core.usage import NO_USAGE, Usage
-
-# A run as JSON lines, in the shapes of Claude Code's `stream-json`: scripts written for it can read ours.
-#
-# `system` (init) first, then `assistant` and `user` (tool results) as they come, events of the layers as
-# `system` lines of their own, and one `result` last.
 
 StreamFields: TypeAlias = dict[str, object]
 ResultSubtype: TypeAlias = Literal[

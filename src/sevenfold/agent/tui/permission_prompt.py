@@ -1,4 +1,4 @@
-"""Asking a person whether a tool may run: what is shown, and what an answer means."""
+"""Asks a person whether a tool may run: what is shown, and what an answer means."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The input itself: keys, completion and history, made of prompt_toolkit's parts.
+"""The input line: keys, completion, history and buffered output, built on prompt_toolkit.
 
-The library is loaded when a terminal is opened and not before, so its classes are derived from in functions.
+The library is imported when a terminal is opened, so classes that derive from it are defined in functions.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.output import Output
 
 
-# What a terminal shows around its input, and whom its keys are for.
+# What a terminal shows around its input, and what handles its keys.
 
 
 class InputDelegate(Protocol):
@@ -54,7 +54,7 @@ class InputDelegate(Protocol):
         ...
 
 
-# Standard output, written to in one piece: an erased line and what replaces it arrive together.
+# Standard output in one write: an erased line and its replacement arrive together.
 
 _ERRORS = "backslashreplace"
 """What the terminal's encoding cannot say is spelled out."""
@@ -100,7 +100,7 @@ class BufferedOutput:
             self.flush()
 
 
-# What was typed before, in every session of this person: for the arrow keys and the search.
+# Lines typed before, in every session of this user: for the arrow keys and the search.
 
 INPUT_HISTORY_FILE = "chat-history.jsonl"
 MAX_INPUT_HISTORY_BYTES = 1_000_000
@@ -140,7 +140,7 @@ def _text(line: bytes) -> str | None:
     return found if isinstance(found, str) else None
 
 
-# What may follow what was typed: the names of commands, and paths after an @.
+# Completions: names of commands, and paths after an @.
 
 MAX_COMPLETIONS = 50
 """Candidates that a person may still look through."""

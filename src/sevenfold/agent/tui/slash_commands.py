@@ -1,4 +1,4 @@
-"""The slash commands: what there is, and what a typed line asks for."""
+"""The slash commands: the table of commands, parsing, and help."""
 
 from __future__ import annotations
 

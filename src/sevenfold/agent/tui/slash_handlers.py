@@ -1,4 +1,7 @@
-"""What each slash command does."""
+"""What each slash command does.
+
+`ChatServices` is what the chat is given, `ChatHandle` what a handler may do with the chat.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from sevenfold.core.prices import Cost, sum_costs
 from sevenfold.core.settings.sections import PERMISSION_MODES
 from sevenfold.store.transcript.sessions import SessionEntry, is_agent_session
 
-# What runs beside the conversation: commands and agents, found by the tools that start them.
+# Background commands and agents, found through the tools that start them.
 
 RUNNING_STATE = "running"
 
@@ -40,9 +43,6 @@ def count_running(agent: Agent) -> int:
     states = [task.state for task in tasks.all()] if tasks else []
     states += [row.state for row in agents.running()] if agents else []
     return states.count(RUNNING_STATE)
-
-
-# What a chat is given, and what its commands may do with it.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,10 @@
-"""A terminal that can do everything: the input stays at the bottom while a turn is printed above it.
+"""The two terminals of a chat.
 
-What is typed, what is still growing and the status line are one region, of which only what changed is drawn.
-Whatever is settled is printed above it, in one write with the region below, and never touched again.
+`Terminal` keeps the input at the bottom while a turn is printed above it. Input, unfinished output and status
+line are one region, of which only changes are redrawn. Finished output is printed above it, in one write with
+the region below, and never changed.
+
+`PlainTerminal` only prints and reads lines: for TERM=dumb, an editor's shell, a screen reader or a pipe.
 """
 
 from __future__ import annotations
@@ -129,8 +132,6 @@ def can_encode_signs(stream: TextIO) -> bool:
         return False
     return True
 
-
-# A terminal that can only print and read lines: TERM=dumb, an editor's shell, a screen reader, a pipe.
 
 _PROMPT = "> "
 CONTINUATION_PROMPT = "... "

@@ -1,4 +1,9 @@
-"""Text as a terminal shows it: markdown, diffs and lines, in as many columns and colours as there are."""
+"""Text as a terminal shows it: markdown, diffs and plain lines, in the available columns and colours.
+
+`MarkdownStream` splits markdown that is still being written into blocks that will not change any more. A
+complete block is printed once, so that nothing on the screen moves or flickers; only the growing one is
+redrawn.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +18,6 @@ from sevenfold.core.text.truncation import escape_controls
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-
-# Markdown that is still being written, cut into blocks that will not change any more.
-#
-# A block that is complete is printed once and never again, so that nothing on the screen moves or flickers;
-# only the one that is still growing is drawn anew.
 
 MAX_CODE_LINES = 24
 """Lines of code that wait for their end; longer code is handed on in parts, so that a reader sees it come."""

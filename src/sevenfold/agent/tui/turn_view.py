@@ -1,4 +1,7 @@
-"""A turn as it is seen: what is settled is printed once, what still moves is drawn below it."""
+"""What a turn prints, and the status line.
+
+Finished output is printed once; what still changes is drawn below it.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ from sevenfold.core.messages import Block, Text, ToolUse, ToolUseId
 from sevenfold.core.tool_kinds import Effect, find_effect
 from sevenfold.providers.provider import Delta, TextDelta, ThinkingDelta
 
-# The status line: model, mode, context, cost, tasks, and what a layer did last, as far as the columns go.
+# The status line: model, mode, context, cost, tasks and the last event, as far as the columns go.
 
 _GAP = "  "
 _ELLIPSIS = "…"
