@@ -1,4 +1,7 @@
-"""`sevenfold chat`: an agent at the terminal, or one answer for a script."""
+"""`sevenfold chat`: an agent at the terminal, or one answer for a script.
+
+`render_setup_help` is shown where no model is configured: what was looked for, and how to set one up.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +42,6 @@ from sevenfold.store.transcript.sessions import SessionId
 if TYPE_CHECKING:
     from sevenfold.agent.loop.agent import Agent
 
-
-# What is said at the first start: what was looked for, and the ways to get going.
 
 PROVIDER_VARIABLES = (
     "ANTHROPIC_API_KEY",

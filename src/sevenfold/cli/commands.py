@@ -1,4 +1,6 @@
-"""The commands there are. How one is asked for is in `usages`; its own module is imported when called."""
+"""The table of commands. `cli/options` declares their arguments; the module of a command is imported when it
+runs.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`sevenfold layers`: the table of the seven."""
+"""`sevenfold layers`: the table of the seven layers."""
 
 from __future__ import annotations
 

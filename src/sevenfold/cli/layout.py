@@ -1,4 +1,6 @@
-"""Numbers for people: short, aligned, and in the same form everywhere."""
+"""Formats numbers for people: short, aligned, the same everywhere. `wrap_lines` fits lines to narrow
+terminals.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +77,7 @@ def render_bar(share: float, width: int, *, has_unicode: bool) -> str:
     return _EIGHTHS[8] * (eighths // 8) + (_EIGHTHS[eighths % 8] if eighths % 8 else "")
 
 
-# Lines that were laid out for 80 columns, on a terminal that has fewer.
+# Lines laid out for 80 columns, on a terminal that has fewer.
 
 DEFAULT_COLUMNS = 80
 """What everything is laid out for; a wider terminal shows it as it is."""

@@ -1,4 +1,4 @@
-"""What was piped in, for a command that also runs where nobody pipes anything and nobody closes the pipe."""
+"""Reads piped input, also where standard input is a pipe that nobody writes to and nobody closes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything that is printed is printed here: one place for colour, JSON and what a terminal cannot show."""
+"""The only module that prints: colour, JSON, and characters that a terminal cannot show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`sevenfold settings`: every value, where it came from, and what was refused."""
+"""`sevenfold settings`: every value, where it came from, and what was refused.
+
+The reason of each setting is the docstring under its field.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ from sevenfold.store.project.settings_files import (
     read_settings,
 )
 
-# The reason of each setting, from the text under its field: said once, in the source, shown from there.
+# Reasons are read from the source, so that each is written once.
 
 
 def read_setting_reasons(section: type[SettingsSection]) -> dict[str, str]:
@@ -49,8 +52,6 @@ def read_setting_reasons(section: type[SettingsSection]) -> dict[str, str]:
                 pass
     return reasons
 
-
-# Every section of settings there is: the edge hands them in, so that nothing below has to know them all.
 
 __all__ = ["SETTINGS_SECTIONS"]
 

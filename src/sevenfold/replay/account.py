@@ -1,4 +1,8 @@
-"""One file's account: its entries in order, each conversation with its own bills, breaks and contents."""
+"""The account of one transcript file: its entries in order, each conversation with its bills, breaks and
+context.
+
+`read_account` reads the file. `ConversationAccount` follows one conversation in it.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +41,6 @@ from sevenfold.store.foreign.entries import (
     UnknownLine,
 )
 from sevenfold.store.foreign.transcripts import LineTally, hash_call_id, read_transcript
-
-# One conversation's account: what is said, what each call was billed, what became of the context.
 
 FIRST_VALUE_SHARE = 0.5
 """A count below this share of what the answer weighs is a stream's first value: those are one to a dozen

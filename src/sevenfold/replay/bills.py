@@ -1,4 +1,7 @@
-"""Bills: calls added up by model, exactly."""
+"""What calls cost, exactly: `CallPricer` prices one call, bills add calls up by model.
+
+A call is priced at its own model's price on its day, or at another model's current price.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,6 @@ from sevenfold.core.events import Emit, ignore_event
 from sevenfold.core.models import ONE, Model
 from sevenfold.core.prices import NO_COST, Cost, compute_cost, compute_uncached_cost
 from sevenfold.core.usage import TokenCounts, Usage
-
-# What a recorded call cost: at its own model's price on its day, or at another model's of today.
 
 UNNAMED_MODEL = "(unnamed)"
 """Where a log does not say which model answered. A user may give it a price like any other."""

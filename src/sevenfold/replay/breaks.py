@@ -1,7 +1,7 @@
-"""Where the prompt cache broke: a call that read less than the one before it had left there.
+"""Where the prompt cache broke: a call that read less than the call before it had left in the cache.
 
-What a log shows is how much was read; why less was read than could have been is inferred from what stands
-between the two calls. Where nothing does, the break stays unexplained.
+A log shows how much was read. Why it was less than possible is inferred from what lies between the two calls.
+If nothing does, the break stays unexplained.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Model calls out of a transcript's entries, each once and in order.
+"""Model calls, put together from the entries of a transcript, each once and in order.
 
-A call is spread over several lines, with results of its first tools between them; what was said while it was
-being logged was said after it. Lanes do not mix.
+A call is spread over several lines, with results of its first tools between them. What was said while the
+call was being logged was said after it. Conversations in one file do not mix.
 """
 
 from __future__ import annotations

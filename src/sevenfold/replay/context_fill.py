@@ -1,6 +1,6 @@
-"""What filled the context, call by call.
+"""What filled the context, call by call, and its size over time.
 
-What a call carried is known from its bill; who put it there is estimated from the log and corrected by every
+The bill of a call says how much it carried. Who put it there is estimated from the log and corrected by every
 bill on the way (`core/tokens/estimation.py`). What no line accounts for (the system prompt, tool schemas,
 reminders) is the rest of the bill, and shown as such.
 """

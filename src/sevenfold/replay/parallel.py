@@ -1,7 +1,7 @@
-"""Many files on all cores: first a quick look at which calls stand in several files, then the accounts.
+"""Reads many files on all cores: first a quick scan for calls that several files hold, then the accounts.
 
-Nothing but paths goes to a process and nothing but small reports comes back, so memory does not grow with the
-size of the files.
+`ProcessPool` runs small tasks in a few processes. Only paths are sent and only small reports come back, so
+memory does not grow with the size of the files.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
 
-# A few processes that do one kind of work: small tasks in, small results out.
+# The process pool: one kind of work, small tasks in, small results out.
 
 TaskT = TypeVar("TaskT")
 ResultT = TypeVar("ResultT")

@@ -1,4 +1,4 @@
-"""The report as values: per session, per file, and over all. `replay/report.py` spells it out.
+"""The report as values: per session, per file, and over all; and as plain JSON data.
 
 Tokens and dollars of a bill are exact. What is estimated (output where the log has no final count, what
 filled the context, what a tool result cost) is in fields that say so.
@@ -193,7 +193,7 @@ def _by_cost(session: SessionReport) -> tuple[Decimal, int, str]:
     return (-totals.cost.total, -totals.tokens.prompt, session.name)
 
 
-# The report as plain JSON data. `docs/replay.md` describes it; `FORMAT` grows when readers would break.
+# JSON. `docs/replay.md` describes the format; increase `FORMAT` when a change would break readers.
 
 REPORT_FORMAT = 1
 

@@ -1,4 +1,4 @@
-"""What each tool result cost: written once, then read again with every call until it left the context."""
+"""What each tool result cost: written once, then read with every call until it left the context."""
 
 from __future__ import annotations
 

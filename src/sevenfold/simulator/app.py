@@ -1,6 +1,6 @@
-"""The HTTP front: routes, bodies in, JSON or server-sent events out.
+"""The HTTP application: routes, request bodies, JSON or server-sent events.
 
-Starlette is imported when an application is made, so that the package stays light.
+Starlette is imported when an application is created, so that importing the package stays fast.
 """
 
 from __future__ import annotations

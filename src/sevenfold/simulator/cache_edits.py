@@ -1,6 +1,6 @@
-"""`cache_edits`: an extension of the simulator alone that deletes tool results inside the cached prefix.
+"""`cache_edits`: an extension of the simulator that deletes tool results inside the cached prefix.
 
-No public provider offers it. The simulator's side reads and applies the field of a request.
+No public provider offers it. The simulator's side parses and applies the field of a request.
 `CacheEditingProvider` is the client's side: it wraps a provider that sends to such a simulator.
 """
 

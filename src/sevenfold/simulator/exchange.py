@@ -1,6 +1,7 @@
-"""A request in, an answer out, and everything about it written down.
+"""One request to the Messages API and its response, recorded in the ledger.
 
-Knows no HTTP beyond headers and status.
+Knows nothing of HTTP except headers and status. Also computes where a broken stream ends, and what is billed
+for it.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from sevenfold.simulator.wire.messages_request import (
 )
 from sevenfold.simulator.wire.request_blocks import as_word
 
-# Streams that break: how far they get, and what that much of an answer is billed as.
+# Broken streams: how far they get, and what that part of an answer is billed as.
 
 
 def find_break_event(message: JsonObject, fault: SimulatedFault | None, *, pings: bool) -> int | None:

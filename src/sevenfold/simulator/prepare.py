@@ -1,4 +1,8 @@
-"""From a request as sent to the prompt that the model sees: thinking checked, edits applied, all counted."""
+"""From a request to the prompt that the model sees: checks thinking, applies context edits, counts tokens.
+
+Edits clear old tool results and old thinking. The client's history stays as it is; they change what the model
+sees and what is billed.
+"""
 
 from __future__ import annotations
 
@@ -33,10 +37,6 @@ from sevenfold.simulator.wire.request_blocks import (
     with_wire_fields,
 )
 from sevenfold.simulator.wire.signatures import BindingChain
-
-# Clears old tool results and old thinking on the way to the model.
-#
-# The client's history stays as it is; what changes is what the model sees and what is billed.
 
 
 @dataclass(frozen=True, slots=True)

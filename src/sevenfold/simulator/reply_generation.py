@@ -1,4 +1,7 @@
-"""The model's part of a request: the brain is asked, its answer cut, signed and billed, run by run."""
+"""The model's part of a request: asks the `Brain`, truncates and signs its reply, and bills each run.
+
+`fit_reply` truncates at a stop sequence, at `max_tokens`, or at the end of the window.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +37,6 @@ from sevenfold.simulator.wire.error_response import make_invalid_request
 from sevenfold.simulator.wire.message_cache import CachedMessage
 from sevenfold.simulator.wire.messages_request import MessagesRequest
 from sevenfold.simulator.wire.request_blocks import as_word, with_wire_fields
-
-# Cuts a reply: at a stop sequence, at `max_tokens`, or at the end of the window.
 
 
 @dataclass(frozen=True, slots=True)

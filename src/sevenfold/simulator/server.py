@@ -1,4 +1,4 @@
-"""A simulator on a port of this machine, served by a thread of its own."""
+"""A simulator on a local port, served by a thread. Connections are counted for `state/arrivals`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sevenfold.simulator.state.arrivals import AsgiApp
 
 
-# Uvicorn's connections, counted from the moment they are made.
+# Counts connections of uvicorn from the moment they are made.
 
 
 def make_counting_protocol(arrivals: ArrivalBarrier) -> type[asyncio.Protocol]:

@@ -159,7 +159,8 @@ def _write(path: str, text: str) -> None:
         os.close(file)
 
 
-# Landlock: a process permanently gives up access to files, signals and sockets, for itself and its children.
+# Landlock: a process and its children permanently give up access to what no rule allows: files, signals,
+# sockets.
 
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 """The same on every processor, like all calls younger than 2019."""

@@ -1,4 +1,7 @@
-"""`sevenfold context`: what fills a session's window, and what its next compaction would do."""
+"""`sevenfold context`: what fills a session's window, and what its next compaction would do.
+
+Shows the facts of `context_facts` on the screen, or as plain data.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +28,6 @@ from sevenfold.cli.layout import (
 )
 from sevenfold.cli.screen import Screen, TableCell, Tone
 from sevenfold.core.prices import Cost
-
-# A session's context on the screen, and as plain data.
 
 _WIDTH = 80
 _BAR_CHARS = 20

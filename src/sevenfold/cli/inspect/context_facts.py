@@ -1,6 +1,6 @@
-"""What can be said of a session's context from its transcript: what fills it, and what its next cut would do.
+"""What a session's transcript says about its context: what fills it, and what the next compaction would do.
 
-Everything is read and nothing is written, so that a session may be looked at while another process runs it.
+Everything is read and nothing is written, so a session can be inspected while another process runs it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""`sevenfold doctor`: what the set-up lacks, and what to do about it."""
+"""`sevenfold doctor`: what the installation lacks, and what to do about it.
+
+The checks of the machine are here: the interpreter, libraries, programs, keys and the sandbox. `doctor_store`
+has the others.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +37,6 @@ from sevenfold.core.errors import GitError, InputError
 from sevenfold.core.settings.sections import SandboxSettings
 from sevenfold.core.version import __version__
 from sevenfold.store.git.safe_git import GIT, find_git, read_git_version
-
-# What the machine offers: the interpreter, libraries, programs, keys, the sandbox.
 
 
 @dataclass(frozen=True, slots=True)

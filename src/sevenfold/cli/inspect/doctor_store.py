@@ -1,4 +1,4 @@
-"""What lies on the disk: settings, home, the project's files, spending. Reads, and makes nothing."""
+"""The checks of `sevenfold doctor` that read files: settings, home, project, spending, memory, team."""
 
 from __future__ import annotations
 
@@ -39,8 +39,6 @@ from sevenfold.store.transcript.reader import BadLine, scan_transcript
 from sevenfold.store.transcript.sessions import SessionEntry, list_sessions, read_events
 from sevenfold.team.client.local_state import TEAM_FOLDER as TEAM
 from sevenfold.team.client.local_state import FolderLedger, read_membership
-
-# What a check found.
 
 FindingLevel: TypeAlias = Literal["fine", "note", "worry", "broken"]
 """`note`: something optional is not there. `worry`: it works, and will not for long or not as wished."""
@@ -286,7 +284,7 @@ def check_spend(settings: Settings, environ: Mapping[str, str]) -> Iterator[Doct
     yield DoctorFinding("spend", "fine", "`sevenfold spend` shows the caps")
 
 
-# What is remembered of a project, what waits for a person, and the team it shares with. Reads alone.
+# Memory: what is stored, what waits for a person, and the team that shares it.
 
 
 def check_memory(project: Path, settings: Settings, environ: Mapping[str, str]) -> Iterator[DoctorFinding]:

@@ -1,4 +1,4 @@
-"""`sevenfold spend`: what background work spent against its caps, and the switch over it."""
+"""`sevenfold spend`: what background work spent against its caps, and the switch that stops it."""
 
 from __future__ import annotations
 

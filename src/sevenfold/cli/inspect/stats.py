@@ -1,4 +1,7 @@
-"""`sevenfold stats`: what a project's sessions cost over time, and what the layers did."""
+"""`sevenfold stats`: what a project's sessions cost over time, and what the layers did.
+
+A table by day or session, and sums below it.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +27,6 @@ from sevenfold.core.usage import NO_USAGE
 from sevenfold.layers import LAYERS
 from sevenfold.session.cache.monitor import SpendSummary
 from sevenfold.store.project.settings_files import find_user_home
-
-# How the figures of a project's sessions are shown: a table by day or session, and sums below it.
 
 _TROUBLES = (
     "PrefixBroken",

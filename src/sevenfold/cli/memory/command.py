@@ -1,4 +1,7 @@
-"""`sevenfold memory`: what is remembered of a project, by hand."""
+"""`sevenfold memory`: a project's memories, managed by hand. Dispatches to the actions, and `memory review`.
+
+`capture_memory_output` runs an action for a chat and returns what it prints.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ from sevenfold.core.errors import InputError
 from sevenfold.core.memories import INDEX_FILE
 from sevenfold.store.memory.changes import PendingReview
 
-# `sevenfold memory review`: what waits for a person, one by one.
+# `sevenfold memory review`: memories that wait for a person, one by one.
 
 _KEYS = {"a": "accept", "r": "reject", "s": "skip", "": "skip", "q": "quit"}
 

@@ -1,4 +1,4 @@
-"""What every action of `sevenfold memory` works with."""
+"""What every action of `sevenfold memory` uses: the memories of a project, and messages to the user."""
 
 from __future__ import annotations
 

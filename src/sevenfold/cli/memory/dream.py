@@ -1,4 +1,4 @@
-"""`sevenfold dream`: dream now, and look at, stop or take back dreams."""
+"""`sevenfold dream`: dream now; list, stop or undo dreams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`sevenfold memory list`, `show` and `search`."""
+"""`sevenfold memory list`, `show`, `search` and `check`."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def _tell_waiting(desk: MemoryContext) -> None:
         desk.screen.show_line(f"{waiting} wait for you: `sevenfold memory review`", "warning")
 
 
-# `sevenfold memory check`: which memories name what is gone, and which conditions fire nothing.
+# `sevenfold memory check`: memories that name what is gone, and conditions that never match.
 
 MAX_PARALLEL_FETCHES = 8
 """Pages that are fetched side by side."""

@@ -1,4 +1,7 @@
-"""`sevenfold recall`: which memories a prompt would bring, and why."""
+"""`sevenfold recall`: which memories a prompt would bring, and why.
+
+`sevenfold search`: whether memories are found by meaning, and how to set that up.
+"""
 
 from __future__ import annotations
 
@@ -120,9 +123,6 @@ def _describe_recalled(one: RecallCandidate, *, is_recalled: bool) -> dict[str, 
         "warmth": round(one.warmth, 4),
         "words": list(one.words),
     }
-
-
-# `sevenfold search`: whether memories are found by meaning, and setting that up.
 
 
 def run_search(options: Namespace, screen: Screen) -> int:

@@ -1,4 +1,4 @@
-"""How `sevenfold context` is asked for."""
+"""Arguments of `context`, `stats`, `spend`, `doctor`, `settings`, `layers` and `replay`."""
 
 from __future__ import annotations
 
@@ -40,8 +40,6 @@ def add_context_options(parser: ArgumentParser) -> None:
     add_json_option(parser)
 
 
-# How `sevenfold stats` is asked for.
-
 STATS_HELP = "say what your sessions cost over time and what the layers did"
 
 STATS_DESCRIPTION = """\
@@ -71,8 +69,6 @@ def add_stats_options(parser: ArgumentParser) -> None:
     add_json_option(parser)
     add_project_option(parser)
 
-
-# How `sevenfold spend` is asked for.
 
 SPEND_HELP = "show what background work spent, stop it, let it go on"
 
@@ -105,8 +101,6 @@ def add_spend_options(parser: ArgumentParser) -> None:
     add_json_option(parser)
 
 
-# How `sevenfold doctor` is asked for.
-
 DOCTOR_HELP = "check the set-up and say what to do about each finding"
 
 DOCTOR_DESCRIPTION = """\
@@ -129,8 +123,6 @@ def add_doctor_options(parser: ArgumentParser) -> None:
     add_json_option(parser)
     add_project_option(parser)
 
-
-# How `sevenfold settings` is asked for.
 
 SETTINGS_HELP = "show each setting, its value and where it came from"
 
@@ -169,8 +161,6 @@ def add_settings_options(parser: ArgumentParser) -> None:
     add_project_option(parser)
 
 
-# How `sevenfold layers` is asked for.
-
 LAYERS_HELP = "show the seven layers"
 
 LAYERS_DESCRIPTION = """\
@@ -187,8 +177,6 @@ examples:
 def add_layers_options(parser: ArgumentParser) -> None:
     add_json_option(parser)
 
-
-# How `sevenfold replay` is asked for.
 
 REPLAY_HELP = "say what recorded sessions cost and where the cache broke"
 

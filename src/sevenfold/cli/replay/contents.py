@@ -1,4 +1,7 @@
-"""The second half of the replay report: what filled the context, and the sessions one by one."""
+"""The second half of the replay report: what filled the context, and the sessions one by one.
+
+`render_chart` draws the context size of a session with characters, with breaks and cuts below it.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from sevenfold.cli.screen import Screen, TableCell, Tone
 from sevenfold.replay.context_fill import ContextFill, FillKind, PointMark, SeriesPoint
 from sevenfold.replay.report import ReplayReport, SessionReport
 
-# Context size over a session, drawn with characters: one column a call or several, breaks and cuts below.
+# The chart: one column for one call or several.
 
 _LEVELS = " ▁▂▃▄▅▆▇█"
 AXIS_CHARS = 7

@@ -1,4 +1,7 @@
-"""`sevenfold replay --policy`: what recorded sessions would have cost under a policy for clearing results."""
+"""`sevenfold replay --policy`: what recorded sessions would have cost under a policy for clearing results.
+
+Parses the options, runs the trials, and shows the result on a terminal or as JSON.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +37,6 @@ from sevenfold.replay.policies.policy_trial import (
 )
 from sevenfold.replay.report import ReportOrigin
 from sevenfold.store.foreign.transcripts import UnreadableFile
-
-# What a policy would have cost, on a terminal of 80 columns and as JSON.
 
 _FORMAT = 1
 _MOST_ROWS = 10

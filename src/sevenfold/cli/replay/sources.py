@@ -1,4 +1,4 @@
-"""Where `sevenfold replay` looks: what is named; without a name, the user's own sessions; then the sample."""
+"""Where `sevenfold replay` looks: the given paths; without any, the user's own sessions; then the sample."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`sevenfold team`: memories that a team shares, by hand."""
+"""`sevenfold team`: join and leave a team, and manage its shared memories by hand."""
 
 from __future__ import annotations
 
@@ -48,8 +48,6 @@ from sevenfold.team.client.server_client import (
     start_device_login,
 )
 from sevenfold.team.protocol import MAX_TEAM_FILE_BYTES
-
-# `sevenfold team join` and `leave`.
 
 
 def join_team_repository(options: Namespace, desk: TeamContext) -> int:

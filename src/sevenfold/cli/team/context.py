@@ -1,4 +1,4 @@
-"""What every action of `sevenfold team` works with."""
+"""What every action of `sevenfold team` uses: shared memories of a project, and how they are shown."""
 
 from __future__ import annotations
 
@@ -86,9 +86,6 @@ def open_team_context(options: Namespace, screen: Screen) -> Generator[TeamConte
         Folder.open(place, create=True) as home,
     ):
         yield TeamContext(desk, folder, home, settings.of(SyncSettings))
-
-
-# What `sevenfold team` shows.
 
 
 def show_sync_status(desk: TeamContext) -> None:

@@ -1,4 +1,4 @@
-"""`sevenfold serve`: a team's server, until it is told to end, and the commands of whoever runs it."""
+"""`sevenfold serve`: runs a team's server until it is stopped, and dispatches its admin actions."""
 
 from __future__ import annotations
 

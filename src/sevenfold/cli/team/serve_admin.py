@@ -1,4 +1,4 @@
-"""What whoever runs a server does to its database: people, tokens, repositories, the audit, backups."""
+"""Admin actions on the database of a server: people, tokens, repositories, the audit log, backups."""
 
 from __future__ import annotations
 

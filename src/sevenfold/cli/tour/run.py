@@ -1,4 +1,8 @@
-"""One run of the tour: an agent in a scratch repository, for a day or two, and a simulator that bills it."""
+"""One run of the tour: an agent in a temporary repository, and a simulator that bills it.
+
+On the first day it plays the scenes of `script`. The second day shows a session that remembers, a rule shown
+in time, a dream and its undo.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +43,7 @@ from sevenfold.store.memory.changes import Write
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.testing import Simulator
 
-# The second day of the tour: a session that knows what was said, a rule in time, a dream and its undo.
+# The second day.
 
 COMMIT_COMMAND = "git commit -qam 'Round half a cent up'"
 

@@ -1,4 +1,4 @@
-"""What the model of the tour says. It is a script: everything around it is the real thing."""
+"""The script of the tour: the sample repository, the scenes, and the replies of the model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sevenfold.core.messages import Text
 from sevenfold.simulator.responders.brain_protocol import Prompt, Reply, call_tool, say
 from sevenfold.store.git.safe_git import init_repository, run_git_blocking
 
-# The scratch repository of the tour: a small shop whose report is a cent off, and a log too long to read.
+# The sample repository: a small shop whose report is a cent off, and a log too long to read.
 
 COUNTRIES = ("austria", "belgium", "denmark", "finland", "france", "germany")
 SAMPLE_LOG_LINES = 2_400

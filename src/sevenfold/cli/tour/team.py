@@ -1,4 +1,4 @@
-"""The last part of the tour: two laptops and a team server, all of them processes, driven by commands."""
+"""The last part of the tour: two users and a team server, each a process of its own, driven by commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tour as it is told: scenes, what the layers do and why, and the bill."""
+"""Prints the tour: the scenes, what the layers do and why, and the bill."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page put together: template, style, scripts and the report in one text."""
+"""Builds the page from template, styles, scripts and payload, and writes it to a path that the user gives."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _asset(name: str) -> str:
     return (files("sevenfold.replay.page") / "assets" / name).read_text(encoding="utf-8")
 
 
-# The page on disk: a path of the user's own, so plain files and no store of ours.
+# The path is chosen by the user, so these are plain files outside the store.
 
 PAGE_OPENING = b"<!doctype html>"
 """Of every page. Only what begins so, or is empty, is written over: a transcript named by mistake is not."""

@@ -1,7 +1,7 @@
-"""What the page is handed: the report as compact rows, since a page of many sessions is sent by mail.
+"""The report as compact rows for the page, because a page of many sessions is sent by mail.
 
-The same figures as `replay/report.py`, in a form that belongs to `assets/*.js` and changes with them.
-Numbers in rows stand in the order that the function that makes them says.
+The same figures as `replay/report.py`, in a format that belongs to `assets/*.js` and changes with them. The
+docstring of each function gives the order of the values in its rows.
 """
 
 from __future__ import annotations

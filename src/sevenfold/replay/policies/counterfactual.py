@@ -1,7 +1,8 @@
-"""What a recorded session would have cost under a policy, by the figures alone: no text is put together.
+"""What a recorded session would have cost under a policy, by token counts alone: no text is rendered.
 
-The rules are those of `docs/economics.md`. Every change of the view is a cut that was announced, so that no
-break is left to chance.
+The rules are those of `docs/economics.md`. Every change of the view is an announced cut, so no break is left
+to chance. `ResultVisibility` tracks which results are in view; `resend` uses it too, so that both read a
+result again for the same reason.
 """
 
 from __future__ import annotations
@@ -23,10 +24,6 @@ from sevenfold.layers.microcompact.policy import (
     choose_clearing,
 )
 from sevenfold.replay.policies.recording import RecordedRound, RecordedSegment, Recording
-
-# What the view of a session that is played shows, and what the recorded answers wanted of it.
-#
-# Both accounts of a policy ask here, so that a result is read again under both for the same reason.
 
 
 class ResultVisibility:

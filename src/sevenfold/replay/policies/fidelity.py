@@ -1,8 +1,10 @@
 """What later calls use of earlier results: lines that edits quote, paths and names in tool inputs.
 
-A use counts against every tool result that showed it. It is in view when one of them still is; a line in the
-agent's own words is not asked about, for nobody clears those. That is the strict reading: a name that the
-agent has written down itself counts as lost all the same when no result shows it any more.
+A use counts against every tool result that showed it. It is in view when one of them still is. Lines in the
+agent's own words are not looked at, because nothing clears those. This reading is strict: a name that the
+agent wrote itself counts as lost when no result shows it any more.
+
+`measure_cut_fidelity` reports how much of what a session used after each of its own cuts was still in view.
 """
 
 from __future__ import annotations
@@ -159,11 +161,8 @@ def _strings(value: Json) -> Iterator[str]:
             yield from _strings(item)
 
 
-# How much of what a session used after a cut was still in view then, from its own transcript.
-#
-# A use is a line that an edit quotes, or a path or a name in a tool's input, that a tool result had shown
-# before the cut. It is in view if any text in view holds it, and one pointer away if a file, a spill or a
-# call that had shown it is named there.
+# Cuts of a recorded session. Here a use is in view if any text in view holds it, and one pointer away if the
+# view names a file, a spill or a call that had shown it.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

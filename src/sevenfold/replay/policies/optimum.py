@@ -1,8 +1,8 @@
-"""The cheapest cuts with hindsight: when to clear all but the last few results, had one known the session.
+"""The cheapest cuts with hindsight: when to clear all but the last few results, knowing the whole session.
 
-Each cut clears every result that some request has shown, but for the last `keep`; what the agent needs again
-afterwards is read again, at the same price as under any policy, and goes with the next cut. After a cut
-nothing depends on the cuts before it, so that the best way to a cut is found once: exact, in quadratic time.
+Each cut clears every result that some request has shown, except the last `keep`. What the agent needs again
+later is read again, at the same price as under any policy, and goes with the next cut. After a cut nothing
+depends on earlier cuts, so the best way to each cut is computed once: exact, in quadratic time.
 """
 
 from __future__ import annotations

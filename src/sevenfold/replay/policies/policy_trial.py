@@ -1,7 +1,7 @@
-"""Recorded sessions under a policy, beside keeping everything and beside the best that hindsight could do.
+"""Recorded sessions under a policy, compared with keeping everything and with the optimum.
 
-Costs, with what has to be read again, come from the real request path (`driven`). What stays in view and the
-optimum come from the figures alone (`counterfactual`, `optimum`).
+Costs, including what has to be read again, come from the real request path (`resend`). What stays in view and
+the optimum come from token counts alone (`counterfactual`, `optimum`).
 """
 
 from __future__ import annotations

@@ -1,5 +1,9 @@
-"""A recorded session as what a policy could have acted on: its rounds, its clearable results, and what later
-calls used of them. Boundaries cut it into stretches, across which no policy sees."""
+"""A recorded session as a policy sees it: its rounds, its clearable results, and what later calls used of
+them.
+
+Boundaries split it into segments, and no policy acts across them. `read_recordings` returns token counts for
+`counterfactual`; `read_message_segments` returns messages that `resend` can send again.
+"""
 
 from __future__ import annotations
 
@@ -254,7 +258,7 @@ def _uses(made: _Made, lane: _Lane, numbers: dict[int, int], index: TextIndex) -
                 yield ResultUse(quote.kind, sources)
 
 
-# A recorded session as what can be sent again: messages and calls in order, from boundary to boundary.
+# Messages and calls in order, from boundary to boundary.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,8 @@
-"""A recorded session sent again through the real request path and the provider's cache as we model it.
+"""Sends a recorded session again, through the real request path and our model of the provider's cache.
 
-`counterfactual` plays the figures alone, for many policies at once; this is what it is checked against: every
-view is made by `Session.prepare`, marked as it would be sent, billed by the cache model, and recorded. An
-answer that quotes what was cleared is asked for again first, in a round of its own: the recorded call, with
-the recorded result.
+`counterfactual` plays token counts alone, for many policies at once, and is checked against this. Here every
+view is built by `Session.prepare`, gets its breakpoints, is billed by the cache model, and is recorded. An
+answer that quotes cleared text waits for one more round first: the recorded call, with the recorded result.
 """
 
 from __future__ import annotations

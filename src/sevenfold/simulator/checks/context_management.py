@@ -1,4 +1,6 @@
-"""Reads and checks what a request asks of `context_management`."""
+"""Parses and checks `context_management` in a request, and compaction blocks: which are accepted, and how one
+is made.
+"""
 
 from __future__ import annotations
 
@@ -170,7 +172,7 @@ def _read_compacting(call: MessagesRequest, path: str, edit: JsonObject) -> Comp
     )
 
 
-# Compaction blocks: what may be sent back, and how one is made.
+# Compaction blocks.
 
 TOOL_CHANGE_TYPES = frozenset({"tool_addition", "tool_removal"})
 

@@ -1,6 +1,6 @@
-"""Preserved thinking: checks blocks that come back against what they are bound to.
+"""Thinking blocks that a client sends back: checks them against what they are bound to.
 
-They are kept, dropped, or the reason for a 400.
+A block is kept, dropped, or the reason for a 400.
 """
 
 from __future__ import annotations

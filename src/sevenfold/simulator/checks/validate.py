@@ -1,4 +1,7 @@
-"""All checks of a request, in the order in which the API would meet what is wrong with it."""
+"""Runs all checks of a request, in the order in which the API reports problems.
+
+Checks the conversation itself: roles and their order, a result for each tool use, the first and last message.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +32,6 @@ from sevenfold.simulator.wire.message_cache import CachedMessage, MessageTools
 from sevenfold.simulator.wire.messages_request import MessagesRequest
 from sevenfold.simulator.wire.models import EFFORT_LEVELS
 from sevenfold.simulator.wire.request_blocks import get_tool_use_id
-
-# Roles and where each may stand; every tool request with its result; how a conversation begins and ends.
 
 NO_PREFILL_TEXT = (
     "This model does not support assistant message prefill. The conversation must end with a user message."

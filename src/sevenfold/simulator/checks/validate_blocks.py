@@ -1,4 +1,4 @@
-"""The blocks of messages: known types, in messages of the right role, with the fields they need."""
+"""Content blocks: known types, in messages of the right role, with the fields they need."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sevenfold.simulator.wire.error_response import (
 )
 from sevenfold.simulator.wire.messages_request import NEWER, MessagesRequest
 
-# Where the bytes of an image or a document come from, and the blocks that hold others.
+# Sources of images and documents, and blocks that contain others.
 
 IMAGE_MEDIA_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 REQUIRED_TEXT_FIELDS: Mapping[str, tuple[str, ...]] = {

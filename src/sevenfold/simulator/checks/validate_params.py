@@ -1,4 +1,4 @@
-"""The fields of a request beside messages and tools: known, of the right kind, and taken by the model."""
+"""The fields of a request except messages, and tools: known, of the right type, supported by the model."""
 
 from __future__ import annotations
 
@@ -244,7 +244,7 @@ _CHECKS: Mapping[str, Callable[[str, Json], object]] = {
 }
 
 
-# Tools and how one is chosen.
+# Tools and tool choice.
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 

@@ -1,4 +1,4 @@
-"""Chat completions: their bodies in, their answers and chunks out."""
+"""Chat Completions: parses requests; renders responses and chunks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the two OpenAI-shaped endpoints have in common: a conversation in, an answer out."""
+"""What both OpenAI endpoints share: requests and replies as values, and parsing."""
 
 from __future__ import annotations
 

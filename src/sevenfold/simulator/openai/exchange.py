@@ -1,4 +1,4 @@
-"""A request of an OpenAI-shaped endpoint in, an answer out: the same brain and ledger, another cache."""
+"""One request to an OpenAI endpoint and its response: the same `Brain` and ledger, another cache."""
 
 from __future__ import annotations
 

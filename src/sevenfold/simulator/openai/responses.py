@@ -1,4 +1,4 @@
-"""The Responses API: its bodies in, its answers and events out. Nothing is stored, whatever is asked."""
+"""The Responses API: parses requests; renders responses and events. Nothing is stored, even if asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The HTTP front of the OpenAI-shaped endpoints."""
+"""The HTTP routes of the OpenAI endpoints."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What answers: a brain gets the conversation as the model would see it and returns blocks.
+"""`Brain`: gets the conversation as the model would see it, and returns content blocks.
 
-It knows nothing of HTTP, of caching or of any provider's JSON; a front turns both into its own shape.
+It knows nothing of HTTP, caching or any provider's JSON; each API converts both ways.
 """
 
 from __future__ import annotations

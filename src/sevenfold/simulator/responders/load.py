@@ -1,4 +1,8 @@
-"""A brain by the name that a command line gives it."""
+"""Creates a `Brain` from the name on a command line: `echo`, a recording, or a YAML script.
+
+`EchoBrain` repeats what it was told. `RecordedBrain` repeats the answers of a recorded session of Claude
+Code, Codex or anything that writes Messages JSONL. A YAML script has the same steps that Python can write.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +35,7 @@ if TYPE_CHECKING:
     from yaml.nodes import Node
 
 
-# A brain that says back what it was told: deterministic, and enough to exercise everything else.
+# Echo: deterministic, and enough to exercise everything else.
 
 MAX_ECHO_CHARS = 2_000
 """An echo of a whole file would double the conversation at every turn."""
@@ -53,10 +57,6 @@ class EchoBrain:
 
 def _shortened(text: str) -> str:
     return text if len(text) <= MAX_ECHO_CHARS else f"{text[:MAX_ECHO_CHARS]}…"
-
-
-# A brain that gives again the answers of a recorded session, whoever recorded it: Claude Code, Codex, or
-# anything that writes plain Messages JSONL.
 
 
 @dataclass(slots=True)
@@ -137,7 +137,7 @@ def _key(message: Message) -> Digest:
     return digest(b"\n".join(block_bytes("assistant", write_block(block)) for block in spoken))
 
 
-# A script from a YAML file: the same steps that Python can write, and errors that name the step.
+# YAML scripts. Errors name the step.
 
 STEP_KEYS = ("name", "match", "think", "redacted", "text", "tools", "stop_reason", "usage", "times")
 STEP_CONTENT_KEYS = ("think", "redacted", "text", "tools", "stop_reason")

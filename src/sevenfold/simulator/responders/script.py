@@ -1,6 +1,6 @@
-"""A brain that follows a script, and complains of requests that are not in it and of steps that stay unused.
+"""A `Brain` that follows a script, and fails on unexpected requests and unused steps.
 
-A test that drifted from what it tests should fail, not pass by luck.
+A test that no longer tests what it should must fail, not pass by luck.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Who is on the way: an answer begins only when every request that came with it has been looked up.
+"""Concurrent requests: a reply begins only when every request that arrived with it has looked up the cache.
 
-Our answers take no time, a model's first token takes hundreds of milliseconds. Requests that a client sends
-side by side would all miss the cache there, so here the first of them waits for the others.
+Our replies take no time, a model's first token takes hundreds of milliseconds. Requests that a client sends
+concurrently would all miss the provider's cache, so here the first of them waits for the others.
 """
 
 from __future__ import annotations

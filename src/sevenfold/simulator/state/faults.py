@@ -1,4 +1,4 @@
-"""Things that go wrong on demand: error answers, streams that break, connections that drop, slow tokens."""
+"""Faults on demand: error responses, broken streams, dropped connections, slow tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every request and what it cost, in the order they were answered: as values, JSON, and lines in a file."""
+"""Every request and its cost, in the order of the responses: as values, JSON, and lines in a file."""
 
 from __future__ import annotations
 

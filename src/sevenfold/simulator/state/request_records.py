@@ -1,4 +1,4 @@
-"""What earlier requests looked like: to say where a new one leaves its predecessor, and why."""
+"""Earlier requests, to find where a new one differs from its predecessor, and why."""
 
 from __future__ import annotations
 

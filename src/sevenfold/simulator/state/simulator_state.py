@@ -1,4 +1,8 @@
-"""Everything a simulator remembers between requests. A reset is a new world."""
+"""Everything that a simulator keeps between requests. A reset replaces it.
+
+`SimulatorState` holds it all. `VirtualClock` can be moved forward, so that an idle hour costs no time.
+`estimate_tokens` counts the tokens of a block. `PrefixCache` is OpenAI's prompt cache.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +32,7 @@ from sevenfold.simulator.wire.choices import DEFAULT_CHOICES, Choices, RateMeter
 from sevenfold.simulator.wire.message_cache import MessageCache
 from sevenfold.simulator.wire.signatures import get_signature, parse_thinking_seal
 
-# A clock that can be put forward: an hour's idle gap costs a test, or a person at a terminal, no time.
+# The clock.
 
 LATEST_TIME = datetime(9000, 1, 1, tzinfo=UTC)
 """Dates end in 9999, and a cache entry's own times lie after those of the request that made it."""
@@ -59,7 +63,7 @@ class VirtualClock:
         return self.now()
 
 
-# How many tokens a block is. Pluggable: a `Tokenizer` is any function of a model, a level and a block.
+# Token counts. A `Tokenizer` is any function of a model, a level and a block.
 
 BlockTokenizer: TypeAlias = Callable[[Model, PromptLevel, JsonObject], int]
 

@@ -1,4 +1,7 @@
-"""A finished message as the events that would have streamed it."""
+"""A finished message as stream events, and its usage.
+
+Usage comes from the bill of the cache, or from a script that sets its own counts.
+"""
 
 from __future__ import annotations
 
@@ -111,7 +114,7 @@ def _count(value: Json) -> int:
     return value if isinstance(value, int) else 0
 
 
-# Usage as the API reports it: from the cache's bill, or from what a script says instead.
+# Usage.
 
 USAGE_OVERRIDES: Mapping[str, str] = {
     "input_tokens": "fresh",

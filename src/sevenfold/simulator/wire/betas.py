@@ -1,4 +1,4 @@
-"""The beta header: which values the API knows, and which of them unlock something here."""
+"""The beta header: which values the API knows, and which of them enable something here."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What the contract leaves open, or leaves to the account: chosen here, each with a switch.
+"""Switches for what the contract leaves open or to the account, and rate limits.
 
-docs/simulator-contract.md lists them and says why.
+docs/simulator-contract.md lists the choices and says why.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from sevenfold.core.cache.prompt_blocks import DEFAULT_CACHE_CHOICES, CacheChoic
 from sevenfold.core.usage import TokenCounts
 from sevenfold.simulator.wire.error_response import ErrorResponse, RequestRefused
 
-# Rate limits by the minute: the headers, and a 429 over a limit that was set.
+# Rate limits per minute: the headers, and a 429 over a limit that was set.
 
 RATE_WINDOW = timedelta(minutes=1)
 

@@ -1,4 +1,6 @@
-"""How a request is refused: one value for every error the API can answer with."""
+"""Error responses, and functions that read unchecked JSON: the right type of value, or a refusal with its
+path.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +80,7 @@ def make_invalid_request(
     return RequestRefused(ErrorResponse(status=400, message=message, code=code, details=details))
 
 
-# Reading JSON whose shape nobody has checked yet: the right kind of value, or a refusal with its path.
+# Reading unchecked JSON.
 
 
 def require_field(path: str, holder: JsonObject, key: str) -> Json:

@@ -1,7 +1,7 @@
-"""What was worked out about messages that come again with every request of a conversation.
+"""Request bodies, and what was computed about messages that every request of a conversation repeats.
 
-Everything is kept under the object that `Bodies` gives for the same bytes, never under what it says: looking
-it up costs nothing, however long the message is.
+`BodyReader` parses bodies: the same bytes give the same object. `MessageCache` keeps results under that
+object, never under its content, so a lookup costs nothing however long the message is.
 """
 
 from __future__ import annotations
@@ -23,10 +23,8 @@ from sevenfold.core.errors import WireError
 from sevenfold.core.json import MAX_NESTING, Json, JsonObject, nesting_depth, read_json
 from sevenfold.core.messages import Message
 
-# Bodies as they come in: each repeats the whole conversation, and what came before is known by its bytes.
-#
-# The same bytes give the same object. Whoever works something out for a message can keep it under that
-# object, and a request costs what is new in it.
+# Bodies: each one repeats the whole conversation. Known messages are recognized by their bytes, so a request
+# costs only what is new in it.
 
 MAX_KEPT_BODY_BYTES = 64 * 2**20
 """Twice the largest request. Beyond it everything is forgotten, and met again as if it were new."""

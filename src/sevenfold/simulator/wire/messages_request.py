@@ -1,4 +1,4 @@
-"""A request as it came in: who sent it, under which version and betas, and its body as frozen JSON."""
+"""A request as received: sender, version, betas, and the body as frozen JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each model accepts and does by default, from its family and version."""
+"""What each model accepts and does by default, from its family and version; and the models endpoint."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _thinking(family: str, version: tuple[int, int], *, always_thinks: bool) -> 
     return frozenset({"enabled", "disabled"})
 
 
-# The models endpoint: the table of `core.models` in the API's shape.
+# The models endpoint: the table of `core/models.py` in the API's format.
 
 UNKNOWN_DATE = "1970-01-01T00:00:00Z"
 """Release dates are not in our table; the API itself gives an epoch value where it does not know."""

@@ -1,6 +1,6 @@
-"""The blocks of a request's messages, taken apart and put together again less what was taken out.
+"""The content blocks of a request's messages, taken apart, and put together without those that were removed.
 
-A message keeps its place when it loses blocks, so that a path means the same in what was sent and in what the
+A message keeps its place when it loses blocks, so that a path means the same in the request and in what the
 model sees.
 """
 

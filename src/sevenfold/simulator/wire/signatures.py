@@ -1,7 +1,12 @@
-"""Signatures: what the simulator writes into a thinking or compaction block and checks when it comes back.
+"""Signatures of thinking and compaction blocks, which the simulator writes and checks when a block comes
+back.
 
 A thinking signature is base64 of a header as long as the real one's and of the thinking itself, so that
-counting tokens by the signature's length, as is done where the text is withheld, comes out right.
+counting tokens by the length of the signature, as clients do where the text is withheld, gives the right
+number.
+
+`BindingChain` is what a thinking block is bound to: a chain of hashes over everything before it except
+thinking.
 """
 
 from __future__ import annotations
@@ -148,10 +153,8 @@ def _word(value: Json) -> str:
     return value if isinstance(value, str) else ""
 
 
-# What a thinking block is bound to: a chain of hashes over everything before it except thinking.
-#
-# The chain overlooks what the API overlooks: cache markers, the order of tools, text written as a string or
-# as a block, white space around a text, the order of keys, and tools that are declared for later.
+# The chain ignores what the API ignores: cache markers, the order of tools, text as a string or as a block,
+# white space around text, the order of keys, and tools that are declared for later.
 
 
 @dataclass(frozen=True, slots=True)
