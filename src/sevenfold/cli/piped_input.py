@@ -21,7 +21,7 @@ PIPE_CHUNK_BYTES = 65_536
 def read_piped_input(
     descriptor: int, note: Callable[[str], None], *, is_needed: bool, wait: timedelta = FIRST_BYTE_TIMEOUT
 ) -> str:
-    """All of it to its end; nothing from a terminal. A pipe that stays silent is told of, and waited for only
+    """All of it to its end; nothing from a terminal. A silent pipe is reported, and waited for only
     where it `is_needed`."""
     if os.isatty(descriptor):
         return ""

@@ -56,7 +56,7 @@ class CallPrice:
 class CallPricer:
     """Prices calls. Remembers the models it has looked up: a session asks for the same one all the time.
 
-    `emit` is told once of each model that no table knows, or that has no price.
+    `emit` is called once for each model that no table knows, or that has no price.
     """
 
     __slots__ = ("_catalog", "_emit", "_known", "_reprice")
@@ -82,7 +82,7 @@ class CallPricer:
             return self._at(_as_standard(usage), self._reprice, None, model.name)
         for run in usage.iterations:
             if run.model:
-                self.find(run.model)  # so that a model without a price is told of, whoever called it
+                self.find(run.model)  # so that a model without a price is reported
         return self._at(usage, model, when, model.name)
 
     def _at(self, usage: Usage, model: Model, when: datetime | None, row: str) -> CallPrice:

@@ -154,7 +154,7 @@ class BreakDetector:
 
 
 def _cached(call: RecordedCall, run: TokenCounts) -> int:
-    """Up to the last marker with Anthropic; the whole prompt with OpenAI."""
+    """Up to the last breakpoint with Anthropic; the whole prompt with OpenAI."""
     return run.prompt if call.dialect == "openai" else run.prompt - run.fresh
 
 

@@ -112,7 +112,7 @@ class _Lane:
 
 
 class CallAssembler:
-    """Entries of one file in, steps out. Holds one call a lane, and the ids it has seen."""
+    """Entries of one file in, steps out. Holds one open call per conversation, and the ids it has seen."""
 
     __slots__ = ("_lanes", "_seen")
 
@@ -171,7 +171,7 @@ class CallAssembler:
 
 
 def _is_abandoned(lane: _Lane, said: ForeignInput) -> bool:
-    """Whether the open call will get no bill any more. A log without any would be held whole otherwise."""
+    """Whether the open call will get no bill any more. A log without any would stay in memory otherwise."""
     if lane.open is None or lane.open.usage is not None:
         return False
     is_turn_over = not all(isinstance(block, ToolResult) for block in said.blocks)

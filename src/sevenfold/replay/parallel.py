@@ -94,7 +94,7 @@ def do_tasks_inline(
 
 
 class ProcessPool(Generic[TaskT, ResultT]):
-    """`hands` processes. Use it as a context: leaving it, by whatever way, ends them."""
+    """A pool of `hands` processes. Use it as a context manager: leaving it ends them."""
 
     def __init__(self, work: WorkFunction[TaskT, ResultT], hands: int) -> None:
         from multiprocessing import get_context
@@ -166,7 +166,7 @@ class ProcessPool(Generic[TaskT, ResultT]):
         return TaskDone(place, said)
 
     def _replace(self, hand: _Hand) -> FailedTask:
-        """A process died, most likely of too little memory: its task is lost, and another takes its seat."""
+        """A process died, most likely of too little memory: its task is lost, and it is replaced."""
         hand.connection.close()
         hand.process.join(STOP_TIMEOUT_SECONDS)
         code = hand.process.exitcode
@@ -255,7 +255,7 @@ RunReadTasks: TypeAlias = Callable[
 
 
 def do_read_task(order: ReadTask, on_bytes: Callable[[int], None]) -> ReadTaskResult:
-    """What a process does with an order."""
+    """Run one task; called in a process of the pool."""
     match order:
         case ScanTask():
             return ScanResult(detect_agent(order.path), scan_calls(order.path, on_bytes))

@@ -38,7 +38,7 @@ class ConnectionDropped(Exception):
 
 
 def make_simulator_app(find_world: FindState) -> Starlette:
-    """The application; it holds no state but the world it is pointed at."""
+    """The application; it holds no state except the `SimulatorState` it is given."""
     from starlette.applications import Starlette
     from starlette.routing import Route
 

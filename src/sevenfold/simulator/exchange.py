@@ -105,7 +105,7 @@ ORGANIZATION_ID = "org_sevenfold_simulator"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessagesResponse:
-    """What the front has to send."""
+    """What the HTTP application has to send."""
 
     status: int
     body: JsonObject
@@ -139,7 +139,7 @@ class _Visit:
 
 
 class MessagesExchange:
-    """Serves requests of one world, one after another or interleaved on one loop."""
+    """Serves requests of one `SimulatorState`, one after another or interleaved on one loop."""
 
     def __init__(self, world: SimulatorState) -> None:
         self.world = world
@@ -166,7 +166,7 @@ class MessagesExchange:
         except WireError as error:
             return self._refused(visit, ErrorResponse(status=400, message=str(error)))
         except Exception as error:
-            # The brain's failure or ours: told to the client, and kept for whoever runs the simulator.
+            # A bug in the `Brain` or here: reported to the client, and kept for the user of the simulator.
             world.failures.append(error)
             told = f"{type(error).__name__}: {error}"
             return self._refused(visit, ErrorResponse(status=500, message=told, should_retry=False))

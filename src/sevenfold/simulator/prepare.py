@@ -229,7 +229,7 @@ def render_request_prompt(
 
 
 def _alike(after: RenderedPrompt | None, call: MessagesRequest) -> RenderedPrompt | None:
-    """An earlier prompt if its counts hold here: same model, and no block was told to weigh nothing."""
+    """An earlier prompt if its counts hold here: same model, and no block was deleted from the cache."""
     if after is None or after.model != call.model_name:
         return None
     return after if all(part.tokens or part.kind == EFFORT_KIND for part in after.parts) else None

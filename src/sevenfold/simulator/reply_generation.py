@@ -82,7 +82,7 @@ LIMIT_STOPS = frozenset({"max_tokens", "model_context_window_exceeded"})
 
 
 def compute_billed_tokens(output: LimitedReply, room: OutputRoom, said: int, thought: int) -> OutputTokens:
-    """An answer that ran out of room is billed all of it, however little of it could be returned.
+    """An answer that reached its limit is billed all of it, however little of it could be returned.
 
     `said` are the tokens of what is returned, `thought` those of the thinking in it.
     """

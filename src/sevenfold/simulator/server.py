@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def make_counting_protocol(arrivals: ArrivalBarrier) -> type[asyncio.Protocol]:
-    """A protocol whose connections are told to `arrivals`. Uvicorn takes a class, so one is made for each."""
+    """A protocol that reports its connections to `arrivals`. Uvicorn takes a class, so each gets one."""
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
     class Watched(H11Protocol):

@@ -47,7 +47,7 @@ class Hook:
     """The file that it stands in."""
 
     def matches(self, subject: str) -> bool:
-        """Whether it wants to hear of this tool, source or trigger, by our name for it or Claude Code's."""
+        """Whether it matches this tool, source or trigger, by our name for it or Claude Code's."""
         if self.matcher in ("", "*") or not subject:
             return True
         subjects = (subject, CLAUDE_CODE_NAMES.get(subject, subject))

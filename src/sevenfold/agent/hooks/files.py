@@ -72,8 +72,8 @@ def list_hook_files(settings: HookSettings, folders: HookFolders) -> Iterator[Ho
     yield HookFile(root / _PROJECT_FILE, root, needs_trust=True)
     if settings.claude_files:
         yield HookFile(root / CLAUDE_SETTINGS_FILE, root, "claude", needs_trust=True)
-        # The user's own, by its name. But archives hold files of any name, and so does a project in which a
-        # held command is at work: whoever wrote it, it is run once a person has agreed.
+        # By its name this file is the user's own. But an archive can contain it, and a sandboxed command can
+        # write it, so its hooks run only once a person has agreed.
         yield HookFile(root / CLAUDE_LOCAL_SETTINGS_FILE, root, "claude", needs_trust=True)
 
 
@@ -85,7 +85,7 @@ async def find_hooks(
     confirm: Confirm = decline_confirmation,
     emit: Emit = ignore_event,
 ) -> tuple[Hook, ...]:
-    """All hooks that may run. What is not run, and why, is told."""
+    """All hooks that may run. Those that may not run are reported, with the reason."""
     hooks: list[Hook] = []
     for file in await run_blocking(lambda: list(list_hook_files(settings, folders))):
         try:

@@ -123,7 +123,7 @@ class _Talk(asyncio.SubprocessProtocol):
 
 
 def _ask(transport: asyncio.SubprocessTransport, question: bytes) -> None:
-    """Write the question. A hook need not read it: what becomes of the pipe then is told to nobody."""
+    """Write the request. A hook need not read it, so errors of the pipe are ignored."""
     pipe = transport.get_pipe_transport(0)
     if isinstance(pipe, asyncio.WriteTransport):
         pipe.write(question)

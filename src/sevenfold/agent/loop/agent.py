@@ -185,7 +185,7 @@ class Agent:
             self._work.cancel()
 
     def post(self, note: Message | str) -> None:
-        """Say something to the agent, at any moment: it hears it when its next round begins."""
+        """Send a message to the agent, at any moment; its next round includes it."""
         self.inbox.put(note if isinstance(note, Message) else Message("user", note))
 
     def remind(self, text: str) -> None:
@@ -193,7 +193,7 @@ class Agent:
         self._asides.append(text)
 
     def add_writer(self, name: str, write: WriteAfterTurn) -> None:
-        """Have this done after every turn, in the background, one run at a time. What it raises is told."""
+        """Have this done after every turn, in the background, one run at a time. An exception is an event."""
         self._writers.append(SingleFlight(name, write, emit=self._gear.relay))
 
     def use_model(self, name: str) -> Model:
@@ -219,7 +219,7 @@ class Agent:
             await writer.settle(limit)
 
     async def close(self, reason: str = "other") -> None:
-        """Hooks are told, writers end or are stopped, files are let go of. Again does nothing."""
+        """Run the hooks of the end, finish or stop writers, close files. Again does nothing."""
         if self._is_closed:
             return
         self._is_closed = True

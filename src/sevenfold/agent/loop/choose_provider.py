@@ -70,7 +70,7 @@ def choose_provider(model: Model, settings: AgentSettings, environ: Mapping[str,
 def fit_request_params(
     frame: RequestParams, model: Model, provider: Provider, *, thinks: bool
 ) -> RequestParams:
-    """The frame with what its model takes: how long an answer may be, and how it thinks."""
+    """The request parameters with what the model accepts: the length of an answer, and thinking."""
     params = EMPTY_OBJECT
     if thinks and model.is_known and provider.dialect == "anthropic" and not model.takes_prefill:
         params = JsonObject({"thinking": JsonObject({"type": "adaptive"})})

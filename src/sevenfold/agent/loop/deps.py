@@ -26,7 +26,7 @@ MAX_UNSEEN_EVENTS = 200
 
 
 class EventRelay:
-    """An `Emit`. A face is told on the loop, whichever thread an event happened in."""
+    """An `Emit`. The user interface is called on the event loop, whichever thread emitted the event."""
 
     def __init__(self, emit: Emit) -> None:
         self._emit = emit

@@ -48,7 +48,7 @@ class LocalSettingsFile:
         try:
             content = await run_blocking(lambda: read_local_settings(root))
         except SettingsError:
-            return False  # what is wrong with it is told when settings are read
+            return False  # reading the settings reports what is wrong with it
         if content is None:
             return False  # so that one which appears meanwhile does not count unseen
         if await run_blocking(lambda: self._is_trusted(content)):

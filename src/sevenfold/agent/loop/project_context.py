@@ -94,7 +94,7 @@ def _read(wire: JsonObject) -> StoredParams:
 
 
 def _all(wire: JsonObject, key: str, kind: type[_Kind]) -> tuple[_Kind, ...]:
-    """A list of which each is of that kind: half a frame would be sent as if it were the whole."""
+    """A list of which each is of that kind: half of the parameters would be sent as if it were all."""
     value = wire.get(key)
     found = [item for item in value if isinstance(item, kind)] if isinstance(value, tuple) else []
     if not isinstance(value, tuple) or len(found) < len(value):
@@ -117,7 +117,7 @@ class SessionSelector:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectContext:
-    """Held open until `close`."""
+    """Open until `close`."""
 
     settings: Settings
     catalog: Catalog
@@ -137,7 +137,7 @@ class ProjectContext:
     def open(cls, wish: SessionSelector, environ: Mapping[str, str], clock: Clock, emit: Emit) -> Self:
         """Blocks on the disk: run it in a thread."""
         root = find_checkout(wish.project)
-        # What is refused is told when the session reads the same files.
+        # The session reads the same files, and reports what is refused.
         settings = read_settings(
             SETTINGS_SECTIONS,
             root=root,

@@ -37,7 +37,7 @@ _ROUNDS = 500
 
 
 def build_supervised_command(command: Sequence[str]) -> list[str]:
-    """The command that runs this one under a keeper. Input, output and exit code are its own."""
+    """The command that runs this one under a supervisor. Input, output and exit code are its own."""
     return [sys.executable, "-I", "-S", os.path.abspath(__file__), str(os.getpid()), *command]
 
 

@@ -63,7 +63,7 @@ def expand_variables(server: McpServer, environ: Mapping[str, str]) -> McpServer
 
 
 def list_variables(server: McpServer) -> list[str]:
-    """The variables of the environment that `fill_in` puts into a server's settings."""
+    """The variables of the environment that `expand_variables` puts into a server's settings."""
     texts = (server.command or "", *server.args, server.url or "")
     pairs = (*server.env.values(), *server.headers.values())
     found = (match[1] for text in (*texts, *map(str, pairs)) for match in _VARIABLE.finditer(text))
@@ -144,7 +144,7 @@ class _Stream(Generic[_T]):
 async def watch_transport(
     transport: Transport, ended: asyncio.Event, on_open: Callable[[], None]
 ) -> AsyncGenerator[TransportStreams]:
-    """The same transport; it is told when it is open, and when nothing more can come through it."""
+    """The same transport, with callbacks for when it opens and when nothing more can arrive."""
     async with transport as (reading, writing):
         on_open()
         yield cast("TransportStreams", (_Stream(reading, ended), writing))

@@ -178,7 +178,7 @@ def make_dream_model(provider: Provider, model: Model, toolbox: ToolExecutor, em
         tools=tools,
     )
     said = (Message("user", OPENING), Message("assistant", READY))
-    # A marker, so that each round reads the ones before it from the cache.
+    # A breakpoint, so that each round reads the ones before it from the cache.
     parent = ModelRequest(frame, said, (Breakpoint("messages", 1, 0),))
 
     async def run(brief: ForkBrief, run_tool: ToolRunner) -> ForkResult:

@@ -101,7 +101,7 @@ class _Heard:
 
 
 def attribute_edited_memories(agent: Agent, memory: MemoryDir) -> None:
-    """Have files that the agent writes or edits in the memory folder recorded as its own, and judged so."""
+    """Have files that the agent writes or edits in the memory folder recorded, and checked, as its own."""
     agent.toolbox.place = replace(agent.place, on_edit=_Edits(agent, memory).take)
 
 

@@ -213,7 +213,7 @@ class _Opener:
             hooks=hooks,
             exits=self.exits.pop_all(),
             keep=self._keeping(session.id),
-            # What is said of where the agent works is written down with the frame.
+            # The description of the work environment is stored with the request parameters.
             kept=None if ground.stored is None or opening.texts else ground.stored.frame,
             catalog=ground.catalog,
             thinks=ground.settings.of(AgentSettings).thinking,
@@ -334,7 +334,7 @@ class _Opener:
         return (*wanted, *setup.also)
 
     def _frame(self, provider: Provider, tools: Sequence[Tool]) -> RequestParams:
-        """The session's stored frame, byte for byte; else a new one, which stays the same from then on."""
+        """The session's stored request parameters, byte for byte; else new ones, which then stay the same."""
         stored = self.ground.stored
         if stored is None:
             system = self.setup.system or render_system_prompt(self.ground.templates)

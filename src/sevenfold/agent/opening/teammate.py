@@ -234,7 +234,7 @@ def _main() -> int:
 
 
 def _detach() -> None:
-    """Go on as nobody's child: the lead sees this process end, and need not bury it later."""
+    """Continue in a child that the lead does not own: the lead sees this process end and reaps it."""
     if os.fork():
         os._exit(0)
     null = os.open(os.devnull, os.O_RDWR)

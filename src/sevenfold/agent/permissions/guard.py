@@ -57,7 +57,7 @@ class Reach:
     edit: tuple[Path, ...] = ()
 
     def __post_init__(self) -> None:
-        # Calls are judged by real paths, and many a home folder is reached by a link.
+        # Calls are checked by real paths, and many home folders are reached through a link.
         object.__setattr__(self, "read", tuple(Path(resolve_path(str(folder))) for folder in self.read))
         object.__setattr__(self, "edit", tuple(Path(resolve_path(str(folder))) for folder in self.edit))
 

@@ -79,7 +79,7 @@ class _Call:
 
 @dataclass(slots=True)
 class _Held:
-    """Calls that were held because of a rule, and have not come again."""
+    """Calls that were stopped because of a rule, and not repeated yet."""
 
     calls: list[_Call] = field(default_factory=list[_Call])
     times: int = 0
@@ -135,7 +135,7 @@ class RuleGuard:
         return other
 
     def end_turn(self) -> None:
-        """Whatever was held and did not come again was given up."""
+        """Calls that were stopped and not repeated count as given up."""
         for memory in self._held:
             self._count(memory, "given up")
         self._held.clear()

@@ -41,7 +41,7 @@ class SupervisedCommand:
     """One that runs. Whoever has it closes it, which ends whatever is left of it."""
 
     def __init__(self, orders: LaunchSpec) -> None:
-        """Start it. That it could not be held is told at its end: nothing has run then."""
+        """Start it. If it cannot be sandboxed nothing runs, and its end says so."""
         self._output, printing = os.pipe()
         self._status, telling = os.pipe()
         theirs, self._life = os.pipe()
@@ -49,7 +49,7 @@ class SupervisedCommand:
         os.write(given, orders.pack())
         os.lseek(given, 0, os.SEEK_SET)
         try:
-            # Isolated from the user's own modules and settings of Python: they do not decide what is held.
+            # Isolated from the user's own modules and settings of Python: they must not affect the sandbox.
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-c", _START, _PACKAGES, str(given), str(telling)],
                 stdin=theirs,
@@ -95,7 +95,7 @@ class SupervisedCommand:
             os.write(self._life, b"t")
 
     def end(self) -> None:
-        """Now, with everything that it started; whoever reads it is told."""
+        """Now, with everything that it started; a reader sees the end of the output."""
         self._let_go("_life")
 
     async def wait(self) -> CommandExit:

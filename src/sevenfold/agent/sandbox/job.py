@@ -122,7 +122,7 @@ _decoder = getincrementaldecoder("utf-8")
 
 @dataclass(frozen=True, slots=True)
 class CommandRequest:
-    """A command, and what is to hold it."""
+    """A command, and the sandbox profile to run it in."""
 
     line: str
     profile: SandboxProfile
@@ -135,7 +135,7 @@ class SandboxJob:
     def __init__(
         self, wish: CommandRequest, sandbox: Sandbox, place: ToolContext, book: SandboxRunStore | None = None
     ) -> None:
-        """With a book, what it may not make is moved aside even where we are killed before its end."""
+        """With a store, files that it may not create are moved aside even if we are killed before its end."""
         self.wish = wish
         self._place = place
         self._root = choose_writable_root(place) if wish.profile == "workspace" else None

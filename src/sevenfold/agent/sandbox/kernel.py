@@ -107,7 +107,7 @@ SCRATCH_SIZE = "size=1g,mode=1777"
 
 
 def unshare_namespaces() -> None:
-    """Leave the world that this process was started in: its next child is the first process of another."""
+    """Leave the namespaces of this process: its next child is the first process of new ones."""
     own = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWPID
     try:
         unshare(own)
@@ -121,7 +121,7 @@ def unshare_namespaces() -> None:
 
 
 def mount_sandbox(writable: list[str], guarded: list[str], max_processes: int) -> None:
-    """In the new world: what can be written to, and what cannot. For its first process."""
+    """In the new namespaces: mount what can be written to, and what cannot. For the first process."""
     mount(None, "/", None, MS_REC | MS_PRIVATE)
     mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
     if _has_own_numbers():
@@ -197,7 +197,7 @@ def read_landlock_version() -> int:
 
 
 def restrict_process(readable: list[str], writable: list[str]) -> None:
-    """Hold this process to these folders. What does not exist is passed over: there is nothing to allow."""
+    """Restrict this process to these folders. Those that do not exist are skipped."""
     wanted = struct.pack("=QQQ", ALL_ACCESS, NETWORK_ACCESS, _SCOPES)
     rules = syscall(CREATE_RULESET, wanted, len(wanted), 0, what="make Landlock rules")
     try:

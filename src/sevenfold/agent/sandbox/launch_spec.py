@@ -6,7 +6,7 @@ import marshal
 
 
 class LaunchSpec:
-    """What to run and what holds it. A plain class: see the package."""
+    """What to run, and its restrictions. A plain class: see the package."""
 
     __slots__ = (
         "argv",

@@ -44,7 +44,7 @@ class SandboxRunRecord:
 
 
 class SandboxRunStore:
-    """The commands of one project that are held now, in its control folder."""
+    """The sandboxed commands of one project that run now, in its control folder."""
 
     def __init__(self, control: Folder) -> None:
         self._control = control
@@ -54,14 +54,14 @@ class SandboxRunStore:
         name = uuid4().hex
         with ExitStack() as held:
             folder = held.enter_context(self._control.subfolder(SANDBOX_RUNS_FOLDER))
-            # In this order: a note that nobody holds is taken for that of a process that died.
+            # In this order: a record whose lock nobody holds is taken for that of a dead process.
             held.enter_context(mutex(folder, name))
             folder.replace(f"{name}{_SUFFIX}", _write(root, known))
             return SandboxRunRecord(folder, name, held.pop_all())
 
     def sweep(self, emit: Emit) -> None:
-        """Move aside what commands of killed processes made, and tell it. What cannot be moved is told, and
-        tried again the next time. Blocks on the disk."""
+        """Move aside what commands of killed processes made, and report it. What cannot be moved is
+        reported, and tried again the next time. Blocks on the disk."""
         try:
             folder = self._control.subfolder(SANDBOX_RUNS_FOLDER, create=False)
         except FileMissing:

@@ -102,7 +102,7 @@ CPU_SECONDS = 3_600
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """What can be held here, and by what."""
+    """Which profiles this machine supports, and how."""
 
     means: Mapping[SandboxProfile, SandboxBackend] = field(
         default_factory=dict[SandboxProfile, SandboxBackend]
@@ -116,7 +116,7 @@ class Sandbox:
         return profile in self.means
 
     def orders(self, profile: SandboxProfile, command: str, place: ToolContext) -> LaunchSpec:
-        """How to run a command. A profile that cannot be held must not get here."""
+        """How to run a command. The profile must be supported."""
         argv = [find_shell(), "-c", command]
         if profile == "open":
             return LaunchSpec(argv, build_open_environ(place.environ), str(place.cwd), _limits(None), 0)
@@ -163,7 +163,7 @@ def find_bubblewrap() -> str | None:
 
 
 def _limits(settings: SandboxSettings | None) -> list[list[int]]:
-    """Nothing leaves a core file behind; what is held is also bound."""
+    """No core files; sandboxed commands also have resource limits."""
     most = [[resource.RLIMIT_CORE, 0]]
     if settings is None:
         return most
@@ -210,7 +210,7 @@ _LONGEST_SECONDS = 10
 async def probe_sandbox(
     settings: SandboxSettings, environ: Mapping[str, str], emit: Emit = ignore_event
 ) -> Sandbox:
-    """What holds here. Takes a tenth of a second, once; that something is missing is told."""
+    """The sandbox of this machine. Takes a tenth of a second, once; reports what is missing."""
     found = await _find(settings, environ)
     for profile in SANDBOXED_PROFILES:
         if not found.holds(profile):
@@ -264,7 +264,7 @@ def _advice(sandbox: Sandbox) -> str:
 
 
 async def _try(sandbox: Sandbox, profile: SandboxProfile, environ: Mapping[str, str]) -> str | None:
-    """Why a profile is not held; None: it is."""
+    """Why a profile does not work; None: it does."""
     with tempfile.TemporaryDirectory(prefix="sevenfold-trial-") as folder, socket.socket() as listener:
         ground = _Ground(folder, listener)
         ground.lay()
@@ -292,7 +292,7 @@ async def _run(sandbox: Sandbox, profile: SandboxProfile, line: str, place: Tool
 
 @dataclass(frozen=True, slots=True)
 class _Ground:
-    """Where a trial is held: a folder to work in, one to stay out of, and a door that nobody may knock at."""
+    """What a probe runs against: a folder to work in, one to stay out of, and a socket not to connect to."""
 
     folder: str
     listener: socket.socket

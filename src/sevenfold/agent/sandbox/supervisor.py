@@ -52,7 +52,7 @@ def supervise_command(orders_file: int, status_file: int) -> None:
                 _turn_away(0, 1, 2)
                 os.waitpid(first, 0)
                 os._exit(0)
-            # Known to be the first process of its world: nothing in there can end it.
+            # It is the first process of its namespace: nothing in there can end it.
             prctl(PR_SET_PDEATHSIG, KILL)
             mount_sandbox(orders.writable, orders.guarded, orders.max_processes)
     except OSError as error:
@@ -208,7 +208,7 @@ def _signal(pid: int, number: int) -> None:
 
 
 def _become(orders: LaunchSpec, parent: int, status_file: int) -> None:
-    """Turn into the command. Never returns: what fails is told, and nothing runs that is not held."""
+    """Exec the command. Never returns: failures are reported, and nothing runs without its restrictions."""
     try:
         os.setsid()
         prctl(PR_SET_PDEATHSIG, KILL)

@@ -105,7 +105,7 @@ class AgentTeam:
         return found
 
     async def start(self, order: SpawnRequest, on_progress: OnProgress) -> str:
-        """Start an agent: its answer, or how its end will be told."""
+        """Start an agent: its answer, or how its end will be reported."""
         listed = self._joined.list_new(self._new_name(order), new_agent_session(), order)
         member = Subagent(listed=listed, definition=order.definition)
         self._members[member.name] = member
@@ -177,7 +177,7 @@ class AgentTeam:
         return check_agent_name(name)
 
     def _go_on(self, member: Subagent, order: SpawnRequest) -> None:
-        """Run it with nobody waiting: its end is told."""
+        """Run it in the background; its end is reported."""
         member.task = asyncio.create_task(self._run_alone(member, order))
 
     async def _run_alone(self, member: Subagent, order: SpawnRequest) -> SubagentOutcome:

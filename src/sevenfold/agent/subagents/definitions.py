@@ -107,7 +107,7 @@ def list_definition_folders(home: Path, root: Path | None) -> tuple[DefinitionFo
 def read_definitions(
     folders: Iterable[DefinitionFolder], emit: Emit = ignore_event
 ) -> tuple[AgentDefinition, ...]:
-    """All there are, by name. A file that cannot be used is told, and the others count."""
+    """All there are, by name. A file that cannot be used is reported, and the others count."""
     found = {definition.name: definition for definition in BUILT_IN_AGENTS}
     reader = CachedFileReader()
     for folder in folders:

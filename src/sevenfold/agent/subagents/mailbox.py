@@ -54,7 +54,7 @@ class MailFeed:
         self._woken = asyncio.Event()
 
     def collect(self) -> list[Mail]:
-        """What is to be told now, oldest first; what was told before and is safe is acknowledged."""
+        """Messages to deliver now, oldest first; delivered ones that are safe on disk are acknowledged."""
         waiting = self._mailbox.receive()
         if not waiting:
             return []
@@ -87,7 +87,7 @@ class MailFeed:
         self._woken.set()
 
     async def run(self, take: OnMail, every: timedelta = MAIL_POLL_INTERVAL) -> None:
-        """Hand out mail as it comes, until cancelled. A disk that fails for once is told and asked again."""
+        """Hand out mail as it comes, until cancelled. A disk error is reported and tried again."""
         while True:
             self._woken.clear()
             try:

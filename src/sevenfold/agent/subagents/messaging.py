@@ -238,7 +238,7 @@ class MessageRouter(Protocol):
 
 
 class SendMessageTool:
-    """One agent's pen. It cannot sign with another's name."""
+    """Sends messages as one agent. It cannot sign with another's name."""
 
     def __init__(self, courier: MessageRouter, sender: str) -> None:
         self._courier, self._sender = courier, sender

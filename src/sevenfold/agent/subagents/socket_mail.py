@@ -63,7 +63,7 @@ def choose_socket_folder(home: Path, environ: Mapping[str, str]) -> Path:
 
 
 class MailSocket:
-    """A session's ear. `async with await MailSocket.listen(…)`, or `close` it."""
+    """The socket that a session listens on. `async with await MailSocket.listen(…)`, or `close` it."""
 
     def __init__(self, path: Path, server: asyncio.Server, inode: int) -> None:
         self.path, self._server, self._inode = path, server, inode

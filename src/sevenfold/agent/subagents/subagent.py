@@ -126,7 +126,7 @@ class Subagent:
         return "running" if self.ending is None else self.ending.outcome
 
     def hear(self, text: str) -> None:
-        """Say something to an agent that runs; it hears it when its next round begins."""
+        """Send a message to a running agent; its next round includes it."""
         if self.agent is None:
             self.waiting.append(text)
         else:

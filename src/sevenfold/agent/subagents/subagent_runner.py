@@ -361,7 +361,7 @@ class SubagentRunner:
         return SubagentOutcome(outcome="failed" if wrong else "answered", text=wrong)
 
     async def _attend(self, process: TeammateProcess, member: Subagent) -> None:
-        """Ask for a teammate what it may do, and book what it pays, until it has ended."""
+        """Answer the permission requests of a teammate and record what it pays, until it has ended."""
         asking: set[asyncio.Task[None]] = set()
         try:
             async for line in process.hear():

@@ -84,7 +84,7 @@ def decode_pipe_message(line: bytes) -> PermissionQuery | UsageReport:
     use, rule = _object(wire, "use"), wire.get("rule")
     question = PermissionRequest(
         ToolUse(ToolUseId(_text(use, "id")), _text(use, "name"), _object(use, "input")),
-        # What it needs was judged where it runs; here a person reads of it.
+        # The teammate has checked its access already; here a person reads about it.
         AccessRequest(kind="nothing", command=_text(wire, "command"), said=_text(wire, "said")),
         _text(wire, "reason"),
         PermissionRule(_text(rule, "tool"), _text(rule, "pattern")) if isinstance(rule, JsonObject) else None,
@@ -230,7 +230,7 @@ def _mode(said: str) -> PermissionMode:
 
 
 class TeammateProcess:
-    """A teammate as its starter holds it."""
+    """A teammate as its lead sees it."""
 
     def __init__(self, running: asyncio.subprocess.Process) -> None:
         self._running = running
@@ -262,7 +262,7 @@ class TeammateProcess:
             with suppress(ProcessLookupError):
                 self._running.kill()
         finally:
-            # Also where we are cancelled meanwhile: nobody else will bury it.
+            # Also where we are cancelled meanwhile: nobody else will reap it.
             await asyncio.shield(self._running.wait())
         await self._errors
 

@@ -213,7 +213,7 @@ class ToolExecutor:
 
 @dataclass(slots=True)
 class _Call:
-    """One call on its way: heard, allowed, run, heard again."""
+    """One call: hooks before it, permission, run, hooks after it."""
 
     box: ToolExecutor
     use: ToolUse

@@ -160,7 +160,7 @@ def _text(value: Json) -> str:
 
 
 async def _run(command: Sequence[str], given: bytes, read: _Read, *, cwd: str = "/") -> SearchMatches:
-    """Run a search to its end, or to the end of its time or room. It never outlives this call."""
+    """Run a search to its end, or until it exceeds its time or output limit. It never outlives this call."""
     hits = SearchMatches()
     process = await asyncio.create_subprocess_exec(
         *command,

@@ -177,7 +177,7 @@ class TodoList:
 
 @dataclass(frozen=True, slots=True)
 class TodoTool:
-    """The tool. The list outlives it, and is shown by whoever holds it."""
+    """The tool. The list outlives it, and its owner shows it."""
 
     todos: TodoList = field(default_factory=TodoList)
     spec: ToolSpec = _TODO_SPEC

@@ -53,7 +53,7 @@ files, use the tools for that."""
 def choose_profile(
     wanted: SandboxProfile | None, mode: PermissionMode, most: SandboxProfile, sandbox: Sandbox
 ) -> SandboxProfile:
-    """What is to hold a command: what it says it needs, or what the mode gives; never more than `most`."""
+    """The profile of a command: the one it asks for, or that of the mode; never more than `most`."""
     chosen: SandboxProfile = wanted or DEFAULT_PROFILES[mode]
     if wanted is None and mode in ("ask", "accept-edits") and not sandbox.holds(chosen):
         # It will be asked for, where a mode that asks nobody would refuse it.

@@ -22,7 +22,7 @@ _MAX_BYTES = 1024 * 1024
 
 @dataclass(slots=True)
 class ToolState:
-    """One such file, in JSON. What cannot be read or kept is told, and costs what it would have kept."""
+    """One such file, in JSON. What cannot be read or written is reported, and lost."""
 
     name: str
     place: ToolContext | None = None

@@ -113,7 +113,7 @@ def is_public_address(address: str) -> bool:
     """Whether an address belongs to the internet, and neither to this machine nor to its network."""
     ip = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(ip, ipaddress.IPv6Address):
-        # An IPv4 address in disguise is judged as what it is.
+        # An IPv4 address inside an IPv6 one is checked as IPv4.
         inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
         if inner is not None:
             return is_public_address(str(inner))

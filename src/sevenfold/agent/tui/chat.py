@@ -223,7 +223,7 @@ class Chat:
             with suppress(asyncio.CancelledError):
                 await self._turn
 
-    # What the terminal asks of its scene.
+    # Methods of `InputDelegate`, which the terminal calls.
 
     def live(self, brush: TextRenderer) -> str:
         return self.view.live(brush)

@@ -139,7 +139,7 @@ def render_event_text(event: Event) -> EventText | None:
         return None
     row, values = _ROWS.get(kind), describe_event(event)
     if row is None:
-        # Whoever adds an event need not come here: it is told by its own words.
+        # A new event needs no entry here: its own name and fields are shown.
         name = values.pop("event")
         return EventText(f"{name}: " + ", ".join(f"{key} {value}" for key, value in values.items()))
     return EventText(row.text.format_map(values), row.layer, row.is_warning)

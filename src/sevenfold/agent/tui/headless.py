@@ -119,7 +119,7 @@ OutputFormat: TypeAlias = Literal["text", "json", "stream-json"]
 
 @dataclass(frozen=True, slots=True)
 class HeadlessOptions:
-    """How a run is told, and what it may cost."""
+    """The output format of a run, and what it may cost."""
 
     form: OutputFormat = "text"
     max_usd: float | None = None
@@ -217,7 +217,7 @@ async def run_headless(
 
 
 async def _interruptible(agent: Agent, prompt: Message | str, run: _Run) -> TurnEnd:
-    """Ctrl-C ends the turn and not the program, so that a result is told all the same."""
+    """Ctrl-C ends the turn and not the program, so that a result is still written."""
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGINT, agent.interrupt)
     try:

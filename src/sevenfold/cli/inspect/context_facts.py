@@ -235,7 +235,7 @@ def _path(opened: SessionResources, model: str, frame_digest: str) -> ViewBuilde
     frame = RequestParams(model=model, max_tokens=0)
     around = replace(opened.around, journal=NoJournal(), spills=None)
     path = ViewBuilder(frame, choose_capabilities(around.catalog.find(model), "anthropic"), around)
-    # The frame itself is not written down; by its hash the thinking that belongs to it is kept.
+    # System prompt and tools are not stored; their hash tells which thinking belongs to them.
     path.binding = Digest(frame_digest) if frame_digest else path.binding
     assert opened.resumed is not None
     rebuild_view(path, opened.resumed)

@@ -213,7 +213,7 @@ def _check_troubles(sessions: Folder, listed: list[SessionEntry]) -> Iterator[Do
                         counts[told.name] += 1
                         last[told.name] = f"{format_time(told.at)} in {session.id[:8]}"
         except FileMissing:
-            continue  # a session without a folder has told nothing
+            continue  # a session without a folder has no events
     for name, count in counts.most_common():
         said = f"{name} {format_count(count, 'time')} in a week, last {last[name]}"
         yield DoctorFinding("events", "worry", said, f"docs/events.md says what to do about {name}")
@@ -245,7 +245,7 @@ def _check_worktrees(folder: Folder) -> Iterator[DoctorFinding]:
 
 
 def check_sockets(settings: Settings, environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
-    """Ears of sessions that have died without closing them."""
+    """Sockets of sessions that ended without closing them."""
     home = settings.of(PlaceSettings).home_folder(find_user_home(environ))
     stale = find_stale_sockets(choose_socket_folder(home, environ))
     if stale:

@@ -177,7 +177,7 @@ def _read_told(sessions: Folder, session: SessionId) -> tuple[LoggedEvent, ...]:
         with sessions.subfolder(session, create=False) as folder:
             return tuple(read_events(folder))
     except FileMissing:
-        return ()  # a session without a folder has told nothing
+        return ()  # a session without a folder has no events
 
 
 def _rule_outcome(told: LoggedEvent) -> str:

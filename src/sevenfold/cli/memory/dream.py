@@ -194,7 +194,7 @@ def _opened(project: Path, screen: Screen) -> Generator[_Desk]:
 
 @dataclass(frozen=True, slots=True)
 class _Telling:
-    """What a person at the terminal hears of a dream while it goes on."""
+    """What is printed of a dream while it runs."""
 
     screen: Screen
 

@@ -30,7 +30,7 @@ class TranscriptSource:
 
 
 def explain_no_transcripts(since: datetime | None) -> str:
-    """What to say where no place held a transcript."""
+    """What to say where no transcript was found."""
     if since is None:
         return "no transcript was found there; name a .jsonl file, or a folder that holds some"
     return f"no transcript there was written to since {since:%Y-%m-%d}; give an earlier day, or no --since"

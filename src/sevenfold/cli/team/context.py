@@ -135,7 +135,7 @@ def _show_open(team: TeamMemory, screen: Screen) -> None:
 
 
 def show_sync_report(report: SyncReport, screen: Screen) -> None:
-    """What an exchange did; warnings of it were told as they came."""
+    """What an exchange did; its warnings were printed as they came."""
     said = [
         f"{_count(len(keys))} {what}"
         for keys, what in (

@@ -155,7 +155,7 @@ def play_recording(
     rates: CacheRates,
     on_request: Callable[[PlayedRequest], None] | None = None,
 ) -> PolicyOutcome:
-    """A recorded session under a policy. Who wants to follow is told of every request."""
+    """A recorded session under a policy. A callback gets every request."""
     playing = _Playing(settings, rates, on_request)
     for stretch in recording.stretches:
         playing.start(stretch)

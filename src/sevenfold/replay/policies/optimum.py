@@ -39,7 +39,7 @@ def find_optimum(recording: Recording, rates: CacheRates, keep: int = KEPT_RESUL
 
 
 class SegmentSearch:
-    """One stretch. `-1` stands for the time before any cut."""
+    """One segment. `-1` stands for the time before any cut."""
 
     def __init__(self, stretch: RecordedSegment, rates: CacheRates, keep: int) -> None:
         self._stretch, self._rates = stretch, rates
@@ -62,7 +62,7 @@ class SegmentSearch:
         self._from = [-1] * (self._count + 1)
 
     def find(self) -> OptimalCuts:
-        """The cheapest cuts of this stretch."""
+        """The cheapest cuts of this segment."""
         self._run(-1, 0.0)
         for start in range(self._count):
             if self._best[start] < inf:

@@ -200,7 +200,7 @@ def run_trials(
 
 
 def try_policy(order: TrialTask, on_bytes: Callable[[int], None]) -> PolicyTrial | UnreadableFile:
-    """What a process does with an order: the main conversation of one file, or why not."""
+    """Run one task in a process of the pool: the main conversation of one file, or why not."""
     file, question = order.file, order.question
     agent = detect_agent(file.path)
     if agent is None:

@@ -200,7 +200,7 @@ def _frame_tokens(lane: _Lane) -> int:
 
 
 def _scale(lane: _Lane, frame: int) -> float:
-    """What the bills say of the estimate, over the last prompt of each stretch before anything was cleared.
+    """What the bills say of the estimate, over the last prompt of each segment before anything was cleared.
 
     One figure a session: it sets how heavy the messages are beside the frame, not one against another.
     """

@@ -55,7 +55,7 @@ def check_message_shapes(call: MessagesRequest, choices: Choices) -> None:
         raise make_invalid_request(
             f"messages: {len(messages)} messages; at most {choices.messages_limit} are allowed"
         )
-    # Everything but the message itself that its shape is judged by; a system message is judged by more.
+    # Everything besides the message that its check depends on; a system message depends on more.
     circumstances = (call.envelope.version, call.envelope.betas, choices.strict, choices.empty_text)
     knowledge = call.listing.knowledge
     for index, message in enumerate(messages):

@@ -43,7 +43,7 @@ OPENAI_ERROR_TYPES: Mapping[int, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenAIResponse:
-    """What the front has to send."""
+    """What the HTTP application has to send."""
 
     status: int
     body: JsonObject
@@ -95,7 +95,7 @@ class OpenAIExchange:
                 ),
             )
         except Exception as error:
-            # The brain's failure or ours: told to the client, and kept for whoever runs the simulator.
+            # A bug in the `Brain` or here: reported to the client, and kept for the user of the simulator.
             world.failures.append(error)
             return self._refused(
                 visit,

@@ -66,7 +66,7 @@ class ErrorResponse:
 
 
 class RequestRefused(Exception):
-    """Unwinds a request to the front, which writes the problem down. No caller of the package meets it."""
+    """Ends a request with an error response. It never leaves the package."""
 
     def __init__(self, problem: ErrorResponse) -> None:
         super().__init__(problem.message)

@@ -79,7 +79,7 @@ class MessagesRequest:
 
 
 class RequestContext(Protocol):
-    """What of the world a body is read with."""
+    """The parts of `SimulatorState` that a body is parsed with."""
 
     catalog: Catalog
     knowledge: MessageCache
