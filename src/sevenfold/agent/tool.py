@@ -31,7 +31,7 @@ class AccessRequest:
     """Absolute, as they were asked for: whoever decides looks through links itself."""
     command: str = ""
     profile: SandboxProfile = "open"
-    """Of a command: what will hold it. Only an `open` one can do more than its profile says."""
+    """Of a command: its sandbox profile. Only an `open` one can do more than its profile says."""
     url: str = ""
     tool: str = ""
     """The tool that is meant, where one calls another; empty: the one that is called."""
@@ -62,7 +62,7 @@ class ToolOutput:
     content: str | tuple[Block, ...]
     is_error: bool = False
     diff: str = ""
-    """Of an edit: a unified diff for the face, which the model does not need."""
+    """Of an edit: a unified diff for the user, which the model does not need."""
 
 
 OnProgress: TypeAlias = Callable[[str], None]

@@ -75,7 +75,7 @@ def render_setup_help(environ: Mapping[str, str], settings_path: str) -> tuple[s
 
 
 _LIBRARIES = ("prompt_toolkit", "rich")
-"""What the terminal face is made of; a script needs neither."""
+"""Libraries of the terminal interface; a script needs neither."""
 
 EXIT_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 """A supervisor, or a terminal that was closed: the session is closed in order."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 FindState = Callable[[], SimulatorState]
-"""The world that is served now: a reset puts another in its place."""
+"""The state that is served now: a reset replaces it."""
 
 _SSE = "text/event-stream; charset=utf-8"
 

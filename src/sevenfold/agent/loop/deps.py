@@ -22,7 +22,7 @@ from sevenfold.session import Session
 # Events go to the caller that opened the agent, to the user interface, and to the session's log.
 
 MAX_UNSEEN_EVENTS = 200
-"""Events from before anybody watches, for a face to tell: an opening has a dozen at most."""
+"""Events from before a user interface is attached, for it to show: opening an agent emits a dozen at most."""
 
 
 class EventRelay:
@@ -83,7 +83,7 @@ class AgentDeps:
     exits: AsyncExitStack
     """Closed with the agent: its session last but for what that needs."""
     keep: Callable[[RequestParams], Awaitable[bool]]
-    """Write a frame down for whoever takes the session up again; False, and told, where that fails."""
+    """Store request parameters for when the session is resumed; False, and reported, where that fails."""
     kept: RequestParams | None
     """What is written down already."""
     catalog: Catalog = CATALOG

@@ -46,7 +46,7 @@ class PermissionVerdict:
     reason: str
     """For the model where it is denied, for a person where they are asked."""
     paths: tuple[str, ...] = ()
-    """What was judged, links followed: a tool opens these and nothing else."""
+    """The checked paths, links followed: a tool opens these and nothing else."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ class LaunchSpec:
         self.max_processes = max_processes
         """Counted by whoever started it, since root is bound by no limit of the kernel; 0: any number."""
         self.has_rules = False
-        """Landlock holds it to `readable` and `writable`."""
+        """Landlock restricts it to `readable` and `writable`."""
         self.has_namespaces = False
         """All but `writable` is read-only for it; processes, network and scratch space are its own."""
         self.readable: list[str] = []

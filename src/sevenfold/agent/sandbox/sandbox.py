@@ -108,7 +108,7 @@ class Sandbox:
         default_factory=dict[SandboxProfile, SandboxBackend]
     )
     why_not: str = ""
-    """What is missing for the profiles that cannot be held, and what to do about it."""
+    """What is missing for the profiles that are not supported, and what to do about it."""
     settings: SandboxSettings = field(default_factory=SandboxSettings)
     bubblewrap: str | None = None
 

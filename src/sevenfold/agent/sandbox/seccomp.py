@@ -43,7 +43,7 @@ DENIED_SYSCALLS: dict[str, dict[str, int]] = {
         "userfaultfd": 282,
     },
 }
-"""Denied to every command that is held. No kind of socket can be opened; a pair of connected ones can."""
+"""Denied to every sandboxed command. No kind of socket can be opened; a pair of connected ones can."""
 
 DENIED_NEW_SYSCALLS = {
     "io_uring_setup": 425,

@@ -32,7 +32,7 @@ MAIN_NAME_PREFIX = "main-"
 """How the name of a session begins that no agent started."""
 
 MAX_SUBAGENTS = 100
-"""Agents that run or wait for room. A model that asks for more is going round in circles."""
+"""Agents that run or wait for a free slot. A model that asks for more is in a loop."""
 
 
 class AgentTeam:

@@ -71,7 +71,7 @@ class FileMatches:
 class SearchMatches:
     files: list[FileMatches] = field(default_factory=list[FileMatches])
     is_cut: bool = False
-    """Time or room ran out."""
+    """The limit of time or output was reached."""
     fault: str = ""
 
 

@@ -33,7 +33,7 @@ DEFAULT_PROFILES: dict[PermissionMode, SandboxProfile] = {
     "accept-edits": "workspace",
     "bypass": "open",
 }
-"""What holds a command that does not say what it needs."""
+"""The profile of a command that does not ask for one."""
 
 
 _DESCRIPTION = """\

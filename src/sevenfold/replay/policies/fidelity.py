@@ -62,7 +62,7 @@ class ResultUse:
 
     kind: QuoteKind
     sources: tuple[int, ...]
-    """The clearable results of this stretch that showed it, oldest first; empty: a boundary took them all."""
+    """The clearable results of this segment that showed it, oldest first; empty: a boundary took them all."""
 
 
 def find_quotes(use: ToolUse) -> list[Quote]:

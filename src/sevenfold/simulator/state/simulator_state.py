@@ -181,7 +181,7 @@ class SimulatorState:
     knowledge: MessageCache = field(default_factory=MessageCache)
     """Of messages that come again; without it everything is the same, and slower."""
     arrivals: ArrivalBarrier = field(default_factory=ArrivalBarrier)
-    """Of the server, so that a world that takes another's place takes this over."""
+    """Belongs to the server, so a reset hands it to the new state."""
     cleared: defaultdict[str, frozenset[ToolUseId]] = field(
         default_factory=lambda: defaultdict(frozenset[ToolUseId])
     )

@@ -232,13 +232,13 @@ class CachedMessage:
     spoken: tuple[PromptBlock, ...]
     """Without a change of effort, which is no block of the API's."""
     keys: tuple[int, ...] | None = None
-    """What its blocks are known again by (see `records`)."""
+    """What its blocks are known again by (see `state/request_records`)."""
     value: Message | None = None
-    """As a brain gets it."""
+    """As a `Brain` gets it."""
     in_order: set[Hashable] = field(default_factory=set[Hashable])
     """The circumstances under which its shape was found to be in order."""
     tools: MessageTools | None = None
-    """Which tools it asks for or answers (see `validate_messages`)."""
+    """Which tools it asks for or answers (see `checks/validate`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ class ThinkingSeal:
     model: Digest
     """Of its name."""
     prefix: Digest
-    """Of everything before it, thinking apart (see `binding`)."""
+    """Of everything before it, thinking apart (see `BindingChain`)."""
     predecessor: Digest
     """Of the signature before it, or `NO_PREDECESSOR`."""
     thinking: str
