@@ -1,4 +1,21 @@
-"""The seven layers. Each decides, from facts, under settings; the rooms around them act."""
+"""The seven layers, one folder each. In every folder the modules named `policy` or `…_policy` decide: they
+take facts and settings and return a decision. The other modules collect the facts and carry the decision out.
+
+- `tool_results`: layer 1, large tool results on disk.
+- `microcompact`: layer 2, old tool results cleared from the view.
+- `session_notes`: layer 3, running notes of a session.
+- `compaction`: layer 4, the history replaced by a summary.
+- `memory`: layer 5, extraction, recall, rules, trust and search of memories.
+- `dreams`: layer 6, memories consolidated between sessions.
+- `forks`: layer 7, model runs on the same prefix, and messages between agents.
+- `context`: what enters a view besides the conversation.
+- `living_docs`: documents that a fork keeps up to date.
+- `single_flight`: runs one background job at a time.
+- `templates`: prompt texts, from the user's folder or from the package (`prompts/`).
+
+A policy does no I/O, awaits nothing and reads no clock. Layers import only the layers below them; the list is
+in `pyproject.toml`. The `LAYERS` table below is what `sevenfold layers` prints.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,10 @@
-"""Layer 5: extraction, recall, rules, trust and search of memories."""
+"""Layer 5, memory: learn memories from a conversation, and show them when a prompt or an action needs them.
+
+- `extraction`: learns memories from a turn.
+- `trust`: finds out whose words a memory is, and whether what it names still exists.
+- `search`: ranks memories by words and, if set up, by vectors.
+- `recall`: chooses the memories that a prompt is about.
+- `rules`: memories that apply before an action.
+
+The files themselves belong to `sevenfold.store.memory`; the place in a view to `sevenfold.session.memory`.
+"""
