@@ -1,4 +1,4 @@
-"""One run at a time: a request during a run waits, the newest replaces older ones, and one run follows."""
+"""Runs one job at a time. A request during a run waits; a newer request replaces it, and one run follows."""
 
 from __future__ import annotations
 

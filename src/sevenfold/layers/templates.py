@@ -1,4 +1,5 @@
-"""The notes' template and the model writer's directive: the user's own templates, else the package's text."""
+"""Prompt texts: the template and the directive of the notes, and any other, from the user's folder or from
+the package."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The engine for code that does not await: the same calls, run on one loop in a thread of our own.
+"""`Session` for code that does not await: the same calls, run on an event loop in a thread of its own.
 
-It holds no logic. Every method hands its call to the async one and waits.
+It contains no logic. Every method passes its call to the async session and waits.
 """
 
 from __future__ import annotations

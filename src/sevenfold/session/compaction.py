@@ -1,4 +1,5 @@
-"""Layer 4 at work on a session's view: when it is due, with which facts, and what becomes of its result."""
+"""Layer 4 in the view of a session: when a compaction is due, what it is given, and how its result is
+applied."""
 
 from __future__ import annotations
 

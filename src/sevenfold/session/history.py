@@ -1,4 +1,9 @@
-"""The history of a session: everything that happened, in order, never shortened."""
+"""The history of a session: everything that happened, in order, never shortened.
+
+`History` is our own, append-only. `MessageListTracker` follows a list that the caller owns and may change in
+place: it keeps a copy of what it saw and finds any change, in a millisecond or two for a million tokens.
+Breakpoints are the caller's to move, so they are removed before comparing.
+"""
 
 from __future__ import annotations
 
@@ -76,16 +81,11 @@ def _refuse_if_none(said: object) -> None:
         raise InputError(f"a message's content is text or a tuple of blocks, not a {found}")
 
 
-# A few dozen of a caller's messages as they were seen, so kept that looking again is quick.
-#
-# What was seen is a copy of its dicts and lists that shares their texts: in one `==` every unchanged text
-# is recognised by identity. Numbers that Python takes to be equal (1 and True) are no change to it.
-#
-# What a comparison takes is not arithmetic but waiting for memory, since each thing looked at names the
-# next, and in a long conversation none of them is near any more. So our own side is touched in a row first,
-# which lets the processor fetch many at a time, and few enough at once that they are still near when they
-# are compared. Of the caller's side only objects of an SDK are held: a dict or list that was dropped is
-# gone.
+# A snapshot copies dicts and lists and shares their strings, so one `==` recognizes an unchanged string by
+# identity. Values that Python considers equal (1 and True) count as unchanged. The time goes to waiting for
+# memory, not to arithmetic. So a chunk first touches its own copies in a row, which lets the processor
+# prefetch them, and is small enough to stay in its cache until the comparison. Of the caller's side only SDK
+# objects are kept alive: a dict or list that was dropped is gone.
 
 CHUNK_SIZE = 64
 """Messages of a facet. Both sides of so many fit into a processor's second cache."""
@@ -194,11 +194,6 @@ def _parts(value: object) -> Iterator[object]:
     elif isinstance(value, str):
         yield value
 
-
-# Following a list of messages that somebody else owns and may change in place.
-#
-# What was seen is kept as a copy, and comparing a million tokens with it takes a millisecond or two: a
-# changed letter is found. Cache markers are the caller's to move: they are taken out before comparing.
 
 MAX_CLOSE_COMPARISONS = 8
 """A caller has four markers: so many messages differ at most where they moved."""

@@ -1,4 +1,4 @@
-"""Keeping in step with the caller's history: our own append-only one, or any list of messages."""
+"""Follows the history of the caller: our own append-only one, or any list of messages."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""What a session writes down as it goes: durable before it matters, and never a reason to stop.
+"""What a session writes to its transcript: durable before anything depends on it, and never a reason to stop.
 
-A disk that fails costs the ability to resume, not the session: what could not be written waits and is tried
-again with the next records, and an event says so.
+A disk that fails costs the ability to resume, not the session: what could not be written is tried again with
+the next records, and an event says so. `MonitoredProvider` does the same for forks: it monitors, bills and
+records their calls.
 """
 
 from __future__ import annotations
@@ -133,11 +134,6 @@ class DiskJournal:
 
     def _now(self) -> datetime:
         return self._clock.now()
-
-
-# A session's own calls beside the main conversation: watched, billed by kind and written down.
-#
-# Whoever runs a fork with this provider gets all of it, and need not know.
 
 
 class MonitoredProvider(ProviderWrapper):

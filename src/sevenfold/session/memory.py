@@ -1,7 +1,8 @@
-"""Layer 5 in a session's view: memories that a prompt is about, appended once behind it and never edited.
+"""Layer 5 in the view of a session: memories that a prompt is about, appended once after it and never edited.
 
-The search runs while the request is being made ready, and a request waits for it no longer than its budget:
-what is found later comes with the next. Whatever goes wrong is told, and the request goes on without.
+The search runs while the request is prepared, and a request waits for it no longer than its budget: what is
+found later comes with the next one. A failure is an event, and the request continues without memories.
+Recalled memories are cleared from a nearly full view together with old tool results.
 """
 
 from __future__ import annotations
@@ -49,8 +50,6 @@ from sevenfold.session.pipeline import ViewBuilder
 from sevenfold.store.files.offload import run_blocking
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.transcript.records import InjectedRecord
-
-# The memories that a session reads: its owner's directory, or one opened when there is something to read.
 
 
 class SessionMemories:
@@ -307,9 +306,6 @@ def _tools(messages: Sequence[Message]) -> frozenset[str]:
     return frozenset(part for name in used for part in (name, *name.split("__")) if part)
 
 
-# Clears memories that were recalled earlier from a nearly full view, together with old tool results.
-
-
 def find_old_memories(path: ViewBuilder, before: int) -> tuple[int, ...]:
     """Where recalled memories stand in the view before this message."""
     items = path.shown.items[:before]
@@ -326,9 +322,6 @@ def clear_oldest_memories(path: ViewBuilder, count: int) -> tuple[int, ...]:
         told = Text(render_cleared_memories(find_surfaced([message])))
         path.reword(place, replace(message, content=(told,)))
     return places
-
-
-# Who is asked beside the conversation which memories a prompt is about.
 
 
 def choose_side_query(

@@ -1,4 +1,4 @@
-"""Runs layer 2: clears old tool results from the prompt, by the means that the model allows."""
+"""Layer 2 in the view of a session: clears old tool results, by the means that the model allows."""
 
 from __future__ import annotations
 

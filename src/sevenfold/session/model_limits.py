@@ -1,4 +1,9 @@
-"""How long a prompt may be, and when something has to be done about its length."""
+"""What the model of a session accepts: how long a prompt may be, and which messages.
+
+`WindowPlan` has the window and its thresholds. `ViewNormalizer` repairs what the provider would refuse, and
+reports each repair. `adapt_messages` rewrites a view after the caller changed the model, the system prompt or
+the tools.
+"""
 
 from __future__ import annotations
 
@@ -57,9 +62,6 @@ class WindowPlan:
         self.use(self._frame, self._model)
 
 
-# The history in a shape that the provider accepts: repairs what it would refuse, and reports each repair.
-
-
 @dataclass(frozen=True, slots=True)
 class NormalizedMessage:
     """A message as it goes into the view."""
@@ -107,11 +109,8 @@ class ViewNormalizer:
             )
 
 
-# A view under another frame: what the model it goes to now could not take is taken out or spelled out.
-#
-# Thinking is signed over the model, the system prompt and the tools. Where the provider checks the
-# signature, a change of any of them invalidates all thinking. Only models that make compaction blocks read
-# them.
+# Thinking is signed over the model, the system prompt and the tools: where the provider checks the signature,
+# any change of them invalidates all thinking. Only models that make compaction blocks read them.
 
 PARAMS_CHANGED = "the caller changed the model, the system prompt or the tools"
 

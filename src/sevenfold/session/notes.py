@@ -1,6 +1,6 @@
-"""Layer 3 beside a session: every message goes to the notes, and a compaction gets what they hold.
+"""Layer 3 in a session: every message goes to the notes, and a compaction gets what they contain.
 
-A session on disk has a notes file that its writer keeps. One that lives in memory has the same notes there.
+A session on disk has a notes file that its writer updates. A session in memory has the same notes in memory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Opening a session: settings heard, folders open, and, where it is taken up again, its transcript read."""
+"""Opens a session: reads settings, opens folders and, for a session that is resumed, reads its transcript."""
 
 from __future__ import annotations
 

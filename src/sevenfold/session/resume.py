@@ -1,4 +1,4 @@
-"""A session taken up again: its view is rebuilt, byte for byte, from what its transcript says since the last
+"""Resumes a session: rebuilds its view, byte for byte, from the records of its transcript since the last
 boundary."""
 
 from __future__ import annotations

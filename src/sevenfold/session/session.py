@@ -1,6 +1,6 @@
 """What a loop calls: `prepare` before each model call, `record` after it, `turn_ended` when the turn is over.
 
-async with await Session.open(Frame("claude-opus-5-5", 8_000), project=".") as session:
+async with await Session.open(params, project=".") as session:
     session.history.append(Message("user", "What does this repository do?"))
     view = await session.prepare()
     reply = await provider.send(view.request)

@@ -1,4 +1,7 @@
-"""Every section of settings that a file may speak of: one that is not in this list would be refused."""
+"""All sections of settings. A section that is not in `SETTINGS_SECTIONS` is refused in a settings file.
+
+`PipelineSettings` are the sections that the request path reads; each is defined in the module of its layer.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +39,6 @@ from sevenfold.session.cache.placement import CacheSettings
 from sevenfold.session.spend.budget import SpendSettings
 from sevenfold.store.files.locks import LockSettings
 from sevenfold.store.mailbox import MailSettings
-
-# The settings that the request path reads, each section in the module of its layer.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

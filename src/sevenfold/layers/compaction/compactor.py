@@ -1,6 +1,7 @@
-"""Runs a compaction: tries one method after the other until the resulting view fits.
+"""Runs a compaction: tries one strategy after the other until the new view fits.
 
-It never fails for want of a model: the last rungs need none. Whatever is tried, skipped or failed is told.
+It never fails because a model is missing: the last strategies need none. Every attempt, skip and failure is
+an event. `CompactionStateFile` keeps the count of failures across restarts.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ from sevenfold.providers.provider import Provider
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.offload import run_blocking
 
-# What is remembered of failed compactions, as a file of the session: a restart forgives nothing.
+# The breaker's state on disk: a restart does not reset it.
 
 COMPACT_STATE_FILE = "compact.json"
 _MAX_STATE_BYTES = 4_096

@@ -1,4 +1,8 @@
-"""Makes the new view of a draft: the summary, the user's words, what is restored, and the kept messages."""
+"""Builds the new view from a draft: the summary, the user's words, restored files, and the kept messages.
+
+Files that the agent had read are read again from disk, so the view shows them as they are now. If the view is
+too large, restored content goes first, then kept rounds.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +42,6 @@ from sevenfold.layers.compaction.summary import (
 from sevenfold.layers.compaction.trim import without_thinking
 from sevenfold.store.files.disk import READ_FLAGS, SYSTEM_DISK, Disk, read_fully
 from sevenfold.store.files.offload import run_blocking
-
-# Reads files again after a compaction: what the agent had read, as it is on disk now.
 
 MAX_RESTORED_BYTES = 1024 * 1024
 """Source files are smaller; of a larger one, a log or a dump, the beginning says little."""

@@ -1,4 +1,8 @@
-"""What a compaction is asked to do, and what comes of it, as values."""
+"""What a compaction is given (`CompactionJob`), what it returns (`Compacted`), and its state while it runs.
+
+`ViewSizer` estimates the size of views that no request has carried yet. `CompactionRun` holds the job, what
+is known of its view, and what has been tried.
+"""
 
 from __future__ import annotations
 
@@ -144,9 +148,6 @@ class Compacted:
         return self.head + self.kept
 
 
-# How large a view would be that nobody has sent yet.
-
-
 @dataclass(frozen=True, slots=True)
 class ViewSizer:
     """Estimates for one job: its own counts where a message is the view's, weighed where it is new."""
@@ -180,8 +181,6 @@ class ViewSizer:
         pairs = zip(new, old, counts, strict=True)
         return sum(count if one is other else self.message(one) for one, other, count in pairs)
 
-
-# One compaction under way: the job, what can be said of its view, and what has been tried.
 
 DIRECTIVE_TOKENS = 1_500
 """What asking for a summary adds to a prompt, in the densest tokenizer."""

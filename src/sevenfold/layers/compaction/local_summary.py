@@ -1,4 +1,4 @@
-"""The rungs that ask no model: the notes, the structural notes, and the clip that always works."""
+"""The strategies that ask no model: the notes, the structural notes, and the clip, which always works."""
 
 from __future__ import annotations
 

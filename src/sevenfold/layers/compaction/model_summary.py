@@ -1,4 +1,8 @@
-"""The rungs that ask a model: a compaction block, a summary of the whole view, one of a shortened view."""
+"""The strategies that ask a model: a compaction block, a summary of the whole view, a summary of a shortened
+view.
+
+`SummaryPrompts` are the prompts for them: the package's text, unless the caller has its own.
+"""
 
 from __future__ import annotations
 
@@ -42,8 +46,6 @@ from sevenfold.layers.compaction.trim import (
 from sevenfold.layers.forks.policy import ForkBrief, find_open_calls
 from sevenfold.layers.forks.runner import run_fork
 from sevenfold.providers.provider import Provider
-
-# What a model is asked when a summary is wanted: package text, unless a caller has its own.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
-"""Which way to make a summary comes next, so that a failed summary never ends a session.
+"""Layer 4, compaction: its settings, which strategy comes next, and when to stop trying.
 
-The rungs, best first: the notes that were written already; a compaction block of the provider's; a summary on
-the unchanged prefix; one after the oldest rounds were dropped; the structural notes, which need no model; and
-a clip, which always works.
+The strategies, best first: the notes that were already written; a compaction block from the provider; a
+summary on the unchanged prefix; a summary after the oldest rounds were dropped; the structural notes, which
+need no model; and a clip, which always works. So a failed summary never ends a session.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from sevenfold.core.errors import WireError
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message
 from sevenfold.core.settings import amount, limit, names, percent, switch
-
-# Layer 4, compaction: when the history is cut down to a summary.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,7 @@
-"""What returns to the view after a compaction: which files and what else, within which budget."""
+"""What returns to the view after a compaction: which files and what else, within which budget.
+
+Tools whose content must return (skills, a plan, a todo list) implement `Restorable`.
+"""
 
 from __future__ import annotations
 
@@ -148,9 +151,6 @@ def _restored(text: str) -> Iterable[str]:
         if text.startswith(f"<{RESTORED_FILE_TAG} ")
         else ()
     )
-
-
-# What returns to the view after a compaction besides files: whoever holds it says so.
 
 
 @runtime_checkable

@@ -1,4 +1,8 @@
-"""The summary that opens a view after a compaction: what is requested, accepted and shown."""
+"""The summary that opens a view after a compaction: how it is requested, parsed and rendered.
+
+The user's messages survive every compaction word for word: the code copies them, not a model. Each stands in
+a fence of its own, so that the next compaction finds them again.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +22,6 @@ from sevenfold.layers.session_notes.sections import (
     split_note_lines,
     split_notes,
 )
-
-# Keeps the user's messages word for word through every compaction: the engine copies them, not a model.
-#
-# Each message stands in a fence of its own in the summary, so that the next compaction finds them all
-# again.
 
 USER_MESSAGE_TAG = "user-message"
 
@@ -227,7 +226,7 @@ def find_carried_summary(messages: Sequence[Message]) -> str:
     return ""
 
 
-# Notes beside the user's own messages: what stands there word for word need not stand in the notes too.
+# Requests that are quoted in the head need not stand in the notes too.
 
 TASK_SECTION: SectionName = "Task specification"
 QUOTES_POINTER = "- (The user's messages stand word for word outside of these notes.)\n"

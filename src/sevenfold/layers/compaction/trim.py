@@ -1,4 +1,8 @@
-"""A view as rounds: what can be dropped or kept without separating a call from its result."""
+"""Shorter forms of a view, for summary requests and for kept messages.
+
+Messages without thinking, media or long results, as copies; a view as rounds, which are dropped or kept whole
+so that no call loses its result; and whether a summary is cheaper on the warm prefix or on a stripped copy.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +26,6 @@ from sevenfold.core.messages import (
 from sevenfold.core.models import Model, Prices
 from sevenfold.core.text.truncation import truncate_lines
 from sevenfold.layers.compaction.policy import CompactSettings
-
-# Messages with less in them: without thinking, without media, with results cut short. Never in place.
 
 _RESTORED = ("<restored-file ", "<restored ")
 """How blocks begin that a compaction put back into view."""
@@ -234,8 +236,6 @@ def find_round_start(rounds: Sequence[RoundSpan], index: int) -> int:
     """The beginning of the round that a message belongs to: a place where the view may be parted."""
     return next((item.start for item in rounds if item.start <= index < item.stop), index)
 
-
-# Whether a summary is cheaper on the warm prefix or on a stripped copy.
 
 EXPECTED_SUMMARY_TOKENS = 4_000
 """What a summary takes, thinking included; the choice turns on it only between models."""

@@ -1,7 +1,7 @@
-"""The context that opens a conversation: which sources, how much of each, in what words.
+"""The context that opens a conversation: which sources, how much of each, and how they are rendered.
 
-It enters the prompt as user-level text, each source in a fence that it cannot close, and holds no date: the
-same sources give the same bytes on any day.
+It enters the prompt as user-level text, each source in a fence that it cannot close. It contains no date: the
+same sources give the same bytes on any day. A change of the memory index is rendered as changed lines only.
 """
 
 from __future__ import annotations
@@ -227,8 +227,6 @@ def _cut(source: ContextSource, share: int, count: CountTokens) -> ContextSource
     is_whole = len(text) == len(source.text)
     return source if is_whole else replace(source, text=text if share >= _LEAST_TOKENS else "")
 
-
-# What changed in the index of memories since it was said: its lines alone, not all of it again.
 
 _INDEX_OPENING = "Only what changed; the rest of the index holds as it was said."
 

@@ -1,8 +1,11 @@
 """Checks what a dream made of the memories before it is published.
 
-A fact may only vanish if another memory still says it, or for a reason that holds. What a memory says anew
-must come from another, or it waits for a person. Files between which facts moved are published together or
-not at all, so that leaving one out (it was edited meanwhile, say) never loses what the other gave up.
+A fact may disappear only if another memory still states it, or for a valid reason. What a memory newly states
+must come from another memory, or it waits for a person. Files between which facts moved are published
+together or not at all, so that leaving one out (because it was edited meanwhile) never loses what the other
+gave up.
+
+Also here: parsing the reasons in the fork's answer, and rendering the diff and the manifest.
 """
 
 from __future__ import annotations
@@ -314,7 +317,7 @@ def _groups(keys: Iterable[str], links: Mapping[str, frozenset[str]]) -> dict[st
     return {key: root(key) for key in parent}
 
 
-# What a dream says for itself: the reasons in its answer, and what the fork is shown to begin with.
+# The reasons in the answer of the fork, and what the fork is shown at the start.
 
 REMOVAL_MARK = "LET GO"
 

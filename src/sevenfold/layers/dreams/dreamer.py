@@ -1,7 +1,8 @@
-"""Runs a dream from its lock to its end: it changes a copy of the memories, checks it and publishes it whole.
+"""Runs a dream from its lock to its end: it edits a copy of the memories, checks it and publishes it in one
+commit.
 
-Until the one commit at its end nothing that anybody sees is touched, so a dream that fails, is killed or
-loses its lease leaves everything as it was. What was edited meanwhile stays as edited.
+Before that commit nothing visible changes, so a dream that fails, is killed or loses its lease leaves
+everything as it was. Files that were edited meanwhile stay as edited.
 """
 
 from __future__ import annotations

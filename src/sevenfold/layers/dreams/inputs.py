@@ -1,4 +1,9 @@
-"""What a dream begins with, read once: the memories that are accepted, how they were used, and the logs."""
+"""What a dream reads: the accepted memories, how they were used, and the daily logs.
+
+`DreamGate` collects the facts that decide whether a dream is due, the cheapest first. `append_log` and
+`DistilledLogs` are the daily logs of long-lived assistants: appended through the history of the memories, and
+read again only after they have grown.
+"""
 
 from __future__ import annotations
 
@@ -96,8 +101,6 @@ def _uses(
         yield item.memory.key, MemoryUseFacts(last, is_broken)
 
 
-# Whether a dream is due by itself: the facts that its gates ask for, gathered one by one, cheapest first.
-
 SPREAD = timedelta(hours=1)
 """Over which the projects of a machine are spread, so that after a night not all dream at once."""
 
@@ -150,9 +153,6 @@ class DreamGate:
             for entry in list_sessions(self._project.sessions)
         )
 
-
-# Daily logs of long-lived assistants: appended through the memories' own history, distilled by dreams, and
-# read again only when they have grown.
 
 _STATE = "dream-logs.json"
 _MAX_STATE_BYTES = 1024 * 1024

@@ -1,7 +1,8 @@
-"""A dream without a model: duplicates merged, dates made absolute, what is stale put aside.
+"""A dream without a model: merges duplicates, makes dates absolute, sets stale memories aside, distils daily
+logs.
 
-Nothing is judged here. A memory is taken into another only if that says the same to the letter of every
-number and name; the newer's words win, and what only the older says is added to it.
+Nothing is judged here. A memory is merged into another only if both agree on every number and name; the newer
+wording wins, and what only the older one says is added to it.
 """
 
 from __future__ import annotations
@@ -232,9 +233,8 @@ def _blocks(body: str) -> list[str]:
     return ["".join(line for _, line in group) for _, group in groupby(numbered, key=lambda each: each[0])]
 
 
-# Daily logs distilled without a model: what a person stated in so many words becomes a memory.
-#
-# It understands no more than extraction without a model does, and leaves the rest of a log for one.
+# Daily logs: what a person stated explicitly becomes a memory, by the rules of extraction without a model.
+# The rest of a log is left for a model.
 
 _LINE = re.compile(r"- (?:\d\d:\d\d )?(?P<said>.+)")
 _DAY = re.compile(r"(\d{4}-\d\d-\d\d)\.md$")

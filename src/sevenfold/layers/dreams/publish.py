@@ -1,4 +1,5 @@
-"""A draft judged, and published under the lease: each file only if it still is as the dream saw it."""
+"""Reviews a draft and publishes it under the lease: each file only if it is unchanged since the dream read
+it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The copy that a dream works on: the `memory` tool over it, and the folder in which its fork reads it."""
+"""The copy of the memories that a dream edits: the `memory` tool over it, and the folder in which its fork
+reads it.
+
+`DreamProgress` is the state shown to a person. `DreamToolRunner` lets the fork read, and routes its `memory`
+calls to the copy only.
+"""
 
 from __future__ import annotations
 
@@ -175,8 +180,6 @@ def _own_key(given: JsonObject) -> str:
     return key
 
 
-# The progress of a dream: its state, the files it touched, its last steps.
-
 DreamState: TypeAlias = Literal["starting", "updating"]
 
 _STEPS = 30
@@ -209,8 +212,6 @@ class DreamProgress:
         self.state = "updating"
         self.touched[key] = None
 
-
-# The fork that dreams: what it may read, and how its `memory` calls reach the copy and nothing else.
 
 RunDreamFork: TypeAlias = Callable[[ForkBrief, ToolRunner], Awaitable[ForkResult]]
 MakeReader: TypeAlias = Callable[[tuple[Path, ...]], ToolRunner]

@@ -1,7 +1,10 @@
-"""A fork: a side run that inherits the parent's prefix and so reads its cache.
+"""Runs a fork: a side run that inherits the prefix of its parent and so reads the parent's cache.
 
-Frame and messages are the parent's own objects and markers stand where the parent has them. What the fork may
-not do is denied when it tries, for the list of tools is part of the prefix.
+Parameters and messages are the parent's own objects, and breakpoints stand where the parent has them. Calls
+that the fork may not make are denied when it makes them, because the list of tools is part of the prefix.
+
+Forks that start together form a `ForkBatch`: if the prefix is not cached, the first one writes it and the
+others wait for its first token. With a warm cache none waits.
 """
 
 from __future__ import annotations
@@ -196,11 +199,6 @@ def _ended(brief: ForkBrief, progress: _Progress) -> ForkEnded:
         output_tokens=used.output,
     )
 
-
-# Forks that start together: where the prefix is not in the provider's cache, one goes first and writes it.
-#
-# The others wait for its first token, by which time the prefix can be read; then each pays for its own
-# words alone. With a warm cache nobody waits.
 
 WARM_LIFETIME = timedelta(minutes=4)
 """How long after its request a prefix is surely still cached, of the five minutes that it lives at least."""

@@ -1,5 +1,5 @@
 """The writer of living documents: finds them among the files that the agent has read, and after an idle turn
-has a fork edit each, one after the other, with no permission but that."""
+runs a fork to edit each, one at a time, with no other permission."""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""The results in view that may be cleared, and what is known of each: whose it is, how old, whether its file
-is still being worked on. Grows by what is new; only a cut touches what stands there already."""
+"""The results in a view that may be cleared, and what is known of each: its call, its age, and whether its
+file is still in use.
+
+Adding a result costs the same however long the view is; only a cut touches what is already there.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What layer 2 goes by: its settings, what a clearing depends on, and what one is."""
+"""What layer 2 decides from: its settings, the facts and the plan of a clearing, and the account so far.
+
+`ClearingLedger` counts what clearing has saved compared with keeping everything, in tokens at the price of
+fresh input.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,6 @@ from typing import ClassVar, Literal, TypeAlias
 from sevenfold.core.messages import ToolUseId
 from sevenfold.core.models import Prices
 from sevenfold.core.settings import amount, choice, switch
-
-# What clearing has won so far against keeping everything, in tokens at the price of fresh input.
 
 LONG_TTL = timedelta(hours=1)
 

@@ -1,4 +1,4 @@
-"""Runs layer 2 locally: replaces old tool results with markers."""
+"""Layer 2 on our side: chooses the old tool results of a conversation that markers replace."""
 
 from __future__ import annotations
 

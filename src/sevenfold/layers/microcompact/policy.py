@@ -1,7 +1,8 @@
 """Layer 2, microcompaction: which old tool results leave the view, and when.
 
-`balanced` and `thrift` decide by price (`clear_economy`); `fixed`, `ski` and `keep` are there to compare
-with, and for those who want their plain behaviour. Every clearing is a cut: the caller registers it.
+`balanced` and `thrift` decide by price (`choose_by_price`): what a cut costs now, what it will save, and what
+it may cost later. `fixed`, `ski` and `keep` are simpler policies, for comparison and for those who prefer
+them. Every clearing is a cut: the caller registers it.
 """
 
 from __future__ import annotations
@@ -23,15 +24,10 @@ from sevenfold.layers.microcompact.facts import (
     compute_cache_prices,
 )
 
-# Clearing by price: what a cut costs now, what it will save, and what it may cost later.
-#
-# All sums are in tokens at the price of fresh input. While the cache is warm, clearing a result costs
-# writing again everything behind it, and saves reading it in every round to come. While it is cold
-# everything is written anyway, so that clearing is free. Either way the agent may need the result again:
-# that costs a round.
-#
-# The chances below were counted on real coding sessions; `docs/economics.md` says how, and how little the
-# outcome depends on them.
+# All sums are in tokens at the price of fresh input. With a warm cache, clearing a result means writing
+# everything behind it again, and saves reading it in every later round; with a cold cache, clearing is free.
+# Either way the agent may need the result again, which costs a round. The chances below were counted on real
+# coding sessions; see `docs/economics.md`.
 
 MIN_SAVED_TOKENS = 30
 """Tokens: below this a marker and a look at the spill are no gain."""

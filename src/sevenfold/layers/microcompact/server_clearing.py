@@ -1,4 +1,8 @@
-"""Runs layer 2 on the provider's side: what each request tells it to clear."""
+"""Layer 2 on the provider's side: the provider clears old results, and the local messages stay as they are.
+
+This is for models whose thinking is signed over everything before it, so that nothing may be rewritten
+locally.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +15,6 @@ from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.requests import Capabilities, RequestParams
 from sevenfold.core.settings import amount, choice, switch
 from sevenfold.core.view import ViewMessage
-
-# Layer 2 on the provider's side: the provider clears old results, and the local messages stay as they are.
-#
-# The way for models whose thinking is signed over everything before it, where nothing may be rewritten
-# here.
 
 CONTEXT_MANAGEMENT_BETA = "context-management-2025-06-27"
 CONTEXT_MANAGEMENT_PARAM = "context_management"

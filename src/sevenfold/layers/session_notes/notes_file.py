@@ -1,4 +1,9 @@
-"""A session's running notes (layer 3) as a file: whole or absent, and a mark while an update is under way."""
+"""The notes of a session as a file: whole or absent, with a mark while an update is in progress.
+
+`notes.json` says how far the notes go and which lines a person wrote. It is written before the notes and
+names both the previous version and the new one. So whichever file a crash leaves behind, the notes are one of
+these versions, or edited by hand.
+"""
 
 from __future__ import annotations
 
@@ -75,12 +80,6 @@ class NotesFile:
         life = self._folder.patience.mark
         return since.tzinfo is not None and timedelta(0) <= self._clock.now() - since < life
 
-
-# What is known of the notes file beside its text: how far it goes, and what in it is a person's.
-#
-# `notes.json` is written before the notes themselves and names the version before as well as the new one.
-# So whichever of the two files a crash leaves behind, the notes are one of the versions named, or edited by
-# hand.
 
 NOTES_RECORD_FILE = "notes.json"
 _MAX_RECORD_BYTES = 2 * 1024 * 1024

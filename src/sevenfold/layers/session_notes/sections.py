@@ -1,4 +1,8 @@
-"""The notes file as sections: splits it and joins it again without losing a character."""
+"""The notes file as sections: splits and joins it without losing a character.
+
+Also here: `fit_entries` chooses the lines for a section by weight when not all fit, and `HandEdits` keeps
+what a person changed, so that the next update does not undo it.
+"""
 
 from __future__ import annotations
 
@@ -131,8 +135,6 @@ def is_blank_notes(text: str, template: str) -> bool:
     return all(line.strip() in known for line in split_note_lines(text) if line.strip())
 
 
-# Choosing lines for a section that has room for some of them: by weight, never by where the room ends.
-
 FOLD_TOKENS = 24.0
 """Kept free for the line that says how many were left out."""
 
@@ -190,8 +192,6 @@ def fit_entries(
         lines.append(f"- (and {missing:,} {folded})")
     return lines
 
-
-# What a person changed in the notes file, so that the next writing of it does not undo their work.
 
 MIN_REMOVABLE_CHARS = 8
 """Shorter lines, fences among them, stand in many places: taking one away would take away all."""

@@ -1,7 +1,8 @@
-"""Session notes without a model: keeps the ten sections current from what a session's messages show.
+"""Session notes without a model: keeps the ten sections current from what the messages of a session show.
 
-Taking a message costs microseconds, however long the session; the same messages always give the same notes.
-What has no room goes by weight: old and seldom used things are folded into counts, and the newest stay whole.
+Taking a message costs microseconds, however long the session is; the same messages always give the same
+notes. What does not fit goes by weight: old and rarely used things become counts, and the newest stay whole.
+`RequestLedger` keeps the user's requests word for word, and the sentences that set a rule.
 """
 
 from __future__ import annotations
@@ -40,8 +41,6 @@ from sevenfold.layers.session_notes.tool_calls import (
     find_call_outcome,
 )
 from sevenfold.layers.session_notes.work_ledger import CommandLedger, WorkLedger
-
-# What people said: their requests word for word, and the sentences that set a rule.
 
 LONG_CHARS = 40_000
 """Longer is over any limit on tokens: it is not weighed, and only its beginning is kept."""

@@ -1,4 +1,8 @@
-"""What a tool call does, from its name and its arguments: the agents' own tools, and any that look alike."""
+"""What a tool call does, from its name and arguments, and how it ended, from the first and last lines of its
+result.
+
+It knows the tools of common agents, and recognizes unknown ones by their arguments.
+"""
 
 from __future__ import annotations
 
@@ -215,8 +219,6 @@ def _lines(given: JsonObject) -> str:
 def _number(value: Json) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
-
-# How a tool call ended, from the first and last lines of its result.
 
 HEAD_CHARS = 3_000
 TAIL_CHARS = 1_200

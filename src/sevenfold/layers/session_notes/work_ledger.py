@@ -1,4 +1,5 @@
-"""The worklog, the plan and the answers: what was done in what order, what is open, what came out."""
+"""The worklog of a session: turns and rounds, the plan and the answers; commands and how they ended; errors
+and what fixed them."""
 
 from __future__ import annotations
 
@@ -164,8 +165,6 @@ def _step(action: ToolAction) -> str:
 def _text(given: JsonObject, *keys: str) -> str:
     return next((value for key in keys if isinstance(value := given.get(key), str)), "")
 
-
-# Commands with how they ended, and errors with what mended them.
 
 EXACT_CHARS = 400
 """A longer command is a script typed in: its first line and its size tell which one."""

@@ -1,4 +1,8 @@
-"""The notes writer (layer 3): takes every message, and brings the notes file up to date when it is due."""
+"""The notes writer (layer 3): takes every message, and updates the notes file when an update is due.
+
+The model writer is a fork that may edit the notes and nothing else. It edits a text in memory, and the file
+is replaced once when the fork has ended, so that no reader sees half an update.
+"""
 
 from __future__ import annotations
 
@@ -42,9 +46,6 @@ from sevenfold.layers.templates import NotesTexts
 from sevenfold.providers.provider import Provider
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.offload import run_blocking
-
-# The model writer: a fork that may edit the notes and nothing else. It edits a text in memory; the file is
-# replaced once, when the fork has ended, so that nobody reads half an update.
 
 
 def find_edit_tool(parent: ModelRequest) -> str | None:

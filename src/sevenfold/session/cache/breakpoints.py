@@ -1,4 +1,5 @@
-"""Cache markers from request to request: where they go now, given where the last answered ones stood."""
+"""The breakpoints of a conversation from request to request: where they go now, given where the last answered
+ones stood."""
 
 from __future__ import annotations
 

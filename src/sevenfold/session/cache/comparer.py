@@ -1,7 +1,7 @@
-"""Where one request of a conversation leaves the one before it, found in time that grows with what is new.
+"""Finds where a request differs from the one before it, in time that grows with what is new.
 
-A message that is the same object at the same place needs no look. Where one is not, the rest is rendered as
-the provider's cache sees it (`core/cache/prompt_cache.py`) and compared part by part.
+A message that is the same object at the same place needs no comparison. Otherwise the rest is rendered as the
+provider's cache sees it (`core/cache/prompt_cache.py`) and compared part by part.
 """
 
 from __future__ import annotations

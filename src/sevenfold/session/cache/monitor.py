@@ -1,9 +1,9 @@
-"""Watches the prompt cache: compares every request with the one before it, and every bill with what was
+"""Monitors the prompt cache: compares every request with the one before it, and every bill with what was
 expected.
 
-`check` before a send, `settle` after its answer. A lane is whose call it is: the main conversation, or a kind
-of fork. A fork goes on from the main conversation or from its own last request; what shares nothing with
-either is a conversation of its own.
+`check` before a send, `settle` after its answer. Requests are grouped by caller (`who`): the main
+conversation, or a kind of fork. A fork continues the main conversation or its own last request; what shares
+nothing with either is a conversation of its own. `UsageLedger` sums up usage and cost by caller.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ from sevenfold.core.requests import ModelRequest, ModelResponse
 from sevenfold.core.usage import NO_USAGE, TokenCounts, Usage
 from sevenfold.core.view import Cut
 from sevenfold.session.cache.comparer import RequestComparer, RequestComparison, RequestOutline
-
-# What model calls used and cost, by caller.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

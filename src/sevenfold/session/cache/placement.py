@@ -1,10 +1,10 @@
-"""Where cache markers go, so that the next request reads what the last one wrote, however much a round
+"""Where to place breakpoints, so that the next request reads what the last one wrote, however much a round
 adds.
 
-A marker reads what stands at its own place, or up to 19 positions before it; what lies further back is
-missed though it is there. So the place that was marked last is marked again whenever the new end is too far
-from it. Positions are counted as single blocks, though the provider's own API takes a run of tool requests
-for one: that holds on every platform.
+A breakpoint reads a cache entry at its own position or up to 19 positions before it; an entry further back is
+missed. So the last position is marked again whenever the new end is too far from it. Positions are counted as
+single blocks, although the provider's own API counts a run of tool requests as one: single blocks are safe on
+every platform.
 """
 
 from __future__ import annotations

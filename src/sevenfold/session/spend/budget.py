@@ -1,7 +1,8 @@
-"""What background work may spend: pure arithmetic over what was spent, what is held, and strikes.
+"""What background work may spend: pure arithmetic over expenses, holds and failures, and its JSON form.
 
-Money is held before a call and settled after it, so that calls at the same time cannot each use up the same
-rest. Times are kept in slots of ten minutes: an hour is the slots that touch it, to the safe side of a cap.
+Money is held before a call and settled after it, so that concurrent calls cannot each use up the same
+remainder. Times are kept in slots of ten minutes: an hour is all slots that touch it, which is on the safe
+side of a cap.
 """
 
 from __future__ import annotations
@@ -206,7 +207,7 @@ def _over(state: SpendState, hold: SpendHold, now: datetime, settings: SpendSett
     return None
 
 
-# The state of spending as JSON, and back. What makes no sense is an `InputError`.
+# The state as JSON and back. An invalid state raises `InputError`.
 
 
 def write_spend_state(state: SpendState) -> JsonObject:

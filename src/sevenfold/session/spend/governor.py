@@ -1,7 +1,8 @@
-"""The spend governor: every model call that no person waits for is held, settled and written down here.
+"""The spend governor: holds, settles and records every model call that no person waits for.
 
-Its state is one file for all processes of a user, so sixteen of them share one cap, and a restart forgives
-nothing. A disk that fails stops background work, which can wait, and never the conversation.
+Its state is one file for all processes of a user, so they share one cap, and a restart resets nothing. A disk
+that fails stops background work, which can wait, and never the conversation. `GovernedProvider` applies it to
+every call except the conversation's own.
 """
 
 from __future__ import annotations
@@ -216,8 +217,6 @@ def _tokens(usage: Usage) -> int:
 def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0][:200]
 
-
-# A provider whose every call but the conversation's own goes through the spend governor.
 
 DEFAULT_OUTPUT_TOKENS = 2_048
 """What an answer of background work is expected to take at most: notes and summaries rarely take more. A cap

@@ -1,7 +1,8 @@
-"""Where spending is kept, for all processes of a user together: a state under a mutex, and a ledger a day.
+"""Where spending is stored, for all processes of a user together: the state under a mutex, and one ledger a
+day.
 
-<home>/spend/spend.json                what the caps are checked against
-             ledger-YYYY-MM-DD.jsonl   one line a call: kind, model, session, tokens, dollars
+    <home>/spend/spend.json                what the caps are checked against
+                 ledger-YYYY-MM-DD.jsonl   one line a call: kind, model, session, tokens, dollars
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The gate before a memory: what may be written, whose words it is, and the reason for a refusal.
+"""The gate for new memories: what may be written, whose words it is, and the reason for a refusal.
 
-Asked of every draft, whoever wrote it. In doubt it says no: what is not written can be said again, and what
-is wrongly remembered comes back for months.
+Every draft passes it, whoever wrote it. In doubt it refuses: what is not saved can be said again, but a wrong
+memory comes back for months.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from sevenfold.core.text.stems import find_content_stems, make_slug, split_sente
 from sevenfold.layers.memory.trust.taint import Attribution, ConversationSources, Passage
 from sevenfold.layers.memory.trust.taint_changes import attribute_change, find_new_sentences
 
-# What is not saved, even on request: what the code, git and the transcript already say, and what is out of
-# date when it is read again.
+# What is not saved, even on request: what code, git and the transcript already say, and what will be out of
+# date when it is read.
 
 UnsavedRule: TypeAlias = Literal["task state", "activity", "debugging", "git", "code"]
 

@@ -1,5 +1,8 @@
-"""Where a fork writes its memories: on a desk, not on the disk. Every draft goes through the gate, and what
-is refused goes back with the reason, so that the fork may mend it."""
+"""The tools with which a fork writes memories: to a list of drafts in memory, not to disk.
+
+Every draft goes through the gate. A refusal goes back to the fork with the reason, so that it can correct the
+draft. `MemorySnapshot` holds the existing memories for the gate, and reads them again when they have changed.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +31,6 @@ from sevenfold.store.files.keys import check_memory_key
 from sevenfold.store.files.offload import run_blocking
 from sevenfold.store.memory.changes import StoredMemory
 from sevenfold.store.memory.directory import MemoryDir
-
-# The memories that are there, for a gate that looks for what says the same: read when they have changed.
 
 MAX_NEAREST = 8
 """Memories that a draft is held against one by one. What says the same shares its words, and ranks first."""

@@ -1,7 +1,9 @@
-"""The extraction writer (layer 5): after a turn, what the user taught becomes memories, by a fork or rules.
+"""The extraction writer (layer 5): after a turn, what the user taught becomes memories, by a fork or by
+rules.
 
-Both write through the same gate. What is the user's own goes into the directory; what may be a stranger's
-waits outside of it until a person agrees (docs/trust.md).
+Both write through the same gate. The user's own words go into the memory directory; what may be somebody
+else's waits outside it until a person accepts it (docs/trust.md). `ExtractionRecord` is how far a session was
+searched: `extraction.json` in its folder.
 """
 
 from __future__ import annotations
@@ -45,8 +47,6 @@ from sevenfold.store.files.offload import run_blocking
 from sevenfold.store.memory.changes import Write
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.memory.plan import ALREADY_ASKED
-
-# How far a session was looked through, and what it is deciding on: `extraction.json` in its folder.
 
 EXTRACTION_FILE = "extraction.json"
 _MAX_RECORD_BYTES = 256 * 1024

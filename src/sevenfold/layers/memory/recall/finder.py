@@ -1,4 +1,4 @@
-"""Finding memories for a prompt: the index follows the directory, and what is found is checked before use."""
+"""Finds memories for a prompt: the index follows the directory, and each result is checked before use."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Layer 5, recall: which memories are put before the model with a prompt. Few, and only what is surely meant.
+"""Layer 5, recall: which memories are shown to the model with a prompt. Few, and only those that surely
+apply.
 
-The floors were learnt on five public sets of questions, each asked of its own documents and of the other
-sets': docs/decisions/028-ranking.md.
+The thresholds were learnt on five public sets of questions, each asked of its own documents and of the other
+sets': docs/decisions/028-ranking.md. In the agent, a side query may have a cheap model choose from what the
+search found.
 """
 
 from __future__ import annotations
@@ -156,8 +158,6 @@ def _is_manual(candidate: RecallCandidate, tools: frozenset[str]) -> bool:
 def _warm_bonus(candidate: RecallCandidate) -> float:
     return _WARM_BONUS * min(1.0, candidate.warmth / _WARM_FULL)
 
-
-# The side query of recall: a cheap model chooses from what the search found.
 
 RECALL_KIND = "recall"
 """Whose call it is, for the bill."""

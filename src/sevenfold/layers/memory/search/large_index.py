@@ -1,4 +1,7 @@
-"""The index of a memory directory that is too large to be held in memory: by words alone, on disk."""
+"""The index of a memory directory that is too large for memory: BM25 on disk, by words alone.
+
+Words and weights are those of `lexical`; tantivy stores and finds them.
+"""
 
 from __future__ import annotations
 
@@ -33,11 +36,6 @@ from sevenfold.store.memory.changes import StoredMemory
 if TYPE_CHECKING:
     import tantivy
 
-
-# BM25 over more memories than should be held in memory: the words of each in an index on disk, by tantivy.
-#
-# The words are ours (`layers/memory/search/lexical.py`) and so is what a question weighs; the library keeps
-# and finds them.
 
 LIBRARY = "tantivy"
 _KEY, _WORDS = "key", "words"

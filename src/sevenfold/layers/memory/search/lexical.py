@@ -1,7 +1,7 @@
-"""BM25 over memories, in memory and kept up to date one document at a time.
+"""BM25 over memories, in memory and updated one document at a time.
 
-For some ten thousand documents, which is more than any project has written by hand. Beyond that the same
-words go into an index on disk.
+It suits about ten thousand documents, more than any project has written by hand. `large_index` puts the same
+words into an index on disk.
 """
 
 from __future__ import annotations
@@ -15,10 +15,8 @@ from functools import cache, lru_cache
 from heapq import nsmallest
 from typing import Protocol, cast
 
-# A text as the words that a search compares: stemmed, in lower case, names of programs taken apart.
-#
-# `parseHeader` and `parse_header` are found by "header" and by themselves; two words that stand side by
-# side count as a word of their own, so that a phrase weighs more than its words in two places.
+# Words are stemmed and in lower case. `parseHeader` and `parse_header` also match "header"; each pair of
+# neighbours counts as a word, so that a phrase weighs more than its words apart.
 
 _WORD = re.compile(r"\w+")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")

@@ -1,7 +1,7 @@
-"""The index of a memory directory: by words, and where vectors are at hand by meaning as well.
+"""The index of a memory directory: by words, and by vectors if an encoder is installed.
 
-It follows the directory by hash, so that only what is new is taken apart. What was computed is kept in the
-control folder, out of any agent's reach, and computed anew where it is damaged.
+It follows the directory by hash, so that only new content is processed. What was computed is kept in the
+control folder, where no agent can write, and recomputed if it is damaged.
 """
 
 from __future__ import annotations

