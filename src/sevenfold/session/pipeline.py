@@ -1,9 +1,9 @@
 """The request path: full history in, view out. The work of a round grows with what is new in it.
 
-`Session.prepare` adds new messages, clears old results (layer 2), compacts if due (layer 4), appends changed
-context and recalled memories, and hands out the view. `ViewBuilder` has the state that these steps share:
-messages, token counts, cuts and breakpoints. What was sent once is sent again byte for byte; a layer that has
-to change it announces a cut.
+`Session.prepare` adds new messages and stores their large results (layer 1), clears old results (layer 2),
+compacts if due (layer 4), appends changed context and recalled memories, and hands out the view.
+`ViewBuilder` has the state that these steps share: messages, token counts, cuts and breakpoints. What was
+sent once is sent again byte for byte; a layer that has to change it announces a cut.
 """
 
 from __future__ import annotations

@@ -1,10 +1,14 @@
 """What a loop calls: `prepare` before each model call, `record` after it, `turn_ended` when the turn is over.
 
-async with await Session.open(params, project=".") as session:
-    session.history.append(Message("user", "What does this repository do?"))
-    view = await session.prepare()
-    reply = await provider.send(view.request)
-    await session.record(reply)
+A round without tools:
+
+    params = RequestParams(model="claude-opus-5-5", max_tokens=8_000)
+    async with await Session.open(params, project=".") as session:
+        session.history.append(Message("user", "What does this repository do?"))
+        view = await session.prepare()
+        reply = await provider.send(view.request)
+        await session.record(reply)
+        await session.turn_ended()
 """
 
 from __future__ import annotations

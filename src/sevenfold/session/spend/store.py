@@ -1,6 +1,8 @@
 """Where spending is stored, for all processes of a user together: the state under a mutex, and one ledger a
 day.
 
+Files:
+
     <home>/spend/spend.json                what the caps are checked against
                  ledger-YYYY-MM-DD.jsonl   one line a call: kind, model, session, tokens, dollars
 """
