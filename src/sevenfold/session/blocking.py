@@ -51,7 +51,7 @@ class LoopThread:
         """Run to the end. If the waiting is interrupted, as by Ctrl-C, so is the work."""
         if self._pid != os.getpid():
             work.close()
-            # A fork has no copy of the thread: whoever waited for it would wait for ever.
+            # After `fork` the child process has no copy of the thread, and would wait for ever.
             raise InputError(
                 f"this belongs to process {self._pid}, which forked this one; open a session of its own here"
             )
@@ -125,7 +125,7 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
 
 
 class BlockingSession:
-    """`engine.Session`, blocking."""
+    """`Session`, blocking."""
 
     def __init__(self, inner: engine.Session, loop: LoopThread) -> None:
         self._inner, self._loop = inner, loop

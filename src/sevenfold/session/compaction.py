@@ -244,7 +244,7 @@ def _own_limit(tokens: int, error: PromptTooLong) -> int | None:
 
 
 def _with_context(job: CompactionJob, context: CurrentContext, tokens: int) -> CompactionJob:
-    """The job, with room for so many tokens of context; files that it shows are not restored beside it."""
+    """The job, with space reserved for the context; files that it shows are not restored as well."""
     rest = max(0, job.tokens_before - sum(job.counts))
     return replace(job, frame_tokens=rest + tokens, barred_files=job.barred_files | context.paths)
 

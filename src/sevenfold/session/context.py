@@ -75,7 +75,7 @@ class ContextFileReader:
         self._files.setdefault(file, "")
 
     def read(self) -> tuple[ContextSource, ...]:
-        """Those that can be read. Why another cannot is told when it begins."""
+        """The files that can be read. A file that cannot is reported once, with the reason."""
         return tuple(source for file in self._files if (source := self._read(file)) is not None)
 
     def _read(self, file: ContextFile) -> ContextSource | None:
@@ -224,7 +224,7 @@ class SessionContext:
         return self._path.around.clock.now().astimezone().date()
 
     def _last_day(self, opened: SessionResources) -> date:
-        """The day that a session which is taken up again was last on."""
+        """The last day of a session that is resumed."""
         records = opened.resumed.records if opened.resumed else ()
         return records[-1].record.at.astimezone().date() if records else self._today()
 

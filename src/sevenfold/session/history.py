@@ -133,7 +133,7 @@ class MessageSnapshot:
         self._watch(vars(value))
         extra: dict[str, object] | None = getattr(value, "__pydantic_extra__", None)
         if extra is not None:
-            # Where a field goes that its class does not declare, such as a cache marker.
+            # Where a field goes that its class does not declare, such as `cache_control`.
             self._watch(extra)
         return value
 
@@ -153,7 +153,7 @@ def _shows_fields(value: object) -> bool:
 
 
 class SnapshotChunk:
-    """Messages in a row, at most `SIZE` of them."""
+    """Consecutive messages, at most `CHUNK_SIZE` of them."""
 
     __slots__ = ("_copies", "_fields", "_parts", "_seen", "messages")
 
@@ -176,7 +176,7 @@ class SnapshotChunk:
 
     def is_same(self, messages: list[object]) -> bool:
         """Whether these are the messages, all of them, as they were."""
-        # Nobody wants this list: making it reads every part, one right after the other.
+        # The list is not used: making it reads every part in a row, which prefetches them.
         self._parts.copy()
         return self._copies == messages and self._fields == self._seen
 
@@ -201,7 +201,7 @@ MAX_CLOSE_COMPARISONS = 8
 
 @dataclass(frozen=True, slots=True)
 class CallerBreakpoint:
-    """A cache marker of the caller's own."""
+    """A breakpoint that the caller set."""
 
     message: int
     block: int
@@ -268,7 +268,7 @@ class MessageListTracker:
         copied = (message.copy for facet in self._facets for message in facet.messages)
         same = [copy == message for copy, message in zip(copied, messages, strict=False)]
         differing = [index for index, is_same in enumerate(same) if not is_same]
-        # Where a cache marker moved the messages still mean the same; a look at each costs reading it.
+        # A message whose breakpoint moved still means the same, but finding that out means reading it.
         for index in differing[:MAX_CLOSE_COMPARISONS]:
             same[index] = self._means(index, messages)
         return SharedCount(same.index(False) if False in same else len(same), sum(same))
@@ -298,7 +298,7 @@ class MessageListTracker:
         self._marks = {index: marks for index, marks in self._marks.items() if index < kept}
 
     def _count_kept(self, messages: Sequence[object]) -> int:
-        """How many messages still mean the same. A marker that moved is taken over on the way."""
+        """How many messages still mean the same. A breakpoint that moved is updated on the way."""
         for number, facet in enumerate(self._facets):
             start = number * CHUNK_SIZE
             # A tuple equals no list, whatever is in it.
@@ -357,7 +357,7 @@ def _find_marker(block: Block) -> JsonObject | None:
 
 
 def without_breakpoints(message: Message) -> Message:
-    """The message with no cache marker on its blocks, nor on blocks inside a result; itself where none is."""
+    """The message without breakpoints, also inside results; the same object if it has none."""
     if isinstance(message.content, str):
         return message
     blocks = tuple([_without_mark(block) for block in message.content])

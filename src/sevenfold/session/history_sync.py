@@ -61,7 +61,7 @@ class HistorySync:
     async def _follow_list(self, messages: Sequence[object]) -> None:
         is_first = not self._mirror
         synced = self._mirror.sync(messages)
-        # What the path holds begins there: earlier messages were not read when the session was taken up.
+        # The view starts there: earlier messages were not read when the session was resumed.
         earlier = self.path.earlier
         self.path.set_marks(tuple(replace(mark, message=mark.message - earlier) for mark in synced.marks))
         if is_first and self._taken:
@@ -96,7 +96,7 @@ class HistorySync:
         return is_kept
 
     def _joined(self, synced: SyncResult) -> SyncResult:
-        """A first list against a session that was taken up again: what both have is not said twice."""
+        """Match a first list with a resumed session: messages that both have are not added twice."""
         held, self._taken = self.path.entries, 0
         start = self.path.earlier
         both = 0

@@ -182,7 +182,7 @@ class RecallLayer:
             await asyncio.wait({before})
         try:
             await self._choose(prompt)
-        except Exception as error:  # a layer that fails is told of, and the request goes on
+        except Exception as error:  # a failing layer is reported, and the request continues
             self._emit(RecallSkipped(f"{type(error).__name__}: {error}"))
 
     async def _choose(self, prompt: str) -> None:
@@ -315,7 +315,7 @@ def find_old_memories(path: ViewBuilder, before: int) -> tuple[int, ...]:
 
 
 def clear_oldest_memories(path: ViewBuilder, count: int) -> tuple[int, ...]:
-    """So many of the oldest give way to a marker; where they stood. They can be recalled again."""
+    """Replace the oldest ones with a marker; returns their places. They can be recalled again."""
     places = find_old_memories(path, len(path.shown))[:count]
     for place in places:
         message = path.shown.items[place].message

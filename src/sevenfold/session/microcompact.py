@@ -42,7 +42,7 @@ class MicrocompactLayer:
             await self._clear_here()
 
     def read_back(self, reply: ModelResponse) -> None:
-        """What the provider says that it cleared, told on."""
+        """Report what the provider says it cleared."""
         management = reply.extra.get("context_management")
         applied = management.get("applied_edits") if isinstance(management, JsonObject) else None
         for edit in applied if isinstance(applied, tuple) else ():
@@ -110,7 +110,7 @@ class MicrocompactLayer:
                     decision = spills.store(result)
                 where = spills.path_of(decision)
                 if where is None:
-                    continue  # it could not be stored, which was told, and so it stays
+                    continue  # it could not be stored, which was reported, so it stays
             yield use, BARE_MARKER if chosen.is_bare else render_cleared_marker(path.local.call(use), where)
 
     def _clear_deeper(self) -> None:

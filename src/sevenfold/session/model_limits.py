@@ -116,7 +116,7 @@ PARAMS_CHANGED = "the caller changed the model, the system prompt or the tools"
 
 
 def compute_thinking_binding(frame: RequestParams) -> Digest:
-    """What thinking is bound to beside the messages. Cache markers and the order of tools do not count."""
+    """What thinking is bound to besides the messages. Breakpoints and the order of tools do not count."""
     system = (frame.system,) if isinstance(frame.system, str) else [part.get("text") for part in frame.system]
     tools = {str(tool.get("name") or tool.get("type")): strip_cache_control(tool) for tool in frame.tools}
     texts = [text.strip() for text in system if isinstance(text, str) and text.strip()]

@@ -60,7 +60,7 @@ class NotesLayer:
             self._writer.add(entry.message, entry.origin)
 
     def catch_up(self) -> None:
-        """All that a session that is taken up again has said so far. Blocks on the disk."""
+        """Add all earlier messages of a resumed session. Blocks on the disk."""
         project, emit = self._opened.project, self._opened.around.emit
         if project is None or self._opened.resumed is None:
             return

@@ -70,7 +70,7 @@ class SessionOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionResources:
-    """A session's surroundings, held open until `close`."""
+    """What a session works with: settings, folders and files, open until `close`."""
 
     id: SessionId
     around: SessionDeps
@@ -139,7 +139,7 @@ class SessionResources:
             path, catalog = select_pipeline_settings(settings), build_catalog(settings)
             log = EventLog(folder, clock, emit)
             for refusal in settings.refused:
-                log.add(refusal)  # told before there was a log
+                log.add(refusal)  # emitted before the log was open
             emit = emit_to_both(emit, log.add)
             book = SpendStore.open(home, emit=emit)
             exits.callback(book.close)
@@ -175,7 +175,7 @@ class SessionResources:
             )
 
     async def write_events(self) -> None:
-        """Put down what was told since the last time."""
+        """Write the events since the last call to the log."""
         if self.log is not None and self.log.has_waiting:
             await run_blocking(self.log.flush)
 
@@ -227,7 +227,7 @@ def _choose(project: Project, session: str | None) -> SessionId:
 
 
 def choose_estimator(settings: WindowSettings) -> TokenEstimator:
-    """By whom tokens are counted that nobody has billed. A tokenizer is read from disk."""
+    """The estimator for tokens that were not billed. May read a tokenizer from disk."""
     if settings.estimator != EXACT_ESTIMATOR_NAME:
         return ESTIMATORS[settings.estimator]
     if settings.tokenizer is None:

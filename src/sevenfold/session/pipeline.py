@@ -84,7 +84,7 @@ CutDetail: TypeAlias = Callable[[], JsonObject]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionDeps:
-    """What a request path is given to work with."""
+    """What the request path works with."""
 
     settings: PipelineSettings
     catalog: Catalog
@@ -96,7 +96,7 @@ class SessionDeps:
 
 
 class ViewBuilder:
-    """One conversation's way from history to view."""
+    """Builds the view of one conversation from its history."""
 
     def __init__(self, frame: RequestParams, capabilities: Capabilities, around: SessionDeps) -> None:
         self.around = around
@@ -142,7 +142,7 @@ class ViewBuilder:
         self.local.prices = self.cache_prices(0)
 
     async def add(self, messages: Sequence[Message], origin: TextOrigin = "human") -> None:
-        """New messages of the history: stored, decided for and shown."""
+        """Add new messages of the history: store them, decide on their results, show them."""
         if not messages:
             return
         self._view = None
@@ -155,7 +155,7 @@ class ViewBuilder:
             self.around.journal.add(DecisionRecord(decision))
 
     def set_marks(self, marks: tuple[CallerBreakpoint, ...]) -> None:
-        """Where the caller wants the cache marked: theirs to move as they like."""
+        """Set the caller's breakpoints, which the caller may move."""
         if marks != self.marks:
             self.marks, self._view = marks, None
 
@@ -198,7 +198,7 @@ class ViewBuilder:
     def clear(
         self, markers: dict[ToolUseId, str], reason: str, stake: ClearingCost, memories: Sequence[int] = ()
     ) -> None:
-        """Old results give way to their markers, everywhere from now on, as memories at these places did."""
+        """Replace old results with their markers from now on, and register the cut with cleared memories."""
         places = sorted([*memories, *self.swap_in(markers, stake)])
         if places:
             detail = {
@@ -210,7 +210,7 @@ class ViewBuilder:
             self.register(Cut(2, reason, places[0], freeze_object({**detail, **own})))
 
     def swap_in(self, markers: dict[ToolUseId, str], stake: ClearingCost) -> list[int]:
-        """The same without a word of it, as when a session is taken up again; which messages changed."""
+        """Replace without registering a cut, as on resume; returns the places that changed."""
         self.cleared.update(markers)
         places = sorted({place for use in markers if (place := self.shown.place(use)) is not None})
         for place in places:
@@ -219,7 +219,7 @@ class ViewBuilder:
         return places
 
     def reword(self, place: int, message: Message) -> None:
-        """Another wording of a message of the view; whoever changes it announces that."""
+        """Replace a message of the view; the caller announces the change."""
         before = self.shown.items[place]
         self.shown.swap(place, message, self.tally.swap(before.message, message, before.origin))
         self._view = None
@@ -232,7 +232,7 @@ class ViewBuilder:
         self.register(Cut(2, reason, place or 0, freeze_object({DEPTH_KEY: self.server.depth})))
 
     def bill(self, reply: ModelResponse) -> RecordedReply:
-        """What a model call cost. Its answer is written down here, and shown by `take_answer`."""
+        """Record what a model call cost, and its answer; `take_answer` shows the answer."""
         self.around.journal.add(
             UsageRecord(
                 model=reply.model or self.frame.model,
@@ -274,7 +274,7 @@ class ViewBuilder:
         if written is not None:
             self.remember(written, own.origin, usage=answer.usage)
         elif answer.usage is not None:
-            # No request has held it, so nothing breaks; what the prompt had is known all the same.
+            # No request contained it, so nothing breaks; the size of the prompt is known all the same.
             self.tally.bill(answer.usage, Message("assistant", ()), is_output_known=False)
 
     def answered(self, usage: Usage | None, started: datetime, ended: datetime) -> None:
@@ -288,7 +288,7 @@ class ViewBuilder:
         self.rounds += 1
 
     def use(self, frame: RequestParams, capabilities: Capabilities) -> None:
-        """Another frame from now on: the caller's choice, and a break of the prefix that is theirs."""
+        """Use other request parameters: the caller's choice, and the caller's break of the prefix."""
         if frame is self.frame or frame == self.frame:
             return
         self._view = None
@@ -310,7 +310,7 @@ class ViewBuilder:
         self._mark_frame()
 
     def adapt(self, *, drops_thinking: bool = False) -> None:
-        """Show everything as the model of this frame takes it."""
+        """Show everything as the current model accepts it."""
         before, items = self.shown.messages(), self.shown.items
         fitting = adapt_messages(items, self.capabilities, drops_thinking=drops_thinking)
         is_same = all(one is other for one, other in zip(fitting, items, strict=True))
@@ -324,7 +324,7 @@ class ViewBuilder:
             self.register(Cut(0, PARAMS_CHANGED, first))
 
     def forget_thinking(self, reason: str) -> None:
-        """Show nothing any more of what was thought so far."""
+        """Remove all thinking so far from the view."""
         fitting = adapt_messages(self.shown.items, self.capabilities, drops_thinking=True)
         first = find_first_change(self.shown.messages(), [item.message for item in fitting])
         if first is not None:
@@ -332,7 +332,7 @@ class ViewBuilder:
 
     @property
     def is_ready(self) -> bool:
-        """Whether nothing happened since the last view: asked again, the same is sent."""
+        """Whether nothing changed since the last view was handed out: the same one is sent again."""
         return self._view is not None and self._view is self._handed
 
     def view(self) -> PreparedRequest:
@@ -359,7 +359,7 @@ class ViewBuilder:
         return compute_cache_prices(tariff.for_prompt(tokens), self.ttl) if tariff else DEFAULT_CACHE_PRICES
 
     def hand_out(self) -> PreparedRequest:
-        """The view to be sent: its cuts are announced with it, and no more with the next."""
+        """The view to send. Its cuts are announced with it, and not again with the next one."""
         view = self._handed = self.view()
         self._cuts.clear()
         self._started = self.around.clock.now()
@@ -383,7 +383,7 @@ class ViewBuilder:
         self._stock_shelf()
 
     def _stock_shelf(self) -> None:
-        """What may be cleared of a view that was rewritten; nothing of it is in the cache as it is now."""
+        """Collect the clearable results of a rewritten view, none of which is in the cache as it is now."""
         self.local.start_over()
         place = self.tally.count().tokens - self.tally.estimate_of(sum(item.weight for item in self.shown))
         for item in self.shown:
@@ -450,7 +450,7 @@ class ViewBuilder:
             self.local.add(item, self.tools, at, self.tally.estimate_of)
 
     def _sent_frame(self) -> RequestParams:
-        """The caller's, with what our layers have the provider do; the same object while it is the same."""
+        """The caller's parameters with what our layers add; the same object while nothing changes."""
         missing = tuple(beta for beta in self.betas if beta not in self.frame.betas)
         frame = replace(self.frame, betas=(*self.frame.betas, *missing)) if missing else self.frame
         frame = self.server.apply(frame)

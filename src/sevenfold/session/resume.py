@@ -143,7 +143,7 @@ class _Taking:
         try:
             return read_stored_usage(body.wire, body.dialect)
         except WireError as error:
-            # It is no ground to count from; the estimate stands.
+            # It cannot be counted from, so the estimate stays.
             self.path.miss_bill(body.model, str(error))
             return None
 

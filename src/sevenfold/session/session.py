@@ -59,7 +59,7 @@ from sevenfold.store.transcript.sessions import SessionId
 
 
 class Session:
-    """One conversation under the layers."""
+    """One conversation, managed by the layers."""
 
     def __init__(
         self,
@@ -131,11 +131,11 @@ class Session:
         emit: Emit = ignore_event,
         environ: Mapping[str, str] | None = None,
     ) -> Self:
-        """Start a session in the project that a path lies in, or take one up again by its id or as `latest`.
+        """Start a session in the project that a path lies in, or resume one by its id or as `latest`.
 
         Without a project everything stays in memory. `settings` are by section, as in a settings file. The
         provider is who writes summaries; without one the session makes do with what needs no model. `hooks`
-        are called around each compaction. What its forks spend is held to the caps of `[spend]`, unless
+        are called around each compaction. The spending of its forks is limited by `[spend]`, unless
         `governs` is off because the provider sees to that itself. With `is_agent` the loop is ours, and what
         memories a prompt is about may be asked of a cheaper model. Without `trusts_local` the project-local
         settings file has no more rights than a committed one. `memory` is the project's, where the caller has
@@ -296,7 +296,7 @@ class Session:
     async def run_fork(
         self, brief: ForkBrief, *, run_tool: ToolRunner | None = None, on_delta: OnDelta | None = None
     ) -> ForkResult:
-        """Run a fork on what was said so far. It is billed under its kind, and watched like all others.
+        """Run a fork on what was said so far. It is billed under its kind, and monitored like all calls.
 
         The session may go on meanwhile, and the fork sees nothing of it.
         """
@@ -369,7 +369,7 @@ class Session:
         return view
 
     async def _compact_when_due(self) -> None:
-        """Unless a hook would rather wait, which it may while there is room left."""
+        """Compact, unless a hook postpones it, which it may while the window is not full."""
         is_full = self._path.view().level == "blocked"
         words = await self._hooks.ask_before("auto", is_full=is_full)
         if words is not None:

@@ -79,7 +79,7 @@ class CompactionStateFile:
         self._emit = emit
 
     def read(self) -> BreakerState:
-        """What was kept; nothing where there is none, or none that can be read, which is told."""
+        """The state from disk; an empty one if there is none. An unreadable file is reported as an event."""
         if self._folder is None:
             return BreakerState()
         try:
@@ -93,7 +93,7 @@ class CompactionStateFile:
             return BreakerState()
 
     def write(self, state: BreakerState) -> None:
-        """Keep it. A disk that refuses does not stop a compaction."""
+        """Store the state. A disk error does not stop a compaction."""
         if self._folder is None:
             return
         try:
@@ -111,7 +111,7 @@ _NOTES = NotesSettings()
 
 @dataclass(frozen=True, slots=True)
 class _Running:
-    """A compaction under way, for whoever asks for another meanwhile."""
+    """A running compaction, which a second caller may join."""
 
     job: CompactionJob
     since: timedelta
@@ -119,7 +119,7 @@ class _Running:
 
 
 class Compactor:
-    """The compactions of one session, one at a time. Without a provider, only what needs no model is done."""
+    """The compactions of one session, one at a time. Without a provider, no strategy asks a model."""
 
     def __init__(
         self,
@@ -157,11 +157,11 @@ class Compactor:
 
     @property
     def is_stopped(self) -> bool:
-        """Automatic compaction has helped nothing too often: only by hand, or when the provider insists."""
+        """Whether automatic compaction has failed too often. By hand or for a refused prompt it still runs."""
         return self._state.is_thrashing(self._settings)
 
     async def remember(self, model: str, limit_tokens: int) -> None:
-        """Keep what a provider has said it takes, for whoever takes the session up again."""
+        """Store the limit that a provider has stated, so that a resumed session knows it."""
         await self._keep(replace(self._state, limit_model=model, limit_tokens=limit_tokens))
 
     async def compact(self, job: CompactionJob) -> Compacted:
@@ -184,7 +184,7 @@ class Compactor:
         return self._clock.uptime() - running.since > timedelta(seconds=self._settings.lock_seconds)
 
     async def _join(self, running: _Running, job: CompactionJob) -> Compacted:
-        """Wait for the one that is under way, and use its result if it fits what is asked now."""
+        """Wait for the running compaction, and use its result if it fits this job."""
         seconds = self._settings.wait_seconds
         try:
             async with asyncio.timeout(seconds):
@@ -205,7 +205,7 @@ class Compactor:
                 told = CompactionBusy("the compaction that was waited for was cancelled or failed; ask again")
                 told.__cause__ = error if isinstance(error, Exception) else None
                 future.set_exception(told)
-                # Nobody may be waiting, and that is no mistake.
+                # It is no mistake if nobody waits for the result.
                 future.exception()
             raise
         finally:
@@ -272,13 +272,13 @@ class Compactor:
     async def _ask(
         self, rung: CompactionStrategy, climb: CompactionRun, asker: SummaryRequester
     ) -> SummaryDraft | SummaryFailure:
-        """Counted as a failure before it is made: a process that dies of it has failed too."""
+        """Ask a model. The call counts as failed until it succeeds, in case the process dies in it."""
         before = self._state
         try:
             await self._keep(before.failed())
             draft = await asker.ask(rung, climb)
         except BaseException:
-            # Cancelled by whoever wanted it: that says nothing about summaries.
+            # The caller cancelled it, which says nothing about summaries.
             await self._keep(before)
             raise
         if isinstance(draft, SummaryDraft):
@@ -335,8 +335,8 @@ class Compactor:
 
 
 def _is_worth(composed: ComposedView, climb: CompactionRun) -> bool:
-    """Whether the last rung's view is taken however long it is; one by hand has to gain something, by the
-    same estimate for both."""
+    """Whether the last strategy's view is used even if it is over the target. By hand it must at least be
+    smaller than before, by the same estimate for both."""
     sizer, job = climb.sizer, climb.job
     before = max(job.tokens_before, sizer.frame_tokens + sizer.messages(climb.messages))
     return job.trigger != "manual" or composed.tokens < before
@@ -347,7 +347,7 @@ def _has_block(messages: Sequence[Message]) -> bool:
 
 
 def _extends(messages: Sequence[Message], beginning: Sequence[Message]) -> bool:
-    """Whether a view begins with the very messages of another."""
+    """Whether a view begins with the same message objects as another."""
     return len(messages) >= len(beginning) and all(
         one is other for one, other in zip(messages, beginning, strict=False)
     )

@@ -70,7 +70,7 @@ async def read_restored_blocks(
     folder: str = "",
     disk: Disk = SYSTEM_DISK,
 ) -> tuple[Text, ...]:
-    """What goes back into view, as blocks. What does not is told, with the reason."""
+    """What returns to the view, as blocks. What does not is reported with the reason."""
     plan = plan_restore(facts, settings, count)
     for left in plan.left:
         emit(RestoreSkipped(left.what, left.reason))
@@ -107,7 +107,7 @@ class _Reader:
     max_bytes: int
 
     def read(self, path: str) -> _Start | str:
-        """As much of the file as the budget can want, or why it cannot be shown."""
+        """As much of the file as the budget allows, or why it cannot be shown."""
         place = self._place(path)
         if not os.path.isabs(place):
             return "its path is relative, and nobody said to what"
@@ -123,7 +123,7 @@ class _Reader:
 
     def _read_start(self, place: str) -> _Start:
         with map_os_errors(f"read {place} again"):
-            # No link is followed: the agent read a file, and whoever put a link there may aim elsewhere.
+            # Symbolic links are not followed: a link that was put there later may point elsewhere.
             fd = self.disk.open(place, READ_FLAGS)
             try:
                 found = self.disk.stat(fd)
@@ -142,7 +142,7 @@ class _Reader:
 def _as_text(data: bytes, *, is_whole: bool) -> _Start:
     if b"\0" in data:
         raise FileDamaged("it is no text")
-    # Reading stops anywhere, so the last character may be in two.
+    # Reading may stop inside a character.
     text = data.decode("utf-8", "replace" if is_whole else "ignore")
     if text.count("\N{REPLACEMENT CHARACTER}") > len(text) // 50:
         raise FileDamaged("it is no text in UTF-8")
@@ -250,7 +250,7 @@ async def _compose(draft: SummaryDraft, climb: CompactionRun) -> ComposedView:
 
 def _kept(draft: SummaryDraft, climb: CompactionRun) -> tuple[Message, ...]:
     kept = tuple(climb.messages[draft.kept_from :]) if draft.kept is None else draft.kept
-    # What it is signed over is gone, so a model that checks would refuse it.
+    # What the signature covers is gone, so a model that checks it would refuse it.
     return kept if climb.job.capabilities.rewrites_history else without_thinking(kept)
 
 
@@ -261,7 +261,7 @@ def _kept_tokens(draft: SummaryDraft, kept: Sequence[Message], climb: Compaction
 
 
 def _without_trailing_system(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Nothing of the user's may follow a system message, and the head is the user's."""
+    """No user message may follow a system message, and the head is a user message."""
     end = len(messages)
     while end and messages[end - 1].role == "system":
         end -= 1

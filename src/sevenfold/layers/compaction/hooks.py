@@ -39,16 +39,16 @@ BEFORE_HOOK_NAME = "before compaction"
 
 @dataclass(frozen=True, slots=True)
 class CompactHookRunner:
-    """Calls hooks, each within a time limit. One that fails costs what it would have added, and is told."""
+    """Calls hooks, each within a time limit. A failing hook adds nothing, and an event reports it."""
 
     hooks: CompactHooks
     limit: timedelta
     emit: Emit
 
     async def ask_before(self, trigger: CompactionTrigger, *, is_full: bool = False) -> str | None:
-        """What the summary should look at; None: an automatic one is put off, which is told.
+        """What the summary should look at; None: a hook postponed an automatic compaction, which is an event.
 
-        Whoever compacts by hand hears of a refusal by `CompactionStopped`; a full window cannot wait.
+        By hand a refusal raises `CompactionStopped`. A full window cannot be postponed.
         """
         before = self.hooks.before
         if before is None:
@@ -90,7 +90,7 @@ class CompactHookRunner:
         try:
             async with limit:
                 return await hook()
-        except Exception as error:  # a hook is anybody's code, and a compaction must not die of it
+        except Exception as error:  # hooks are foreign code, and must not end a compaction
             if name == BEFORE_HOOK_NAME and isinstance(error, CompactionStopped):
                 raise
             late = f"it took over {seconds:g} s (compact.hook_seconds)"
@@ -105,7 +105,7 @@ def _checked_text(said: object) -> str:
 
 
 def _checked(extra: object) -> Extra:
-    """A hook is told of what it got wrong here, where that costs its own part alone."""
+    """Check what a hook returned here, where an error costs only its own part."""
     if not isinstance(extra, Extra):
         raise TypeError(f"a {type(extra).__name__} is no Extra")
     return extra

@@ -41,13 +41,13 @@ thread; the same name and text may come again."""
 
 
 def skip_spill(_name: str, _text: str) -> str | None:
-    """For callers without a session's folder: what is long is then cut, and only the transcript holds it."""
+    """For callers without a session folder: long text is cut, and only the transcript has all of it."""
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionNotes:
-    """The session's notes, which may stand in for what they cover."""
+    """The notes of the session, which may replace what they cover."""
 
     text: str | None = None
     """As they stand in the file; None: there is none."""
@@ -150,7 +150,7 @@ class Compacted:
 
 @dataclass(frozen=True, slots=True)
 class ViewSizer:
-    """Estimates for one job: its own counts where a message is the view's, weighed where it is new."""
+    """Token estimates for one job: its own counts for messages of the view, estimates for new ones."""
 
     scale: float
     frame_tokens: int
@@ -214,7 +214,7 @@ class SummaryDraft:
 
 @dataclass(frozen=True, slots=True)
 class SummaryFailure:
-    """Why a rung gave no summary."""
+    """Why a strategy gave no summary."""
 
     failure: StrategyFailure
     reason: str
@@ -222,7 +222,7 @@ class SummaryFailure:
 
 @dataclass(slots=True, kw_only=True)
 class CompactionRun:
-    """Changed by the one compaction that owns it."""
+    """The state of one compaction, which alone changes it."""
 
     job: CompactionJob
     model: Model
@@ -249,7 +249,7 @@ class CompactionRun:
 
     @property
     def wishes(self) -> str:
-        """What the summary is asked to look at, by whoever asked for it and by hooks."""
+        """What the summary should look at, in the words of the caller and of hooks."""
         parts = (self.job.instructions.strip(), self.job.hook_text.strip())
         return "\n\n".join(part for part in parts if part)
 
@@ -267,7 +267,7 @@ class CompactionRun:
         return len(self.rounds) - self.dropped > 1
 
     def unanswered(self) -> int:
-        """Where the user's last words begin, if nobody has answered them; else the view's end."""
+        """Where the user's unanswered messages begin; the end of the view if there are none."""
         end = len(self.messages)
         if len(self.rounds) < 2:
             return end
@@ -286,7 +286,7 @@ class CompactionRun:
         return min(start, unanswered) if start > self.head else unanswered
 
     def missing_tokens(self) -> int:
-        """By how much the whole view and the request for a summary are over the window."""
+        """By how many tokens the whole view and the request for a summary exceed the window."""
         job = self.job
         if job.window_tokens is None:
             return 0
@@ -294,7 +294,7 @@ class CompactionRun:
 
 
 def start_compaction_run(job: CompactionJob, model: Model, settings: CompactSettings) -> CompactionRun:
-    """Look at a job once; one that cannot be done is refused."""
+    """Examine a job; one that cannot be done is refused."""
     messages = job.request.messages
     if len(job.counts) != len(messages):
         raise InputError(f"{len(job.counts)} counts for {len(messages)} messages; give one for each")

@@ -48,7 +48,7 @@ def draft_notes(plan: NotesKeepPlan, climb: CompactionRun) -> SummaryDraft:
 
 
 def draft_structural(climb: CompactionRun, settings: NotesSettings) -> SummaryDraft:
-    """What the session's structure tells, beside its newest messages."""
+    """The structural notes, beside the newest messages."""
     job, end = climb.job, len(climb.messages)
     if job.part is not None and climb.part_index is not None:
         is_up_to = job.part.side == "up_to"
@@ -59,13 +59,13 @@ def draft_structural(climb: CompactionRun, settings: NotesSettings) -> SummaryDr
 
 
 def _narrowed(settings: NotesSettings, target: int) -> NotesSettings:
-    """In a small window less is kept: what stays must not fill most of it at once."""
+    """In a small window less is kept, so that the kept messages do not fill most of it at once."""
     room = min(settings.keep_limit_tokens, target // _KEPT_SHARE)
     return replace(settings, keep_limit_tokens=room, keep_tokens=min(settings.keep_tokens, room // 2))
 
 
 def draft_clip(climb: CompactionRun) -> SummaryDraft:
-    """The newest rounds that fit, and a word on what was cut."""
+    """The newest rounds that fit, and a remark on what was cut."""
     job = climb.job
     room = max(0, climb.limit - climb.sizer.frame_tokens)
     known = job.structural or find_carried_summary(climb.messages)

@@ -80,7 +80,7 @@ _KEPT_SHARE = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryRequester:
-    """Asks for summaries, and judges the answers."""
+    """Asks a model for summaries, and checks the answers."""
 
     provider: Provider
     settings: CompactSettings
@@ -99,7 +99,7 @@ class SummaryRequester:
                 return await self._ask_whole(climb)
 
     async def _ask_block(self, climb: CompactionRun) -> SummaryDraft | SummaryFailure:
-        """Ask for the provider's own compaction block: the same frame and messages, plus instructions."""
+        """Ask the provider for a compaction block: the same parameters and messages, plus instructions."""
         request = climb.job.request
         kept_from = climb.unanswered()
         wish = render_summary_directive(self.prompts.block, instructions=climb.wishes)
@@ -142,12 +142,12 @@ class SummaryRequester:
         overshoot = None if climb.overshoot is None else round(climb.overshoot * OVERSHOOT_MARGIN)
         trim = plan_trim(rounds, overshoot, self.settings)
         climb.dropped += trim.rounds
-        # Thinking is signed over what is missing now, so none of it can be sent.
+        # Thinking is signed over rounds that were dropped, so none of it can be sent.
         left = without_thinking((*climb.messages[: climb.head], *climb.messages[trim.stop :]))
         is_opened = bool(left) and any(isinstance(block, Compaction) for block in left[0].blocks)
         messages = left if is_opened else ensure_user_first(left, _DROPPED)
         marks = tuple(mark for mark in climb.job.request.breakpoints if mark.level != "messages")
-        # Nobody goes on from this one, so that nothing of it but the frame is worth writing to the cache.
+        # No request continues this one, so only the system prompt and tools are worth writing to the cache.
         frame = _unmarked(climb.job.request.frame)
         request = replace(climb.job.request, frame=frame, messages=messages, breakpoints=marks)
         summary = await self._ask_fork(climb, request, "")
@@ -189,7 +189,7 @@ class SummaryRequester:
         return reply if isinstance(reply, SummaryFailure) else parse_summary_reply(reply)
 
     def _max_tokens(self, climb: CompactionRun) -> int:
-        """What a summary may take: never so much that a small window has no room for what it is about."""
+        """The limit for a summary: it leaves space for the view even in a small window."""
         window = climb.job.window_tokens or climb.model.window_tokens
         most = min(climb.model.max_output_tokens, max(EXPECTED_SUMMARY_TOKENS, window // _WINDOW_SHARE))
         return min(self.settings.summary_max_tokens, most)
@@ -214,7 +214,7 @@ class SummaryRequester:
             return SummaryFailure(
                 "refused", f"no answer within {seconds} s (compact.summary_timeout_seconds)"
             )
-        except Exception as error:  # whatever a provider does, the session goes on
+        except Exception as error:  # whatever a provider raises, the session continues
             return SummaryFailure("refused", f"{type(error).__name__}: {error}")
         climb.replies.append(reply)
         return reply
@@ -246,7 +246,7 @@ def explain_no_block(climb: CompactionRun, settings: CompactSettings) -> str:
         return "compact.blocks_enabled is off"
     params = climb.job.request.frame.params
     if _is_clearing(params):
-        # Without what is cleared the prefix would not be the cached one, and longer.
+        # If nothing were cleared, the prefix would be longer and not the cached one.
         return "it cannot be combined with clearing on the provider's side"
     output = params.get("output_config")
     choice = params.get("tool_choice")
@@ -263,7 +263,7 @@ def explain_no_block(climb: CompactionRun, settings: CompactSettings) -> str:
 
 
 def _is_clearing(params: JsonObject) -> bool:
-    """Whether the provider leaves anything out of this prompt by itself."""
+    """Whether the provider clears anything from this prompt."""
     management = params.get("context_management")
     edits = management.get("edits") if isinstance(management, JsonObject) else None
     return isinstance(edits, tuple) and any(
@@ -277,14 +277,14 @@ def _within(request: ModelRequest, end: int) -> tuple[Breakpoint, ...]:
 
 
 def _unmarked(frame: RequestParams) -> RequestParams:
-    """The frame without the marker that stands on a request's last block by itself."""
+    """The parameters without automatic caching, which marks the last block of a request."""
     return (
         replace(frame, params=frame.params.without(CACHE_CONTROL)) if CACHE_CONTROL in frame.params else frame
     )
 
 
 def _for_model(model: Model, frame: RequestParams, messages: tuple[Message, ...]) -> ModelRequest:
-    """The stripped view for another model, without what only the session's own is known to take."""
+    """The stripped view for another model, without what only the session's own model accepts."""
     plain = without_compaction_blocks(messages)
     if not model.takes_system_role:
         plain = without_system_role(plain)

@@ -66,7 +66,7 @@ class NoNotesPlan:
 
 
 def plan_notes_compaction(facts: NotesCompactFacts, settings: NotesSettings) -> NotesKeepPlan | NoNotesPlan:
-    """What compaction by notes would leave; cheapest question first, each no with its reason."""
+    """What compaction by notes would keep, or the reason against it; the cheapest check first."""
     if not (settings.enabled and settings.compaction_enabled):
         return NoNotesPlan("switched off")
     if facts.notes is None:
@@ -114,7 +114,7 @@ def choose_notes_start(
 
 
 def has_message_text(message: Message) -> bool:
-    """Whether somebody says something in it: a person or the model, not a tool."""
+    """Whether a person or the model says something in it, not only a tool."""
     return any(isinstance(block, Text) and block.text.strip() for block in message.blocks)
 
 

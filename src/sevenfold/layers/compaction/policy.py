@@ -119,7 +119,7 @@ was nothing to try with."""
 
 @dataclass(frozen=True, slots=True)
 class StrategyAttempt:
-    """One rung that was tried, and what came of it."""
+    """One strategy that was tried, and its result."""
 
     rung: CompactionStrategy
     failure: StrategyFailure
@@ -168,7 +168,7 @@ class SkippedStrategy:
 
 
 def choose_strategy(facts: StrategyFacts, settings: CompactSettings) -> StrategyChoice:
-    """The next rung to try. There is always one: after everything else, the clip."""
+    """The next strategy to try. There is always one: after all others, the clip."""
     if _is_repeat_due(facts, settings):
         return StrategyChoice(facts.attempts[-1].rung)
     reached = max((COMPACTION_STRATEGIES.index(attempt.rung) for attempt in facts.attempts), default=-1)
@@ -182,7 +182,7 @@ def choose_strategy(facts: StrategyFacts, settings: CompactSettings) -> Strategy
 
 
 def _is_repeat_due(facts: StrategyFacts, settings: CompactSettings) -> bool:
-    """Whether the rung that just failed is worth the same call again, or one with still less in it."""
+    """Whether to repeat the strategy that just failed, with the same call or a shorter one."""
     if not facts.attempts or not _may_call(facts, settings):
         return False
     last = facts.attempts[-1]
@@ -191,21 +191,21 @@ def _is_repeat_due(facts: StrategyFacts, settings: CompactSettings) -> bool:
     tries = sum(attempt == last for attempt in facts.attempts)
     if last.failure == "broken":
         return tries <= settings.stream_retries
-    # The first of all tries was on the whole view.
+    # The first attempt was on the whole view.
     asked = sum(attempt.failure == "too long" for attempt in facts.attempts)
     is_too_long = last.rung == "trimmed" and last.failure == "too long"
     return is_too_long and facts.can_trim and asked < settings.trim_tries
 
 
 def _may_call(facts: StrategyFacts, settings: CompactSettings) -> bool:
-    """By hand one may always try, within what one compaction may waste; otherwise the breaker decides."""
+    """By hand a model may be asked, within the limit of one compaction; else the breaker decides."""
     if facts.trigger == "manual":
         return sum(attempt.rung in MODEL_STRATEGIES for attempt in facts.attempts) < settings.breaker_failures
     return facts.failures_in_row < settings.breaker_failures
 
 
 def _unfit(rung: CompactionStrategy, facts: StrategyFacts, settings: CompactSettings) -> str | None:
-    """Why a rung is of no use now; None when it may be tried."""
+    """Why a strategy cannot be used now; None when it may be tried."""
     if not facts.has_rounds:
         return "nothing was said since the last compaction"
     match rung:
@@ -301,7 +301,7 @@ class BreakerState:
         return replace(self, futile_in_row=futile, last_length=end.length)
 
     def rounds_since(self, messages: Sequence[Message]) -> int | None:
-        """How many answers a view has got since the last compaction; None where that cannot be told."""
+        """How many answers the view has got since the last compaction; None if unknown."""
         if self.last_length is None or len(messages) < self.last_length:
             return None
         return sum(message.role == "assistant" for message in messages[self.last_length :])

@@ -75,7 +75,7 @@ class RestoredFile:
 
 
 def plan_restore(facts: RestoreFacts, settings: CompactSettings, count: CountTokens) -> RestorePlan:
-    """The newest few files and what else was there; each refusal is told."""
+    """The newest files and other content to restore; each refusal has a reason."""
     files: list[str] = []
     left: list[RestoreSkip] = []
     for path in dict.fromkeys(facts.seen):

@@ -71,7 +71,7 @@ def collect_user_quotes(
 
 
 def extract_user_text(message: Message) -> str:
-    """What a person said in a message: tool results and reminders are nobody's words."""
+    """What a person said in a message: tool results and reminders do not count."""
     return "\n".join(part for block in message.blocks if (part := _spoken(block)))
 
 
@@ -137,7 +137,7 @@ _GO_ON = (
 
 @dataclass(frozen=True, slots=True)
 class ParsedSummary:
-    """What an answer held."""
+    """What an answer contained."""
 
     summary: str
     problem: str = ""

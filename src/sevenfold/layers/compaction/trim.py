@@ -41,7 +41,7 @@ def without_thinking(messages: Iterable[Message]) -> tuple[Message, ...]:
 
 
 def without_media(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """Images and documents as a word each, inside tool results too."""
+    """Images and documents replaced by a word each, inside tool results too."""
     return tuple(_rewritten(message, _name_media) for message in messages)
 
 

@@ -38,7 +38,7 @@ REMOVAL_CAUSES: tuple[RemovalCause, ...] = get_args(RemovalCause)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovalReason:
-    """Why a fact, or all of a memory, is let go of."""
+    """Why a fact, or a whole memory, was removed."""
 
     key: str
     why: RemovalCause
@@ -51,7 +51,7 @@ class RemovalReason:
 
 @dataclass(frozen=True, slots=True)
 class RemovedFact:
-    """A fact that is gone, for a reason that holds."""
+    """A fact that is gone, for a valid reason."""
 
     key: str
     fact: str
@@ -75,17 +75,17 @@ class DreamCheck:
     removed: frozenset[str]
 
     def without(self, keys: Iterable[str]) -> frozenset[str]:
-        """What remains of the changes when these files, and all that hang together with them, stay."""
+        """The changes that remain if these files, and all files in their groups, stay unchanged."""
         return frozenset(self.changed) - self.together(keys)
 
     def together(self, keys: Iterable[str]) -> frozenset[str]:
-        """The changes that hang together with any of these files, changed or not."""
+        """The changes that must be published together with any of these files."""
         named, groups = frozenset(keys), _groups(self.changed, self.sources)
         met = {groups[key] for key in self.changed if key in named or self.leans_on([key]) & named}
         return frozenset(key for key in self.changed if groups[key] in met)
 
     def leans_on(self, keys: Iterable[str]) -> frozenset[str]:
-        """The files that these changes were made from or rest on, beside themselves."""
+        """The other files that these changes were made from or depend on."""
         return frozenset(source for key in keys for source in self.sources.get(key, ()))
 
 
@@ -116,7 +116,7 @@ def check_dream(
 
 
 def explain_over_budget(checked: DreamCheck, published: frozenset[str], settings: DreamSettings) -> str:
-    """Why this is more than one dream may let go of; empty when it is not. A single one is always allowed."""
+    """Why this is more than one dream may remove; empty if it is not. A single removal is always allowed."""
     facts = [loss for loss in checked.losses if loss.key in published]
     gone = {loss.key for loss in facts if loss.key in checked.removed}
     gone |= {key for key in published if key.startswith(ARCHIVE_PREFIX)}
@@ -173,12 +173,12 @@ class _Look:
             self._check_new(key, fact)
 
     def _check_old(self, key: str, fact: Fact) -> None:
-        """A fact that stood there: still said here, elsewhere, or gone for a reason."""
+        """A fact of the old text: still stated here, stated elsewhere, or gone for a reason."""
         where = [other for other in self.now.find(fact) if _is_in_sight(other, key)]
         if key in where:
             return
         if where:
-            # One that stays as it is is the safest to lean on; else the first that changed.
+            # Prefer a file that stays unchanged; else the first that changed.
             steady = [other for other in where if other not in self.changed]
             self._link(key, (steady or where)[0])
             return
@@ -199,7 +199,7 @@ class _Look:
             self.losses.append(RemovedFact(key, fact.text, reason))
 
     def _check_new(self, key: str, fact: Fact) -> None:
-        """A fact that stands there now: it stood there before, or somewhere else, or is out of nowhere."""
+        """A fact of the new text: stated here before, stated elsewhere, or without a source."""
         where = self.was.find(fact)
         if key in where:
             return
@@ -301,7 +301,7 @@ def _shares(fact: Fact, known: Sequence[Fact], percent: int) -> bool:
 
 
 def _groups(keys: Iterable[str], links: Mapping[str, frozenset[str]]) -> dict[str, str]:
-    """Files that hang together, each under the name of one of them."""
+    """Groups of files that depend on each other, each under the name of one of them."""
     parent = {key: key for key in keys}
 
     def root(key: str) -> str:
@@ -333,7 +333,7 @@ _REASON = re.compile(
 
 
 def parse_removal_reasons(answer: str) -> tuple[RemovalReason, ...]:
-    """The lines of an answer that say what was let go of, and why; others are words."""
+    """The lines of an answer that say what was removed, and why; other lines are ignored."""
     lines = (_LINE.fullmatch(line) for line in answer.splitlines())
     found = (parse_removal_reason(with_md_suffix(line["key"]), line["reason"]) for line in lines if line)
     return tuple(reason for reason in found if reason)
@@ -371,7 +371,7 @@ def render_memory_diff(before: Mapping[str, str], after: Mapping[str, str], keys
 
 
 def with_md_suffix(name: str) -> str:
-    """People and models leave it out."""
+    """The name with `.md`, which people and models often leave out."""
     return name if name.endswith(".md") else f"{name}.md"
 
 

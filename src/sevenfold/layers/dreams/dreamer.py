@@ -70,7 +70,7 @@ RunDream: TypeAlias = Callable[[OnDreamStep], Awaitable[DreamResult]]
 
 @dataclass(slots=True, kw_only=True)
 class _Night:
-    """A dream under way."""
+    """A running dream."""
 
     id: DreamId
     record: DreamRecord
@@ -81,7 +81,7 @@ class _Night:
 
 
 class Dreamer:
-    """Dreams of one project. Neither the project nor its memories are closed with it."""
+    """Runs the dreams of one project. It closes neither the project nor its memories."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class Dreamer:
         return self._locks.lease / 3
 
     async def dream(self, model: DreamModel | None = None, *, is_dry: bool = False) -> DreamResult:
-        """Dream now. `LockBusy` where somebody does already; what else goes wrong is told and raised."""
+        """Dream now. Raises `LockBusy` if a dream is running; other errors are reported and raised."""
         lease = None if is_dry else await run_blocking(self.lock.acquire)
         night = self._begin(model)
         watch = _Watch(dreamer=self, lease=lease, dream=night.id)
@@ -183,7 +183,7 @@ class Dreamer:
         night.published = replace(published, waiting=waiting)
 
     def _plan(self, source: DreamInputs, now: datetime) -> DreamDraft:
-        """What needs no model. Takes seconds where there are thousands."""
+        """The draft without a model. Takes seconds for thousands of memories."""
         draft = plan_merge(source.kept, source.uses, now, self._settings)
         distilled = distil_logs(source.trusted_logs, draft.texts, now.date())
         return replace(draft, texts={**draft.texts, **distilled})
@@ -191,7 +191,7 @@ class Dreamer:
     async def _with_model(
         self, night: _Night, model: DreamModel, source: DreamInputs, draft: DreamDraft
     ) -> DreamDraft:
-        """What a fork makes of the copy; what needs no model is done already."""
+        """The draft of a fork, which starts from the draft without a model."""
         prompt = await run_blocking(lambda: read_template(self._templates, _PROMPT))
         sessions, today = self._project.sessions.path, self._clock.now().date()
         texts = {key: text for key, text in draft.texts.items() if not key.startswith(ARCHIVE_PREFIX)}
@@ -226,7 +226,7 @@ class Dreamer:
         return DreamDraft({**stage.texts, **aside}, reasons)
 
     def _with_free_names(self, draft: DreamDraft) -> DreamDraft:
-        """What is put aside never takes the place of what was put aside before. Blocks on the disk."""
+        """Give archived files names that no earlier archived file has. Blocks on the disk."""
         renamed = {
             key: f"{key.removesuffix('.md')}-{secrets.token_hex(3)}.md"
             for key in draft.texts
@@ -242,7 +242,7 @@ class Dreamer:
         self.records.write(night.record)
 
     def _account(self, night: _Night, published: PublishedDream, *, is_dry: bool) -> DreamRecord:
-        """What a dream that came to a draft did, or would have done."""
+        """The record of a dream that made a draft: what it did, or would have done."""
         judged = published.judged
         keys, texts = judged.publishes, judged.draft.texts
         outcome = "refused" if judged.objection else "unchanged" if not keys else "completed"
@@ -264,10 +264,10 @@ class Dreamer:
         )
 
     async def _end(self, night: _Night, lease: Lease | None, outcome: str, reason: str) -> None:
-        """Let go, and say how it ended; the lease is let go of already where something was published."""
+        """Release the lease, unless publishing did so, and record how the dream ended."""
         record, published = replace(night.record, outcome=outcome, reason=reason), night.published
         if published is not None:
-            # Whatever came after the commit, it counts: nobody is told that nothing was changed.
+            # The commit counts whatever failed after it: the record must not say that nothing changed.
             record = self._account(night, published, is_dry=lease is None)
             for key, why in published.judged.spared.items():
                 self._emit(DreamSpared(night.id, key, why))
@@ -294,7 +294,7 @@ class Dreamer:
 
 @dataclass(slots=True, kw_only=True)
 class _Watch:
-    """Says that the work goes on while it does, and stops it when it must not any more."""
+    """Renews the lease while the work runs, and cancels the work when it must stop."""
 
     dreamer: Dreamer
     lease: Lease | None

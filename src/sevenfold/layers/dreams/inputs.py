@@ -49,7 +49,7 @@ class DreamInputs:
 
     @property
     def trusted_logs(self) -> dict[str, str]:
-        """Those that hold nothing foreign: their words may be taken at once."""
+        """The logs without foreign words, which may be used without review."""
         return {key: item.memory.text for key, item in self.logs.items() if item.is_trusted}
 
     @property
@@ -106,7 +106,7 @@ SPREAD = timedelta(hours=1)
 
 
 class DreamGate:
-    """Asked after every turn. What it counted is remembered, so that most answers cost one small read."""
+    """Asked after every turn. It remembers what it counted, so that most answers cost one small read."""
 
     def __init__(self, project: Project, lock: Lock, settings: DreamSettings, clock: Clock) -> None:
         self._project, self._lock, self._settings, self._clock = project, lock, settings, clock
@@ -127,7 +127,7 @@ class DreamGate:
         return step == "take lock"
 
     def forget(self) -> None:
-        """There was a dream: what was counted is of another night."""
+        """A dream has run: forget what was counted before it."""
         self._last_count = self._sessions = None
 
     def _read(self) -> DreamFacts:

@@ -143,7 +143,7 @@ def _with_description(text: str, said: str) -> str:
     try:
         return change_field(text, "description", said)
     except InputError:
-        return text  # its head has no room for more, and the body says the same
+        return text  # the frontmatter is at its limit, and the body says the same
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,8 @@
-"""The account of a dream, kept beside the memories where no agent can write: what it did, why, and its diff.
+"""The record of a dream, kept beside the memories where no agent can write: what it did, why, and its diff.
 
-<control>/dreams/<id>.json    the account; it says `running` until the dream is over
+<control>/dreams/<id>.json    the record; it says `running` until the dream is over
                  <id>.diff    what it changed, or would have
-                 <id>.stop    somebody wants it to stop
+                 <id>.stop    a request to stop it
                  <id>/        the copy that a fork works on, while it does
 """
 
@@ -77,7 +77,7 @@ _SAID = {
 
 
 class DreamRecordStore:
-    """The accounts of one project's dreams. Every method blocks on the disk."""
+    """The records of the dreams of one project. Every method blocks on the disk."""
 
     def __init__(self, control: Folder) -> None:
         self._folder = control.subfolder(DREAMS_FOLDER)
@@ -86,7 +86,7 @@ class DreamRecordStore:
         self._folder.close()
 
     def copy_folder(self, dream: DreamId) -> Folder:
-        """Where the copy of a dream is laid out."""
+        """The folder for the copy of a dream."""
         return self._folder.subfolder(dream)
 
     def write(self, record: DreamRecord, diff: str | None = None) -> None:
@@ -96,7 +96,7 @@ class DreamRecordStore:
         self._folder.replace(f"{record.id}.json", write_json(freeze_object(asdict(record))) + b"\n")
 
     def read(self, dream: str) -> DreamRecord:
-        """`InputError` for one that there is none of."""
+        """Read one record; `InputError` if there is none."""
         try:
             return _read(read_object(self._folder.read(f"{dream}.json", max_bytes=MAX_ACCOUNT_BYTES)))
         except (FileMissing, StoreError) as error:
@@ -114,7 +114,7 @@ class DreamRecordStore:
         return sorted((DreamId(name.removesuffix(".json")) for name in names), reverse=True)
 
     def list(self, *, running: str = "") -> list[DreamRecord]:
-        """All that can be read, the newest first. One that says it runs and does not has died."""
+        """All readable records, the newest first. One that says `running` and does not run has died."""
         found: list[DreamRecord] = []
         for dream in self.ids():
             try:
@@ -134,7 +134,7 @@ class DreamRecordStore:
         return self._folder.entry(f"{dream}.stop") is not None
 
     def tidy(self, keep: int, own: DreamId | None = None) -> None:
-        """Let go of copies and stop marks that no dream of now has, and of accounts beyond the newest."""
+        """Remove copies and stop files that no running dream owns, and old records beyond the newest."""
         kept = {*self.ids()[:keep], *([own] if own else [])}
         for name in self._folder.names():
             dream, _, suffix = name.partition(".")

@@ -62,7 +62,7 @@ class DreamWorkspace:
     reasons: list[RemovalReason] = field(default_factory=list[RemovalReason])
 
     def lay_out(self) -> None:
-        """Put the copy where the fork can read it. Blocks on the disk."""
+        """Write the copy to the folder where the fork can read it. Blocks on the disk."""
         for key in self.texts:
             self._show(key)
 
@@ -114,7 +114,7 @@ class DreamWorkspace:
             )
         text = self.texts.pop(key)
         if reason and reason.why == "stale":
-            # Nobody can be sure that it never matters again: it is put aside and can be had back.
+            # It may matter again, so it is archived and can be restored.
             self.texts[f"{ARCHIVE_PREFIX}{key}"] = text
         if reason:
             self.reasons.append(reason)
@@ -222,7 +222,7 @@ _SEARCH = "grep"
 
 @dataclass(frozen=True, slots=True)
 class DreamModel:
-    """How a model dreams: what runs its read-only calls, and how a fork is run."""
+    """How a model dreams: what runs its read-only calls, and what runs the fork."""
 
     reader_of: MakeReader
     run_fork: RunDreamFork
@@ -240,7 +240,7 @@ class DreamToolRunner:
         progress: DreamProgress,
     ) -> None:
         self._stage, self._progress = stage, progress
-        # Not the memory folder itself: what somebody put there and nobody accepted is not to be learnt from.
+        # Not the memory folder itself: it may contain files that no person has accepted.
         self._read = reader_of((copy,))
         # Transcripts are searched and never read whole.
         self._search = reader_of((copy, sessions))

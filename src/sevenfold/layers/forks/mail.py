@@ -1,7 +1,7 @@
 """Layer 7's messages: who is meant by an address, what a message may be, and how it reads in a history.
 
 A message's id stands in the history as the first line of its block. That line is the proof that it was
-delivered: whoever died before saying so looks there, and nothing is told twice.
+delivered: a reader that died before acknowledging it finds it there, and delivers nothing twice.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class AgentAddress:
 
 @dataclass(frozen=True, slots=True)
 class BroadcastAddress:
-    """All who run, but for the sender."""
+    """All running agents except the sender."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ class ForkResult:
 
 @dataclass(slots=True)
 class _Progress:
-    """What a fork has done so far, for whoever is told of its end, however it ends."""
+    """What a fork has done so far, for the event at its end, however it ends."""
 
     replies: list[ModelResponse] = field(default_factory=list[ModelResponse])
     denials: list[ForkDenial] = field(default_factory=list[ForkDenial])
@@ -73,11 +73,11 @@ async def run_fork(
     on_delta: OnDelta | None = None,
     emit: Emit = ignore_event,
 ) -> ForkResult:
-    """Run a fork to its last answer or its last round. It is cancelled with whoever awaits it.
+    """Run a fork to its last answer or its last round. It is cancelled with its caller.
 
-    `on_delta` hears its answers as they are written.
+    `on_delta` receives its answers as they are streamed.
 
-    A `ProviderError` of any round goes through; what was paid until then is told with `ForkEnded`.
+    A `ProviderError` of any round is raised; `ForkEnded` reports what was paid until then.
     """
     appended = plan_fork(parent.messages, brief)
     emit(ForkStarted(brief.kind, len(parent.messages)))
@@ -141,7 +141,7 @@ def _results(message: Message) -> list[ToolResult]:
 
 
 def build_fork_params(frame: RequestParams, brief: ForkBrief) -> RequestParams:
-    """The parent's own, but for how long an answer may be, which no cache looks at."""
+    """The parent's parameters, except `max_tokens`, which does not affect the cache."""
     if brief.max_tokens is None:
         return frame
     budget = thinking_budget(frame.params)
@@ -149,8 +149,8 @@ def build_fork_params(frame: RequestParams, brief: ForkBrief) -> RequestParams:
 
 
 def plan_fork_breakpoints(parent: ModelRequest, own: Sequence[Message] = ()) -> tuple[Breakpoint, ...]:
-    """The parent's markers, and one more if there is room: at the end of what is shared, or in later rounds
-    at the end of the fork's own messages. A parent that marks no message is nobody's to go on from."""
+    """The parent's breakpoints, and one more if the limit allows: at the end of what is shared, or in later
+    rounds at the end of the fork's own messages. The first round adds none where the parent has none."""
     marks = parent.breakpoints
     if not own and all(mark.level != "messages" for mark in marks):
         return marks
@@ -160,13 +160,13 @@ def plan_fork_breakpoints(parent: ModelRequest, own: Sequence[Message] = ()) -> 
     place = _last_cacheable(messages)
     if not marks or place is None or len(marks) + is_automatic >= MAX_BREAKPOINTS:
         return marks
-    # A longer life may not follow a shorter one, and the last marker's is the shortest.
+    # A longer TTL may not follow a shorter one, and the last breakpoint has the shortest.
     end = replace(place, ttl=marks[-1].ttl)
     return marks if end in marks else (*marks, end)
 
 
 def _last_cacheable(messages: Sequence[Message]) -> Breakpoint | None:
-    """The last block that may carry a marker, in the last message that has one."""
+    """The last block that may carry a breakpoint, in the last message that has one."""
     for index in range(len(messages) - 1, -1, -1):
         blocks = messages[index].blocks
         for at in range(len(blocks) - 1, -1, -1):
@@ -205,10 +205,10 @@ WARM_LIFETIME = timedelta(minutes=4)
 
 
 def is_prefix_warm(parent: ModelRequest, since: timedelta) -> bool:
-    """Whether what a request sent that long ago can still be read."""
+    """Whether the cache entry of a request sent that long ago can still be read."""
     marks = parent.breakpoints
     if not marks and "cache_control" not in parent.frame.params:
-        return True  # nothing is cached here, or all by itself: waiting would help nobody
+        return True  # nothing is cached, or everything is cached automatically: waiting would not help
     longest = max((mark.ttl for mark in marks), default=timedelta(minutes=5))
     return since < longest * (WARM_LIFETIME / timedelta(minutes=5))
 
@@ -221,7 +221,7 @@ class ForkBatch:
 
     @asynccontextmanager
     async def joined(self, *, warm: bool) -> AsyncGenerator[OnDelta | None]:
-        """When the prefix can be read. Whoever is first is given what to call at each token."""
+        """Wait until the prefix can be read. The first caller gets a function to call at each token."""
         while not warm and self._leader is not None and not self._leader.is_set():
             await self._leader.wait()
         if warm or self._leader is not None:
@@ -232,6 +232,6 @@ class ForkBatch:
             yield lambda _delta: leader.set()
         finally:
             if not leader.is_set():
-                # It ended without a token: somebody else goes first.
+                # It ended without a token: another fork goes first.
                 self._leader = None
                 leader.set()

@@ -76,7 +76,7 @@ def uses_server_edits(capabilities: Capabilities, settings: ServerEditSettings) 
 
 
 def choose_trigger_tokens(auto_compact_tokens: int, settings: ServerEditSettings) -> int:
-    """The size of the context from which clearing is thought of."""
+    """The context size from which clearing is considered."""
     return max(1, min(settings.trigger_tokens, auto_compact_tokens - settings.margin_tokens))
 
 
@@ -210,12 +210,12 @@ class ServerClearing:
         return self._uses[self.depth] if 0 < self.depth < len(self._uses) else None
 
     def go_to(self, depth: int) -> float:
-        """A depth that was chosen before the session was taken up again; the weight that is gone with it."""
+        """Restore the depth of a resumed session; returns the weight that is cleared with it."""
         before, self.depth = self.depth, depth
         return sum(self._weights[before:depth])
 
     def apply(self, frame: RequestParams) -> RequestParams:
-        """The frame that says so. What the caller set stays."""
+        """The parameters with the clearing instruction. What the caller set stays."""
         edits = render_context_management(self.depth, len(self._uses), tuple(self._spared), self.settings)
         if edits is None or CONTEXT_MANAGEMENT_PARAM in frame.params:
             return frame

@@ -52,7 +52,7 @@ class NotesFile:
         """Show, for the block, that an update is in flight: a compaction waits for it."""
         for old in self._marks():
             if not self._counts(old):
-                # Not where it is a folder, which is no mark of ours.
+                # A folder is not one of our marks.
                 with suppress(FileMissing, NotRegular, AccessDenied):
                     self._folder.remove(old)
         # Each has a mark of its own, so that of two at once the first to leave takes away only its own.
@@ -65,7 +65,7 @@ class NotesFile:
                 self._folder.remove(mark)
 
     def is_updating(self) -> bool:
-        """Whether somebody is at it now."""
+        """Whether an update is in progress now."""
         return any(self._counts(mark) for mark in self._marks())
 
     def _marks(self) -> list[str]:
@@ -122,8 +122,8 @@ class NotesRecord:
 
 
 def read_notes_record(session: Folder, *, is_needed: bool = True, emit: Emit = ignore_event) -> NotesRecord:
-    """An empty one where none can be read: then the notes count as covering nothing. That is told, unless
-    there is none because there are no notes yet."""
+    """The record; an empty one if it cannot be read: then the notes count as covering nothing. This is an
+    event, unless there are no notes yet."""
     try:
         return _read_record(read_object(session.read(NOTES_RECORD_FILE, max_bytes=_MAX_RECORD_BYTES)))
     except (FileMissing, FileDamaged, NotRegular, WireError) as error:

@@ -216,7 +216,7 @@ NO_HAND_EDITS = HandEdits()
 
 
 def find_hand_edits(written: str, found: str, before: HandEdits = NO_HAND_EDITS) -> HandEdits:
-    """All edits by hand: those known before, and what tells the file as found from the one as written."""
+    """All edits by hand: those known before, and the differences between the file as found and as written."""
     if written == found:
         return before
     ours, theirs = _by_section(split_notes(written)), _by_section(split_notes(found))

@@ -182,7 +182,7 @@ def _brief(item: UserRequestFacts, number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SectionRule:
-    """How a section gives way when there is more to say than room."""
+    """How a section is shortened when not everything fits."""
 
     share: float
     """Of the whole file, when the sections together want more than it may hold."""

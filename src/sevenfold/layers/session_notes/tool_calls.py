@@ -133,7 +133,7 @@ def _kind(use: ToolUse) -> ActionKind:
 
 
 def _kind_by_keys(given: JsonObject) -> ActionKind:
-    """For a tool nobody told us of: what its arguments look like."""
+    """The kind of an unknown tool, by what its arguments look like."""
     if any(key in given for key in OLD_TEXT_KEYS):
         return "edit"
     has_path = any(isinstance(given.get(key), str) for key in PATH_KEYS)

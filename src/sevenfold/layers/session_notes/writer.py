@@ -152,7 +152,7 @@ class NotesWriter:
         self._has_call = False
 
     def add(self, message: Message, origin: TextOrigin = "human") -> None:
-        """The next message of the history, from the first one on: a resumed session is told all of them."""
+        """The next message of the history, from the first one on; a resumed session adds all of them."""
         self._notes.add(message, origin)
         if message.role == "assistant":
             calls = sum(isinstance(block, ToolUse) for block in message.blocks)
@@ -177,7 +177,7 @@ class NotesWriter:
             self._tokens_at_update = min(tokens, self._tokens_at_update)
 
     def render(self) -> str:
-        """The structural notes of all that was told: what a summary is when no model writes one."""
+        """The structural notes of all messages so far: the summary when no model writes one."""
         return self._notes.render(self._settings, self._texts.template)
 
     async def load(self) -> LoadedNotes:

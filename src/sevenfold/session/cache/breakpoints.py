@@ -26,7 +26,7 @@ from sevenfold.session.history import CallerBreakpoint
 
 @dataclass(slots=True, kw_only=True)
 class BreakpointPlanner:
-    """The markers of one conversation."""
+    """The breakpoints of one conversation."""
 
     settings: CacheSettings
     _facts: BreakpointFacts = field(default_factory=lambda: BreakpointFacts(breakpoints=0))
@@ -37,7 +37,7 @@ class BreakpointPlanner:
     """When a request last wrote or found what stands at each written place."""
 
     def use(self, frame: RequestParams, model: Model, capabilities: Capabilities, frame_tokens: int) -> None:
-        """Another frame: nothing that was written behind the old one can be read."""
+        """Use other request parameters: nothing that was written behind the old ones can be read."""
         self._facts = collect_breakpoint_facts(frame, model, capabilities, frame_tokens)
         self._state, self._placement = INITIAL_BREAKPOINT_STATE, None
         self._touched.clear()
@@ -58,7 +58,7 @@ class BreakpointPlanner:
         return (*caller, *self._placement.breakpoints)
 
     def _stand(self, view: Sequence[Message], place: Breakpoint) -> BlockPosition:
-        """The place as a spot. Blocks before it are counted when it moves, which is when something is cut."""
+        """The breakpoint as a position. Blocks before it are counted only when it moves, after a cut."""
         known = self._standing
         if known is None or (known.message, known.block) != (place.index, place.block):
             before = sum(len(message.blocks) for message in view[: place.index])
@@ -77,7 +77,7 @@ class BreakpointPlanner:
         self._touched = {spot: when for spot, when in self._touched.items() if spot in kept}
 
     def _forget_dead(self, now: datetime) -> None:
-        """A marker on what nobody touched for a lifetime would read nothing, where an older one might."""
+        """Drop expired positions: a breakpoint there would read nothing, where an older one might."""
         lifetime = self.settings.lifetime
         alive = tuple(spot for spot in self._state.written if now - self._touched[spot] <= lifetime)
         if len(alive) < len(self._state.written):
@@ -91,7 +91,7 @@ class BreakpointPlanner:
 def find_caller_breakpoints(
     marks: Sequence[CallerBreakpoint], shown: ViewMessages, most: int
 ) -> tuple[Breakpoint, ...]:
-    """The caller's markers where the view shows what they stand on, at most as many as there may be."""
+    """The caller's breakpoints whose blocks are in the view, up to the provider's limit."""
     in_order = sorted(marks, key=lambda mark: (mark.message, mark.block))
     found = [
         Breakpoint("messages", place, mark.block, mark.ttl)

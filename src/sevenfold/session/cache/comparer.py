@@ -224,7 +224,7 @@ def _trims(traits: PromptTraits, new: Iterable[Message]) -> bool:
 
 
 def _is_same_frame(before: RequestParams, after: RequestParams) -> bool:
-    """Whether model, system and tools are the same to the byte; settings are compared as knobs."""
+    """Whether model, system and tools are the same to the byte; other parameters are compared as `knobs`."""
     if before is after:
         return True
     if before.model != after.model:

@@ -29,7 +29,7 @@ from sevenfold.session.cache.comparer import RequestComparer, RequestComparison,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpendSummary:
-    """What the calls of one lane used, or of all."""
+    """What the calls of one caller used, or of all."""
 
     who: str
     calls: int = 0
@@ -75,7 +75,7 @@ class UsageLedger:
         return price
 
     def spent(self) -> tuple[SpendSummary, ...]:
-        """By lane, in the order of their first calls."""
+        """By caller, in the order of their first calls."""
         return tuple(self._lanes.values())
 
     def total(self) -> SpendSummary:
@@ -124,7 +124,7 @@ MissCause: TypeAlias = DifferenceCause | Literal["idle", "unexplained"]
 
 @dataclass(frozen=True, slots=True)
 class CachedPrefix:
-    """What a request that was answered left in the cache, up to its last marker."""
+    """What an answered request left in the cache, up to its last breakpoint."""
 
     tokens: int
     since: datetime
@@ -178,7 +178,7 @@ class _Lane:
 
 
 class CacheMonitor:
-    """One session's watch. Not for sharing between threads: a session has one loop."""
+    """The monitor of one session. Not thread-safe: a session has one event loop."""
 
     def __init__(self, emit: Emit = ignore_event, catalog: Catalog = CATALOG) -> None:
         self._emit = emit
@@ -269,7 +269,7 @@ class CacheMonitor:
         return self._lanes.setdefault(who, _Lane())
 
     def _own(self, who: str) -> Iterator[_Sent]:
-        """A lane's requests, the last one first."""
+        """The requests of one caller, the last one first."""
         return reversed(self._lane(who).recent)
 
 
@@ -303,7 +303,7 @@ def _summed_up(usage: Usage) -> TokenCounts:
 
 
 def _promise(request: ModelRequest, reply: ModelResponse, started: datetime) -> CachedPrefix | None:
-    """What can be read of this request next time: all up to its last marker, by the bill's own count."""
+    """What can be read of this request next time: all up to its last breakpoint, by the bill's own count."""
     run = reply.usage.last_run
     if run is None or reply.dialect != "anthropic" or not run.read + run.written:
         # Others cache as they see fit, and promise nothing.

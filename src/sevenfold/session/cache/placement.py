@@ -184,8 +184,8 @@ def collect_breakpoint_facts(
     caller: tuple[Breakpoint, ...] = (),
     goes_on: bool = True,
 ) -> BreakpointFacts:
-    """The facts of a request with this frame. `caller` are the markers in the caller's messages; those on the
-    frame are found here."""
+    """The facts of a request with these parameters. `caller` are the breakpoints in the caller's messages;
+    those on the system prompt and tools are found here."""
     found = find_breakpoints(JsonObject({"tools": frame.tools, "system": frame.system}))
     on_frame = tuple(_read_marker(marker) for marker in found)
     any_message = JsonObject({"role": "user", "content": "."})
@@ -225,7 +225,7 @@ def _read_marker(marker: BodyBreakpoint) -> Breakpoint:
 
 
 def _room(facts: BreakpointFacts, settings: CacheSettings) -> int:
-    """How many markers are ours to set."""
+    """How many breakpoints are ours to set."""
     theirs = len(facts.caller) + (facts.automatic is not None)
     return max(0, facts.breakpoints - max(theirs, settings.free_markers))
 
@@ -340,7 +340,7 @@ def _order(mark: Breakpoint) -> tuple[int, int, int]:
 
 
 def _legal_ttl(place: Breakpoint, wanted: timedelta, kept: Iterable[Breakpoint]) -> timedelta:
-    """An hour may not come after five minutes, so a caller's markers can decide for ours."""
+    """An hour may not come after five minutes, so the caller's breakpoints can limit the TTL of ours."""
     for mark in kept:
         if mark.ttl == FIVE_MINUTES and _order(mark) < _order(place):
             return FIVE_MINUTES

@@ -119,7 +119,7 @@ def find_slot(when: datetime) -> int:
 def plan_hold(
     state: SpendState, hold: SpendHold, now: datetime, settings: SpendSettings
 ) -> SpendState | SpendRefusal:
-    """The state with this call under way, or why there is no room for it."""
+    """The state with a hold for this call, or why the caps do not allow it."""
     refusal = _barred(state, hold.kind, now, settings) or _over(state, hold, now, settings)
     return refusal or replace(state, held=(*state.held, hold))
 

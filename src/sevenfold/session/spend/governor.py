@@ -94,7 +94,7 @@ class Governor:
         self._change(lambda state: clear_strikes(state, kind))
 
     async def hold(self, kind: str, model: str, expected: Usage) -> SpendHold:
-        """Room for a call, or `SpendRefused`; the same as an event."""
+        """Hold money for a call, or raise `SpendRefused`, which is also an event."""
         now = self._clock.now()
         micro = self._price(expected, model, now) or 0
         hold = SpendHold(secrets.token_hex(8), kind, Expense(_tokens(expected), micro), now + MAX_HOLD_AGE)
@@ -179,7 +179,7 @@ class Governor:
         raise SpendRefused(reason)
 
     async def _written(self, kind: str, write: Callable[[], None]) -> None:
-        """What was paid is paid: a disk that cannot take it down is told of, and the answer is used."""
+        """Write a charge. A disk error is reported, and the answer is used all the same."""
         try:
             await run_blocking(write)
         except StoreError as error:

@@ -48,7 +48,7 @@ class SpendCharge:
 
 
 class SpendStore:
-    """The folder of it, held open. Every method blocks on the disk."""
+    """The folder of spending, open. Every method blocks on the disk."""
 
     def __init__(self, folder: Folder, *, emit: Emit = ignore_event) -> None:
         self._folder = folder
@@ -66,7 +66,7 @@ class SpendStore:
         return self._folder.path
 
     def read(self, now: datetime) -> JsonObject:
-        """The state as it is, empty where there is none. A damaged one is set aside, which is told."""
+        """The state as it is, empty where there is none. A damaged file is set aside, which is an event."""
         try:
             return read_object(self._folder.read(_STATE, max_bytes=_MAX_STATE_BYTES))
         except FileMissing:

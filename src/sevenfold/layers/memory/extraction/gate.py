@@ -150,7 +150,7 @@ class MemoryDraft:
 
 @dataclass(frozen=True, slots=True)
 class KnownMemory:
-    """A memory that is there."""
+    """An existing memory."""
 
     memory: Memory
     sha256: str
@@ -163,7 +163,7 @@ FindNearest: TypeAlias = Callable[[str], Sequence[KnownMemory]]
 
 @dataclass(frozen=True, slots=True)
 class GateContext:
-    """What a draft is held against."""
+    """What a draft is compared with."""
 
     witnesses: ConversationSources
     known: Sequence[KnownMemory]
@@ -334,7 +334,7 @@ def _is_reversed(fact: Fact, said: Fact) -> bool:
 
 
 def _differ(new: frozenset[str], old: frozenset[str]) -> bool:
-    """Each has something that the other has not, or one says no."""
+    """Whether each has something that the other lacks, or only one is negated."""
     is_turned = (NEGATION in new) != (NEGATION in old)
     return is_turned or bool(new - old and old - new)
 
@@ -360,7 +360,7 @@ def _recalled(
 def _judged(
     draft: MemoryDraft, before: KnownMemory | None, ground: GateContext, *, may_drop: bool
 ) -> Attribution:
-    """Whose words the new parts are, and whose wish; what stood there before brings its own taint along."""
+    """Whose words the new parts are, and who asked for the change; old parts keep their own taint."""
     after = read_memory(draft.key, _written(draft, before))
     found = attribute_change(before.memory if before else None, after, ground.witnesses, may_drop=may_drop)
     return replace(found, taint=found.taint | (join_taint(before.origin) if before else frozenset()))

@@ -128,7 +128,7 @@ class ExtractionTools:
                 raise InputError(f"{action!r} is not done here: nothing is forgotten; write the new version")
 
     def _hear(self, use: ToolUse, result: ToolResult) -> None:
-        """What a fork reads are others' words, like all that was read before."""
+        """What a fork reads counts as foreign words, like everything read before."""
         content = result.content or ""
         blocks = content if isinstance(content, tuple) else (Text(content),)
         text = "\n".join(block.text for block in blocks if isinstance(block, Text))

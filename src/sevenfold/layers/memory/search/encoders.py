@@ -218,7 +218,7 @@ FASTER_LIBRARY = "onnxruntime"
 def find_encoder(home: Path, *, emit: Emit = ignore_event) -> TextEncoder | None:
     """The encoder that was set up below a home; None where none was. Takes up to a second.
 
-    One that was set up and cannot be used is told of.
+    An encoder that was set up and cannot be used is reported as an event.
     """
     folder = home / MODEL_FOLDER
     if not (folder / TOKENIZER).is_file():

@@ -99,7 +99,7 @@ class DiskIndex:
         return dict(self._versions.execute("SELECT key, version FROM versions"))
 
     def add(self, key: str, text: str, version: str = "") -> None:
-        """Another text under the same key replaces what it held."""
+        """Add a text; another text under the same key is replaced."""
         import tantivy
 
         self.remove(key)

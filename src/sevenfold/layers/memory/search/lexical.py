@@ -128,7 +128,7 @@ class WeightedQuery:
 
 @dataclass(slots=True)
 class LexicalIndex:
-    """Documents by key. Adding a key again replaces what it held."""
+    """Documents by key. Adding a key again replaces its document."""
 
     _words: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
     """For each word the documents that hold it, and how often."""

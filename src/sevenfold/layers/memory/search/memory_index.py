@@ -106,7 +106,7 @@ class MemoryIndex:
                 self._cache.keep(self._hashes.values())
 
     def use(self, encoder: TextEncoder, stored: Iterable[StoredMemory]) -> None:
-        """Find by meaning from now on. What is held is handed in again, for its vectors."""
+        """Use this encoder from now on. `embed` computes the vectors that the cache lacks."""
         with self._lock:
             self._meant = _Meant(encoder)
             self._unread.clear()

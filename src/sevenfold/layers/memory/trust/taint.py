@@ -66,7 +66,7 @@ _TEAM = re.compile(r"(?:^|/)team/[^\s]+\.md\b")
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """Words of one voice."""
+    """Text from one source."""
 
     voice: Speaker
     text: str
@@ -140,7 +140,7 @@ class ConversationSources:
 
     @property
     def taints(self) -> frozenset[Taint]:
-        """Every kind of stranger that had a word."""
+        """Every kind of foreign source in the conversation."""
         foreign = (passage for passage in self.passages if passage.voice == "foreign")
         return frozenset(passage.taint for passage in foreign if passage.taint is not None)
 
@@ -163,7 +163,7 @@ class ConversationSources:
         return self._find_user(sentence) is not None
 
     def hearing(self, passage: Passage) -> ConversationSources:
-        """The same conversation, with this said too. What was said before is not read again."""
+        """The same conversation with more messages. Earlier ones are not processed again."""
         heard = ConversationSources((passage,))
         heard.passages = (*self.passages, passage)
         heard.said = [*self.said, *heard.said]
@@ -223,7 +223,7 @@ class ConversationSources:
 
 
 class SourceTracker:
-    """Follows one conversation from turn to turn: what was heard before is not read again."""
+    """Follows one conversation from turn to turn; earlier messages are not processed again."""
 
     def __init__(self) -> None:
         self._messages: tuple[Message, ...] = ()
@@ -234,7 +234,7 @@ class SourceTracker:
         """The conversation as it is now. Hold it no longer than until the next call: it grows."""
         view, known = tuple(messages), len(self._messages)
         if view[:known] != self._messages:
-            # Something was taken out of the view: what cannot be read any more is no witness.
+            # Messages left the view: what can no longer be read is no longer a source.
             self._calls, self._witnesses, known = {}, ConversationSources(()), 0
         for message in view[known:]:
             self._calls.update(_calls(message))

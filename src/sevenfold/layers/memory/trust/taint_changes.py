@@ -1,7 +1,7 @@
 """Who wanted a change of a memory: what it adds, what it removes, and when the memory applies.
 
-A stranger's sentence is not the only harm that a page can do to a memory. It may want a rule dropped along
-with an honest correction, or have it shown before another action than the one that the user spoke of.
+A page can harm a memory without adding a sentence: it may have a rule dropped along with a valid correction,
+or have it shown before another action than the one that the user named.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SPOKEN = {
 def attribute_change(
     before: Memory | None, after: Memory, witnesses: ConversationSources, *, may_drop: bool = False
 ) -> Attribution:
-    """Whose wish it is that a memory becomes another. What stood there before is not judged again.
+    """Who asked for a change of a memory. Text that was there before is not judged again.
 
     With `may_drop` no model chose what is taken away.
     """

@@ -155,7 +155,7 @@ class _Checking:
         return set(missing)
 
     def _why_no_command(self, command: str) -> str:
-        # What another machine or a container has cannot be told from here.
+        # What another machine or a container has is unknown here.
         for words in split_commands(command, depth=1):
             reason = self._why_no_target(words) or self._why_no_argument(words)
             if reason:
@@ -168,7 +168,7 @@ class _Checking:
     def _why_no_target(self, words: tuple[str, ...]) -> str:
         program, *rest = words
         if any(word.startswith("-") for word in rest[:1]):
-            return ""  # another folder, another file: nobody can tell from here
+            return ""  # another folder or another file: unknown here
         if program in ("make", "just") and rest:
             names = [word for word in rest if re.fullmatch(r"[\w.-]+", word)]
             recipes = _read_recipes(self.root, program)
