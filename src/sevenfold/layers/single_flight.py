@@ -21,7 +21,7 @@ class _Waiting(Generic[_T]):
 
 
 class SingleFlight(Generic[_T]):
-    """Runs a job for the newest request. Nothing that a run raises reaches whoever asked."""
+    """Runs a job for the newest request. Exceptions of a run do not reach the caller."""
 
     def __init__(self, name: str, run: Callable[[_T], Awaitable[None]], *, emit: Emit = ignore_event) -> None:
         self._name = name

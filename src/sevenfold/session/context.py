@@ -92,7 +92,7 @@ class ContextFileReader:
 
 
 class SessionContext:
-    """The context of one conversation. It says nothing until somebody wants it."""
+    """The context of one conversation. It adds nothing until a caller asks for context."""
 
     def __init__(self, path: ViewBuilder, opened: SessionResources, remembered: SessionMemories) -> None:
         settings = path.around.settings.context
@@ -119,7 +119,7 @@ class SessionContext:
         """Whether there may be something to say though nobody spoke."""
 
     def hand_in(self, sources: Iterable[ContextSource | ContextFile]) -> None:
-        """Context is wanted, with these sources of the caller's; one without text takes back its namesake."""
+        """Add context, with these sources of the caller; one without text removes the source of its name."""
         for source in sources:
             if isinstance(source, ContextFile):
                 self._named.add(source)
@@ -128,7 +128,7 @@ class SessionContext:
         self._is_on = self.is_due = self._path.around.settings.context.enabled
 
     async def begin(self) -> None:
-        """Say all of it, if nothing was said yet."""
+        """Add all of it to the view, unless that was done before."""
         if not self._is_on or self._path.entries or len(self._path.shown):
             return
         fresh = await self.read()
@@ -137,7 +137,7 @@ class SessionContext:
         self._said(fresh)
 
     async def read(self) -> CurrentContext:
-        """All of it as it is now, to stand at the head of a view."""
+        """All of it as it is now, for the head of a view."""
         if not self._is_on:
             return CurrentContext()
         sources = sort_sources((*await run_blocking(self._read_files), *self._handed))

@@ -154,4 +154,4 @@ class MonitoredProvider(ProviderWrapper):
         return reply
 
     async def close(self) -> None:
-        """Nothing: it is its owner's."""
+        """Do nothing: the owner of the provider closes it."""

@@ -167,7 +167,7 @@ class Session:
 
     @property
     def capabilities(self) -> Capabilities:
-        """By which means the layers act on this session's model."""
+        """What the model and its provider support."""
         return self._path.capabilities
 
     @property
@@ -177,7 +177,7 @@ class Session:
 
     @property
     def parent(self) -> ModelRequest:
-        """What a fork goes on from: all that was said, marked as the last request was."""
+        """The request that a fork continues: the current view, with the breakpoints of the last request."""
         frame = self._sent.frame if self._sent else self._path.frame
         marks = self._sent.breakpoints if self._sent else ()
         return ModelRequest(frame, self._path.shown.messages(), marks)
@@ -189,7 +189,7 @@ class Session:
 
     @property
     def governor(self) -> Governor | None:
-        """Who holds background work to its caps; None where nothing is kept on disk."""
+        """The governor that limits background work; None for a session in memory."""
         return self._opened.governor
 
     @property
@@ -247,7 +247,7 @@ class Session:
             self._context.hand_in(sources)
 
     async def compact(self, instructions: str = "", *, part: Part | None = None) -> Compacted:
-        """Cut the view down now, with what the summary should look at in your words; or a part of it only."""
+        """Compact the view now, or a part of it. `instructions` say what the summary should look at."""
         async with self._one_at_a_time:
             self._refuse_if_closed()
             words = await self._hooks.ask_before("manual")
@@ -277,7 +277,7 @@ class Session:
             return await self._hand_out()
 
     async def record(self, reply: ModelResponse) -> None:
-        """A model's answer to the last view. The same answer twice counts once."""
+        """Record the answer of a model to the last view. The same answer twice counts once."""
         async with self._one_at_a_time:
             self._refuse_if_closed()
             if reply.id and reply.id == self._recorded:
@@ -328,7 +328,7 @@ class Session:
             await self._opened.write_events()
 
     async def close(self) -> None:
-        """Write what is left and let go of the files. Again does nothing."""
+        """Write what is pending and close the files. A second call does nothing."""
         async with self._one_at_a_time:
             if self._is_closed:
                 return

@@ -157,7 +157,7 @@ class Compactor:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether automatic compaction has failed too often. By hand or for a refused prompt it still runs."""
+        """Whether automatic compaction has failed too often. By hand or reactively it still runs."""
         return self._state.is_thrashing(self._settings)
 
     async def remember(self, model: str, limit_tokens: int) -> None:

@@ -176,8 +176,8 @@ class ComposedView:
 
 
 async def compose_view(draft: SummaryDraft, climb: CompactionRun) -> ComposedView:
-    """The view of a draft: without restored files, then without all else that is restored, then without kept
-    rounds, and without the unanswered words last, if it would be too large."""
+    """The view of a draft. If it is too large, it loses in turn: restored files, other restored content, kept
+    rounds, and the unanswered messages last."""
     found = wide = await _compose(draft, climb)
     for narrower in _narrower(draft, climb):
         if found.tokens < climb.limit:

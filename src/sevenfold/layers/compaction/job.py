@@ -280,8 +280,8 @@ class CompactionRun:
         return self.kept_from(choose_kept_start(self.rounds, budget_tokens, length=len(self.messages)))
 
     def kept_from(self, start: int) -> int:
-        """The place itself, or the unanswered words: no model has seen them yet, and their images are kept
-        nowhere else. They alone where all that was said would stay."""
+        """The place itself, or the start of the unanswered messages if that is earlier: no model has seen
+        them, and their images exist nowhere else. Only those if everything would stay."""
         unanswered = self.unanswered()
         return min(start, unanswered) if start > self.head else unanswered
 

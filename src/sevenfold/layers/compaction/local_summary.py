@@ -79,8 +79,8 @@ def draft_clip(climb: CompactionRun) -> SummaryDraft:
 
 
 def generate_shorter_clips(draft: SummaryDraft, climb: CompactionRun) -> Iterator[SummaryDraft]:
-    """Ever less of a clip, where the user's own words leave too little room for it: the newest round alone,
-    nothing but a text, no text; and where we may not stay as we are, those words in a file."""
+    """Ever shorter clips, for when the user's own words leave too little space: the newest round alone, only
+    a text, no text; and as a last resort the user's words in a file."""
     end, last = len(climb.messages), climb.rounds[-1].start if climb.rounds else len(climb.messages)
     bare = replace(draft, restores="nothing")
     if draft.kept_from < last:

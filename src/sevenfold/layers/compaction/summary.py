@@ -56,7 +56,7 @@ class QuotePlan:
 def collect_user_quotes(
     messages: Sequence[Message], *, is_summary: Sequence[bool], attachments: Collection[int] = ()
 ) -> tuple[UserQuote, ...]:
-    """All that the user said, oldest first; what earlier compactions carried is found in their summaries."""
+    """All messages of the user, oldest first, including those quoted in earlier summaries."""
     found: list[UserQuote] = []
     for at, message in enumerate(messages):
         if message.role != "user":
@@ -106,7 +106,7 @@ def plan_quotes(said: Sequence[UserQuote], count: CountTokens, settings: Compact
 
 
 def shorten_quote(said: UserQuote, max_tokens: int, count: CountTokens, pointer: str) -> UserQuote:
-    """Its beginning, in whole lines, and where all of it is: where that was known before, there."""
+    """Its beginning, in whole lines, and the path of the whole text; an earlier path is kept."""
     return UserQuote(truncate_tokens(said.text, max_tokens, count).rstrip(), said.pointer or pointer)
 
 
@@ -165,7 +165,7 @@ def parse_summary(text: str) -> ParsedSummary:
 
 
 def render_summary_directive(template: str, *, instructions: str = "", scope: str = "") -> str:
-    """The request for a summary. Braces of the instructions are theirs."""
+    """The request for a summary. Braces in the instructions are kept as they are."""
     wish = (
         f"\nThe user asks for this in particular:\n{instructions.strip()}\n" if instructions.strip() else ""
     )
@@ -174,7 +174,7 @@ def render_summary_directive(template: str, *, instructions: str = "", scope: st
 
 
 def render_summary_scope(anchor: str) -> str:
-    """For a summary of what follows a message alone."""
+    """The scope of a summary that covers only what follows a message."""
     quoted = " ".join(anchor.split())[:200]
     return f", but only of the part that begins with the message that reads: “{quoted}”" if quoted else ""
 
@@ -237,7 +237,7 @@ _BRIEF = re.compile(r"…(?: \([^()\n]*\))?$")
 
 
 def without_quoted_requests(notes: str, shown: Iterable[str]) -> str:
-    """The notes without requests that are shown beside them; what a person or a model added there stays."""
+    """The notes without requests that are quoted beside them; what a person or a model added stays."""
     parts = split_notes(notes)
     body = parts.body(TASK_SECTION)
     words = "\n".join(map(_squeezed, shown))

@@ -46,8 +46,8 @@ def without_media(messages: Iterable[Message]) -> tuple[Message, ...]:
 
 
 def without_first_image(messages: Sequence[Message], held: int) -> tuple[Message, ...]:
-    """The same, but where the first image stands after those that the last request held, it and what follows
-    are named: with it nothing of what is cached could be read."""
+    """Without media after the `held` messages of the last request, if those have no image: the first image in
+    a prompt invalidates what is cached."""
     if any(map(_shows_image, messages[:held])) or not any(map(_shows_image, messages[held:])):
         return tuple(messages)
     return (*messages[:held], *without_media(messages[held:]))
@@ -285,13 +285,13 @@ def choose_summary_path(facts: SummaryPathFacts) -> SummaryPath:
 
 
 def count_uncached_tokens(messages: Sequence[Message], counts: Sequence[int], model: Model, held: int) -> int:
-    """Tokens of a view that a question after it has to pay anew: all but what the last request held."""
+    """Tokens of a view that are not cached: those after the last request, or after dropped thinking."""
     return sum(counts[min(held, _first_thought(messages, model)) :])
 
 
 def _first_thought(messages: Sequence[Message], model: Model) -> int:
-    """Where a model leaves earlier thinking out once a person speaks: from this turn's first on, nothing is
-    sent as it was."""
+    """The first thinking of this turn, on a model that drops earlier thinking once a person speaks: from
+    there on, nothing is sent as it was."""
     if not model.drops_thinking:
         return len(messages)
     spoken = (at for at in range(len(messages) - 1, -1, -1) if _is_spoken(messages[at]))

@@ -114,7 +114,7 @@ class DreamGate:
         self._sessions: int | None = None
 
     async def is_due(self, own: str) -> bool:
-        """Whether the only thing left to do is to take the lock. `own` is the session that asks."""
+        """Whether a dream is due, apart from taking the lock. `own` is the session that asks."""
         if not self._settings.enabled:
             return False
         facts = await run_blocking(self._read)

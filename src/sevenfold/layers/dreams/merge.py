@@ -57,7 +57,7 @@ class MemoryUseFacts:
 
 @dataclass(frozen=True, slots=True)
 class DreamDraft:
-    """What a dream would make of the memories: the files as they would be, and why some are no more."""
+    """What a dream would make of the memories: the new files, and why some are removed."""
 
     texts: Mapping[str, str]
     reasons: tuple[RemovalReason, ...] = ()
@@ -66,14 +66,14 @@ class DreamDraft:
 def plan_merge(
     kept: Sequence[DreamMemory], uses: Mapping[str, MemoryUseFacts], now: datetime, settings: DreamSettings
 ) -> DreamDraft:
-    """The draft of a dream without a model. `kept` is newest first."""
+    """The draft of a dream without a model. `kept` has the newest first."""
     work = _Work({item.memory.key: item.memory.text for item in kept})
-    # What others share is theirs to change, and what nobody vouches for must not get into what somebody does.
+    # Team memories are changed by their owners, and untrusted text must not be merged into trusted memories.
     own = [item for item in kept if not item.memory.key.startswith(TEAM_PREFIX) and item.origin.is_trusted]
     for item in own:
         work.tidy(item)
     for item in own:
-        # Before anything is merged: what took others in would take them out of sight with it.
+        # Before merging: archiving a merged memory would also hide what it took in.
         why = _why_stale(item, uses.get(item.memory.key, MemoryUseFacts()), now, settings)
         if why:
             work.archive(item.memory.key, why)
@@ -83,7 +83,7 @@ def plan_merge(
 
 
 def _why_stale(item: DreamMemory, use: MemoryUseFacts, now: datetime, settings: DreamSettings) -> str:
-    """Why a memory is put aside; empty when it is not. Whom one works for and how never goes by age."""
+    """Why a memory is archived; empty if it is not. User, feedback and rule memories never expire by age alone."""
     day = max(item.written, use.last_use.date()) if use.last_use else item.written
     idle, limit = now.date() - day, timedelta(days=settings.stale_days)
     if use.is_broken and idle >= limit:

@@ -83,8 +83,8 @@ def publish_dream(
     *,
     dream: str,
 ) -> PublishedDream:
-    """Commit what may be published, as one transaction, and release the lease. Files that were edited meanwhile
-    are left out with their groups. Blocks on the disk."""
+    """Commit what may be published, as one transaction, and release the lease. Files that were edited
+    meanwhile are left out with their groups. Blocks on the disk."""
     edited: set[str] = set()
     done: list[str] = []
     while not judged.objection:

@@ -26,7 +26,7 @@ class CachePrices:
 
 
 def compute_cache_prices(prices: Prices, ttl: timedelta) -> CachePrices:
-    """A model's prices as multiples of its fresh one. A model that is free has those of most models."""
+    """The cache prices of a model as multiples of fresh input. A free model gets the usual multiples."""
     if not prices.fresh:
         return CachePrices(0.1, 2.0 if ttl >= LONG_TTL else 1.25)
     written = prices.written_1h if ttl >= LONG_TTL else prices.written_5m
@@ -34,7 +34,7 @@ def compute_cache_prices(prices: Prices, ttl: timedelta) -> CachePrices:
 
 
 class ClearingLedger:
-    """One conversation's account, kept request by request."""
+    """The account of one conversation, updated with each request."""
 
     __slots__ = ("_before_tokens", "gone_tokens", "kept_cost", "won")
 
@@ -64,7 +64,7 @@ class ClearingLedger:
         self.won -= rewrite_cost
 
     def bring_back(self, tokens: int, view_tokens: int, prices: CachePrices) -> None:
-        """The agent asked again for what was cleared: a round more, and the result once more."""
+        """The agent asked again for a cleared result: one more round, and the result again."""
         self.won -= prices.read * view_tokens + prices.write * tokens
         self.gone_tokens -= tokens
 

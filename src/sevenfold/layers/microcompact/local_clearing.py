@@ -55,7 +55,7 @@ class _End:
 
 @dataclass(slots=True, kw_only=True)
 class LocalClearing:
-    """One conversation's clearable results and what clearing has won so far."""
+    """The clearable results of one conversation, and what clearing has saved so far."""
 
     settings: MicrocompactSettings
     shelf: ClearableResults = field(default_factory=ClearableResults)
@@ -117,12 +117,12 @@ class LocalClearing:
         self.shelf.clear(gone)
 
     def stake(self, chosen: ClearingPlan, ids: Iterable[ToolUseId]) -> ClearingCost:
-        """What clearing these of the chosen ones saves and costs."""
+        """What clearing these results saves and costs."""
         saved = sum(self._calls[use].saved_tokens for use in ids)
         return ClearingCost(saved, chosen.rewrite_tokens)
 
     def forget(self, ids: Iterable[ToolUseId]) -> None:
-        """These cannot be cleared after all: they are not asked about again."""
+        """These cannot be cleared: do not choose them again."""
         self.shelf.clear(frozenset(ids))
 
     def sent(self, view_tokens: int, started: datetime, *, is_cold: bool) -> None:

@@ -76,7 +76,7 @@ FULL_SCAN_ROUNDS = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClearingWeights:
-    """What a policy gives for having things in view, and how it bears risk."""
+    """How a policy values results in view, and how much risk it takes."""
 
     lost_rounds: float
     """Rounds that it takes the agent to find again what it wants to use and no longer sees."""
@@ -112,7 +112,7 @@ class _Outlook:
 
     @property
     def fund(self) -> float:
-        """What may be lost on a rewrite without being worse off than with everything kept."""
+        """What a rewrite may cost without costing more in total than keeping everything."""
         return max(0.0, self.stakes.won + MAX_RISK_SHARE * self.stakes.kept_cost)
 
     def worth(self, item: PlacedResult, shelf: ClearableResults) -> float:
@@ -171,7 +171,7 @@ def count_rewrite_tokens(facts: ClearingFacts, saved: int, first: PlacedResult) 
 def choose_by_price(
     facts: ClearingFacts, shelf: ClearableResults, stakes: ClearingLedger, settings: MicrocompactSettings
 ) -> ClearingPlan | None:
-    """All that is worth it while the cache is cold; while it is warm, as deep a cut as pays best, if any."""
+    """With a cold cache, all results worth clearing; with a warm one, the most profitable cut, if any."""
     outlook = _Outlook(
         facts, CLEARING_WEIGHTS[settings.policy], estimate_rounds_ahead(facts, settings), stakes
     )

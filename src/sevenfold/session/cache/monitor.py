@@ -189,7 +189,7 @@ class CacheMonitor:
     def check(
         self, request: ModelRequest, now: datetime, cuts: Sequence[Cut] = ()
     ) -> PromptDifference | None:
-        """A request is about to be sent: where it leaves the one before it, announced or not.
+        """Compare a request that is about to be sent with the one before it.
 
         `cuts` are those made since that one; what they explain is no break. The same request again, as after
         a failure, changes nothing.
@@ -215,7 +215,7 @@ class CacheMonitor:
         return difference
 
     def settle(self, request: ModelRequest, reply: ModelResponse, now: datetime) -> CacheOutcome:
-        """The answer came: compare its bill with what was promised, and book it."""
+        """Compare the bill of an answer with what was expected, and add it to the ledger."""
         price = self.book.add(request.who, request.frame.model, reply, now)
         told = _told(reply.extra.get("diagnostics"))
         sent = next((item for item in self._own(request.who) if item.sketch.request is request), None)

@@ -83,7 +83,7 @@ class Governor:
         return drop_expired(self._read(self._book.read(now), now), now)
 
     def stop(self, why: str) -> None:
-        """Throw the switch for all processes. Blocks on the disk."""
+        """Stop background work in all processes. Blocks on the disk."""
         self._change(lambda state: replace(state, stopped=why))
 
     def resume(self) -> None:
@@ -155,7 +155,7 @@ class Governor:
             self._emit(event)
 
     async def abandon(self, hold: SpendHold) -> None:
-        """Nobody knows what became of the call, so it counts as expected."""
+        """The result of the call is unknown, so it counts as the expected cost."""
         now = self._clock.now()
         await self._written(
             hold.kind, lambda: self._change(lambda state: settle_hold(state, hold, hold.expense, now))

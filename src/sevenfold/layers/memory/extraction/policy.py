@@ -72,7 +72,7 @@ ExtractionStep = Literal["wait", "pass", "skip", "fork", "rules"]
 
 
 def choose_extraction_step(facts: ExtractionFacts, settings: ExtractionSettings) -> ExtractionStep:
-    """What to do about the turns since the last look."""
+    """What to do about the turns since the last search."""
     if not settings.enabled or facts.turns < settings.every_turns:
         return "wait"
     if facts.wrote_memory:
@@ -93,7 +93,7 @@ def has_cue(own: str, *, is_answer: bool) -> bool:
 
 
 def extract_user_words(message: Message) -> str:
-    """A user's own words in a message; empty where it is a tool's, a program's or another agent's."""
+    """The user's own words in a message; empty if a tool, a program or another agent wrote it."""
     if message.role != "user" or is_summary_head(message):
         return ""
     texts = (block.text for block in message.blocks if isinstance(block, Text))
@@ -142,7 +142,7 @@ def render_memory_manifest(listed: Iterable[ListedMemory]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionTask:
-    """What a fork is to look through."""
+    """What a fork is to search."""
 
     messages: int
     manifest: str

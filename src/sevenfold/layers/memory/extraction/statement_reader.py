@@ -56,7 +56,7 @@ class ConversationSnapshot:
 
 @dataclass(slots=True)
 class ExtractionRun:
-    """What one look comes to."""
+    """The result of one search."""
 
     topic: Topic
     admitted: dict[str, AdmittedDraft] = field(default_factory=dict[str, AdmittedDraft])
@@ -64,7 +64,7 @@ class ExtractionRun:
 
 
 class StatementReader:
-    """Reads what a user stated. Blocks no disk, and takes a while on a long conversation."""
+    """Reads what a user stated. Does no I/O, and takes a while on a long conversation."""
 
     def __init__(self, session: str, shelf: MemorySnapshot, emit: Emit) -> None:
         self._session, self._shelf, self._emit = session, shelf, emit

@@ -70,7 +70,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class TurnOutcome:
-    """What a turn comes to."""
+    """What a turn results in."""
 
     topic: Topic
     alone: tuple[MemoryDraft, ...] = ()

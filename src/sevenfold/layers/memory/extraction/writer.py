@@ -62,8 +62,8 @@ class ExtractionRecord:
 
 
 def read_extraction_record(session: Folder, name: str, emit: Emit = ignore_event) -> ExtractionRecord:
-    """An empty one where there is none, or none that can be read: then all is looked at once more, and what
-    is known already is refused as such."""
+    """The record; an empty one if there is none or it cannot be read: then all messages are searched again,
+    and the gate refuses what is already known."""
     try:
         return _read(read_object(session.read(EXTRACTION_FILE, max_bytes=_MAX_RECORD_BYTES)))
     except FileMissing:
@@ -120,7 +120,7 @@ _PROMPT = "extraction.md"
 
 @dataclass(frozen=True, slots=True)
 class ForkTools:
-    """By which means a fork works."""
+    """What a fork needs to run."""
 
     names: tuple[str, ...]
     """What the conversation declares."""
@@ -131,7 +131,7 @@ class ForkTools:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionPlaces:
-    """Where a session is, and what is remembered."""
+    """The folders of a session and its memories."""
 
     session: str
     memory: MemoryDir
@@ -143,7 +143,7 @@ class ExtractionPlaces:
 
 
 class ExtractionWriter:
-    """Extraction in one session. Runs one at a time: whoever calls sees to that."""
+    """Extraction in one session. The caller runs it one at a time."""
 
     def __init__(
         self,
@@ -160,7 +160,7 @@ class ExtractionWriter:
         self._record: ExtractionRecord | None = None
 
     async def turn_ended(self, heard: ConversationSnapshot) -> None:
-        """Look through what was said since the last time, if that is due."""
+        """Search the messages since the last time, if that is due."""
         if not self._settings.enabled:
             return
         record = await self._read_record()

@@ -38,7 +38,7 @@ VERIFY_BUDGET = timedelta(milliseconds=100)
 
 @dataclass(frozen=True, slots=True)
 class MemoryLibrary:
-    """Where a project's memories are found."""
+    """What a search of one project needs."""
 
     project: Project
     memory: MemoryDir
@@ -64,7 +64,7 @@ class MemoryFinder:
         self._index.close()
 
     def load_encoder(self) -> bool:
-        """From now on find by meaning as well, if that was set up. Takes up to a second."""
+        """Load the encoder, if one was set up, to search by vectors as well. Takes up to a second."""
         encoder = find_encoder(self._library.home, emit=self._emit)
         if encoder is None:
             return False
@@ -91,7 +91,7 @@ class MemoryFinder:
         return tuple(self._candidate(one, uses.get(one.key, NO_USES).warmth_at(now)) for one in found)
 
     def filled(self, found: Sequence[RecallCandidate], limit: int) -> tuple[RecallCandidate, ...]:
-        """These, and the newest of the others: a model may know what is meant where no word is shared."""
+        """These and the newest others: a model may recognize what is meant where no word matches."""
         known = {one.key for one in found}
         newest = (stored.memory for key, stored in self._stored.items() if key not in known)
         others = islice(newest, max(0, limit - len(found)))
@@ -120,7 +120,7 @@ class MemoryFinder:
         )
 
     def take(self, chosen: Sequence[RecallCandidate]) -> tuple[RecalledMemory, ...]:
-        """These as they go into a view, checked against the project."""
+        """These memories as they enter a view, checked against the project."""
         each = VERIFY_BUDGET / max(1, len(chosen))
         marks = self._marks.read()
         taken: list[RecalledMemory] = []
@@ -148,7 +148,7 @@ class MemoryFinder:
         return tuple(taken)
 
     def count(self, keys: Iterable[str], now: datetime) -> None:
-        """They were put before the model."""
+        """Count that these memories were shown to the model."""
         self._uses.add([MemoryUse(key, "recalled") for key in keys], now)
 
     def _open_index(self) -> MemoryIndex | LargeIndex:

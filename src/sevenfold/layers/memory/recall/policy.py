@@ -117,7 +117,7 @@ def estimate_certainty(candidate: RecallCandidate) -> float:
 
 
 def choose_eligible(candidates: Sequence[RecallCandidate], facts: RecallFacts) -> tuple[RecallCandidate, ...]:
-    """Those that may be recalled at all: not what the view says already, nor what the agent is just doing."""
+    """Candidates that may be recalled: not those already in the view, nor manuals of tools in use."""
     return tuple(
         one for one in candidates if one.key not in facts.surfaced and not _is_manual(one, facts.tools)
     )
@@ -126,7 +126,7 @@ def choose_eligible(candidates: Sequence[RecallCandidate], facts: RecallFacts) -
 def choose_recalled(
     candidates: Sequence[RecallCandidate], facts: RecallFacts, settings: RecallSettings
 ) -> tuple[RecallCandidate, ...]:
-    """What is recalled without asking a model: the most certain first."""
+    """What is recalled without a model call, the most certain first."""
     sure = [one for one in choose_eligible(candidates, facts) if estimate_certainty(one) >= MIN_CERTAINTY]
     sure.sort(key=lambda one: (-estimate_certainty(one) - _warm_bonus(one), one.key))
     return fit_recalled(sure, facts, settings)

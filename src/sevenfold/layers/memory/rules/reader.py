@@ -42,7 +42,7 @@ def parse_memory_rule(stored: StoredMemory, settings: RuleSettings) -> ParsedRul
         return ParsedRule(None, refused)
     source = f"saved {stored.modified:%Y-%m-%d}, {_WORDS[stored.origin.said_by]}"
     text = fit_rule_text(memory.key, memory.body, settings.limit_bytes)
-    # A gate that cannot be read is shut: whoever wrote one meant that it should hold.
+    # An unreadable gate still counts as a gate: its author wanted the rule enforced.
     rule = MemoryRule(
         memory=memory.key,
         name=memory.name,
@@ -67,7 +67,7 @@ class MemoryRuleReader:
     """Versions whose faults were told."""
 
     def read(self) -> tuple[MemoryRule, ...]:
-        """The rules as they are now, the newest first. What nobody has accepted is none."""
+        """The current rules, the newest first. A memory that no person has accepted is not a rule."""
         if not self.settings.enabled:
             return ()
         generation = self.memories.generation()

@@ -1,7 +1,7 @@
-"""How a rule is put before a model, and how one finds out whether it still stands there.
+"""How a rule is shown to the model, and whether the view still shows it.
 
-Its words are a memory's: fenced, with where they come from said outside, and never an order by themselves.
-The program's own words around them only say why the call waits.
+The text of a memory is fenced, with its source outside the fence, and is never an instruction by itself. The
+program's own words around it only say why the call waits.
 """
 
 from __future__ import annotations

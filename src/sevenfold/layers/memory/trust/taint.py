@@ -1,4 +1,4 @@
-"""Who said what a memory says: looked up in the conversation, never taken from a model's word.
+"""Who said what a memory states: found in the conversation, never taken from what a model claims.
 
 A sentence is the user's when they said it in their own words: enough of its stems stand together in one thing
 that they said, it says no where they said no, and every address, number and name in it came from them. Any
@@ -186,7 +186,7 @@ class ConversationSources:
             return None
         stems, negated = find_content_stems(sentence), is_negated(sentence)
         if not stems:
-            # Nothing but idle words: only as they were said.
+            # Only stop words: the user must have said exactly this.
             is_said = _squeezed(sentence).strip(" .!,;:") in self._words
             return next((unit.at for unit in self.said), None) if is_said else None
         best = max(
@@ -210,7 +210,7 @@ class ConversationSources:
         return True
 
     def _find_strangers(self, sentence: str) -> set[Taint]:
-        """From whom a sentence is that is not the user's: who said something like it, else anybody."""
+        """The foreign sources of a sentence: those that said something like it, else all of them."""
         stems = find_content_stems(sentence)
         near: set[Taint] = {
             shown.source.taint for shown in self._find_shown(stems) if shown.share >= MIN_SOURCE_SHARE
