@@ -83,7 +83,7 @@ def plan_merge(
 
 
 def _why_stale(item: DreamMemory, use: MemoryUseFacts, now: datetime, settings: DreamSettings) -> str:
-    """Why a memory is archived; empty if it is not. User, feedback and rule memories never expire by age alone."""
+    """Why a memory is archived; empty if not. User, feedback and rule memories do not expire by age alone."""
     day = max(item.written, use.last_use.date()) if use.last_use else item.written
     idle, limit = now.date() - day, timedelta(days=settings.stale_days)
     if use.is_broken and idle >= limit:
