@@ -68,7 +68,7 @@ class CompactionLayer:
     folder: str = ""
     """Where the agent works: what relative paths of files that it read start from."""
     _spilled: dict[str, str] = field(default_factory=dict[str, str])
-    """Texts that are stored already: several rungs ask for the same, and so do the notes."""
+    """Texts that are already stored: several strategies ask for the same ones, and so do the notes."""
 
     @property
     def is_due(self) -> bool:

@@ -69,7 +69,7 @@ class ContextFileReader:
         self._folder, self._emit = folder, emit
         self._reader = CachedFileReader()
         self._files: dict[ContextFile, str] = {}
-        """Each with the reason that was told last why it is not there."""
+        """Each with the last reported reason why it could not be read."""
 
     def add(self, file: ContextFile) -> None:
         self._files.setdefault(file, "")
@@ -111,7 +111,7 @@ class SessionContext:
         """What was said since."""
         self._used_tokens = 0
         self._reads = opened.resumed is None
-        """A session that is taken up again says what it said before; files are looked at from the next
+        """A resumed session keeps the context that its view has; files are read again from the next
         boundary on."""
         self._seen = 0
         self._first_day = self._day = self._last_day(opened)

@@ -29,7 +29,7 @@ class HistoryMessage:
     """One message of the history."""
 
     message: Message
-    """Without cache markers: where they stand is no part of what was said."""
+    """Without breakpoints, which are no part of what was said."""
     id: RecordId = field(default_factory=new_record_id)
     origin: TextOrigin = "human"
 
@@ -88,7 +88,7 @@ def _refuse_if_none(said: object) -> None:
 # objects are kept alive: a dict or list that was dropped is gone.
 
 CHUNK_SIZE = 64
-"""Messages of a facet. Both sides of so many fit into a processor's second cache."""
+"""Messages of a `SnapshotChunk`. Both sides of so many fit into the L2 cache of a processor."""
 
 NO_FIELDS: dict[str, object] = {}
 """What most objects have beside the fields of their class: one for all, so that there is less to look at."""
@@ -196,7 +196,7 @@ def _parts(value: object) -> Iterator[object]:
 
 
 MAX_CLOSE_COMPARISONS = 8
-"""A caller has four markers: so many messages differ at most where they moved."""
+"""A caller has four breakpoints, so moving them changes at most this many messages."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,7 +131,7 @@ class RecallLayer:
         self._settings = path.around.settings.recall
         self._emit = path.around.emit
         self._seen = len(path.entries)
-        """Messages of the history that were looked at, those of a session that is taken up again included."""
+        """Messages of the history that were looked at, those of a resumed session included."""
         self._finder: MemoryFinder | None = None
         self._search: asyncio.Task[None] | None = None
         self._asides: set[asyncio.Task[None]] = set()

@@ -68,9 +68,9 @@ class NormalizedMessage:
 
     message: Message
     entry: int
-    """Which message of the history it shows; `OWN` for the engine's."""
+    """Which message of the history it shows; `ENGINE_ENTRY` for one of our own."""
     source: int
-    """Which of the messages handed in, from the last start; `INSERTED` where it was none."""
+    """Which of the messages handed in, from the last start; `NO_SOURCE` if it was none of them."""
 
 
 class ViewNormalizer:

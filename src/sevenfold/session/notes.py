@@ -34,8 +34,8 @@ UPDATE_WAIT = timedelta(seconds=15)
 POLL_INTERVAL = timedelta(milliseconds=100)
 
 MAX_NOTED_BYTES = 256 * 1024 * 1024
-"""A transcript up to this size is read whole when a session is taken up again, for its notes to go on from
-all of it: some seconds at most. The notes of a longer one go on from its last boundary."""
+"""A transcript up to this size is read whole when a session is resumed, so that its notes cover all of it:
+some seconds at most. The notes of a longer one continue from its last boundary."""
 
 
 class NotesLayer:

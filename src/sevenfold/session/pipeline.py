@@ -108,7 +108,7 @@ class ViewBuilder:
         self.earlier = 0
         """Messages of the history before the first entry: those that a resumed session did not read."""
         self.on_entry: Callable[[HistoryMessage], None] = _ignore
-        """Who is told of every new message of the history."""
+        """Called with every new message of the history."""
         self.shown = ViewMessages()
         self.tools: dict[ToolUseId, ToolUse] = {}
         self.cleared: dict[ToolUseId, str] = {}
@@ -121,7 +121,7 @@ class ViewBuilder:
         self.server = ServerClearing(settings=around.settings.server_edits, is_clearable=is_clearable)
         self.local = LocalClearing(settings=around.settings.microcompact)
         self.sent_tokens = self.held = 0
-        """Of the last request that was answered; and the messages at the view's beginning that it held."""
+        """Tokens of the last answered request, and how many messages at the start of the view were in it."""
         self.last_request: datetime | None = None
         """When the last request that was answered started: an entry of the cache lives from then."""
         self._started: datetime | None = None
@@ -131,7 +131,7 @@ class ViewBuilder:
         self.betas: tuple[str, ...] = ()
         """Headers that what stands in the view needs, such as a compaction block."""
         self.marks: tuple[CallerBreakpoint, ...] = ()
-        """The caller's own cache markers, by message of the history."""
+        """The breakpoints of the caller, by message of the history."""
         self._marking = BreakpointPlanner(settings=around.settings.cache)
         self._cuts: list[Cut] = []
         self._unbilled: set[BillLost] = set()

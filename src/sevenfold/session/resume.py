@@ -46,9 +46,9 @@ class _Facts:
     """What all records together say of single ones."""
 
     binding: str
-    """Of the frame that the session goes on with."""
+    """The thinking binding of the parameters that the session continues with."""
     foreign: set[RecordId] = field(default_factory=set[RecordId])
-    """Messages up to the last one that was said under another frame."""
+    """Messages up to the last one under other parameters."""
     forgotten: set[RecordId] = field(default_factory=set[RecordId])
     """Messages whose thinking the provider refused."""
     dropped: set[RecordId] = field(default_factory=set[RecordId])

@@ -170,7 +170,7 @@ class ComposedView:
     kept: tuple[Message, ...]
     tokens: int
     events: tuple[Event, ...] = ()
-    """What is to be told if this view is the one."""
+    """Events to emit if this view is used."""
     before: int = 0
     """How many messages of the head are the old view's own."""
 

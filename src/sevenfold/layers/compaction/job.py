@@ -133,7 +133,7 @@ class Compacted:
     tokens_after: int
     """An estimate."""
     summary: str
-    """Alone, without what the engine put around it."""
+    """The summary alone, without the text around it."""
     replies: tuple[ModelResponse, ...] = ()
     """Every answer that was paid for on the way, to be booked under `summary`."""
     betas: tuple[str, ...] = ()
@@ -207,9 +207,9 @@ class SummaryDraft:
     """The kept messages where they were rewritten; None: as they are."""
     remark: str = ""
     restores: RestoreScope = "all"
-    """What there is room to put back."""
+    """How much may be restored."""
     folds_said: bool = False
-    """The oldest of the user's words go to a file together until the rest takes half of the room."""
+    """The oldest user messages go to a file together until the rest takes half of the space."""
 
 
 @dataclass(frozen=True, slots=True)

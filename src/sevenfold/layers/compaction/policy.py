@@ -158,7 +158,7 @@ class StrategyChoice:
 
     rung: CompactionStrategy
     skipped: tuple[SkippedStrategy, ...] = ()
-    """Rungs above it that are passed over now, for the first time."""
+    """Better strategies that are skipped now, for the first time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ def _uses(
 
 
 SPREAD = timedelta(hours=1)
-"""Over which the projects of a machine are spread, so that after a night not all dream at once."""
+"""The projects of a machine start their dreams spread over this time, not all at once."""
 
 
 class DreamGate:

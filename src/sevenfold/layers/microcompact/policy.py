@@ -70,7 +70,7 @@ EXPECTED_ROUNDS_FACTOR = 1.5
 """Rounds to come that a session may hope for, for each that it has had."""
 
 MAX_SCANNED_RESULTS = 96
-"""Results that are looked at in every round; older ones every `SCAN_ROUNDS`, for they change no more."""
+"""Results that are looked at in every round; older ones every `FULL_SCAN_ROUNDS`: they rarely change."""
 FULL_SCAN_ROUNDS = 16
 
 

@@ -27,7 +27,7 @@ SectionName: TypeAlias = Literal[
 SECTION_NAMES: tuple[SectionName, ...] = get_args(SectionName)
 
 EstimateTokens: TypeAlias = Callable[[str], float]
-"""How many tokens a text is; `core.token_shape.shape_tokens` where nobody knows better."""
+"""How many tokens a text has; `estimate_text_tokens` by default."""
 
 _HEADING = re.compile(r"#[ \t]+(\S.*)")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")

@@ -172,7 +172,7 @@ MAX_COMMANDS = 500
 MAX_ERRORS = 200
 MAX_OUTCOME_CHARS = 160
 _RECENT = 12
-"""Commands that are told with how they ended; of the rest the line alone."""
+"""Commands that are shown with their outcome; of the rest only the line."""
 
 
 _GOES_TO = re.compile(r"^\s*cd \S+ *(?:&&|;)\s*")

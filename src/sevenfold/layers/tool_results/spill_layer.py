@@ -31,7 +31,7 @@ class SpillLayer:
     emit: Emit
     decisions: dict[ToolUseId, SpillDecision]
     _untold: list[SpillDecision] = field(default_factory=list[SpillDecision])
-    """Made for a caller who was cancelled before it heard of them."""
+    """Decisions whose caller was cancelled before it received them."""
 
     async def decide(
         self, messages: Iterable[Message], tools: Mapping[ToolUseId, ToolUse]

@@ -111,7 +111,7 @@ def _total(lanes: Iterable[SpendSummary]) -> SpendSummary:
 
 _MAIN = "main"
 _RECENT = 8
-"""Requests of a lane that a fork may go on from: parallel forks of one kind take turns."""
+"""Requests of one caller that a fork may continue: parallel forks of one kind take turns."""
 
 WHOLE_PROMPT = -1
 """The `first` of a cut that changes what stands before the messages too."""

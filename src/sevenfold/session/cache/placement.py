@@ -42,7 +42,7 @@ _KEPT = 64
 that so many were added, a cut rarely begins before the first of them and still pays."""
 
 MIN_TOKENS_SHARE = 2 / 3
-"""Of the model's minimum: an estimate may be a third short, and a marker under the minimum costs nothing."""
+"""Of the model's minimum: an estimate may be a third short, and a breakpoint below it costs nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +80,9 @@ class BreakpointFacts:
     """What a place depends on beside the messages."""
 
     breakpoints: int
-    """How many markers the provider takes, the automatic one included; 0: none."""
+    """How many breakpoints the provider takes, the automatic one included; 0: none."""
     frame: Breakpoint | None = None
-    """The end of what stands before the messages: see `end_of_frame`."""
+    """The end of what stands before the messages: see `find_params_end`."""
     frame_tokens: int = 0
     """How long that is, or an estimate of it."""
     cache_min_tokens: int = 0
@@ -90,7 +90,7 @@ class BreakpointFacts:
     drops_thinking: bool = False
     """The model leaves out earlier thinking once a user speaks, which changes the prefix."""
     caller: tuple[Breakpoint, ...] = ()
-    """Markers that the caller set. They stay, and count."""
+    """Breakpoints that the caller set. They stay, and count."""
     automatic: timedelta | None = None
     """The TTL of the caller's top-level `cache_control`, which marks the last block."""
     standing: BlockPosition | None = None

@@ -96,7 +96,7 @@ class SpendState:
     held: tuple[SpendHold, ...] = ()
     strikes: Mapping[str, Strikes] = field(default_factory=dict[str, Strikes])
     stopped: str = ""
-    """Who threw the switch and when; empty: nobody."""
+    """Who stopped background work and when; empty: nobody."""
 
     def used(self, now: datetime, span: timedelta) -> Expense:
         """What was spent in the time before `now`, and what is held for calls under way."""

@@ -33,7 +33,7 @@ from sevenfold.store.memory.changes import StoredMemory
 from sevenfold.store.memory.directory import MemoryDir
 
 MAX_NEAREST = 8
-"""Memories that a draft is held against one by one. What says the same shares its words, and ranks first."""
+"""Memories that a draft is compared with one by one. A duplicate shares its words, and ranks first."""
 _MAX_LISTED = 200
 """Memories in the manifest, newest first, so that it does not grow with the directory."""
 

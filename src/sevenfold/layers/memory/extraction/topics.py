@@ -78,7 +78,7 @@ class TurnOutcome:
     has_decided: bool = False
     """The topic says something that it did not say before: `render_topic` is its memory."""
     amends: bool = False
-    """It changes a decision of another conversation: whoever knows which gives its name, with `retarget`."""
+    """It changes a decision of another conversation: a caller that knows which uses `retarget_topic`."""
 
 
 def apply_turn(topic: Topic, said: UserTurn) -> TurnOutcome:

@@ -64,7 +64,7 @@ class MemoryRuleReader:
     _generation: int | None = None
     _rules: tuple[MemoryRule, ...] = ()
     _told: set[str] = field(default_factory=set[str])
-    """Versions whose faults were told."""
+    """Versions whose faults were reported."""
 
     def read(self) -> tuple[MemoryRule, ...]:
         """The current rules, the newest first. A memory that no person has accepted is not a rule."""
