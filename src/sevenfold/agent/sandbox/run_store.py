@@ -112,10 +112,10 @@ def _write(root: Path, known: Mapping[str, LinkTarget | None]) -> bytes:
 
 
 def _read_known(wire: Json) -> dict[str, LinkTarget | None]:
-    return {name: _read_link(link) for name, link in wire.items()} if isinstance(wire, JsonObject) else {}
+    return {name: _read_run_link(link) for name, link in wire.items()} if isinstance(wire, JsonObject) else {}
 
 
-def _read_link(wire: Json) -> LinkTarget | None:
+def _read_run_link(wire: Json) -> LinkTarget | None:
     if not isinstance(wire, JsonObject):
         return None
     device, inode = wire.get("device"), wire.get("inode")

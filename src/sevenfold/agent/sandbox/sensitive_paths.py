@@ -38,7 +38,7 @@ _OUR_RULES = ("settings", "hooks", "agents", "skills", "commands", "plugins")
 _STARTED = frozenset({"autostart", "systemd", "fish", "environment.d", "git"})
 """Folders of `.config` whose files are run, or say what is."""
 
-_SYSTEM = (
+_SYSTEM_FOLDERS = (
     *("/etc/", "/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/boot/", "/opt/", "/dev/", "/proc/", "/sys/"),
     "/var/spool/",
 )
@@ -51,7 +51,7 @@ def explain_guarded(real: str, root: Path, home: Path | None) -> str | None:
     """
     if home is not None and Path(real).is_relative_to(home):
         return "it is among this program's own files"
-    if not Path(real).is_relative_to(root) and real.startswith(_SYSTEM):
+    if not Path(real).is_relative_to(root) and real.startswith(_SYSTEM_FOLDERS):
         return "it is a system file"
     parts = _parts(real, root)
     if parts and parts[-1] in _RUN_LATER:

@@ -14,7 +14,7 @@ from sevenfold.store.project.user_files import IsHidden, hide_nothing, list_proj
 
 MAX_GLOB_FILES = 200
 
-_SPEC = ToolSpec(
+_GLOB_SPEC = ToolSpec(
     "glob",
     "Find files by name, the most recently changed first. ** stands for any folders, * for part of a name, "
     "{a,b} for either; a pattern without a slash looks in every folder. What git ignores is left out.",
@@ -36,7 +36,7 @@ _SPEC = ToolSpec(
 class GlobTool:
     hides: IsHidden = hide_nothing
     """Files that rules keep from being read are not named either."""
-    spec: ToolSpec = _SPEC
+    spec: ToolSpec = _GLOB_SPEC
 
     def need(self, given: JsonObject, place: ToolContext) -> AccessRequest:
         folder = resolve_asked_path(given, "path", place, ".")

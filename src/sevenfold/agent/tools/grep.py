@@ -217,7 +217,7 @@ _MAX_PATTERN_CHARS = 2_000
 MAX_GREP_LINES = 400
 """Lines of one answer: what does not fit was too wide a search."""
 
-_SPEC = ToolSpec(
+_GREP_SPEC = ToolSpec(
     "grep",
     "Search files for a regular expression, line by line. What git ignores is left out, and so are binary "
     "and very large files. output: files (names only), content (lines, with context around them), count.",
@@ -245,7 +245,7 @@ _SPEC = ToolSpec(
 class GrepTool:
     hides: IsHidden = hide_nothing
     """Files that rules keep from being read are not searched."""
-    spec: ToolSpec = _SPEC
+    spec: ToolSpec = _GREP_SPEC
 
     def need(self, given: JsonObject, place: ToolContext) -> AccessRequest:
         path = resolve_asked_path(given, "path", place, ".")

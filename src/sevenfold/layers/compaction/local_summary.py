@@ -20,7 +20,7 @@ from sevenfold.layers.session_notes.policy import NotesSettings
 
 SUMMARY_SHARE = 4
 """At most this part of the target goes to the text of a clip."""
-_KEPT_SHARE = 2
+_KEPT_TEXT_SHARE = 2
 """At most this part of it goes to the newest rounds."""
 _SHORT_BYTES = (20_000, 2_000, 200)
 """How long the results of the newest round may still be, tried in turn, where nothing else fits."""
@@ -60,7 +60,7 @@ def draft_structural(climb: CompactionRun, settings: NotesSettings) -> SummaryDr
 
 def _narrowed(settings: NotesSettings, target: int) -> NotesSettings:
     """In a small window less is kept, so that the kept messages do not fill most of it at once."""
-    room = min(settings.keep_limit_tokens, target // _KEPT_SHARE)
+    room = min(settings.keep_limit_tokens, target // _KEPT_TEXT_SHARE)
     return replace(settings, keep_limit_tokens=room, keep_tokens=min(settings.keep_tokens, room // 2))
 
 
@@ -70,7 +70,7 @@ def draft_clip(climb: CompactionRun) -> SummaryDraft:
     room = max(0, climb.limit - climb.sizer.frame_tokens)
     known = job.structural or find_carried_summary(climb.messages)
     text = truncate_tokens(known, room // SUMMARY_SHARE, climb.sizer.text)
-    budget = room // _KEPT_SHARE
+    budget = room // _KEPT_TEXT_SHARE
     start = choose_kept_start(climb.rounds, budget, length=len(climb.messages))
     draft = SummaryDraft(rung="clip", summary=text, kept_from=start)
     if start == len(climb.messages) and climb.rounds:

@@ -61,7 +61,7 @@ class CheckedThinking:
 def check_thinking(call: MessagesRequest, choices: Choices) -> CheckedThinking:
     """Check every thinking block of the request as it was sent."""
     blocks = call.listing.spoken
-    check = _Check(call, choices, _latest_turn(blocks))
+    check = _ThinkingCheck(call, choices, _latest_turn(blocks))
     if not any(block.kind in THINKING_TYPES for block in blocks):
         check.binding.advance(*blocks)
         return CheckedThinking(blocks, (), check.binding)
@@ -74,7 +74,7 @@ def needs_transformations(call: MessagesRequest) -> bool:
     return call.has(betas.THINKING_BINDING)
 
 
-class _Check:
+class _ThinkingCheck:
     """One pass over a request's blocks."""
 
     def __init__(self, call: MessagesRequest, choices: Choices, latest: int) -> None:
