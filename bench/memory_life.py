@@ -36,9 +36,8 @@ from sevenfold.core.clock import ManualClock
 from sevenfold.core.events import CallCharged, DreamEnded, Event, ExtractionEnded
 from sevenfold.core.memories import Memory
 from sevenfold.providers.anthropic import AnthropicProvider
-from sevenfold.session.spend.budget import MICROS_PER_CENT, SPEND_DAY, SPEND_HOUR, SpendSettings
-from sevenfold.session.spend.governor import Governor
-from sevenfold.session.spend.store import SpendStore
+from sevenfold.session.budget import MICROS_PER_CENT, SPEND_DAY, SPEND_HOUR, SpendSettings
+from sevenfold.session.governor import Governor, SpendStore
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.testing import Simulator
 

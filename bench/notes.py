@@ -29,7 +29,7 @@ from token_replay import Session, read_sessions, regrouped
 
 from sevenfold.core.messages import Message, Text, ToolUse
 from sevenfold.core.tokens.estimation import CALIBRATED_ESTIMATOR, estimate_text_tokens
-from sevenfold.layers.compaction.notes_policy import choose_notes_start
+from sevenfold.layers.compaction.keep_policy import choose_notes_start
 from sevenfold.layers.compaction.summary import without_quoted_requests
 from sevenfold.layers.session_notes.policy import NotesSettings, find_over_limit
 from sevenfold.layers.session_notes.structural_notes import StructuralNotes

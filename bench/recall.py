@@ -42,8 +42,7 @@ from sevenfold.layers.memory.search.encoders import (
     read_encoder,
     write_graph,
 )
-from sevenfold.layers.memory.search.minilm import read_weights
-from sevenfold.layers.memory.search.vectors import WORDS_SHARE, TextEncoder
+from sevenfold.layers.memory.search.vectors import WORDS_SHARE, TextEncoder, read_weights
 
 SHARES = (0.3, 0.4, 0.5, 0.6, 0.7)
 MEASURES = {"z-score": standard, "min-max": scaled}

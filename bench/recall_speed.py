@@ -16,8 +16,7 @@ from pathlib import Path
 
 from sevenfold.core.memories import Origin, read_memory
 from sevenfold.layers.memory.search.large_index import DiskIndex
-from sevenfold.layers.memory.search.memory_index import MemoryIndex
-from sevenfold.layers.memory.search.text_cache import TextCache
+from sevenfold.layers.memory.search.memory_index import MemoryIndex, TextCache
 from sevenfold.layers.memory.search.vectors import TextEncoder
 from sevenfold.store.memory.changes import StoredMemory, TransactionId
 

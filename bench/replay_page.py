@@ -24,9 +24,9 @@ from statistics import median
 from typing import TypedDict, cast
 
 from sevenfold.replay.account import ReplayTerms, read_account
-from sevenfold.replay.breaks import BREAK_CAUSES, CacheBreak
+from sevenfold.replay.calls import BREAK_CAUSES, CacheBreak
 from sevenfold.replay.context_fill import MAX_SERIES_POINTS, SeriesPoint
-from sevenfold.replay.page.build import build_page
+from sevenfold.replay.page import build_page
 from sevenfold.replay.report import FileReport, ReplayReport, SessionReport, build_replay_report
 
 START = datetime(2026, 11, 3, 10, tzinfo=UTC)

@@ -36,8 +36,8 @@ from sevenfold.core.requests import ModelRequest, RequestParams
 from sevenfold.layers.forks.policy import ForkBrief
 from sevenfold.layers.forks.runner import ForkResult, ToolRunner, run_fork
 from sevenfold.layers.living_docs.writer import RunFork
+from sevenfold.layers.memory.extraction.drafts import ConversationSnapshot, RecordedMessage
 from sevenfold.layers.memory.extraction.policy import ExtractionSettings
-from sevenfold.layers.memory.extraction.statement_reader import ConversationSnapshot, RecordedMessage
 from sevenfold.layers.memory.extraction.writer import ExtractionPlaces, ExtractionWriter, ForkTools
 from sevenfold.layers.memory.recall.finder import MemoryFinder, MemoryLibrary
 from sevenfold.layers.memory.recall.policy import MIN_CERTAINTY, estimate_certainty

@@ -11,9 +11,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TypeAlias, cast
 
+from sevenfold.cli.team.serve import open_database
 from sevenfold.team.protocol import compute_checksum
 from sevenfold.team.server.database import OrgId, Tx
-from sevenfold.team.server.database_url import open_database
 from sevenfold.team.server.people import add_member, add_org, add_token, new_row_id
 from sevenfold.team.server.policy import ServerLimits
 from sevenfold.team.server.repos import claim_repo

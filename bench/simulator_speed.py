@@ -20,9 +20,9 @@ from statistics import median
 
 import httpx2
 
+from sevenfold.simulator.brain import FunctionBrain
 from sevenfold.simulator.exchange import MessagesExchange
-from sevenfold.simulator.responders.brain_protocol import FunctionBrain
-from sevenfold.simulator.state.simulator_state import SimulatorState
+from sevenfold.simulator.simulator_state import SimulatorState
 from sevenfold.testing import Simulator
 
 MODEL = "claude-opus-5-5"

@@ -23,8 +23,8 @@ from token_replay import Line, Session, block_bytes, read_claude_sessions
 from sevenfold.core.catalog import CATALOG
 from sevenfold.core.messages import Block, RedactedThinking, Thinking, ToolResult
 from sevenfold.core.models import Model
-from sevenfold.simulator.checks.thinking_check import render_block_wire
-from sevenfold.simulator.state.simulator_state import estimate_tokens
+from sevenfold.simulator.checks.blocks import render_block_wire
+from sevenfold.simulator.simulator_state import estimate_tokens
 
 Weigh = Callable[[Model, Block], float]
 

@@ -39,7 +39,7 @@ from sevenfold.core.tool_context import ToolContext
 from sevenfold.core.usage import Usage
 from sevenfold.layers.forks.policy import FORK_MARK, ForkBrief
 from sevenfold.providers.anthropic import AnthropicProvider
-from sevenfold.session.spend.budget import SpendSettings
+from sevenfold.session.budget import SpendSettings
 from sevenfold.testing import Prompt, Simulator, call_tool
 from sevenfold.testing import Reply as Said
 

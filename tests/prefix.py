@@ -35,7 +35,7 @@ from sevenfold.core.requests import ModelRequest, ModelResponse
 if TYPE_CHECKING:
     from sevenfold.core.view import Cut, PreparedRequest
     from sevenfold.session.pipeline import ViewBuilder
-    from sevenfold.simulator.state.request_records import RequestRecord, RequestRecords
+    from sevenfold.simulator.ledger import RequestRecord, RequestRecords
 
 MAIN = "main"
 RECENT = 4
@@ -84,8 +84,8 @@ class PrefixGuard:
                 from sevenfold.session.pipeline import ViewBuilder
 
                 patch.setattr(ViewBuilder, "hand_out", self._noting_views(ViewBuilder.hand_out))
-            if "sevenfold.simulator.state.request_records" in sys.modules:
-                from sevenfold.simulator.state.request_records import RequestRecords
+            if "sevenfold.simulator.ledger" in sys.modules:
+                from sevenfold.simulator.ledger import RequestRecords
 
                 patch.setattr(RequestRecords, "add", self._noting_wires(RequestRecords.add))
             for provider in provider_classes():

@@ -28,7 +28,9 @@ MOVED = MappingProxyType(
             "MessageRecord": "sevenfold.store.transcript.records:MessageRecord",
             "Record": "sevenfold.store.transcript.records:Record",
         },
-        "sevenfold.store.sessions": {"new_session_id": "sevenfold.store.transcript.sessions:new_session_id"},
+        "sevenfold.store.sessions": {
+            "new_session_id": "sevenfold.store.transcript.transcript:new_session_id"
+        },
         "sevenfold.store.transcript_reader": {"resume": "sevenfold.store.transcript.reader:resume"},
         "sevenfold.sync": {},
         "sevenfold.sync.team_memory": {"TeamMemory": "sevenfold.team.client.memory:TeamMemory"},

@@ -19,21 +19,25 @@ from typing import TYPE_CHECKING
 
 from sevenfold.core.catalog import CATALOG, Catalog
 from sevenfold.core.errors import SimulatorError
-from sevenfold.simulator.responders.brain_protocol import (
+from sevenfold.simulator.brain import (
+    ANY_TIMES,
     Brain,
     BrainFunction,
     FunctionBrain,
+    Match,
     Prompt,
     Reply,
+    Script,
+    Step,
     call_tool,
     say,
+    script,
 )
-from sevenfold.simulator.responders.load import EchoBrain, load_brain
-from sevenfold.simulator.responders.script import ANY_TIMES, Match, Script, Step, script
+from sevenfold.simulator.faults import DropFault, SimulatedFault, SlowFault, StatusFault, StreamFault
+from sevenfold.simulator.ledger import BillingLedger, Entry, LedgerFile
+from sevenfold.simulator.load_brain import EchoBrain, load_brain
 from sevenfold.simulator.server import SimulatorServer
-from sevenfold.simulator.state.faults import DropFault, SimulatedFault, SlowFault, StatusFault, StreamFault
-from sevenfold.simulator.state.ledger import BillingLedger, Entry, LedgerFile
-from sevenfold.simulator.state.simulator_state import (
+from sevenfold.simulator.simulator_state import (
     BlockTokenizer,
     SimulatorState,
     VirtualClock,

@@ -13,16 +13,15 @@ from sevenfold.agent.loop.project_context import ProjectContext, SessionSelector
 from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
 from sevenfold.agent.permissions.guard import AskPermission, deny_unattended
 from sevenfold.agent.sandbox.job import BackgroundTasks
-from sevenfold.agent.subagents.agent_team import AgentTeam
-from sevenfold.agent.subagents.agent_tool import AgentTool
+from sevenfold.agent.subagents.agent_team import AgentTeam, AgentTool
+from sevenfold.agent.subagents.definitions import SubagentOptions
 from sevenfold.agent.subagents.messaging import SendMessageTool
-from sevenfold.agent.subagents.subagent import SubagentOptions
 from sevenfold.agent.tool import Tool
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.events import Emit, Event
 from sevenfold.core.messages import Message, Text, ToolResult
 from sevenfold.core.settings.sections import PermissionMode
-from sevenfold.layers.forks.mail import LEAD_NAME
+from sevenfold.layers.forks.policy import LEAD_NAME
 from sevenfold.providers.provider import Provider
 from tests.agent.workshop import NO_ASIDES, Noted, Plain
 

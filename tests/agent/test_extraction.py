@@ -14,7 +14,7 @@ from sevenfold.core.memories import Origin, write_memory
 from sevenfold.core.requests import ModelRequest
 from sevenfold.layers.memory.extraction.policy import EXTRACTION_KIND
 from sevenfold.providers.scripted import ScriptedProvider, make_response
-from sevenfold.store.files.offload import run_blocking
+from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.memory.changes import Write as Change
 from sevenfold.store.memory.directory import MemoryDir
 from tests.agent.workshop import Shop

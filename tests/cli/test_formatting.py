@@ -11,7 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.cli.layout import (
+from sevenfold.cli.replay.contents import plan_columns, render_chart
+from sevenfold.cli.screen import (
+    Screen,
+    TableCell,
     format_count,
     format_duration,
     format_share,
@@ -20,8 +23,6 @@ from sevenfold.cli.layout import (
     render_bar,
     shorten_text,
 )
-from sevenfold.cli.replay.contents import plan_columns, render_chart
-from sevenfold.cli.screen import Screen, TableCell
 from sevenfold.replay.context_fill import PointMark, SeriesPoint
 
 

@@ -139,7 +139,7 @@ def test_layers_are_printed_from_their_table(capsys: pytest.CaptureFixture[str])
     assert len(lines) == 2 * len(LAYERS) == 14
     for layer, first, second in zip(LAYERS, lines[::2], lines[1::2], strict=True):
         assert first.split() == [str(layer.number), *layer.name.split(), "costs", *layer.cost.split()]
-        assert second.split() == [layer.room, "acts", "on", *layer.trigger.split()]
+        assert second.split() == [layer.folder, "acts", "on", *layer.trigger.split()]
     assert main(["layers", "--json"]) == 0
     assert [item["name"] for item in json.loads(capsys.readouterr().out)] == [item.name for item in LAYERS]
 

@@ -10,8 +10,8 @@ from threading import Thread
 
 import pytest
 
-from sevenfold.cli import piped_input as piped
-from sevenfold.cli.piped_input import read_piped_input
+from sevenfold.cli import screen as piped
+from sevenfold.cli.screen import read_piped_input
 from sevenfold.core.errors import InputError
 
 NO_WAIT = timedelta()

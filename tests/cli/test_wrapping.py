@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.cli.layout import DEFAULT_COLUMNS, MIN_COLUMNS, wrap_lines
-from sevenfold.cli.screen import Screen, TableCell
+from sevenfold.cli.screen import DEFAULT_COLUMNS, MIN_COLUMNS, Screen, TableCell, wrap_lines
 
 
 class Terminal(StringIO):

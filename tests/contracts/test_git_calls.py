@@ -11,7 +11,7 @@ from tests.contracts.house import parse, relative, source_files
 
 pytestmark = pytest.mark.gate
 
-SAFE = "src/sevenfold/store/git/safe_git.py"
+SAFE = "src/sevenfold/store/safe_git.py"
 STARTING = frozenset(
     {
         *("Popen", "run", "call", "check_call", "check_output", "getoutput", "getstatusoutput"),
@@ -34,10 +34,10 @@ STARTERS = {
     "src/sevenfold/agent/sandbox/supervisor.py": "a command, confined",
     "src/sevenfold/agent/hooks/runner.py": "a hook that the user agreed to",
     "src/sevenfold/agent/mcp/child_supervisor.py": "a command's first process",
-    "src/sevenfold/agent/mcp/transport.py": "an MCP server that the user agreed to",
-    "src/sevenfold/agent/tools/grep.py": "ripgrep",
+    "src/sevenfold/agent/mcp/servers.py": "an MCP server that the user agreed to",
+    "src/sevenfold/agent/tools/search.py": "ripgrep",
     "src/sevenfold/agent/tools/web_fetch.py": "Python, to convert a page",
-    "src/sevenfold/layers/memory/search/weights.py": "pip, to fetch weights",
+    "src/sevenfold/layers/memory/search/encoders.py": "pip, to fetch weights",
 }
 """Every module that starts a program, and which. A new one has to say here that it is not git."""
 
@@ -128,7 +128,7 @@ LISTED = "src/sevenfold/cli/inspect/doctor.py"
         ("src/new.py", "run_elsewhere(('/usr/bin/git', 'status'))", "line 1: a command line of git"),
         (LISTED, "subprocess.run('git status', shell=True)", "line 1: names git where programs are started"),
         (LISTED, "words = which('git')\nos.execv(words, [])", "line 1: names git where programs are started"),
-        (LISTED, "from sevenfold.store.git.safe_git import GIT\nsubprocess.run([GIT])", "line 2: starts git"),
+        (LISTED, "from sevenfold.store.safe_git import GIT\nsubprocess.run([GIT])", "line 2: starts git"),
     ],
 )
 def test_a_git_call_elsewhere_is_found(path: str, code: str, told: str) -> None:

@@ -16,7 +16,7 @@ from sevenfold.core.models import MODELS, Model
 from sevenfold.core.prices import compute_cost
 from sevenfold.core.settings import SettingSource
 from sevenfold.core.settings.merge import RawSettings, merge_settings
-from sevenfold.core.tokens.window import WindowSettings, choose_window
+from sevenfold.core.tokens import WindowSettings, choose_window
 from sevenfold.core.usage import Usage
 
 

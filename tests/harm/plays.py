@@ -13,10 +13,10 @@ from sevenfold.core.memories import INDEX_FILE, Origin, write_memory
 from sevenfold.core.messages import Image, Message, Text
 from sevenfold.core.requests import ModelRequest, ModelResponse
 from sevenfold.layers.compaction.summary import SUMMARY_OPENING
-from sevenfold.layers.forks.mail import NoteMessage, render_mail
+from sevenfold.layers.forks.policy import NoteMessage, render_mail
 from sevenfold.layers.memory.extraction.policy import ExtractionSettings
-from sevenfold.layers.memory.rules.policy import RuleSettings
-from sevenfold.layers.memory.rules.reader import MemoryRuleReader
+from sevenfold.layers.memory.rule_policy import RuleSettings
+from sevenfold.layers.memory.rule_reader import MemoryRuleReader
 from sevenfold.layers.memory.search.lexical import LexicalIndex
 from sevenfold.providers.scripted import make_response
 from sevenfold.store.memory.changes import Write

@@ -15,8 +15,8 @@ from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.requests import ModelRequest, RequestParams
 from sevenfold.layers.forks.policy import ForkBrief
 from sevenfold.layers.forks.runner import ForkResult, ToolRunner, run_fork
+from sevenfold.layers.memory.extraction.drafts import ConversationSnapshot, RecordedMessage
 from sevenfold.layers.memory.extraction.policy import ExtractionSettings
-from sevenfold.layers.memory.extraction.statement_reader import ConversationSnapshot, RecordedMessage
 from sevenfold.layers.memory.extraction.writer import ExtractionPlaces, ExtractionWriter, ForkTools
 from sevenfold.providers.scripted import ScriptedProvider, ScriptedSteps
 from sevenfold.store.files.folder import Folder

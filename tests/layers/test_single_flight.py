@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 from sevenfold.core.events import Event, WriterFailed
-from sevenfold.layers.single_flight import SingleFlight
+from sevenfold.layers.forks.runner import SingleFlight
 
 LONG = timedelta(seconds=60)
 AT_ONCE = timedelta(0)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sevenfold.replay.page.build import build_page
+from sevenfold.replay.page import build_page
 from sevenfold.replay.report import ReplayReport
 from tests.replay.browsing import CHROMIUM, DESKTOP, FLAGS, PATIENCE_MS, Open, Opened, Scheme
 from tests.replay.reports import START

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from sevenfold.replay.account import ReplayTerms, read_account
-from sevenfold.replay.page.build import build_page
+from sevenfold.replay.page import build_page
 from sevenfold.replay.report import build_replay_report
 from tests.replay.browsing import CHROMIUM, DESKTOP, FLAGS
 from tests.replay.reports import START

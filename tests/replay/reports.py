@@ -11,7 +11,7 @@ from pathlib import Path
 from sevenfold.core.prices import Cost
 from sevenfold.core.usage import TokenCounts
 from sevenfold.replay.bills import ModelBill
-from sevenfold.replay.breaks import BREAK_CAUSES, BreakCause, CacheBreak
+from sevenfold.replay.calls import BREAK_CAUSES, BreakCause, CacheBreak
 from sevenfold.replay.context_fill import MAX_SERIES_POINTS, ContextFill, FillShare, PointMark, SeriesPoint
 from sevenfold.replay.report import (
     FileReport,

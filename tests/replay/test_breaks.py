@@ -10,7 +10,7 @@ import pytest
 
 from sevenfold.core.usage import Usage
 from sevenfold.replay.bills import CallRates
-from sevenfold.replay.breaks import MIN_LOST_TOKENS, BreakDetector, CacheBreak, group_breaks
+from sevenfold.replay.calls import MIN_LOST_TOKENS, BreakDetector, CacheBreak, group_breaks
 from tests.replay.steps import MODEL, Calls
 
 WARM = Usage(fresh=10, read=40_000, written_5m=9_990)

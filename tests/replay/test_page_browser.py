@@ -11,11 +11,11 @@ from typing import cast
 import pytest
 from playwright.sync_api import Browser, expect
 
-from sevenfold.cli.layout import format_tokens, format_usd
+from sevenfold.cli.screen import format_tokens, format_usd
 from sevenfold.core.events import ModelUnknown
 from sevenfold.replay.account import ReplayTerms, read_account
 from sevenfold.replay.bills import UNNAMED_MODEL
-from sevenfold.replay.page.build import build_page
+from sevenfold.replay.page import build_page
 from sevenfold.replay.report import ReplayReport, build_replay_report
 from tests.replay.browsing import PHONE, Open, Opened
 from tests.replay.reports import (

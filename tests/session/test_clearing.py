@@ -15,7 +15,7 @@ from sevenfold.core.requests import RequestParams
 from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.providers.provider import Provider
 from sevenfold.session import Session
-from sevenfold.simulator.cache_edits import CacheEditingProvider
+from sevenfold.simulator.wire.request_blocks import CacheEditingProvider
 from sevenfold.testing import Choices, Prompt, Reply, Simulator, say
 from tests.session.talk import Listener
 

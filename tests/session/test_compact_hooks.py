@@ -22,14 +22,14 @@ from sevenfold.core.messages import Message, Text
 from sevenfold.layers.compaction.compose import NO_ROOM_REASON
 from sevenfold.layers.compaction.hooks import NO_COMPACT_HOOKS, CompactHooks
 from sevenfold.layers.compaction.job import Compacted
+from sevenfold.layers.compaction.keep_policy import Extra
 from sevenfold.layers.compaction.policy import CompactionTrigger
-from sevenfold.layers.compaction.restore_policy import Extra
 from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.session.blocking import BlockingSession
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
 from sevenfold.store.transcript.records import BoundaryRecord
-from sevenfold.store.transcript.sessions import latest_session
+from sevenfold.store.transcript.transcript import latest_session
 from tests.session.talk import FRAME, Listener, call, result
 
 SUMMARY = "<summary>" + "What was done, at some length. " * 6 + "</summary>"

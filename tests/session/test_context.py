@@ -18,7 +18,7 @@ from sevenfold.core.messages import Message, Text
 from sevenfold.core.requests import ModelResponse, RequestParams
 from sevenfold.integrations.anthropic_sdk import attach
 from sevenfold.layers.compaction.job import Part
-from sevenfold.layers.context.sources import ContextFile, ContextSource, is_context_message
+from sevenfold.layers.context import ContextFile, ContextSource, is_context_message
 from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.session import Session as AsyncSession

@@ -14,7 +14,7 @@ from sevenfold.layers.forks.policy import ForkBrief
 from sevenfold.providers.scripted import ScriptedProvider
 from sevenfold.session import Session
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.transcript.sessions import read_events
+from sevenfold.store.transcript.transcript import read_events
 from tests.session.talk import FRAME, Listener
 
 BRIEF = ForkBrief(kind="progress", directive="Say in three words what you do.")

@@ -17,7 +17,7 @@ import pytest
 from sevenfold.core.errors import DiskFull, InputError, SessionBusy
 from sevenfold.core.messages import Message
 from sevenfold.session.blocking import BlockingSession
-from sevenfold.store.transcript import sessions as session_lock
+from sevenfold.store.transcript import transcript as session_lock
 from tests.session.talk import FRAME, Listener, call, result
 
 KILLED = """

@@ -17,10 +17,9 @@ from sevenfold.core.errors import DiskFull
 from sevenfold.core.events import ClaimsBroken, MemoryRecalled, RecallSkipped, ResultsCleared
 from sevenfold.core.memories import Origin, write_memory
 from sevenfold.core.messages import Message, Text
-from sevenfold.layers.context.sources import is_context_message
+from sevenfold.layers.context import is_context_message
 from sevenfold.layers.memory.recall.finder import MemoryFinder
-from sevenfold.layers.memory.recall.policy import RecallCandidate
-from sevenfold.layers.memory.recall.render import find_surfaced
+from sevenfold.layers.memory.recall.policy import RecallCandidate, find_surfaced
 from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.session.blocking import BlockingSession
 from sevenfold.store.memory.changes import ANYTHING, Remove, Write

@@ -21,7 +21,7 @@ from sevenfold.core.models import Model
 from sevenfold.core.requests import RequestParams
 from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.session import Session
-from sevenfold.simulator.state.simulator_state import BlockTokenizer, estimate_tokens
+from sevenfold.simulator.simulator_state import BlockTokenizer, estimate_tokens
 from sevenfold.testing import Simulator, say
 
 MODEL = "claude-opus-5"

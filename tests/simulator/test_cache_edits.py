@@ -8,7 +8,7 @@ from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.requests import ModelRequest, RequestParams
 from sevenfold.providers.scripted import ScriptedProvider, make_response
-from sevenfold.simulator.cache_edits import BETA, FIELD, CacheEditingProvider, choose_deleted
+from sevenfold.simulator.wire.request_blocks import BETA, FIELD, CacheEditingProvider, choose_deleted
 
 FRAME = RequestParams(model="claude-opus-5", max_tokens=100)
 

@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 from sevenfold.core.events import Event, ignore_event
 from sevenfold.core.json import JsonObject
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.mail_signing import Mail, MailId
-from sevenfold.store.mailbox import Mailbox, MailSettings
+from sevenfold.store.mailbox import Mail, Mailbox, MailId, MailSettings
 
 SENT = datetime(2026, 11, 15, tzinfo=UTC)
 

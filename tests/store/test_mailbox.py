@@ -24,8 +24,7 @@ from sevenfold.core.events import Event
 from sevenfold.core.json import JsonObject, freeze
 from sevenfold.store.files.disk import SystemDisk
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.mail_signing import MAIL_KEY_FILE, Mail, MailId
-from sevenfold.store.mailbox import MAX_MAIL_BYTES, Mailbox, MailSettings
+from sevenfold.store.mailbox import MAIL_KEY_FILE, MAX_MAIL_BYTES, Mail, Mailbox, MailId, MailSettings
 from tests.core import wires
 from tests.store import children
 from tests.store.disks import LackingDisk, fresh_folder, temps, tree

@@ -13,8 +13,7 @@ from sevenfold.core.canonical import canonical_bytes
 from sevenfold.core.errors import FileDamaged, MailboxFull, MessageTooLarge
 from sevenfold.core.events import Event, MailQuarantined
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.mail_signing import MAIL_KEY_FILE, MailId
-from sevenfold.store.mailbox import MAX_MAIL_BYTES, Mailbox, MailSettings
+from sevenfold.store.mailbox import MAIL_KEY_FILE, MAX_MAIL_BYTES, Mailbox, MailId, MailSettings
 from tests.store.faults import FaultyDisk
 from tests.store.mails import files, letter, opened, waiting
 

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from sevenfold.cli.team.serve import open_database
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.events import Event
 from sevenfold.core.memories import Origin
@@ -19,7 +20,6 @@ from sevenfold.store.project.project import Project
 from sevenfold.team.client.local_state import TEAM_FOLDER, Membership, TeamAccess, write_membership
 from sevenfold.team.client.memory import TeamMemory
 from sevenfold.team.server.database import Database
-from sevenfold.team.server.database_url import open_database
 from tests.team.live import Live, serving
 from tests.team.team import Team
 

@@ -12,10 +12,9 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 
 from sevenfold.core.errors import InputError, LockBusy, TeamOffline
-from sevenfold.team.client.conflicts import is_conflict_copy
 from sevenfold.team.client.exchange import SyncExchange
 from sevenfold.team.client.memory import delete_for_all
-from sevenfold.team.client.ports import FileChange, SyncReport
+from sevenfold.team.client.ports import FileChange, SyncReport, is_conflict_copy
 from sevenfold.team.client.sync_policy import (
     LocalText,
     RetryState,

@@ -23,8 +23,7 @@ from sevenfold.store.files.disk_operations import ExclusiveRenamer
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.lock_state import LockState
 from sevenfold.store.files.locks import Lock
-from sevenfold.store.mail_signing import Mail, MailId
-from sevenfold.store.mailbox import Mailbox
+from sevenfold.store.mailbox import Mail, Mailbox, MailId
 from sevenfold.store.memory.changes import ANYTHING, Remove, Transaction, Write
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.transcript.records import Record

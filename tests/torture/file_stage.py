@@ -15,8 +15,8 @@ from sevenfold.agent.permissions.guard import ForkGuard, Guard, PermissionVerdic
 from sevenfold.agent.permissions.rules import PermissionRules, parse_permission_rules
 from sevenfold.agent.tool import Tool
 from sevenfold.agent.tools.file_changes import EditTool, WriteTool
-from sevenfold.agent.tools.glob import GlobTool
 from sevenfold.agent.tools.read import ReadTool
+from sevenfold.agent.tools.search import GlobTool
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.messages import ToolUse, ToolUseId

@@ -13,11 +13,11 @@ from pathlib import Path
 from random import Random
 from urllib.parse import urlsplit
 
+from sevenfold.cli.team.serve import open_database
 from sevenfold.core.errors import InputError, LockBusy, TeamError
 from sevenfold.core.events import TeamConflicted
 from sevenfold.team.protocol import TeamKey
 from sevenfold.team.server.database import Database
-from sevenfold.team.server.database_url import open_database
 from tests.team.client.bad_line import BadLine, bad_line
 from tests.team.laptops import Laptop, Office
 from tests.team.live import Live, serving

@@ -15,7 +15,7 @@ from random import Random
 from sevenfold.agent.subagents.mailbox import MailFeed, parse_mail
 from sevenfold.core.errors import FileMissing, MailboxFull
 from sevenfold.core.messages import Message
-from sevenfold.layers.forks.mail import NoteMessage, find_mail_ids, render_mail, write_mail_message
+from sevenfold.layers.forks.policy import NoteMessage, find_mail_ids, render_mail, write_mail_message
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.mailbox import Mail, Mailbox, MailId
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript

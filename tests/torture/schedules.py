@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 
-from sevenfold.team.server.database_url import open_database
+from sevenfold.cli.team.serve import open_database
 from tests.team.client.sim_broken import DEVICES, SERVERS, Broken
 from tests.team.client.sim_stored import stored_on
 from tests.team.sim_world import World, play

@@ -12,11 +12,11 @@ from pathlib import Path, PurePosixPath
 from random import Random
 from typing import TYPE_CHECKING, cast
 
+from sevenfold.cli.team.serve import open_database
 from sevenfold.core.clock import SystemClock
 from sevenfold.team.protocol import compute_checksum
 from sevenfold.team.server.app_state import AppState
 from sevenfold.team.server.database import Database
-from sevenfold.team.server.database_url import open_database
 from sevenfold.team.server.http_api import ServerMetrics, TeamApi
 from sevenfold.team.server.policy import ServerLimits
 from tests.team.server.fuzz import Fuzzed, run_schemathesis

@@ -11,7 +11,7 @@ from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.messages import Block, ToolUse
 from sevenfold.core.tool_context import SandboxProfile
-from sevenfold.store.files.offload import run_blocking
+from sevenfold.store.files.disk import run_blocking
 
 if TYPE_CHECKING:
     from sevenfold.core.tool_context import ToolContext

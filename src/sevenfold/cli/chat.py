@@ -19,25 +19,23 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from sevenfold.agent.loop.local_settings import read_trusted_settings
+from sevenfold.agent.loop.project_context import read_trusted_settings
 from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
 from sevenfold.agent.tui.chat import Chat, ChatTerminal, read_user_input
 from sevenfold.agent.tui.headless import HeadlessOptions, OutputFormat, run_headless
 from sevenfold.agent.tui.permission_prompt import PermissionPrompt
 from sevenfold.agent.tui.prompt_input import InputDelegate, InputHistory
-from sevenfold.agent.tui.slash_handlers import ChatServices
+from sevenfold.agent.tui.slash_commands import ChatServices
 from sevenfold.agent.tui.terminal import PlainTerminal, Terminal
 from sevenfold.cli.inspect.context import show_context
 from sevenfold.cli.inspect.context_facts import find_session_id, list_recent_sessions, read_context_facts
-from sevenfold.cli.layout import wrap_lines
-from sevenfold.cli.piped_input import read_piped_input
-from sevenfold.cli.screen import Screen
+from sevenfold.cli.screen import Screen, read_piped_input, wrap_lines
 from sevenfold.core.errors import InputError, ProviderMissing
 from sevenfold.core.events import Event, SettingRefused
 from sevenfold.core.settings.sections import PermissionMode, PlaceSettings
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.project.settings_files import find_user_home
-from sevenfold.store.transcript.sessions import SessionId
+from sevenfold.store.transcript.transcript import SessionId
 
 if TYPE_CHECKING:
     from sevenfold.agent.loop.agent import Agent

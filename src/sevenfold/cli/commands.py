@@ -62,25 +62,23 @@ from sevenfold.cli.options.running import (
     CHAT_DESCRIPTION,
     CHAT_EXAMPLES,
     CHAT_HELP,
+    SERVE_DESCRIPTION,
+    SERVE_EXAMPLES,
+    SERVE_HELP,
     SIMULATE_DESCRIPTION,
     SIMULATE_EXAMPLES,
     SIMULATE_HELP,
+    TEAM_DESCRIPTION,
+    TEAM_EXAMPLES,
+    TEAM_HELP,
     TOUR_DESCRIPTION,
     TOUR_EXAMPLES,
     TOUR_HELP,
     add_chat_options,
-    add_simulate_options,
-    add_tour_options,
-)
-from sevenfold.cli.options.team import (
-    SERVE_DESCRIPTION,
-    SERVE_EXAMPLES,
-    SERVE_HELP,
-    TEAM_DESCRIPTION,
-    TEAM_EXAMPLES,
-    TEAM_HELP,
     add_serve_options,
+    add_simulate_options,
     add_team_options,
+    add_tour_options,
 )
 from sevenfold.cli.screen import Screen
 from sevenfold.core.version import __version__

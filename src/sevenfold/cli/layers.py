@@ -28,7 +28,7 @@ def _rows(layer: Layer) -> Iterator[list[TableCell]]:
     ]
     yield [
         TableCell(""),
-        TableCell(layer.room, "faint"),
+        TableCell(layer.folder, "faint"),
         TableCell("acts on", "faint"),
         TableCell(layer.trigger),
     ]

@@ -19,10 +19,10 @@ from sevenfold.core.clock import SystemClock
 from sevenfold.core.events import Emit, Event, PriceUnknown, SettingRefused, describe_event
 from sevenfold.core.prices import Cost, sum_costs
 from sevenfold.core.usage import sum_usage
-from sevenfold.simulator.responders.load import load_brain
+from sevenfold.simulator.ledger import BillingLedger, Entry, LedgerFile
+from sevenfold.simulator.load_brain import load_brain
 from sevenfold.simulator.server import SimulatorServer
-from sevenfold.simulator.state.ledger import BillingLedger, Entry, LedgerFile
-from sevenfold.simulator.state.simulator_state import SimulatorState, VirtualClock
+from sevenfold.simulator.simulator_state import SimulatorState, VirtualClock
 from sevenfold.simulator.wire.choices import PREFIX_CHECK_SINCE, Choices
 from sevenfold.store.project.settings_files import find_checkout, read_settings
 

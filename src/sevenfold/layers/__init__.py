@@ -28,7 +28,8 @@ class Layer:
     name: str
     cost: str
     trigger: str
-    room: str
+    folder: str
+    """Below `layers`."""
 
 
 LAYERS = (
@@ -37,44 +38,44 @@ LAYERS = (
         name="tool-result storage",
         cost="a file write",
         trigger="a result over its limit",
-        room="request",
+        folder="tool_results",
     ),
     Layer(
         number=2,
         name="microcompaction",
         cost="nothing when the cache is cold",
         trigger="old results that no longer pay",
-        room="request",
+        folder="microcompact",
     ),
     Layer(
         number=3,
         name="session notes",
         cost="microseconds, or one fork",
         trigger="5,000 new tokens",
-        room="background",
+        folder="session_notes",
     ),
     Layer(
         number=4,
         name="compaction",
         cost="nothing with notes, else one summary",
         trigger="the window's threshold",
-        room="request",
+        folder="compaction",
     ),
     Layer(
         number=5,
         name="memory: extraction and recall",
         cost="one fork a turn; a lookup a prompt",
         trigger="the end of a turn",
-        room="background",
+        folder="memory",
     ),
     Layer(
-        number=6, name="dreams", cost="one fork a night", trigger="a day and five sessions", room="background"
+        number=6, name="dreams", cost="one fork a night", trigger="a day and five sessions", folder="dreams"
     ),
     Layer(
         number=7,
         name="forks and messages",
         cost="the new tokens only",
         trigger="the layers above, or the agent",
-        room="run",
+        folder="forks",
     ),
 )

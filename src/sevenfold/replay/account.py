@@ -17,8 +17,7 @@ from sevenfold.core.messages import Block, ToolResult
 from sevenfold.core.models import Model
 from sevenfold.core.usage import TokenCounts, Usage
 from sevenfold.replay.bills import BillBuilder, CallPrice, CallPricer
-from sevenfold.replay.breaks import BreakDetector, CacheBreak
-from sevenfold.replay.calls import CallAssembler, RecordedCall, TranscriptStep
+from sevenfold.replay.calls import BreakDetector, CacheBreak, CallAssembler, RecordedCall, TranscriptStep
 from sevenfold.replay.context_fill import ContextBlock, ContextTracker, PointMark, PointSeries, SeriesPoint
 from sevenfold.replay.report import (
     FileReport,

@@ -6,13 +6,17 @@ call was being logged was said after it. Conversations in one file do not mix.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import TypeAlias
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Literal, TypeAlias, get_args
 
+from sevenfold.core.catalog import CATALOG, Catalog
 from sevenfold.core.messages import Block, ToolResult
-from sevenfold.core.usage import Usage
+from sevenfold.core.usage import TokenCounts, Usage
+from sevenfold.replay.bills import NANO_USD, CallRates
 from sevenfold.store.foreign.entries import (
     CacheDialect,
     CallId,
@@ -184,3 +188,159 @@ def _hear(lane: _Lane, said: ForeignInput) -> Iterator[TranscriptStep]:
         return
     lane.last_at = said.at or lane.last_at
     yield said
+
+
+# Where the prompt cache broke: a call that read less than the call before it had left in the cache.
+#
+# A log shows how much was read. Why it was less than possible is inferred from what lies between the two
+# calls. If nothing does, the break stays unexplained.
+
+BreakCause: TypeAlias = Literal["idle", "compaction", "clearing", "model switch", "unexplained"]
+BREAK_CAUSES: tuple[BreakCause, ...] = get_args(BreakCause)
+
+MIN_LOST_TOKENS = 1_000
+"""Real breaks lose tens of thousands. Below this are dropped thinking, and entries not readable yet."""
+
+SHORT_CACHE_TTL = timedelta(minutes=5)
+LONG_CACHE_TTL = timedelta(hours=1)
+OPENAI_TTL = timedelta(minutes=30)
+"""Since gpt-5.6; before that, entries may go after five idle minutes."""
+_GPT = re.compile(r"gpt-(\d+)\.(\d+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheBreak:
+    """One call that paid again for what was cached."""
+
+    at: datetime | None
+    cause: BreakCause
+    lost_tokens: int
+    """What the call before had in the cache, this one's prompt could have read, and did not."""
+    lost_usd: Decimal | None
+    """What those tokens cost over reading them; None where the model has no price."""
+    gap: timedelta | None
+    """Since the last call on the same model."""
+    life: timedelta | None
+    """How long the entry was written to last."""
+    model: str
+    prompt_tokens: int
+    read_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class BreakGroup:
+    """All breaks of one cause."""
+
+    cause: BreakCause
+    count: int
+    lost_tokens: int
+    lost_usd: Decimal | None
+    """Of those that have a price; None where none has."""
+
+
+def group_breaks(breaks: Iterable[CacheBreak]) -> tuple[BreakGroup, ...]:
+    """One row a cause that occurs, the most expensive first."""
+    groups: dict[BreakCause, BreakGroup] = {}
+    for item in breaks:
+        before = groups.get(item.cause, BreakGroup(item.cause, 0, 0, None))
+        groups[item.cause] = BreakGroup(
+            item.cause,
+            before.count + 1,
+            before.lost_tokens + item.lost_tokens,
+            item.lost_usd if before.lost_usd is None else before.lost_usd + (item.lost_usd or 0),
+        )
+    return tuple(
+        sorted(groups.values(), key=lambda group: (-(group.lost_usd or 0), -group.lost_tokens, group.cause))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Left:
+    """What a call left in its model's cache."""
+
+    tokens: int
+    started: datetime | None
+    life: timedelta | None
+
+
+class BreakDetector:
+    """Follows one conversation. Caches are a model's own, so what each one holds is kept apart.
+
+    A dated id and its family's name are one model.
+    """
+
+    __slots__ = ("_catalog", "_cut", "_families", "_last", "_left")
+
+    def __init__(self, catalog: Catalog = CATALOG) -> None:
+        self._catalog = catalog
+        self._families: dict[str, str] = {}
+        self._left: dict[str, _Left] = {}
+        self._last: str | None = None
+        self._cut: BreakCause | None = None
+
+    def note_cut(self, cause: Literal["compaction", "clearing"]) -> None:
+        """The context was rewritten; the next call will show it."""
+        if self._cut != "compaction":
+            self._cut = cause
+
+    def check(self, call: RecordedCall, run: TokenCounts, rates: CallRates | None) -> CacheBreak | None:
+        """The break that this call's last run shows, if any; then it is the one to compare the next with."""
+        family = self._family(call.model)
+        before = self._left.get(family) or (self._left.get(self._last) if self._last else None)
+        found = self._compare(call, run, before, rates) if before else None
+        if self._cut == "compaction":
+            self._left.clear()  # no other model's entries fit the new context either
+        self._cut = None
+        self._last = family
+        self._left[family] = _Left(_cached(call, run), call.started, _life(call, run, before))
+        return found
+
+    def _compare(
+        self, call: RecordedCall, run: TokenCounts, before: _Left, rates: CallRates | None
+    ) -> CacheBreak | None:
+        lost = min(before.tokens, run.prompt) - run.read
+        if lost < MIN_LOST_TOKENS:
+            return None
+        gap = call.started - before.started if call.started and before.started else None
+        return CacheBreak(
+            at=call.at,
+            cause=self._cause(call, before, gap),
+            lost_tokens=lost,
+            lost_usd=(lost * (rates.paid - rates.read)).quantize(NANO_USD) if rates else None,
+            gap=gap,
+            life=before.life,
+            model=call.model,
+            prompt_tokens=run.prompt,
+            read_tokens=run.read,
+        )
+
+    def _cause(self, call: RecordedCall, before: _Left, gap: timedelta | None) -> BreakCause:
+        if self._cut == "compaction":
+            return "compaction"
+        if self._family(call.model) not in self._left:
+            return "model switch"
+        if gap is not None and before.life is not None and gap > before.life:
+            return "idle"  # also where results were cleared because of it
+        return "clearing" if self._cut or call.cleared_tokens else "unexplained"
+
+    def _family(self, model: str) -> str:
+        found = self._families.get(model)
+        if found is None:
+            found = self._families[model] = self._catalog.find(model).name
+        return found
+
+
+def _cached(call: RecordedCall, run: TokenCounts) -> int:
+    """Up to the last breakpoint with Anthropic; the whole prompt with OpenAI."""
+    return run.prompt if call.dialect == "openai" else run.prompt - run.fresh
+
+
+def _life(call: RecordedCall, run: TokenCounts, before: _Left | None) -> timedelta | None:
+    if call.dialect == "openai":
+        version = _GPT.search(call.model)
+        is_new = version is not None and (int(version[1]), int(version[2])) >= (5, 6)
+        return OPENAI_TTL if is_new else SHORT_CACHE_TTL
+    if run.written_5m:
+        return SHORT_CACHE_TTL
+    # A call that only reads keeps its entry alive for as long as it was written for.
+    return LONG_CACHE_TTL if run.written_1h else before.life if before else None

@@ -22,15 +22,15 @@ from sevenfold.core.requests import ModelResponse, RequestParams
 from sevenfold.core.view import PreparedRequest
 from sevenfold.layers.compaction.hooks import NO_COMPACT_HOOKS, CompactHooks
 from sevenfold.layers.compaction.job import Compacted, Part
-from sevenfold.layers.context.sources import ContextFile, ContextSource
+from sevenfold.layers.context import ContextFile, ContextSource
 from sevenfold.layers.forks.policy import ForkBrief
 from sevenfold.layers.forks.runner import ForkResult, ToolRunner
 from sevenfold.providers.provider import Provider
 from sevenfold.session.cache.monitor import SpendSummary
+from sevenfold.session.governor import Governor
 from sevenfold.session.history import History
-from sevenfold.session.spend.governor import Governor
 from sevenfold.store.memory.directory import MemoryDir
-from sevenfold.store.transcript.sessions import SessionId
+from sevenfold.store.transcript.transcript import SessionId
 
 _T = TypeVar("_T")
 

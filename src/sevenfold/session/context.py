@@ -13,10 +13,10 @@ from pathlib import Path
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.events import ContextCut, Emit, InstructionSkipped, RecallSkipped
 from sevenfold.core.messages import Message, Text
-from sevenfold.core.text.truncation import CountTokens
+from sevenfold.core.text.safe_text import CountTokens
 from sevenfold.core.tokens import NEWER_TOKENIZER_SCALE
 from sevenfold.layers.compaction.job import Compacted, ViewSizer
-from sevenfold.layers.context.sources import (
+from sevenfold.layers.context import (
     ContextFile,
     ContextSource,
     RenderedContext,
@@ -31,7 +31,7 @@ from sevenfold.session.cache.placement import has_user_text
 from sevenfold.session.memory import SessionMemories
 from sevenfold.session.opening import SessionResources
 from sevenfold.session.pipeline import ViewBuilder
-from sevenfold.store.files.offload import run_blocking
+from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.project.instructions import CachedFileReader, Instruction, InstructionReader
 from sevenfold.store.transcript.records import InjectedRecord
 

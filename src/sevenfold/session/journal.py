@@ -17,8 +17,8 @@ from sevenfold.core.events import Emit, TranscriptFailed
 from sevenfold.core.requests import ModelRequest, ModelResponse
 from sevenfold.providers.provider import OnDelta, Provider, ProviderWrapper
 from sevenfold.session.cache.monitor import CacheMonitor
+from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.files.offload import run_blocking
 from sevenfold.store.transcript.records import Record, RecordBody, RecordId, UsageRecord, new_record_id
 from sevenfold.store.transcript.transcript import Transcript
 

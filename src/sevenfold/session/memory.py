@@ -19,7 +19,7 @@ from sevenfold.core.json import JsonObject
 from sevenfold.core.memories import INDEX_FILE
 from sevenfold.core.messages import Message, Text, ToolUse
 from sevenfold.core.requests import ModelRequest, RequestParams
-from sevenfold.layers.context.sources import REMINDER_TAG, ContextSource
+from sevenfold.layers.context import REMINDER_TAG, ContextSource
 from sevenfold.layers.memory.recall.finder import MemoryFinder, MemoryLibrary
 from sevenfold.layers.memory.recall.policy import (
     MIN_CERTAINTY,
@@ -27,27 +27,25 @@ from sevenfold.layers.memory.recall.policy import (
     RECALL_PROMPT,
     SIDE_QUERY_TOKENS,
     RecallCandidate,
+    RecalledMemory,
     RecallFacts,
     build_output_config,
     choose_eligible,
     choose_recalled,
     estimate_certainty,
+    find_surfaced,
     fit_recalled,
     parse_recall_choice,
-    render_side_query,
-)
-from sevenfold.layers.memory.recall.render import (
-    RecalledMemory,
-    find_surfaced,
     render_cleared_memories,
     render_recalled_memories,
+    render_side_query,
 )
 from sevenfold.layers.templates import read_template
 from sevenfold.providers.provider import Provider
 from sevenfold.session.cache.placement import has_user_text
 from sevenfold.session.opening import SessionResources
 from sevenfold.session.pipeline import ViewBuilder
-from sevenfold.store.files.offload import run_blocking
+from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.transcript.records import InjectedRecord
 

@@ -16,13 +16,7 @@ from sevenfold.core.messages import Message
 from sevenfold.core.models import Model
 from sevenfold.core.normalize import NO_SOURCE, MessageNormalizer, NormalizedMessages, NormalizeRules
 from sevenfold.core.requests import Capabilities, RequestParams
-from sevenfold.core.tokens.window import (
-    Thresholds,
-    WindowFacts,
-    choose_window,
-    narrow_thresholds,
-    plan_thresholds,
-)
+from sevenfold.core.tokens import Thresholds, WindowFacts, choose_window, narrow_thresholds, plan_thresholds
 from sevenfold.core.view import ENGINE_ENTRY, ViewMessage
 from sevenfold.layers.compaction.trim import without_compaction_blocks, without_thinking
 from sevenfold.session.settings import PipelineSettings

@@ -15,10 +15,10 @@ from sevenfold.core.errors import FileMissing, SettingsError
 from sevenfold.core.events import Emit, emit_to_both
 from sevenfold.core.settings import Settings
 from sevenfold.core.settings.sections import MemorySettings, PlaceSettings
+from sevenfold.core.tokens import WindowSettings
 from sevenfold.core.tokens.estimation import ESTIMATORS, EXACT_ESTIMATOR_NAME, TokenEstimator
-from sevenfold.core.tokens.window import WindowSettings
 from sevenfold.layers.compaction.policy import CompactSettings
-from sevenfold.layers.context.sources import ContextSettings
+from sevenfold.layers.context import ContextSettings
 from sevenfold.layers.memory.recall.policy import RecallSettings
 from sevenfold.layers.microcompact.facts import MicrocompactSettings
 from sevenfold.layers.microcompact.server_clearing import ServerEditSettings
@@ -26,20 +26,19 @@ from sevenfold.layers.session_notes.policy import NotesSettings
 from sevenfold.layers.tool_results.policy import ToolResultSettings
 from sevenfold.layers.tool_results.spill import SpillStore
 from sevenfold.providers.exact_tokens import open_exact_estimator
+from sevenfold.session.budget import SpendSettings
 from sevenfold.session.cache.placement import CacheSettings
+from sevenfold.session.governor import Governor, SpendStore
 from sevenfold.session.journal import DiskJournal, NoJournal
 from sevenfold.session.pipeline import SessionDeps
 from sevenfold.session.settings import SETTINGS_SECTIONS, PipelineSettings
-from sevenfold.session.spend.budget import SpendSettings
-from sevenfold.session.spend.governor import Governor
-from sevenfold.session.spend.store import SpendStore
+from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.files.offload import run_blocking
 from sevenfold.store.project.instructions import InstructionPaths
 from sevenfold.store.project.project import Project, open_project
 from sevenfold.store.project.settings_files import find_checkout, find_user_home, read_settings
 from sevenfold.store.transcript.reader import ResumedSession, resume
-from sevenfold.store.transcript.sessions import (
+from sevenfold.store.transcript.transcript import (
     EventLog,
     SessionId,
     hold_session,

@@ -41,8 +41,7 @@ from sevenfold.layers.microcompact.local_clearing import (
 )
 from sevenfold.layers.microcompact.policy import CachePrices, compute_cache_prices
 from sevenfold.layers.microcompact.server_clearing import ClearingStep, ServerClearing
-from sevenfold.layers.tool_results.spill import SpillStore
-from sevenfold.layers.tool_results.spill_layer import SpillLayer
+from sevenfold.layers.tool_results.spill import SpillLayer, SpillStore
 from sevenfold.providers.provider import UNREADABLE_USAGE
 from sevenfold.session.cache.breakpoints import (
     BreakpointPlanner,

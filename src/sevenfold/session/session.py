@@ -36,26 +36,25 @@ from sevenfold.layers.compaction.compactor import CompactionStateFile, Compactor
 from sevenfold.layers.compaction.hooks import NO_COMPACT_HOOKS, CompactHookRunner, CompactHooks
 from sevenfold.layers.compaction.job import Compacted, Part
 from sevenfold.layers.compaction.policy import CompactionTrigger
-from sevenfold.layers.context.sources import ContextFile, ContextSource
+from sevenfold.layers.context import ContextFile, ContextSource
 from sevenfold.layers.forks.policy import ForkBrief
 from sevenfold.layers.forks.runner import ForkResult, ToolRunner, run_fork
 from sevenfold.providers.provider import OnDelta, Provider
 from sevenfold.session.cache.monitor import CacheMonitor, SpendSummary
-from sevenfold.session.compaction import CompactionLayer, CompactionRequest
+from sevenfold.session.compaction import CompactionLayer, CompactionRequest, MicrocompactLayer
 from sevenfold.session.context import SessionContext
+from sevenfold.session.governor import GovernedProvider, Governor
 from sevenfold.session.history import History, HistoryMessage, SharedCount
 from sevenfold.session.history_sync import HistorySync
 from sevenfold.session.journal import MonitoredProvider
 from sevenfold.session.memory import RecallLayer, SessionMemories, choose_side_query
-from sevenfold.session.microcompact import MicrocompactLayer
 from sevenfold.session.notes import NotesLayer
 from sevenfold.session.opening import SessionOptions, SessionResources
 from sevenfold.session.pipeline import ViewBuilder
 from sevenfold.session.resume import rebuild_view
-from sevenfold.session.spend.governor import GovernedProvider, Governor
-from sevenfold.store.files.offload import run_blocking
+from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.memory.directory import MemoryDir
-from sevenfold.store.transcript.sessions import SessionId
+from sevenfold.store.transcript.transcript import SessionId
 
 
 class Session:

@@ -23,20 +23,20 @@ from sevenfold.core.settings.sections import (
     TeamSettings,
     WebSettings,
 )
-from sevenfold.core.tokens.window import WindowSettings
+from sevenfold.core.tokens import WindowSettings
 from sevenfold.layers.compaction.policy import CompactSettings
-from sevenfold.layers.context.sources import ContextSettings
+from sevenfold.layers.context import ContextSettings
 from sevenfold.layers.dreams.policy import DreamSettings
 from sevenfold.layers.living_docs.policy import DocSettings
 from sevenfold.layers.memory.extraction.policy import ExtractionSettings
 from sevenfold.layers.memory.recall.policy import RecallSettings
-from sevenfold.layers.memory.rules.policy import RuleSettings
+from sevenfold.layers.memory.rule_policy import RuleSettings
 from sevenfold.layers.microcompact.facts import MicrocompactSettings
 from sevenfold.layers.microcompact.server_clearing import ServerEditSettings
 from sevenfold.layers.session_notes.policy import NotesSettings
 from sevenfold.layers.tool_results.policy import ToolResultSettings
+from sevenfold.session.budget import SpendSettings
 from sevenfold.session.cache.placement import CacheSettings
-from sevenfold.session.spend.budget import SpendSettings
 from sevenfold.store.files.locks import LockSettings
 from sevenfold.store.mailbox import MailSettings
 

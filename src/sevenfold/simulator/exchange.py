@@ -19,20 +19,13 @@ from sevenfold.core.events import Event
 from sevenfold.core.json import Json, JsonObject
 from sevenfold.core.prices import compute_cost, compute_uncached_cost
 from sevenfold.core.usage import Iteration, Usage
-from sevenfold.simulator.checks.thinking_check import needs_transformations
+from sevenfold.simulator.checks.blocks import needs_transformations
 from sevenfold.simulator.checks.validate import validate_request
+from sevenfold.simulator.faults import DropFault, SimulatedFault, StatusFault, StreamFault, find_first_delay
+from sevenfold.simulator.ledger import NO_TRACE, Entry, RequestRecord, RequestTrace
 from sevenfold.simulator.prepare import PreparedPrompt, prepare_prompt
 from sevenfold.simulator.reply_generation import GeneratedReply, ReplyGenerator
-from sevenfold.simulator.state.faults import (
-    DropFault,
-    SimulatedFault,
-    StatusFault,
-    StreamFault,
-    find_first_delay,
-)
-from sevenfold.simulator.state.ledger import Entry
-from sevenfold.simulator.state.request_records import NO_TRACE, RequestRecord, RequestTrace
-from sevenfold.simulator.state.simulator_state import SimulatorState
+from sevenfold.simulator.simulator_state import SimulatorState
 from sevenfold.simulator.wire.answer import compute_request_usage, iter_stream_events, render_usage
 from sevenfold.simulator.wire.error_response import ErrorResponse, RequestRefused
 from sevenfold.simulator.wire.messages_request import (

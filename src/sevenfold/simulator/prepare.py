@@ -14,7 +14,7 @@ from sevenfold.core.cache.prompt_blocks import EFFORT_KIND, PromptBlock
 from sevenfold.core.cache.prompt_cache import PartCounter, RenderedPrompt, render_prompt
 from sevenfold.core.json import EMPTY_OBJECT, JsonObject
 from sevenfold.core.messages import ToolUseId
-from sevenfold.simulator.cache_edits import FIELD, describe_deletion, read_deleted, without_deleted
+from sevenfold.simulator.checks.blocks import Transformation, check_thinking
 from sevenfold.simulator.checks.context_management import (
     CLEAR_THINKING_EDIT,
     CLEAR_TOOLS_EDIT,
@@ -24,17 +24,20 @@ from sevenfold.simulator.checks.context_management import (
     parse_context_edits,
     select_current_blocks,
 )
-from sevenfold.simulator.checks.thinking_check import Transformation, check_thinking
-from sevenfold.simulator.state.request_records import RequestRecord
-from sevenfold.simulator.state.simulator_state import SimulatorState, make_part_counter
+from sevenfold.simulator.ledger import RequestRecord
+from sevenfold.simulator.simulator_state import SimulatorState, make_part_counter
 from sevenfold.simulator.wire.messages_request import MessagesRequest
 from sevenfold.simulator.wire.request_blocks import (
+    FIELD,
     as_word,
+    describe_deletion,
     get_tool_use_id,
     is_thinking_block,
     is_turn_start,
+    read_deleted,
     rebuild_body,
     with_wire_fields,
+    without_deleted,
 )
 from sevenfold.simulator.wire.signatures import BindingChain
 

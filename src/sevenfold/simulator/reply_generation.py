@@ -24,19 +24,18 @@ from sevenfold.core.messages import (
     ToolUseId,
     read_message,
 )
-from sevenfold.simulator.cache_edits import is_deleted
+from sevenfold.simulator import brain as brains
+from sevenfold.simulator.brain import Reply
+from sevenfold.simulator.checks.blocks import render_block_wire, sign_reply
 from sevenfold.simulator.checks.context_management import CompactEdit, make_signed_block, make_threshold_block
-from sevenfold.simulator.checks.thinking_check import render_block_wire, sign_reply
 from sevenfold.simulator.checks.validate_params import is_cache_warmup, list_tool_names
 from sevenfold.simulator.prepare import PreparedPrompt, render_request_prompt
-from sevenfold.simulator.responders import brain_protocol as brains
-from sevenfold.simulator.responders.brain_protocol import Reply
-from sevenfold.simulator.state.simulator_state import SimulatorState, count_block_tokens
+from sevenfold.simulator.simulator_state import SimulatorState, count_block_tokens
 from sevenfold.simulator.wire.answer import RunUsage
 from sevenfold.simulator.wire.error_response import make_invalid_request
 from sevenfold.simulator.wire.message_cache import CachedMessage
 from sevenfold.simulator.wire.messages_request import MessagesRequest
-from sevenfold.simulator.wire.request_blocks import as_word, with_wire_fields
+from sevenfold.simulator.wire.request_blocks import as_word, is_deleted, with_wire_fields
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import json
 import subprocess
 from pathlib import Path
 
-from sevenfold.agent.hooks.files import HookFolders, find_hooks
+from sevenfold.agent.hooks.config import HookFolders, find_hooks
 from sevenfold.core.events import Event, HooksIgnored
 from sevenfold.core.settings.sections import HookSettings
 

@@ -12,14 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.agent.hooks.config import Hook, parse_hooks
-from sevenfold.agent.hooks.files import HookFolders, find_hooks
-from sevenfold.agent.hooks.results import (
+from sevenfold.agent.hooks.config import (
     MAX_HOOK_TEXT_CHARS,
+    Hook,
     HookEvent,
+    HookFolders,
     HookResult,
+    find_hooks,
     merge_hook_results,
     parse_hook_result,
+    parse_hooks,
 )
 from sevenfold.agent.hooks.runner import (
     HOOK_SPILL_PREFIX,

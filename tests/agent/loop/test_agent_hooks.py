@@ -14,7 +14,7 @@ from sevenfold.agent.loop.turn import LayerActed, NoticePosted, TurnEnd, TurnEve
 from sevenfold.core.errors import CompactionStopped
 from sevenfold.core.events import WriterFailed
 from sevenfold.core.requests import ModelRequest, ModelResponse
-from sevenfold.layers.compaction.restore_policy import Extra
+from sevenfold.layers.compaction.keep_policy import Extra
 from sevenfold.providers.scripted import ScriptedProvider, make_response
 from tests.agent.loop.test_agent import said
 from tests.agent.workshop import Plain, Shop

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sevenfold.agent.loop.agent import Agent
-from sevenfold.agent.loop.local_settings import read_trusted_settings
+from sevenfold.agent.loop.project_context import read_trusted_settings
 from sevenfold.agent.mcp.servers import Confirm, decline_confirmation
 from sevenfold.agent.permissions.guard import PermissionRequest, PermissionResponse
 from sevenfold.core.events.agent import RuleLost

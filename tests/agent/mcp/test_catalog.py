@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sevenfold.agent.mcp.servers import expand_variables
 from sevenfold.agent.mcp.tool_values import (
     MAX_FOUND_TOOLS,
     MAX_TOOL_DESCRIPTION,
@@ -20,7 +21,6 @@ from sevenfold.agent.mcp.tool_values import (
     make_tool_name,
     with_unique_names,
 )
-from sevenfold.agent.mcp.transport import expand_variables
 from sevenfold.core.errors import InputError
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.settings.sections import McpServer

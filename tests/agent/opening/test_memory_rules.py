@@ -15,7 +15,7 @@ from sevenfold.store.memory.changes import ANYTHING, Write
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.memory.sidecars import UseStore
 from sevenfold.store.project.project import Project
-from sevenfold.store.transcript.sessions import read_events
+from sevenfold.store.transcript.transcript import read_events
 from tests.agent.loop.test_agent import said
 from tests.agent.workshop import Plain, Shop
 

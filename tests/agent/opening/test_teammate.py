@@ -18,10 +18,10 @@ from sevenfold.agent.permissions.guard import PermissionRequest
 from sevenfold.agent.permissions.guard import PermissionResponse as Permitted
 from sevenfold.agent.subagents.teammate_process import TeammateConfig, parse_teammate_config
 from sevenfold.core.errors import WireError
-from sevenfold.layers.forks.mail import LEAD_NAME, AgentAddress, NoteMessage, ShutdownRequest
+from sevenfold.layers.forks.policy import LEAD_NAME, AgentAddress, NoteMessage, ShutdownRequest
 from sevenfold.providers.scripted import ScriptedProvider, make_response
-from sevenfold.session.spend.store import SpendCharge as Paid
-from sevenfold.session.spend.store import SpendStore
+from sevenfold.session.governor import SpendCharge as Paid
+from sevenfold.session.governor import SpendStore
 from sevenfold.testing import Prompt, Reply, Simulator, call_tool
 from sevenfold.testing import say as answer
 from tests.agent.crews import Crew, Lead, said

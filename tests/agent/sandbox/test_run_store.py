@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from sevenfold.agent.sandbox import folders as sandbox_places
-from sevenfold.agent.sandbox.folders import read_guarded
-from sevenfold.agent.sandbox.run_store import SANDBOX_RUNS_FOLDER, SandboxRunStore
+from sevenfold.agent.sandbox.folders import SANDBOX_RUNS_FOLDER, SandboxRunStore, read_guarded
 from sevenfold.core.events import Event, GuardedLeft, GuardedMoved
 from sevenfold.store.files.folder import Folder
 

@@ -13,6 +13,7 @@ import pytest
 from sevenfold.agent.sandbox import sandbox as sandbox_trial
 from sevenfold.agent.sandbox.command import SupervisedCommand
 from sevenfold.agent.sandbox.folders import list_readable_folders, move_aside, read_guarded
+from sevenfold.agent.sandbox.kernel import ARCHITECTURES, build_seccomp_filter
 from sevenfold.agent.sandbox.sandbox import (
     SANDBOXED_PROFILES,
     Sandbox,
@@ -20,7 +21,6 @@ from sevenfold.agent.sandbox.sandbox import (
     find_bubblewrap,
     probe_sandbox,
 )
-from sevenfold.agent.sandbox.seccomp import ARCHITECTURES, build_seccomp_filter
 from sevenfold.core.events import Event, SandboxFailed
 from sevenfold.core.settings.sections import SandboxSettings
 from sevenfold.core.tool_context import SandboxProfile, ToolContext

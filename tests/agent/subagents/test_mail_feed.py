@@ -18,7 +18,7 @@ from sevenfold.core.errors import StoreError
 from sevenfold.core.events import Event, MailSkipped
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message
-from sevenfold.layers.forks.mail import NoteMessage, find_mail_ids, render_mail, write_mail_message
+from sevenfold.layers.forks.policy import NoteMessage, find_mail_ids, render_mail, write_mail_message
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.mailbox import Mail, Mailbox, MailId
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript

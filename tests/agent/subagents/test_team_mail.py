@@ -12,7 +12,7 @@ import pytest
 from sevenfold.core.events import AgentEnded, Event
 from sevenfold.core.messages import Message
 from sevenfold.core.requests import ModelRequest, ModelResponse
-from sevenfold.layers.forks.mail import LEAD_NAME, AgentAddress, NoteMessage, find_mail_ids, parse_address
+from sevenfold.layers.forks.policy import LEAD_NAME, AgentAddress, NoteMessage, find_mail_ids, parse_address
 from sevenfold.providers.scripted import ScriptedProvider, make_response
 from tests.agent.crews import Crew, Lead, said
 

@@ -15,8 +15,8 @@ from sevenfold.agent.subagents.worktree import Worktree, WorktreeOutcome, Worktr
 from sevenfold.core.errors import InputError, WorktreeError
 from sevenfold.core.events import Event, WorktreeKept
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.git.linked_worktree import add_record
 from sevenfold.store.project.git import find_project_root
+from sevenfold.store.safe_git import add_record
 from tests.store.repos import git, make_repo
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sevenfold.agent.tools.glob import MAX_GLOB_FILES, GlobTool
+from sevenfold.agent.tools.search import MAX_GLOB_FILES, GlobTool
 from sevenfold.core.errors import InputError
 from sevenfold.core.tool_context import ToolContext
 from sevenfold.store.project import user_files as listing

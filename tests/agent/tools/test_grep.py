@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from sevenfold.agent.tools import grep as searching
-from sevenfold.agent.tools.grep import MAX_GREP_LINES, GrepTool, find_ripgrep
+from sevenfold.agent.tools import search as searching
+from sevenfold.agent.tools.search import MAX_GREP_LINES, GrepTool, find_ripgrep
 from sevenfold.core.errors import InputError
 from sevenfold.core.json import freeze_object
 from sevenfold.core.tool_context import ToolContext

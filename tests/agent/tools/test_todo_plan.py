@@ -9,12 +9,11 @@ import pytest
 
 from sevenfold.agent.permissions.guard import Guard, PermissionRequest, PermissionResponse
 from sevenfold.agent.permissions.rules import PermissionRules
-from sevenfold.agent.tools.planning import MAX_TODO_ITEMS, PlanFile, PlanTool, TodoList, TodoTool
-from sevenfold.agent.tools.tool_state import TODO_FILE
+from sevenfold.agent.tools.planning import MAX_TODO_ITEMS, TODO_FILE, PlanFile, PlanTool, TodoList, TodoTool
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import Event, ToolStateLost
 from sevenfold.core.tool_context import ToolContext
-from sevenfold.layers.compaction.restore_policy import Extra
+from sevenfold.layers.compaction.keep_policy import Extra
 from tests.agent.tools.places import call, fault_of, make_place, text_of
 
 

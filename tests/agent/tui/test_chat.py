@@ -14,7 +14,7 @@ from sevenfold.agent.tui.permission_prompt import PermissionPrompt
 from sevenfold.core.errors import Overloaded
 from sevenfold.core.messages import Text
 from sevenfold.providers.scripted import ScriptedProvider, ScriptedStep, make_response
-from sevenfold.store.transcript.sessions import SessionEntry
+from sevenfold.store.transcript.transcript import SessionEntry
 from tests.agent.tui.desk import Desk
 from tests.agent.workshop import Plain, Shop
 

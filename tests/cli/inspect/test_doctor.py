@@ -24,14 +24,14 @@ from sevenfold.core.messages import Message
 from sevenfold.core.requests import ModelRequest
 from sevenfold.providers.scripted import ScriptedProvider
 from sevenfold.session.blocking import BlockingSession
-from sevenfold.session.spend.budget import SpendSettings
-from sevenfold.session.spend.governor import GovernedProvider, Governor
+from sevenfold.session.budget import SpendSettings
+from sevenfold.session.governor import GovernedProvider, Governor
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.locks import mutex
 from sevenfold.store.memory.changes import Write
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.project.project import Project
-from sevenfold.store.transcript.sessions import EventLog
+from sevenfold.store.transcript.transcript import EventLog
 from sevenfold.team.client.local_state import TEAM_FOLDER, FolderLedger, Membership, write_membership
 from sevenfold.team.client.sync_policy import RetryState
 from sevenfold.team.protocol import RepoId

@@ -15,8 +15,8 @@ from sevenfold.core.messages import Message
 from sevenfold.core.requests import ModelRequest, RequestParams
 from sevenfold.core.usage import Usage
 from sevenfold.providers.scripted import ScriptedProvider, make_response
-from sevenfold.session.spend.budget import SpendSettings
-from sevenfold.session.spend.governor import GovernedProvider, Governor
+from sevenfold.session.budget import SpendSettings
+from sevenfold.session.governor import GovernedProvider, Governor
 
 
 @pytest.fixture(autouse=True)

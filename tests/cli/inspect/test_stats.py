@@ -14,7 +14,7 @@ from sevenfold.core.events import PrefixBroken, RuleAnswered, RuleShown
 from sevenfold.core.messages import Message
 from sevenfold.session.blocking import BlockingSession
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.transcript.sessions import EventLog, new_agent_session
+from sevenfold.store.transcript.transcript import EventLog, new_agent_session
 from tests.core.events.test_events import example
 from tests.session.talk import FRAME, call, result
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sevenfold.cli import main
-from sevenfold.team.server.database_url import redact_url
+from sevenfold.cli.team.serve import redact_url
 
 Told = pytest.CaptureFixture[str]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.team.client.conflicts import MAX_MERGE_LINES, merge_lines
+from sevenfold.team.client.ports import MAX_MERGE_LINES, merge_lines
 
 LINES = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "d\n", "e"]), max_size=8).map("".join)
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.text.truncation import escape_controls, truncate_bytes, truncate_lines
+from sevenfold.core.text.safe_text import escape_controls, truncate_bytes, truncate_lines
 
 texts = st.text(
     st.characters() | st.characters(categories=["Cs"]) | st.sampled_from("aé€😀\n\n"), max_size=60

@@ -9,13 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenfold.core.catalog import CATALOG
-from sevenfold.core.tokens.window import (
-    Thresholds,
-    WindowFacts,
-    WindowSettings,
-    choose_window,
-    plan_thresholds,
-)
+from sevenfold.core.tokens import Thresholds, WindowFacts, WindowSettings, choose_window, plan_thresholds
 
 PLAIN = WindowSettings()
 BETA = ("context-1m-2025-08-07",)

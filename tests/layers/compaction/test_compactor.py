@@ -23,9 +23,9 @@ from sevenfold.core.requests import Breakpoint, ModelResponse, RequestParams
 from sevenfold.core.usage import NO_USAGE
 from sevenfold.layers.compaction.compactor import Compactor
 from sevenfold.layers.compaction.job import CompactionNotes, Part
-from sevenfold.layers.compaction.model_summary import COMPACTION_BLOCK_BETA
 from sevenfold.layers.compaction.policy import CompactSettings
 from sevenfold.layers.compaction.summary import collect_user_quotes, is_summary_head
+from sevenfold.layers.compaction.summary_methods import COMPACTION_BLOCK_BETA
 from sevenfold.layers.forks.policy import FORK_MARK
 from sevenfold.layers.session_notes.policy import NotesSettings
 from tests.session.overflows import (

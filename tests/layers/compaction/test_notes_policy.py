@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sevenfold.core.json import EMPTY_OBJECT
 from sevenfold.core.messages import Message, Text, Thinking, ToolResult, ToolUse, ToolUseId
-from sevenfold.layers.compaction.notes_policy import (
+from sevenfold.layers.compaction.keep_policy import (
     NoNotesPlan,
     NotesCompactFacts,
     NotesKeepPlan,

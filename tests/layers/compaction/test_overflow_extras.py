@@ -8,8 +8,8 @@ from sevenfold.core.errors import PromptTooLong
 from sevenfold.core.events import ExtraRestored, RestoreSkipped
 from sevenfold.core.messages import Message
 from sevenfold.layers.compaction.job import Compacted, CompactionJob, CompactionNotes
+from sevenfold.layers.compaction.keep_policy import Extra
 from sevenfold.layers.compaction.policy import COMPACTION_STRATEGIES, CompactionStrategy
-from sevenfold.layers.compaction.restore_policy import Extra
 from sevenfold.layers.session_notes.policy import NotesSettings
 from sevenfold.providers.scripted import ScriptedSteps
 from tests.layers.compaction.test_compactor import block_reply

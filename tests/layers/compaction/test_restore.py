@@ -10,8 +10,8 @@ import pytest
 
 from sevenfold.core.events import Event, FileRestored, RestoreSkipped
 from sevenfold.layers.compaction.compose import MAX_RESTORED_BYTES, read_restored_blocks
+from sevenfold.layers.compaction.keep_policy import Extra, RestoreFacts
 from sevenfold.layers.compaction.policy import CompactSettings
-from sevenfold.layers.compaction.restore_policy import Extra, RestoreFacts
 
 SETTINGS = CompactSettings(restored_file_tokens=100, restored_files_tokens=150)
 

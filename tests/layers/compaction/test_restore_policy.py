@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUse, ToolUseId
-from sevenfold.layers.compaction.policy import CompactSettings
-from sevenfold.layers.compaction.restore_policy import (
+from sevenfold.layers.compaction.keep_policy import (
     Extra,
     RestoredFile,
     RestoreFacts,
@@ -14,6 +13,7 @@ from sevenfold.layers.compaction.restore_policy import (
     render_restored_extra,
     render_restored_file,
 )
+from sevenfold.layers.compaction.policy import CompactSettings
 
 SETTINGS = CompactSettings(restored_files=2, restored_skill_tokens=50, restored_skills_tokens=80)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sevenfold.core.tokens.window import WindowFacts, WindowSettings, plan_thresholds
+from sevenfold.core.tokens import WindowFacts, WindowSettings, plan_thresholds
 from sevenfold.layers.compaction.policy import CompactSettings
 
 

@@ -15,7 +15,7 @@ from sevenfold.core.messages import (
     ToolUse,
     ToolUseId,
 )
-from sevenfold.layers.compaction.restore_policy import RestoredFile, render_restored_file
+from sevenfold.layers.compaction.keep_policy import RestoredFile, render_restored_file
 from sevenfold.layers.compaction.trim import (
     THINKING_PLACEHOLDER,
     ensure_user_first,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from sevenfold.core.messages import Message, Text
-from sevenfold.layers.compaction.model_summary import read_summary_prompts
 from sevenfold.layers.compaction.policy import COMPACTION_STRATEGIES, CompactionStrategy
 from sevenfold.layers.compaction.summary import (
     SummaryHead,
@@ -17,6 +16,7 @@ from sevenfold.layers.compaction.summary import (
     render_summary_head,
     render_summary_scope,
 )
+from sevenfold.layers.compaction.summary_methods import read_summary_prompts
 
 BODY = "The user wants the parser mended. It reads a line and splits it at the first colon, which fails."
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenfold.core.text.safe_text import find_fences
-from sevenfold.layers.context.sources import (
+from sevenfold.layers.context import (
     CONTEXT_HEADINGS,
     CONTEXT_TAG,
     ContextSource,

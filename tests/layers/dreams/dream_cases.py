@@ -11,10 +11,9 @@ from sevenfold.agent.permissions.guard import Guard
 from sevenfold.agent.permissions.rules import PermissionRules
 from sevenfold.agent.tools.executor import ToolExecutor
 from sevenfold.agent.tools.file_changes import WriteTool as WriteFile
-from sevenfold.agent.tools.glob import GlobTool
-from sevenfold.agent.tools.grep import GrepTool
 from sevenfold.agent.tools.memory import MEMORY_TOOL_SPEC
 from sevenfold.agent.tools.read import ReadTool
+from sevenfold.agent.tools.search import GlobTool, GrepTool
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.events import Event
 from sevenfold.core.memories import Origin, write_memory

@@ -10,7 +10,7 @@ from sevenfold.core.errors import InputError, WireError
 from sevenfold.core.json import freeze_object
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUseId
 from sevenfold.core.text.safe_text import find_fences
-from sevenfold.layers.forks.mail import (
+from sevenfold.layers.forks.policy import (
     MAX_SUMMARY_CHARS,
     Address,
     AgentAddress,

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import ToolUse, ToolUseId
-from sevenfold.layers.microcompact.clearable_results import ClearableResult, describe_clearable
+from sevenfold.layers.microcompact.facts import ClearableResult, describe_clearable
 from sevenfold.layers.microcompact.policy import CachePrices, ClearableResults, ClearingFacts
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)

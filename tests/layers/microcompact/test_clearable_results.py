@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenfold.core.messages import ToolUseId
-from sevenfold.layers.microcompact.clearable_results import (
+from sevenfold.layers.microcompact.facts import (
     BARE_MARKER,
     MARKER_TOKENS,
     ClearableResults,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.layers.microcompact.clearable_results import ClearableResult, PlacedResult
+from sevenfold.layers.microcompact.facts import ClearableResult, PlacedResult
 from sevenfold.layers.microcompact.policy import (
     FULL_SCAN_ROUNDS,
     MAX_RISK_SHARE,

@@ -21,16 +21,18 @@ from sevenfold.cli.replay import contents as replay_contents
 from sevenfold.cli.replay import view as replay_view
 from sevenfold.core.errors import AccessDenied, DiskFull, InputError
 from sevenfold.replay.context_fill import SeriesPoint
-from sevenfold.replay.page.build import (
+from sevenfold.replay.page import (
+    MAX_PAGE_POINTS,
+    MAX_UNREADABLE_ROWS,
     PAGE_OPENING,
     PAGE_SCRIPTS,
     PAGE_STYLES,
     build_page,
+    describe_page,
     escape_html_json,
     resolve_page_path,
     write_page,
 )
-from sevenfold.replay.page.payload import MAX_PAGE_POINTS, MAX_UNREADABLE_ROWS, describe_page
 from sevenfold.replay.report import FileReport, LineCounts, ReplayReport, build_replay_report
 from sevenfold.store.foreign.transcripts import UnreadableFile
 from tests.replay.reports import (

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import ToolUse, ToolUseId
-from sevenfold.layers.microcompact.clearable_results import describe_clearable
+from sevenfold.layers.microcompact.facts import describe_clearable
 from sevenfold.layers.microcompact.policy import CachePrices
 from sevenfold.replay.policies.counterfactual import CacheRates
 from sevenfold.replay.policies.fidelity import ResultUse

@@ -15,7 +15,7 @@ from sevenfold.core.cache.prompt_cache import CacheScope, PromptCache, PromptPar
 from sevenfold.core.canonical import Digest
 from sevenfold.core.catalog import CATALOG
 from sevenfold.core.messages import ToolUseId
-from sevenfold.layers.microcompact.clearable_results import MARKER_TOKENS
+from sevenfold.layers.microcompact.facts import MARKER_TOKENS
 from sevenfold.layers.microcompact.policy import ClearableResults, ClearingFacts, ClearingPlan
 from sevenfold.replay.policies import CLEARING_POLICIES, DEFAULT_POLICY
 from sevenfold.replay.policies.counterfactual import CacheRates, PlayedRequest, play_recording

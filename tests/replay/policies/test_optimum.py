@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sevenfold.layers.microcompact.clearable_results import MARKER_TOKENS
+from sevenfold.layers.microcompact.facts import MARKER_TOKENS
 from sevenfold.replay.policies import CLEARING_POLICIES
 from sevenfold.replay.policies.counterfactual import CacheRates, play_recording
 from sevenfold.replay.policies.optimum import find_optimum

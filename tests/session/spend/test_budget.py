@@ -26,7 +26,7 @@ from sevenfold.core.messages import Message
 from sevenfold.core.requests import Breakpoint, ModelRequest, RequestParams
 from sevenfold.core.usage import Usage
 from sevenfold.providers.scripted import ScriptedProvider, make_response
-from sevenfold.session.spend.budget import (
+from sevenfold.session.budget import (
     MAX_HOLD_AGE,
     SPEND_DAY,
     SPEND_HOUR,
@@ -42,8 +42,7 @@ from sevenfold.session.spend.budget import (
     settle_hold,
     write_spend_state,
 )
-from sevenfold.session.spend.governor import GovernedProvider, Governor
-from sevenfold.session.spend.store import SpendStore
+from sevenfold.session.governor import GovernedProvider, Governor, SpendStore
 from sevenfold.store.files.folder import Folder
 
 MODEL = "claude-opus-5-5"

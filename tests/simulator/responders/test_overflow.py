@@ -15,9 +15,9 @@ from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Text
 from sevenfold.core.models import Model
 from sevenfold.core.usage import read_usage
+from sevenfold.simulator.brain import FunctionBrain
 from sevenfold.simulator.exchange import MessagesExchange
-from sevenfold.simulator.responders.brain_protocol import FunctionBrain
-from sevenfold.simulator.state.simulator_state import SimulatorState
+from sevenfold.simulator.simulator_state import SimulatorState
 from sevenfold.simulator.wire.choices import CutToolInput
 from sevenfold.testing import Choices, Reply, Simulator, say
 from tests.simulator.asking import MARK, MODEL, NEWER, PROSE, Asker, text, tool, user

@@ -338,8 +338,8 @@ def test_whatever_is_sent_is_answered_or_refused_and_never_breaks(messages: list
 
     from sevenfold.core.canonical import canonical_bytes
     from sevenfold.simulator.exchange import MessagesExchange
-    from sevenfold.simulator.responders.load import EchoBrain
-    from sevenfold.simulator.state.simulator_state import SimulatorState
+    from sevenfold.simulator.load_brain import EchoBrain
+    from sevenfold.simulator.simulator_state import SimulatorState
 
     world = SimulatorState(brain=EchoBrain())
     data = canonical_bytes({"model": "claude-opus-5", "max_tokens": 50, "messages": messages})

@@ -18,8 +18,8 @@ from sevenfold.core.messages import (
     ToolUse,
     ToolUseId,
 )
-from sevenfold.simulator.responders.brain_protocol import Purpose
-from sevenfold.simulator.responders.load import parse_script, read_script
+from sevenfold.simulator.brain import Purpose
+from sevenfold.simulator.load_brain import parse_script, read_script
 from sevenfold.testing import (
     ANY_TIMES,
     Match,

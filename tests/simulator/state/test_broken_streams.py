@@ -7,7 +7,7 @@ import contextlib
 import httpx2
 import pytest
 
-from sevenfold.simulator.state.faults import SimulatedFault
+from sevenfold.simulator.faults import SimulatedFault
 from sevenfold.testing import Choices, DropFault, Entry, SlowFault, StreamFault, say
 from tests.simulator.asking import PROSE, Asker, stream
 

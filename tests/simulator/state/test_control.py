@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import InputError
 from sevenfold.core.json import JsonObject
-from sevenfold.simulator.state.faults import FaultPlan, SimulatedFault, parse_simulated_fault
-from sevenfold.simulator.state.simulator_state import LATEST_TIME, VirtualClock
+from sevenfold.simulator.faults import FaultPlan, SimulatedFault, parse_simulated_fault
+from sevenfold.simulator.simulator_state import LATEST_TIME, VirtualClock
 from sevenfold.testing import DropFault, SlowFault, StatusFault, StreamFault
 from tests.simulator.asking import MARK, PROSE, Asker, text, user
 

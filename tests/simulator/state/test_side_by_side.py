@@ -13,13 +13,12 @@ import pytest
 from anthropic import Anthropic, AsyncAnthropic
 from anthropic.types import MessageParam, Usage
 
+from sevenfold.simulator import simulator_state as waiting
+from sevenfold.simulator.brain import Prompt, Reply
 from sevenfold.simulator.exchange import MessagesExchange
+from sevenfold.simulator.load_brain import EchoBrain
 from sevenfold.simulator.openai.exchange import OpenAIExchange
-from sevenfold.simulator.responders.brain_protocol import Prompt, Reply
-from sevenfold.simulator.responders.load import EchoBrain
-from sevenfold.simulator.state import arrivals as waiting
-from sevenfold.simulator.state.arrivals import ArrivalBarrier
-from sevenfold.simulator.state.simulator_state import SimulatorState
+from sevenfold.simulator.simulator_state import ArrivalBarrier, SimulatorState
 from sevenfold.testing import Choices, Simulator, SlowFault
 from tests.simulator.asking import MODEL, NEWER, PROSE
 

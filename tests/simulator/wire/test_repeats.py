@@ -17,8 +17,8 @@ from sevenfold.core.catalog import CATALOG
 from sevenfold.core.errors import WireError
 from sevenfold.core.json import Json, JsonObject, read_json, read_object
 from sevenfold.simulator.exchange import MessagesExchange, MessagesResponse
-from sevenfold.simulator.responders.load import EchoBrain
-from sevenfold.simulator.state.simulator_state import SimulatorState, estimate_tokens, make_part_counter
+from sevenfold.simulator.load_brain import EchoBrain
+from sevenfold.simulator.simulator_state import SimulatorState, estimate_tokens, make_part_counter
 from sevenfold.simulator.wire import message_cache as knowing
 from sevenfold.simulator.wire import message_cache as reading
 from sevenfold.simulator.wire.message_cache import BodyReader

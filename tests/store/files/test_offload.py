@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from sevenfold.core.errors import DiskFault
+from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.files.offload import run_blocking
 from sevenfold.store.transcript.transcript import Transcript
 from tests.store.transcripts import SESSION, ids, said, stored
 

@@ -16,9 +16,9 @@ from sevenfold.store.foreign.entries import (
     ForeignOutput,
     ForeignSession,
     JsonFields,
+    PlainReader,
     UnknownLine,
 )
-from sevenfold.store.foreign.plain import PlainReader
 
 USAGE = {"input_tokens": 10, "cache_read_input_tokens": 90, "output_tokens": 7}
 OPENAI = {"input_tokens": 100, "cached_input_tokens": 90, "output_tokens": 7}

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from sevenfold.cli.memory.change import read_memory_folder, write_memory_folder
 from sevenfold.core.errors import FileExists, NotRegular, ProjectError
 from sevenfold.core.events import Event, MemoryRefused
 from sevenfold.core.memories import INDEX_FILE, Origin
 from sevenfold.store.memory.directory import MemoryDir
-from sevenfold.store.memory.interchange import read_memory_folder, write_memory_folder
 from sevenfold.store.project.project import Project, claude_memory_path
 from tests.store.memory.memories import Ground, files, index, put
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from sevenfold.agent.permissions.rules import add_allow_rule
 from sevenfold.core.errors import SettingsError
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.project.rule_file import add_allow_rule
 from sevenfold.store.project.settings_files import LOCAL_SETTINGS_FILE
 from sevenfold.store.project.trust import TrustStore
 

@@ -9,8 +9,8 @@ import pytest
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.events import Event, EventsLost, KindPaused, WriterFailed
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.transcript import sessions as event_log
-from sevenfold.store.transcript.sessions import EVENTS_LEFT_OUT, EventLog, LoggedEvent, read_events
+from sevenfold.store.transcript import transcript as event_log
+from sevenfold.store.transcript.transcript import EVENTS_LEFT_OUT, EventLog, LoggedEvent, read_events
 
 
 def written(folder: Folder) -> list[str]:

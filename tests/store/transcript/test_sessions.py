@@ -13,14 +13,14 @@ from sevenfold.core.events import Event, TempSwept
 from sevenfold.store.files.disk import SystemDisk
 from sevenfold.store.files.folder import TEMP_LIFE, Folder
 from sevenfold.store.project.project import Project
-from sevenfold.store.transcript.sessions import (
+from sevenfold.store.transcript.transcript import (
+    Transcript,
     is_agent_session,
     latest_session,
     list_sessions,
     new_agent_session,
     new_session_id,
 )
-from sevenfold.store.transcript.transcript import Transcript
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 

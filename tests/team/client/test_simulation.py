@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from sevenfold.team.server.database_url import open_database
+from sevenfold.cli.team.serve import open_database
 from tests.team.client.sim_broken import DEVICES, SERVERS, Broken
 from tests.team.client.sim_stored import stored_on
 from tests.team.sim_world import World, play

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from sevenfold.core.errors import FileDamaged, InputError
 from sevenfold.core.memories import is_team_key
 from sevenfold.store.files.folder import Folder
-from sevenfold.team.client.conflicts import choose_copy_key, is_conflict_copy, original_key
 from sevenfold.team.client.local_state import (
     SYNC_STATE_FILE,
     FolderLedger,
@@ -23,8 +22,8 @@ from sevenfold.team.client.local_state import (
     read_membership,
     write_membership,
 )
+from sevenfold.team.client.ports import choose_copy_key, is_conflict_copy, original_key, split_batches
 from sevenfold.team.client.sync_policy import LocalText, PendingWrite, RefusedText, RetryState, SyncState
-from sevenfold.team.client.wire import split_batches
 from sevenfold.team.protocol import (
     MAX_REQUEST_BYTES,
     Commit,

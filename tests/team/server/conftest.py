@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from sevenfold.cli.team.serve import open_database
 from sevenfold.team.server.database import Database
-from sevenfold.team.server.database_url import open_database
 from tests.team.live import Live, serving
 from tests.team.server.postgres import LocalPostgres, programs
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from sevenfold.cli.team.serve import open_database
 from sevenfold.team.server import database as schema
 from sevenfold.team.server.database import MIGRATIONS
-from sevenfold.team.server.database_url import open_database
 from sevenfold.team.server.http_server import add_taken
 from tests.team.server.conftest import opened
 from tests.team.team import Team

@@ -6,10 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from sevenfold.cli.team.serve import open_database
 from sevenfold.core.errors import DatabaseFailed, InputError
 from sevenfold.team.server import postgres as postgresql
 from sevenfold.team.server.database import APPEND_ONLY_TABLES, MIGRATIONS, TENANT_TABLES, OrgId, Tx
-from sevenfold.team.server.database_url import open_database
 from sevenfold.team.server.postgres import PostgresDatabase
 from tests.team.server.conftest import opened
 from tests.team.server.postgres import LocalPostgres, programs

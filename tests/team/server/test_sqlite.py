@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from sevenfold.cli.team.serve import open_database
 from sevenfold.core.errors import DatabaseFailed, InputError
 from sevenfold.team.server.database import APPEND_ONLY_TABLES, MIGRATIONS, Tx
-from sevenfold.team.server.database_url import open_database
 from sevenfold.team.server.messages import ApiError
 from sevenfold.team.server.sqlite import SqliteDatabase
 from tests.team.server.conftest import opened

@@ -6,14 +6,181 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
-from sevenfold.agent.hooks.results import HookEvent
-from sevenfold.core.json import Json, JsonObject
+from sevenfold.agent.mcp.servers import Confirm, decline_confirmation
+from sevenfold.core.errors import FileMissing, SevenfoldError, WireError
+from sevenfold.core.events import Emit, HooksIgnored, ignore_event
+from sevenfold.core.json import Json, JsonObject, read_object, write_json
+from sevenfold.core.settings.sections import HookSettings
 from sevenfold.core.tool_kinds import CLAUDE_CODE_NAMES
+from sevenfold.store.files.disk import run_blocking
+from sevenfold.store.project.instructions import CachedFileReader
+from sevenfold.store.project.trust import TrustStore
+
+# The events that hooks run at, and what a hook answers.
+#
+# Both follow Claude Code's formats, so hooks written for it work here.
+
+HookEvent: TypeAlias = Literal[
+    "SessionStart",
+    "UserPromptSubmit",
+    "PreToolUse",
+    "PostToolUse",
+    "PreCompact",
+    "PostCompact",
+    "Stop",
+    "SubagentStop",
+    "SessionEnd",
+]
+HookDecision: TypeAlias = Literal["allow", "ask", "deny"]
+
+BLOCKING_EXIT_CODE = 2
+"""The exit code that blocks what the hook was asked about."""
+
+MAX_HOOK_TEXT_CHARS = 10_000
+"""Of each text in an answer. What is longer fills a window with what nobody asked to see."""
+
+ShortenText: TypeAlias = Callable[[str], str]
+
+CONTEXT_EVENTS = ("SessionStart", "UserPromptSubmit", "PreCompact")
+"""Events at which plain output is context; elsewhere only JSON says anything."""
+
+UNSUPPORTED_FIELDS = ("sessionTitle", "watchPaths", "reloadSkills")
+"""Of Claude Code's fields: sessions have no titles here, and neither files nor skills are watched."""
+
+_STRENGTH: dict[HookDecision | None, int] = {None: 0, "allow": 1, "ask": 2, "deny": 3}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookResult:
+    """What hooks said, one or all together."""
+
+    blocked: str | None = None
+    """Why what they were asked about may not go on; None: it may."""
+    decision: HookDecision | None = None
+    """Of a tool call: whether to run it without asking, to ask, or not to run it."""
+    reason: str = ""
+    """Of the decision."""
+    context: tuple[str, ...] = ()
+    """To be told to the model."""
+    notices: tuple[str, ...] = ()
+    """To be told to the person."""
+    given: JsonObject | None = None
+    """Another input for the tool; None: as it was."""
+    output: str | None = None
+    """Another output of the tool; None: as it was."""
+    halted: str | None = None
+    """Why the agent should stop altogether; None: it goes on."""
+    first: tuple[str, ...] = ()
+    """What the user is to have said first in a session."""
+    unheeded: tuple[str, ...] = ()
+    """Fields that ask for what is not done here."""
+
+    @property
+    def is_long(self) -> bool:
+        """Whether a text in it is over what goes into a window."""
+        own = (self.blocked, self.reason, self.output, self.halted)
+        texts = (*own, *self.context, *self.notices, *self.first)
+        return any(text is not None and len(text) > MAX_HOOK_TEXT_CHARS for text in texts)
+
+    def shortened(self, shorten: ShortenText) -> HookResult:
+        """The same with every such text made shorter."""
+        return replace(
+            self,
+            blocked=None if self.blocked is None else shorten(self.blocked),
+            reason=shorten(self.reason),
+            context=tuple(map(shorten, self.context)),
+            notices=tuple(map(shorten, self.notices)),
+            output=None if self.output is None else shorten(self.output),
+            halted=None if self.halted is None else shorten(self.halted),
+            first=tuple(map(shorten, self.first)),
+        )
+
+
+NO_HOOK_RESULT = HookResult()
+
+
+def parse_hook_result(event: HookEvent, code: int, out: str, err: str) -> HookResult:
+    """One hook's answer; a `WireError` where its JSON cannot be read."""
+    if code == BLOCKING_EXIT_CODE:
+        return HookResult(blocked=err.strip() or out.strip() or "a hook blocked it")
+    text = out.strip()
+    if not text.startswith("{"):
+        return HookResult(context=(text,)) if text and event in CONTEXT_EVENTS else NO_HOOK_RESULT
+    return _read_json(event, read_object(text))
+
+
+def merge_hook_results(heard: Iterable[HookResult]) -> HookResult:
+    """All of them together: the strictest decision counts, and of changes the last."""
+    all_heard = tuple(heard)
+    strictest = max(all_heard, key=lambda one: _STRENGTH[one.decision], default=NO_HOOK_RESULT)
+    return HookResult(
+        blocked=next((one.blocked for one in all_heard if one.blocked is not None), None),
+        decision=strictest.decision,
+        reason=strictest.reason,
+        context=tuple(text for one in all_heard for text in one.context),
+        notices=tuple(text for one in all_heard for text in one.notices),
+        given=next((one.given for one in reversed(all_heard) if one.given is not None), None),
+        output=next((one.output for one in reversed(all_heard) if one.output is not None), None),
+        halted=next((one.halted for one in all_heard if one.halted is not None), None),
+        first=tuple(text for one in all_heard for text in one.first),
+        unheeded=tuple(name for one in all_heard for name in one.unheeded),
+    )
+
+
+def _read_json(event: HookEvent, wire: JsonObject) -> HookResult:
+    special = wire.get("hookSpecificOutput")
+    own = special if isinstance(special, JsonObject) else JsonObject()
+    reason = _text(wire, "reason")
+    is_blocked = wire.get("decision") == "block"
+    # PreToolUse once said block and approve where it now says deny and allow.
+    is_deciding = event == "PreToolUse"
+    context = _text(own, "additionalContext")
+    first = _text(own, "initialUserMessage") if event == "SessionStart" else ""
+    notice = _text(wire, "systemMessage")
+    given, output = own.get("updatedInput"), own.get("updatedToolOutput")
+    return HookResult(
+        blocked=(reason or "a hook blocked it") if is_blocked and not is_deciding else None,
+        decision=_decision(wire, own) if is_deciding else None,
+        reason=(_text(own, "permissionDecisionReason") or reason) if is_deciding else "",
+        context=(context,) if context else (),
+        notices=(notice,) if notice else (),
+        given=given if isinstance(given, JsonObject) else None,
+        output=None if output is None else _output(output),
+        halted=(_text(wire, "stopReason") or "a hook stopped it") if wire.get("continue") is False else None,
+        first=(first,) if first else (),
+        unheeded=tuple(name for name in UNSUPPORTED_FIELDS if own.get(name)),
+    )
+
+
+def _decision(wire: JsonObject, own: JsonObject) -> HookDecision | None:
+    said = own.get("permissionDecision")
+    match said, wire.get("decision"):
+        case ("allow", _) | (None, "approve"):
+            return "allow"
+        case ("deny", _) | (None, "block"):
+            return "deny"
+        case ("ask" | "defer", _):
+            return "ask"
+        case (None, _):
+            return None
+        case _:
+            raise WireError(f"permissionDecision is {said!r}; expected allow, deny or ask")
+
+
+def _output(value: Json) -> str:
+    return value if isinstance(value, str) else write_json(value).decode()
+
+
+def _text(wire: JsonObject, key: str) -> str:
+    value = wire.get(key)
+    return value if isinstance(value, str) else ""
+
 
 _EVENTS: dict[str, HookEvent] = {name: name for name in get_args(HookEvent)}
 
@@ -121,3 +288,112 @@ def _limit(event: HookEvent, seconds: Json) -> timedelta:
 
 def _objects(value: Json) -> Iterator[JsonObject]:
     yield from (item for item in value if isinstance(item, JsonObject)) if isinstance(value, tuple) else ()
+
+
+# Finds hooks: in the user's own files, and in a repository's files once a person has agreed.
+
+USER_HOOKS_FILE = "hooks.json"
+
+
+_PROJECT_FILE = ".sevenfold/hooks.json"
+
+
+CLAUDE_SETTINGS_FILE = ".claude/settings.json"
+
+
+CLAUDE_LOCAL_SETTINGS_FILE = ".claude/settings.local.json"
+
+
+@dataclass(frozen=True, slots=True)
+class HookFile:
+    """A file that may hold hooks."""
+
+    path: Path
+    beneath: Path
+    """The folder that it may not lead out of."""
+    dialect: HookDialect = "own"
+    needs_trust: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.path.relative_to(self.beneath).as_posix()
+
+
+@dataclass(frozen=True, slots=True)
+class HookFolders:
+    home: Path
+    """Our own."""
+    user_home: Path
+    root: Path | None
+    """The project's checkout."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    agreed: bytes
+    """What a person agrees to: the hooks alone, however else the file changes."""
+    found: HookList
+
+
+def list_hook_files(settings: HookSettings, folders: HookFolders) -> Iterator[HookFile]:
+    """Every file that is looked at, the user's own first."""
+    if not settings.enabled:
+        return
+    yield HookFile(folders.home / USER_HOOKS_FILE, folders.home)
+    if settings.claude_user_file:
+        yield HookFile(folders.user_home / CLAUDE_SETTINGS_FILE, folders.user_home, "claude")
+    root = folders.root
+    if root is None or root == folders.user_home:
+        return
+    yield HookFile(root / _PROJECT_FILE, root, needs_trust=True)
+    if settings.claude_files:
+        yield HookFile(root / CLAUDE_SETTINGS_FILE, root, "claude", needs_trust=True)
+        # By its name this file is the user's own. But an archive can contain it, and a sandboxed command can
+        # write it, so its hooks run only once a person has agreed.
+        yield HookFile(root / CLAUDE_LOCAL_SETTINGS_FILE, root, "claude", needs_trust=True)
+
+
+async def find_hooks(
+    settings: HookSettings,
+    folders: HookFolders,
+    trust: TrustStore | None = None,
+    *,
+    confirm: Confirm = decline_confirmation,
+    emit: Emit = ignore_event,
+) -> tuple[Hook, ...]:
+    """All hooks that may run. Those that may not run are reported, with the reason."""
+    hooks: list[Hook] = []
+    for file in await run_blocking(lambda: list(list_hook_files(settings, folders))):
+        try:
+            content = await run_blocking(lambda file=file: _read(file))
+        except FileMissing:
+            continue
+        except SevenfoldError as error:
+            emit(HooksIgnored(str(file.path), str(error)))
+            continue
+        for problem in content.found.problems:
+            emit(HooksIgnored(str(file.path), problem))
+        if content.found.hooks and await _is_agreed(file, content, trust, confirm, emit):
+            hooks += content.found.hooks
+    return tuple(hooks)
+
+
+def _read(file: HookFile) -> _Content:
+    config = read_object(CachedFileReader().read(file.path, (file.beneath,)).text)
+    agreed = write_json(config.get("hooks"), sort_keys=True)
+    return _Content(agreed, parse_hooks(config, source=str(file.path), dialect=file.dialect))
+
+
+async def _is_agreed(
+    file: HookFile, content: _Content, trust: TrustStore | None, confirm: Confirm, emit: Emit
+) -> bool:
+    if not file.needs_trust or (trust is not None and trust.is_trusted(file.name, content.agreed)):
+        return True
+    commands = "\n".join(f"  {hook.event}: {hook.command}" for hook in content.found.hooks)
+    if not await confirm(f"{file.path} wants to run these commands of the repository's own:\n{commands}"):
+        reason = f"{len(content.found.hooks)} of its hooks wait for somebody to trust this project"
+        emit(HooksIgnored(str(file.path), reason))
+        return False
+    if trust is not None:
+        await run_blocking(lambda: trust.trust(file.name, content.agreed))
+    return True

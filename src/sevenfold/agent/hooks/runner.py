@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
-from sevenfold.agent.hooks.config import Hook
-from sevenfold.agent.hooks.results import (
+from sevenfold.agent.hooks.config import (
     BLOCKING_EXIT_CODE,
     MAX_HOOK_TEXT_CHARS,
     NO_HOOK_RESULT,
+    Hook,
     HookEvent,
     HookResult,
     merge_hook_results,
@@ -31,8 +31,8 @@ from sevenfold.core.events import Emit, HookFailed, ignore_event
 from sevenfold.core.json import JsonObject, freeze_object, write_json
 from sevenfold.core.messages import ToolUse
 from sevenfold.core.settings.sections import PermissionMode
+from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.files.offload import run_blocking
 
 # One command: the request on stdin, the answer within a size limit, no process left afterwards.
 

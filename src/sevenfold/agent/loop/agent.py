@@ -16,10 +16,11 @@ from datetime import timedelta
 from typing import TypeAlias
 
 from sevenfold.agent.loop.choose_provider import fit_request_params
-from sevenfold.agent.loop.deps import AgentDeps, OpeningMessages
 from sevenfold.agent.loop.turn import (
     TRUNCATED_STOPS,
+    AgentDeps,
     OnTurnEvent,
+    OpeningMessages,
     RoundEnded,
     TurnEnd,
     TurnState,
@@ -45,12 +46,12 @@ from sevenfold.core.settings.sections import PermissionMode
 from sevenfold.core.tool_context import ToolContext
 from sevenfold.core.view import PreparedRequest
 from sevenfold.layers.compaction.job import Compacted
-from sevenfold.layers.context.sources import ContextSource, render_reminder
+from sevenfold.layers.context import ContextSource, render_reminder
 from sevenfold.layers.dreams.dreamer import RunDream
 from sevenfold.layers.forks.policy import find_open_calls
-from sevenfold.layers.single_flight import SingleFlight
+from sevenfold.layers.forks.runner import SingleFlight
 from sevenfold.session.cache.monitor import SpendSummary, UsageLedger
-from sevenfold.store.files.offload import await_shielded
+from sevenfold.store.files.disk import await_shielded
 
 
 class Inbox:

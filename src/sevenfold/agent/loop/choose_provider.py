@@ -20,7 +20,7 @@ from sevenfold.core.messages import Block, Message, Text, ToolResult, ToolUse
 from sevenfold.core.models import Model, is_local_model
 from sevenfold.core.requests import RequestParams
 from sevenfold.core.settings.sections import AgentSettings
-from sevenfold.core.text.truncation import truncate_bytes
+from sevenfold.core.text.safe_text import truncate_bytes
 from sevenfold.core.tokens.estimation import CALIBRATED_ESTIMATOR, estimate_message
 from sevenfold.providers.provider import Provider
 

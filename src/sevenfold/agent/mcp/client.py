@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Self
 
 from sevenfold.agent.mcp.connection import FIRST_RECONNECT_WAIT, McpConnection, McpConnections
+from sevenfold.agent.mcp.servers import ServerEnvironment
 from sevenfold.agent.mcp.tool_values import (
     ServerTool,
     choose_declared,
@@ -23,7 +24,6 @@ from sevenfold.agent.mcp.tool_values import (
     find_declared_tools,
     find_tools,
 )
-from sevenfold.agent.mcp.transport import ServerEnvironment
 from sevenfold.agent.tool import AccessRequest, OnProgress, Tool, ToolOutput, ToolSpec
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import Emit, McpDeferred, McpSkipped, UntrustedEntered, ignore_event
@@ -31,8 +31,8 @@ from sevenfold.core.json import JsonObject, freeze_object, write_json
 from sevenfold.core.settings.sections import McpServer, McpSettings
 from sevenfold.core.text.safe_text import fence_text
 from sevenfold.core.tool_context import ToolContext
-from sevenfold.layers.compaction.restore_policy import Extra
-from sevenfold.layers.context.sources import ContextSource
+from sevenfold.layers.compaction.keep_policy import Extra
+from sevenfold.layers.context import ContextSource
 
 TOOL_SEARCH_NAME, MCP_CALL_NAME = "tool_search", "mcp_call"
 MAX_SUMMARY_TEXT_CHARS = 200

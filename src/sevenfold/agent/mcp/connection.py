@@ -15,6 +15,7 @@ from datetime import timedelta
 from time import monotonic
 from typing import TYPE_CHECKING, cast
 
+from sevenfold.agent.mcp.servers import ServerEnvironment, StderrTail, open_transport, watch_transport
 from sevenfold.agent.mcp.tool_values import (
     MCP_TOOL_PREFIX,
     ServerTool,
@@ -24,7 +25,6 @@ from sevenfold.agent.mcp.tool_values import (
     parse_tool_result,
     with_unique_names,
 )
-from sevenfold.agent.mcp.transport import ServerEnvironment, StderrTail, open_transport, watch_transport
 from sevenfold.agent.tool import OnProgress, ToolOutput
 from sevenfold.core.errors import InputError, WireError
 from sevenfold.core.events import Emit, McpConnected, McpFailed, McpSkipped, UntrustedEntered

@@ -44,16 +44,15 @@ from sevenfold.layers.forks.policy import ForkBrief
 from sevenfold.layers.forks.runner import ForkResult, ToolRunner, run_fork
 from sevenfold.layers.living_docs.policy import LIVING_DOC_KIND, DocSettings
 from sevenfold.layers.living_docs.writer import DocTools, DocWriter
+from sevenfold.layers.memory.extraction.drafts import ConversationSnapshot, RecordedMessage
 from sevenfold.layers.memory.extraction.policy import EXTRACTION_KIND as EXTRACTION
 from sevenfold.layers.memory.extraction.policy import ExtractionSettings
-from sevenfold.layers.memory.extraction.statement_reader import ConversationSnapshot, RecordedMessage
 from sevenfold.layers.memory.extraction.writer import ExtractionPlaces, ExtractionWriter, ForkTools
-from sevenfold.layers.memory.trust.own_words import strip_pasted_text
-from sevenfold.layers.memory.trust.taint import split_passages
+from sevenfold.layers.memory.trust.taint import split_passages, strip_pasted_text
 from sevenfold.providers.provider import Provider
+from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.locks import LockSettings
-from sevenfold.store.files.offload import run_blocking
 
 _EDIT = "edit"
 SEEN_REPLY = "I have read these steps."

@@ -29,8 +29,8 @@ from sevenfold.core.secrets import refuse_secrets
 from sevenfold.core.settings.sections import MemorySettings, SyncSettings
 from sevenfold.core.tool_context import ToolContext
 from sevenfold.layers.memory.extraction.gate import MemoryDraft, restrict_head
-from sevenfold.layers.memory.rules.policy import RuleSettings
-from sevenfold.layers.memory.rules.reader import MemoryRuleReader
+from sevenfold.layers.memory.rule_policy import RuleSettings
+from sevenfold.layers.memory.rule_reader import MemoryRuleReader
 from sevenfold.layers.memory.trust.taint import (
     Attribution,
     ConversationSources,
@@ -40,8 +40,8 @@ from sevenfold.layers.memory.trust.taint import (
 from sevenfold.layers.memory.trust.taint_changes import attribute_change
 from sevenfold.layers.templates import read_template
 from sevenfold.session import Session
+from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.files.offload import run_blocking
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.memory.index_text import drop_index_entries
 from sevenfold.store.memory.sidecars import UseStore

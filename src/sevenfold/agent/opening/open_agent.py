@@ -12,14 +12,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from sevenfold.agent.hooks.files import find_hooks
-from sevenfold.agent.hooks.results import NO_HOOK_RESULT
+from sevenfold.agent.hooks.config import NO_HOOK_RESULT, find_hooks
 from sevenfold.agent.hooks.runner import HookContext, SessionHooks
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.loop.choose_provider import DEFAULT_MODEL, choose_provider, fit_request_params
-from sevenfold.agent.loop.deps import AgentDeps, EventRelay, OpeningMessages
-from sevenfold.agent.loop.local_settings import LocalSettingsFile
-from sevenfold.agent.loop.project_context import ProjectContext, SessionSelector, StoredParams
+from sevenfold.agent.loop.project_context import (
+    LocalSettingsFile,
+    ProjectContext,
+    SessionSelector,
+    StoredParams,
+)
+from sevenfold.agent.loop.turn import AgentDeps, EventRelay, OpeningMessages
 from sevenfold.agent.mcp.client import McpClient
 from sevenfold.agent.mcp.servers import Confirm
 from sevenfold.agent.mcp.servers import decline_confirmation as never
@@ -42,8 +45,8 @@ from sevenfold.agent.opening.toolset import (
 )
 from sevenfold.agent.permissions.guard import AskPermission, Guard, Reach, RuleSaver, deny_unattended
 from sevenfold.agent.permissions.rules import parse_permission_rules
-from sevenfold.agent.sandbox.run_store import SandboxRunStore
-from sevenfold.agent.subagents.subagent import SubagentOptions
+from sevenfold.agent.sandbox.folders import SandboxRunStore
+from sevenfold.agent.subagents.definitions import SubagentOptions
 from sevenfold.agent.tool import Tool
 from sevenfold.agent.tools.executor import ToolExecutor
 from sevenfold.core.clock import Clock, SystemClock
@@ -61,16 +64,16 @@ from sevenfold.core.settings.sections import (
 from sevenfold.core.tool_context import ToolContext
 from sevenfold.layers.compaction.hooks import CompactHooks
 from sevenfold.layers.compaction.job import Compacted
+from sevenfold.layers.compaction.keep_policy import Extra
 from sevenfold.layers.compaction.policy import CompactionTrigger
-from sevenfold.layers.compaction.restore_policy import Extra
 from sevenfold.layers.dreams.policy import DreamSettings
 from sevenfold.layers.living_docs.policy import DocSettings
 from sevenfold.providers.provider import Provider
 from sevenfold.session import Session
-from sevenfold.session.spend.governor import GovernedProvider
-from sevenfold.store.files.offload import run_blocking
+from sevenfold.session.governor import GovernedProvider
+from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.project.trust import TrustStore
-from sevenfold.store.transcript.sessions import SessionId
+from sevenfold.store.transcript.transcript import SessionId
 
 # Runs hooks around a compaction, and restates what tools, hooks and the environment have to say.
 

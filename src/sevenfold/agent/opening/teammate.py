@@ -15,16 +15,15 @@ from pathlib import Path
 
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.loop.choose_provider import choose_provider
-from sevenfold.agent.loop.local_settings import LocalSettingsFile
-from sevenfold.agent.loop.project_context import ProjectContext, SessionSelector
+from sevenfold.agent.loop.project_context import LocalSettingsFile, ProjectContext, SessionSelector
 from sevenfold.agent.mcp.servers import decline_confirmation
 from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
 from sevenfold.agent.permissions.guard import Guard, Reach
 from sevenfold.agent.permissions.guard import deny_unattended as nobody_asked
+from sevenfold.agent.subagents.definitions import AttributedProvider
 from sevenfold.agent.subagents.mailbox import MailListener
 from sevenfold.agent.subagents.messaging import MailSender, RosterEntry, SendMessageTool
 from sevenfold.agent.subagents.socket_mail import choose_socket_folder
-from sevenfold.agent.subagents.subagent import AttributedProvider
 from sevenfold.agent.subagents.subagent_runner import LEAD_ONLY_TOOLS
 from sevenfold.agent.subagents.teammate_process import (
     ParentPipe,
@@ -36,7 +35,7 @@ from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.events import ignore_event
 from sevenfold.core.settings.sections import AgentSettings
-from sevenfold.layers.forks.mail import (
+from sevenfold.layers.forks.policy import (
     LEAD_NAME,
     Address,
     AgentAddress,
@@ -53,10 +52,9 @@ from sevenfold.layers.forks.mail import (
     render_mail,
 )
 from sevenfold.providers.provider import Provider
-from sevenfold.session.spend.budget import SpendSettings
-from sevenfold.session.spend.governor import GovernedProvider, Governor
-from sevenfold.session.spend.store import SpendStore
-from sevenfold.store.files.offload import run_blocking
+from sevenfold.session.budget import SpendSettings
+from sevenfold.session.governor import GovernedProvider, Governor, SpendStore
+from sevenfold.store.files.disk import run_blocking
 
 TEAMMATE_KIND = "teammate"
 """Its kind of spending."""

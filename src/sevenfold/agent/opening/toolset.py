@@ -22,20 +22,18 @@ from sevenfold.agent.loop.project_context import ProjectContext
 from sevenfold.agent.mcp.client import McpClient
 from sevenfold.agent.mcp.servers import Confirm, find_servers
 from sevenfold.agent.permissions.guard import Guard
+from sevenfold.agent.sandbox.folders import SandboxRunStore
 from sevenfold.agent.sandbox.job import BackgroundTask, BackgroundTasks
-from sevenfold.agent.sandbox.run_store import SandboxRunStore
 from sevenfold.agent.sandbox.sandbox import probe_sandbox
-from sevenfold.agent.subagents.agent_team import AgentTeam
-from sevenfold.agent.subagents.agent_tool import AgentTool
+from sevenfold.agent.subagents.agent_team import AgentTeam, AgentTool
+from sevenfold.agent.subagents.definitions import SubagentOptions
 from sevenfold.agent.subagents.messaging import SendMessageTool
-from sevenfold.agent.subagents.subagent import SubagentOptions
 from sevenfold.agent.tool import Tool
 from sevenfold.agent.tools.file_changes import EditTool, WriteTool
-from sevenfold.agent.tools.glob import GlobTool
-from sevenfold.agent.tools.grep import GrepTool
 from sevenfold.agent.tools.memory import MemoryTool
 from sevenfold.agent.tools.planning import PlanFile, PlanTool, TodoTool
 from sevenfold.agent.tools.read import ReadTool
+from sevenfold.agent.tools.search import GlobTool, GrepTool
 from sevenfold.agent.tools.shell import ShellTool, TaskOutputTool, TaskStopTool
 from sevenfold.agent.tools.skill import SkillTool
 from sevenfold.agent.tools.web_fetch import WebFetchTool
@@ -49,10 +47,10 @@ from sevenfold.core.settings.sections import (
     WebSettings,
 )
 from sevenfold.core.tool_context import ToolContext
-from sevenfold.layers.context.sources import ContextSource
-from sevenfold.layers.forks.mail import LEAD_NAME
+from sevenfold.layers.context import ContextSource
+from sevenfold.layers.forks.policy import LEAD_NAME
+from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.files.offload import run_blocking
 from sevenfold.store.project.git import read_branch
 from sevenfold.store.project.instructions import find_skills, list_skill_folders
 from sevenfold.store.project.trust import TrustStore

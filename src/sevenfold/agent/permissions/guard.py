@@ -19,19 +19,19 @@ from sevenfold.agent.permissions.rules import (
     PermissionRule,
     PermissionRules,
     RuleSubject,
+    add_allow_rule,
     find_covering_rule,
     find_possible_rule,
     suggest_rule,
 )
-from sevenfold.agent.sandbox.sensitive_paths import explain_guarded, explain_secret
+from sevenfold.agent.sandbox.folders import explain_guarded, explain_secret
 from sevenfold.agent.tool import AccessKind, AccessRequest
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.events import Emit, ignore_event
 from sevenfold.core.events.agent import RuleLost
 from sevenfold.core.messages import ToolUse
 from sevenfold.core.settings.sections import PermissionMode
-from sevenfold.store.files.offload import run_blocking
-from sevenfold.store.project.rule_file import add_allow_rule
+from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.project.trust import TrustStore
 from sevenfold.store.project.user_files import resolve_path
 

@@ -23,22 +23,20 @@ from sevenfold.core.memories import MemoryUse, MemoryUseKind
 from sevenfold.core.messages import Message, ToolUse
 from sevenfold.core.text.command_lines import find_shell_paths, find_text_paths
 from sevenfold.core.tool_context import ToolContext
-from sevenfold.layers.memory.rules.policy import (
-    ProposedAction,
-    RuleSettings,
-    find_met_condition,
-    is_acknowledged,
-)
-from sevenfold.layers.memory.rules.render import (
+from sevenfold.layers.memory.rule_policy import (
     DueRule,
     MemoryRule,
+    ProposedAction,
+    RuleSettings,
     VisibleRule,
+    find_met_condition,
     find_visible_rules,
+    is_acknowledged,
     render_rule_gate,
     render_rule_hold,
     render_rule_note,
 )
-from sevenfold.store.files.offload import run_blocking
+from sevenfold.store.files.disk import run_blocking
 
 MAX_HOLDS = 3
 """In one turn without the text ever coming into view: something else keeps it out, and a call must not wait

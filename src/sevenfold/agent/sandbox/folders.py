@@ -4,17 +4,114 @@ from __future__ import annotations
 
 import os
 import sys
+import unicodedata
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from itertools import count
 from pathlib import Path
+from uuid import uuid4
 
-from sevenfold.agent.sandbox.sensitive_paths import explain_guarded
-from sevenfold.core.errors import StoreError
+from sevenfold.core.errors import FileDamaged, FileMissing, LockBusy, StoreError, WireError
+from sevenfold.core.events import Emit, GuardedLeft, GuardedMoved, SweepFailed
+from sevenfold.core.json import Json, JsonObject, freeze_object, read_object, write_json
 from sevenfold.core.settings.sections import HOME_FOLDER
 from sevenfold.core.tool_context import ToolContext
+from sevenfold.store.files.folder import Folder
+from sevenfold.store.files.locks import mutex
 from sevenfold.store.project.git import find_project_root
+
+# Paths where a file is executed later, decides what may be executed, or holds a key.
+
+_RUN_LATER = frozenset(
+    {
+        *(".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".inputrc"),
+        *(".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".kshrc", ".cshrc", ".tcshrc", ".login"),
+        *(
+            ".gitconfig",
+            ".gitmodules",
+            ".gitattributes",
+            ".envrc",
+            ".mcp.json",
+            ".npmrc",
+            ".yarnrc",
+            ".pypirc",
+        ),
+        *(".vimrc", ".exrc", ".tmux.conf", ".pdbrc", ".pythonrc", ".gdbinit", ".lldbinit", ".xinitrc"),
+    }
+)
+"""Files that some program obeys because of their name."""
+
+_GUARDED = frozenset({".git", ".hg", ".svn", ".husky", ".vscode", ".idea", ".devcontainer", ".direnv"})
+"""Folders with hooks, tasks and settings that run commands."""
+
+_SECRET = frozenset({".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", ".gcloud"})
+_SECRET_FILES = frozenset({".netrc", ".pgpass", ".git-credentials", ".vault-token"})
+"""Keys: reading them is asked for too."""
+
+_OURS = frozenset({".sevenfold", ".claude"})
+_OUR_RULES = ("settings", "hooks", "agents", "skills", "commands", "plugins")
+"""Of our own folder and of another agent's: what decides, or is run. Plain notes there are plain files."""
+
+_STARTED = frozenset({"autostart", "systemd", "fish", "environment.d", "git"})
+"""Folders of `.config` whose files are run, or say what is."""
+
+_SYSTEM_FOLDERS = (
+    *("/etc/", "/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/boot/", "/opt/", "/dev/", "/proc/", "/sys/"),
+    "/var/spool/",
+)
+
+
+def explain_guarded(real: str, root: Path, home: Path | None) -> str | None:
+    """Why an edit of this path is asked for in any mode; None: it is a file like others.
+
+    Wide on purpose: a name that only looks like one of these may be that one on another disk.
+    """
+    if home is not None and Path(real).is_relative_to(home):
+        return "it is among this program's own files"
+    if not Path(real).is_relative_to(root) and real.startswith(_SYSTEM_FOLDERS):
+        return "it is a system file"
+    parts = _parts(real, root)
+    if parts and parts[-1] in _RUN_LATER:
+        return f"programs obey {parts[-1]}"
+    if any(part in _GUARDED or part.startswith("git~") for part in parts):
+        return "what lies there can run commands later"
+    if _is_rule(parts):
+        return "it decides what agents may do"
+    return explain_secret(real, root)
+
+
+def explain_secret(real: str, root: Path) -> str | None:
+    """Why even reading this path is asked for; None: it is a file like others."""
+    parts = _parts(real, root)
+    if any(part in _SECRET for part in parts) or (parts and parts[-1] in _SECRET_FILES):
+        return "keys are kept there"
+    return None
+
+
+def fold_name(part: str) -> str:
+    """A name as the most forgiving disk reads it: no case, no invisible characters, no dots at its end."""
+    seen = "".join(one for one in unicodedata.normalize("NFKC", part) if unicodedata.category(one) != "Cf")
+    return seen.casefold().partition(":")[0].rstrip(" .")
+
+
+def _parts(real: str, root: Path) -> list[str]:
+    """The names to judge by. Where the project itself lies says nothing about its files."""
+    path = Path(real)
+    names = path.relative_to(root).parts if path.is_relative_to(root) else path.parts[1:]
+    return [fold_name(name) for name in names]
+
+
+def _is_rule(parts: list[str]) -> bool:
+    for at, part in enumerate(parts):
+        below = parts[at + 1 : at + 2]
+        if part in _OURS and (not below or below[0].startswith(_OUR_RULES)):
+            return True
+        if part == ".config" and below and below[0] in _STARTED:
+            return True
+    return False
+
 
 _SYSTEM = (
     *(
@@ -139,3 +236,114 @@ def move_aside(root: Path, known: Mapping[str, LinkTarget | None]) -> Iterator[M
             yield MovedFile(str(root / name), "", error.strerror or str(error))
         else:
             yield MovedFile(str(root / name), str(aside))
+
+
+# Records of running sandboxed commands: which guarded names a project had when the command started.
+#
+# Files that the command adds to those, and that programs would obey, are moved aside even if the agent was
+# killed meanwhile. Records lie where no command can write.
+
+SANDBOX_RUNS_FOLDER = "held"
+_SUFFIX = ".json"
+MAX_NOTE_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxRunRecord:
+    """One command's, until it has ended and what it made is moved aside."""
+
+    folder: Folder
+    name: str
+    held: ExitStack
+
+    def close(self, emit: Emit, *, is_clean: bool) -> None:
+        """Strike it out; where something could not be moved it stays, for the next start to try again."""
+        with self.held:
+            try:
+                if is_clean:
+                    _remove(self.folder, self.name)
+            except StoreError as error:
+                emit(SweepFailed(str(self.folder.path), str(error)))
+
+
+class SandboxRunStore:
+    """The sandboxed commands of one project that run now, in its control folder."""
+
+    def __init__(self, control: Folder) -> None:
+        self._control = control
+
+    def note(self, root: Path, known: Mapping[str, LinkTarget | None]) -> SandboxRunRecord:
+        """For a command that starts now. Blocks on the disk."""
+        name = uuid4().hex
+        with ExitStack() as held:
+            folder = held.enter_context(self._control.subfolder(SANDBOX_RUNS_FOLDER))
+            # In this order: a record whose lock nobody holds is taken for that of a dead process.
+            held.enter_context(mutex(folder, name))
+            folder.replace(f"{name}{_SUFFIX}", _write(root, known))
+            return SandboxRunRecord(folder, name, held.pop_all())
+
+    def sweep(self, emit: Emit) -> None:
+        """Move aside what commands of killed processes made, and report it. What cannot be moved is
+        reported, and tried again the next time. Blocks on the disk."""
+        try:
+            folder = self._control.subfolder(SANDBOX_RUNS_FOLDER, create=False)
+        except FileMissing:
+            return
+        with folder:
+            for key in folder.names():
+                name = key.removesuffix(_SUFFIX)
+                if name == key:
+                    continue
+                with suppress(LockBusy), mutex(folder, name, wait=timedelta()):
+                    self._settle(folder, name, emit)
+
+    def _settle(self, folder: Folder, name: str, emit: Emit) -> None:
+        try:
+            wire = read_object(folder.read(f"{name}{_SUFFIX}", max_bytes=MAX_NOTE_BYTES))
+        except FileMissing:
+            return  # its command ended meanwhile
+        except (FileDamaged, WireError) as error:
+            emit(GuardedLeft(str(folder.path / f"{name}{_SUFFIX}"), str(error)))
+            return
+        root = Path(str(wire.get("root", "")))
+        moved = list(move_aside(root, _read_known(wire.get("known")))) if root.is_dir() else []
+        for item in moved:
+            report_moved(item, emit)
+        if not any(item.failure for item in moved):
+            _remove(folder, name)
+
+
+def report_moved(moved: MovedFile, emit: Emit) -> None:
+    if moved.failure:
+        emit(GuardedLeft(moved.path, moved.failure))
+    else:
+        emit(GuardedMoved(moved.path, moved.moved_to))
+
+
+def _remove(folder: Folder, name: str) -> None:
+    """Before the lock is let go of: whoever waits for it finds that its file is gone."""
+    folder.remove(f"{name}{_SUFFIX}")
+    folder.remove(f"{name}.mutex")
+
+
+def _write(root: Path, known: Mapping[str, LinkTarget | None]) -> bytes:
+    links = {
+        name: None if link is None else {"text": link.text, "device": link.device, "inode": link.inode}
+        for name, link in known.items()
+    }
+    return write_json(freeze_object({"root": str(root), "known": links}))
+
+
+def _read_known(wire: Json) -> dict[str, LinkTarget | None]:
+    return {name: _read_run_link(link) for name, link in wire.items()} if isinstance(wire, JsonObject) else {}
+
+
+def _read_run_link(wire: Json) -> LinkTarget | None:
+    if not isinstance(wire, JsonObject):
+        return None
+    device, inode = wire.get("device"), wire.get("inode")
+    return LinkTarget(
+        str(wire.get("text", "")),
+        device if isinstance(device, int) else 0,
+        inode if isinstance(inode, int) else 0,
+    )

@@ -20,17 +20,18 @@ from typing import NewType, TypeAlias
 from sevenfold.agent.sandbox.command import CommandExit, SupervisedCommand
 from sevenfold.agent.sandbox.folders import (
     LinkTarget,
+    SandboxRunStore,
     choose_writable_root,
     make_own_folder,
     move_aside,
     read_guarded,
+    report_moved,
 )
-from sevenfold.agent.sandbox.run_store import SandboxRunStore, report_moved
 from sevenfold.agent.sandbox.sandbox import Sandbox
 from sevenfold.agent.tool import OnProgress
 from sevenfold.core.errors import InputError
 from sevenfold.core.tool_context import SandboxProfile, ToolContext
-from sevenfold.layers.compaction.restore_policy import Extra
+from sevenfold.layers.compaction.keep_policy import Extra
 from sevenfold.layers.tool_results.spill import SPILL_FOLDER
 
 MAX_END_BYTES = 512 * 1024

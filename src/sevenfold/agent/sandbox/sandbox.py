@@ -23,9 +23,14 @@ from typing import Literal, TypeAlias
 
 from sevenfold.agent.sandbox.command import SupervisedCommand
 from sevenfold.agent.sandbox.folders import choose_writable_root, list_guarded_names, list_readable_folders
-from sevenfold.agent.sandbox.kernel import MIN_LANDLOCK_VERSION, SCRATCH, read_landlock_version
+from sevenfold.agent.sandbox.kernel import (
+    MIN_LANDLOCK_VERSION,
+    SCRATCH,
+    build_seccomp_filter,
+    is_supported_machine,
+    read_landlock_version,
+)
 from sevenfold.agent.sandbox.launch_spec import LaunchSpec
-from sevenfold.agent.sandbox.seccomp import build_seccomp_filter, is_supported_machine
 from sevenfold.core.events import Emit, SandboxFailed, ignore_event
 from sevenfold.core.settings.sections import SandboxSettings
 from sevenfold.core.tool_context import SandboxProfile, ToolContext

@@ -16,13 +16,13 @@ from sevenfold.agent.sandbox.kernel import (
     PR_SET_CHILD_SUBREAPER,
     PR_SET_PDEATHSIG,
     drop_capabilities,
+    install_seccomp_filter,
     mount_sandbox,
     prctl,
     restrict_process,
     unshare_namespaces,
 )
 from sevenfold.agent.sandbox.launch_spec import LaunchSpec, unpack_launch_spec
-from sevenfold.agent.sandbox.seccomp import install_seccomp_filter
 
 TERM, KILL, STOP = 15, 9, 19
 """Signals, as on every Linux; the module that names them costs as much to load as all else here."""

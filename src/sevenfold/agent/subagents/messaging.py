@@ -18,10 +18,9 @@ from sevenfold.agent.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import AddressUnknown, FileMissing, InputError, LockBusy, WireError
 from sevenfold.core.events import Emit, ignore_event
-from sevenfold.core.json import JsonObject, freeze_object, read_object, write_json
-from sevenfold.core.json_fields import get_string, object_schema
+from sevenfold.core.json import JsonObject, freeze_object, get_string, object_schema, read_object, write_json
 from sevenfold.core.tool_context import ToolContext
-from sevenfold.layers.forks.mail import (
+from sevenfold.layers.forks.policy import (
     MAIL_TYPES,
     Address,
     BridgeAddress,
@@ -34,9 +33,9 @@ from sevenfold.layers.forks.mail import (
     summarize_mail,
     write_mail_message,
 )
+from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.locks import mutex
-from sevenfold.store.files.offload import run_blocking
 from sevenfold.store.mailbox import Mail, Mailbox, MailSettings
 
 # The roster: agents and sessions of a project, in any process, running or stopped. An agent holds the lock of

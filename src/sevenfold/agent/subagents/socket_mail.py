@@ -29,9 +29,8 @@ from sevenfold.core.errors import (
 )
 from sevenfold.core.events import Emit, PeerDismissed, ignore_event
 from sevenfold.core.json import JsonObject, read_object, write_json
-from sevenfold.layers.forks.mail import MAX_SUMMARY_CHARS
-from sevenfold.store.mail_signing import MAIL_ID_PATTERN, Mail, MailId
-from sevenfold.store.mailbox import MAX_MAIL_BYTES
+from sevenfold.layers.forks.policy import MAX_SUMMARY_CHARS
+from sevenfold.store.mailbox import MAIL_ID_PATTERN, MAX_MAIL_BYTES, Mail, MailId
 
 ReceiveMail: TypeAlias = Callable[[Mail], Awaitable[None]]
 """Returns when the message is on disk."""

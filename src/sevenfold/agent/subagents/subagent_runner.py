@@ -35,19 +35,17 @@ from sevenfold.agent.permissions.guard import (
 from sevenfold.agent.subagents.definitions import (
     AgentMemory,
     AgentMemoryPaths,
-    choose_agent_mode,
-    choose_agent_model,
-    read_agent_memory,
-)
-from sevenfold.agent.subagents.messaging import PLAN_APPROVED, SEND_MESSAGE_NAME, MailSender, RosterEntry
-from sevenfold.agent.subagents.subagent import (
     AttributedProvider,
     OpenSubagent,
     SpawnRequest,
     Subagent,
     SubagentOptions,
     SubagentOutcome,
+    choose_agent_mode,
+    choose_agent_model,
+    read_agent_memory,
 )
+from sevenfold.agent.subagents.messaging import PLAN_APPROVED, SEND_MESSAGE_NAME, MailSender, RosterEntry
 from sevenfold.agent.subagents.teammate_process import (
     PermissionQuery,
     TeammateConfig,
@@ -69,7 +67,7 @@ from sevenfold.core.text.safe_text import fence_text
 from sevenfold.core.usage import read_stored_usage, sum_usage
 from sevenfold.layers.forks.policy import ForkBrief, ToolPermit
 from sevenfold.layers.forks.runner import ForkBatch, is_prefix_warm
-from sevenfold.store.files.offload import run_blocking
+from sevenfold.store.files.disk import run_blocking
 
 # Progress: asks the agent itself on its warm prefix, or a cheap model that sees the last rounds, whichever
 # costs less. Asks nothing while nothing has changed.

@@ -5,7 +5,7 @@ ends; otherwise it stays, with its branch, for a person to look at. The next pro
 left: a worktree belongs to the process that holds its lock, and the kernel releases locks.
 
 A repository can name programs for git to run. Nobody has agreed to those, so git never reads the repository's
-configuration: see `store/git/safe_git.py` and `store/git/plain_repository.py`.
+configuration: see `store/safe_git.py` and `store/safe_git.py`.
 """
 
 from __future__ import annotations
@@ -20,20 +20,21 @@ from pathlib import Path
 
 from sevenfold.core.errors import GitError, LockBusy, StoreError, WorktreeError
 from sevenfold.core.events import Emit, WorktreeKept, ignore_event
-from sevenfold.layers.forks.mail import check_agent_name
+from sevenfold.layers.forks.policy import check_agent_name
+from sevenfold.store.files.disk import await_shielded, run_blocking
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.locks import mutex
-from sevenfold.store.files.offload import await_shielded, run_blocking
-from sevenfold.store.git.linked_worktree import (
+from sevenfold.store.project.git import GitFolders, find_git_folders, find_records
+from sevenfold.store.safe_git import (
+    PlainRepository,
     add_record,
     is_locked,
     is_unfinished,
     mark_finished,
     mark_unfinished,
+    plain_repository,
     remove_record,
 )
-from sevenfold.store.git.plain_repository import PlainRepository, plain_repository
-from sevenfold.store.project.git import GitFolders, find_git_folders, find_records
 
 WORKTREES_FOLDER = "worktrees"
 """Where they are, in the project's folder under home."""

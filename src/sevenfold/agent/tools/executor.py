@@ -11,7 +11,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TypeAlias
 
-from sevenfold.agent.hooks.results import NO_HOOK_RESULT, HookEvent, HookResult
+from sevenfold.agent.hooks.config import NO_HOOK_RESULT, HookEvent, HookResult
 from sevenfold.agent.hooks.runner import SessionHooks
 from sevenfold.agent.permissions.guard import (
     NO_CALL_NOTICE,
@@ -38,7 +38,7 @@ from sevenfold.core.events import ToolDenied, ToolFailed
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Text, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.tool_context import ToolContext
-from sevenfold.layers.compaction.restore_policy import Extra, Restorable
+from sevenfold.layers.compaction.keep_policy import Extra, Restorable
 from sevenfold.layers.forks.runner import ToolRunner
 
 INTERRUPTED_RESULT = "[interrupted by the user]"

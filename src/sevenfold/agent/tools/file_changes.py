@@ -23,8 +23,7 @@ from sevenfold.agent.tools.text_file import (
     resolve_asked_path,
 )
 from sevenfold.core.errors import FileMissing, InputError
-from sevenfold.core.json import JsonObject
-from sevenfold.core.json_fields import get_flag, get_string, object_schema
+from sevenfold.core.json import JsonObject, get_flag, get_string, object_schema
 from sevenfold.core.tool_context import ReadState, ToolContext
 from sevenfold.store.project.user_files import FileState, find_file_state, replace_file
 

@@ -9,8 +9,7 @@ from typing import Protocol
 
 from sevenfold.agent.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec, call_in_thread
 from sevenfold.core.errors import FileMissing, InputError
-from sevenfold.core.json import JsonObject
-from sevenfold.core.json_fields import get_choice, get_string, object_schema
+from sevenfold.core.json import JsonObject, get_choice, get_string, object_schema
 from sevenfold.core.memories import (
     MEMORY_KINDS,
     Origin,

@@ -12,16 +12,80 @@ from typing import Literal, TypeAlias, cast, get_args
 
 from sevenfold.agent.permissions.guard import Guard, PermissionRequest
 from sevenfold.agent.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec, error_output
-from sevenfold.agent.tools.tool_state import PLAN_FILE, TODO_FILE, ToolState
 from sevenfold.core.errors import FileMissing, InputError, SevenfoldError
-from sevenfold.core.json import Json, JsonObject, freeze_object
-from sevenfold.core.json_fields import get_choice, get_string, object_schema
+from sevenfold.core.events import Emit, ToolStateLost
+from sevenfold.core.json import (
+    Json,
+    JsonObject,
+    freeze_object,
+    get_choice,
+    get_string,
+    object_schema,
+    read_object,
+    write_json,
+)
 from sevenfold.core.messages import ToolUse, ToolUseId
 from sevenfold.core.settings.sections import PermissionMode
 from sevenfold.core.tool_context import ToolContext
-from sevenfold.layers.compaction.restore_policy import Extra
+from sevenfold.layers.compaction.keep_policy import Extra
+from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.files.offload import run_blocking
+
+# State that a tool keeps for a session outside its history, which a compaction cuts: small files in the
+# session's folder, available again when the session is resumed or branched.
+
+PLAN_FILE = "plan.md"
+TODO_FILE = "todo.json"
+SKILLS_FILE = "skills.json"
+
+_MAX_BYTES = 1024 * 1024
+"""Far more than a plan, a list or some names take."""
+
+
+@dataclass(slots=True)
+class ToolState:
+    """One such file, in JSON. What cannot be read or written is reported, and lost."""
+
+    name: str
+    place: ToolContext | None = None
+    """None, or one without a folder: nothing is kept."""
+
+    def read(self) -> JsonObject | None:
+        if self.place is None or self.place.session_folder is None:
+            return None
+        try:
+            with Folder.open(self.place.session_folder) as folder:
+                return read_object(folder.read(self.name, max_bytes=_MAX_BYTES))
+        except FileMissing:
+            return None
+        except SevenfoldError as error:
+            self.lose(str(error))
+            return None
+
+    def write(self, state: JsonObject) -> None:
+        if self.place is None or self.place.session_folder is None:
+            return
+        try:
+            with Folder.open(self.place.session_folder) as folder:
+                folder.replace(self.name, write_json(state))
+        except SevenfoldError as error:
+            self.lose(str(error))
+
+    def lose(self, reason: str) -> None:
+        if self.place is not None:
+            self.place.emit(ToolStateLost(self.name, reason))
+
+
+def copy_tool_state(parent: Folder, child: Folder, emit: Emit) -> None:
+    """Give a session that branches off what the tools of the other had kept."""
+    for name in (PLAN_FILE, TODO_FILE, SKILLS_FILE):
+        try:
+            child.replace(name, parent.read(name, max_bytes=_MAX_BYTES))
+        except FileMissing:
+            continue
+        except SevenfoldError as error:
+            emit(ToolStateLost(name, str(error)))
+
 
 _MAX_PLAN_CHARS = 100_000
 

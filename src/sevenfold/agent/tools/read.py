@@ -21,8 +21,7 @@ from sevenfold.agent.tools.text_file import (
     resolve_asked_path,
 )
 from sevenfold.core.errors import FileDamaged, InputError, WireError
-from sevenfold.core.json import Json, JsonObject, freeze_object, read_object
-from sevenfold.core.json_fields import get_integer, object_schema
+from sevenfold.core.json import Json, JsonObject, freeze_object, get_integer, object_schema, read_object
 from sevenfold.core.messages import Image
 from sevenfold.core.os_errors import map_os_errors
 from sevenfold.core.tool_context import ReadState, ToolContext

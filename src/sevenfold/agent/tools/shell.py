@@ -7,19 +7,18 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from sevenfold.agent.sandbox.folders import SandboxRunStore
 from sevenfold.agent.sandbox.job import BackgroundTask, BackgroundTasks, CommandRequest, SandboxJob
-from sevenfold.agent.sandbox.run_store import SandboxRunStore
 from sevenfold.agent.sandbox.sandbox import Sandbox
 from sevenfold.agent.sandbox.supervisor import TERMINATION_GRACE_SECONDS
 from sevenfold.agent.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec, error_output
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import SandboxFailed
-from sevenfold.core.json import JsonObject
-from sevenfold.core.json_fields import get_choice, get_flag, get_integer, get_string, object_schema
+from sevenfold.core.json import JsonObject, get_choice, get_flag, get_integer, get_string, object_schema
 from sevenfold.core.settings.sections import PermissionMode, ShellSettings
 from sevenfold.core.text.safe_text import replace_lone_surrogates
 from sevenfold.core.tool_context import SandboxProfile, ToolContext
-from sevenfold.layers.compaction.restore_policy import Extra
+from sevenfold.layers.compaction.keep_policy import Extra
 
 MAX_COMMAND_BYTES = 100_000
 """Bytes. The kernel takes 131,072 as one argument."""

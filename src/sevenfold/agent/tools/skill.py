@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sevenfold.agent.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec, call_in_thread
-from sevenfold.agent.tools.tool_state import SKILLS_FILE, ToolState
+from sevenfold.agent.tools.planning import SKILLS_FILE, ToolState
 from sevenfold.core.errors import InputError, SevenfoldError
-from sevenfold.core.json import JsonObject, freeze_object
-from sevenfold.core.json_fields import get_string, object_schema
+from sevenfold.core.json import JsonObject, freeze_object, get_string, object_schema
 from sevenfold.core.tool_context import ToolContext
-from sevenfold.layers.compaction.restore_policy import Extra
-from sevenfold.layers.context.sources import ContextSource
+from sevenfold.layers.compaction.keep_policy import Extra
+from sevenfold.layers.context import ContextSource
 from sevenfold.store.project.instructions import SkillFile, read_skill
 
 _MAX_DESCRIPTION_CHARS = 300

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sevenfold.core.errors import AccessDenied, FileDamaged, InputError
-from sevenfold.core.json import JsonObject
-from sevenfold.core.json_fields import get_string
+from sevenfold.core.json import JsonObject, get_string
 from sevenfold.core.tool_context import ToolContext
 from sevenfold.store.files.keys import check_path
 from sevenfold.store.project.user_files import resolve_path

@@ -19,8 +19,7 @@ from sevenfold.agent.permissions.rules import parse_host
 from sevenfold.agent.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec, error_output
 from sevenfold.core.errors import InputError, SevenfoldError
 from sevenfold.core.events.agent import UntrustedEntered
-from sevenfold.core.json import JsonObject
-from sevenfold.core.json_fields import get_string, object_schema
+from sevenfold.core.json import JsonObject, get_string, object_schema
 from sevenfold.core.settings.sections import WebSettings
 from sevenfold.core.text.safe_text import fence_text
 from sevenfold.core.tool_context import ToolContext

@@ -24,8 +24,14 @@ from sevenfold.agent.tui.permission_prompt import (
     render_permission_request,
 )
 from sevenfold.agent.tui.prompt_input import InputDelegate
-from sevenfold.agent.tui.slash_commands import TypedCommand, UnknownCommand, parse_slash_command
-from sevenfold.agent.tui.slash_handlers import ChatServices, count_running, handle_slash_command
+from sevenfold.agent.tui.slash_commands import (
+    ChatServices,
+    TypedCommand,
+    UnknownCommand,
+    count_running,
+    handle_slash_command,
+    parse_slash_command,
+)
 from sevenfold.agent.tui.text_renderer import TextRenderer, TextTone
 from sevenfold.agent.tui.turn_view import StatusLine, TurnSurface, TurnView, render_status_line
 from sevenfold.core.clock import Clock, SystemClock

@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
 from difflib import get_close_matches
+from typing import Protocol, TypeAlias
+
+from sevenfold.agent.loop.agent import Agent
+from sevenfold.agent.sandbox.job import BackgroundTasks
+from sevenfold.agent.subagents.agent_team import AgentTool
+from sevenfold.agent.tools.shell import TaskOutputTool
+from sevenfold.agent.tui.text_renderer import TextTone
+from sevenfold.agent.tui.turn_view import TurnView
+from sevenfold.core.errors import FileMissing, SevenfoldError
+from sevenfold.core.prices import Cost, sum_costs
+from sevenfold.core.settings.sections import PERMISSION_MODES
+from sevenfold.store.transcript.transcript import SessionEntry, is_agent_session
 
 COMMAND_PREFIX = "/"
 
@@ -92,3 +108,249 @@ _KEYS = (
 
 def _usage(slash: SlashCommand) -> str:
     return f"/{slash.name} {slash.takes}".rstrip()
+
+
+# What each slash command does.
+#
+# `ChatServices` is what the chat is given, `ChatHandle` what a handler may do with the chat.
+
+# Background commands and agents, found through the tools that start them.
+RUNNING_STATE = "running"
+
+
+def find_background_tasks(agent: Agent) -> BackgroundTasks | None:
+    """The background commands; None where the agent has no tool for them."""
+    return next((tool.tasks for tool in agent.toolbox.tools if isinstance(tool, TaskOutputTool)), None)
+
+
+def find_agent_tool(agent: Agent) -> AgentTool | None:
+    return next((tool for tool in agent.toolbox.tools if isinstance(tool, AgentTool)), None)
+
+
+def count_running(agent: Agent) -> int:
+    tasks, agents = find_background_tasks(agent), find_agent_tool(agent)
+    states = [task.state for task in tasks.all()] if tasks else []
+    states += [row.state for row in agents.running()] if agents else []
+    return states.count(RUNNING_STATE)
+
+
+@dataclass(frozen=True, slots=True)
+class ChatServices:
+    """What a chat is given by whoever opens it."""
+
+    open: Callable[[str | None], Awaitable[Agent]]
+    """An agent in a session of that id; None: in a new one."""
+    sessions: Callable[[], Sequence[SessionEntry]]
+    describe_context: Callable[[str], Awaitable[str]]
+    """What fills the window of a session, by its id."""
+    memories: Callable[[str], Sequence[str]]
+    """What `sevenfold memory` says to these words, line by line."""
+
+
+class ChatHandle(Protocol):
+    """A chat as its commands see it."""
+
+    agent: Agent
+    house: ChatServices
+    view: TurnView
+
+    @property
+    def is_busy(self) -> bool: ...
+
+    def say(self, text: str, tone: TextTone = "plain") -> None: ...
+
+    def put(self, text: str) -> None:
+        """Print what is painted already."""
+        ...
+
+    def renew_status(self) -> None:
+        """The model or the mode may have changed."""
+        ...
+
+    async def exchange(self, session: str | None) -> None:
+        """Go on in another session, or in a new one."""
+        ...
+
+    def leave(self) -> None: ...
+
+
+MAX_LISTED_SESSIONS = 15
+"""That are listed; older ones are named by their id."""
+
+SlashHandler: TypeAlias = Callable[[ChatHandle, str], Awaitable[None]]
+
+
+async def handle_slash_command(chat: ChatHandle, asked: TypedCommand) -> None:
+    """Carry a command out. What goes wrong is said, and the chat goes on."""
+    if chat.is_busy and not asked.slash.is_anytime:
+        chat.say(f"/{asked.slash.name} waits for the end of the turn; Ctrl-C interrupts it", "warning")
+        return
+    try:
+        await _DOING[asked.slash.name](chat, asked.argument)
+    except SevenfoldError as error:
+        chat.say(f"error: {error}", "error")
+    except asyncio.CancelledError:
+        chat.say(f"/{asked.slash.name} was interrupted", "warning")
+        raise
+    except Exception as bug:
+        chat.say(f"unexpected {type(bug).__name__}: {bug}. This is a bug: please report it", "error")
+
+
+async def _help(chat: ChatHandle, _: str) -> None:
+    for line in render_chat_help():
+        chat.say(line)
+
+
+async def _compact(chat: ChatHandle, focus: str) -> None:
+    done = await chat.agent.compact(focus)
+    chat.say(f"compacted: {done.tokens_before:,} tokens were in view, {done.tokens_after:,} are now", "good")
+
+
+async def _context(chat: ChatHandle, _: str) -> None:
+    try:
+        chat.put(await chat.house.describe_context(chat.agent.session.id))
+    except FileMissing:
+        # A session has a file from its first words on.
+        chat.say("nothing was said yet: the window is empty", "faint")
+
+
+async def _cost(chat: ChatHandle, _: str) -> None:
+    lanes = chat.agent.spent
+    if not lanes:
+        chat.say("no model was asked yet", "faint")
+        return
+    for lane in lanes:
+        chat.say(
+            f"{lane.who:12} {lane.calls:>5} calls  {lane.hit_rate:6.1%} of the prompt from the cache  "
+            f"{_usd(lane.cost)}"
+        )
+    plain = _usd(sum_costs(lane.cost_without_caching for lane in lanes))
+    chat.say(f"in all {_usd(sum_costs(lane.cost for lane in lanes))}; without caching {plain}", "strong")
+
+
+async def _memory(chat: ChatHandle, words: str) -> None:
+    for line in await asyncio.to_thread(lambda: chat.house.memories(words)):
+        chat.say(line)
+
+
+async def _dream(chat: ChatHandle, _: str) -> None:
+    if chat.agent.dream is None:
+        chat.say("this agent has no memories of its own to dream of", "faint")
+        return
+    dreamt = await chat.agent.dream(lambda step: chat.say(step, "faint"))
+    for line in dreamt.diff.splitlines():
+        chat.say(line, "good" if line.startswith("+") else "faint")
+    for line in dreamt.record.lines():
+        chat.say(line, "strong")
+
+
+async def _agents(chat: ChatHandle, _: str) -> None:
+    agents = find_agent_tool(chat.agent)
+    for line in agents.listing() if agents else ():
+        chat.say(line)
+    for row in agents.running() if agents else ():
+        chat.say(f"{row.name}: {row.state}, {row.said}", "accent")
+    if agents is None:
+        chat.say("this session has no tool for starting agents", "faint")
+
+
+async def _tasks(chat: ChatHandle, _: str) -> None:
+    tasks, agents = find_background_tasks(chat.agent), find_agent_tool(chat.agent)
+    lines = [task.line for task in tasks.all()] if tasks else []
+    lines += [f"{row.name}: {row.state}, {row.said}" for row in agents.running()] if agents else []
+    for line in lines or ("nothing runs in the background",):
+        chat.say(line)
+
+
+async def _kill(chat: ChatHandle, name: str) -> None:
+    tasks, agents = find_background_tasks(chat.agent), find_agent_tool(chat.agent)
+    if tasks is not None and any(task.id == name for task in tasks.all()):
+        await tasks.stop(name)
+    elif agents is not None and any(row.name == name for row in agents.running()):
+        await agents.stop(name)
+    else:
+        chat.say(f"no task {name!r} runs in the background; /tasks lists them", "warning")
+        return
+    chat.say(f"{name} was ended", "good")
+
+
+async def _expand(chat: ChatHandle, argument: str) -> None:
+    back = int(argument) if argument.isascii() and argument.isdigit() else 1
+    if not chat.view.unfold(back):
+        chat.say(f"{len(chat.view.folds)} outputs are folded; /expand 1 is the last of them", "faint")
+
+
+async def _mode(chat: ChatHandle, argument: str) -> None:
+    if argument in PERMISSION_MODES:
+        chat.agent.mode = argument
+        chat.renew_status()
+    elif argument:
+        chat.say(f"there is no mode {argument!r}; expected one of {', '.join(PERMISSION_MODES)}", "warning")
+        return
+    chat.say(f"the mode is {chat.agent.mode}")
+
+
+async def _model(chat: ChatHandle, name: str) -> None:
+    if name:
+        before, model = chat.agent.frame.model, chat.agent.use_model(name)
+        chat.renew_status()
+        if not model.is_known:
+            chat.say(
+                f"no table knows {name}: should the provider not know it either, /model {before} goes back",
+                "warning",
+            )
+    chat.say(f"the model is {chat.agent.frame.model}")
+
+
+async def _resume(chat: ChatHandle, session: str) -> None:
+    every = await asyncio.to_thread(chat.house.sessions)
+    sessions = [entry for entry in every if not is_agent_session(entry.id)]
+    if not session:
+        for entry in sessions[:MAX_LISTED_SESSIONS]:
+            is_here = entry.id == chat.agent.session.id
+            chat.say(f"{entry.id[:12]}  {_when(entry.modified)}{'  (this one)' if is_here else ''}")
+        chat.say("/resume ID goes on with one; the beginning of an id will do", "faint")
+        return
+    found = [entry.id for entry in sessions if entry.id.startswith(session)]
+    if len(found) != 1:
+        chat.say(f"{len(found) or 'no'} sessions begin with {session!r}; /resume lists them", "warning")
+        return
+    await chat.exchange(found[0])
+    chat.say(f"session {found[0][:12]}, {len(chat.agent.session.history)} messages", "good")
+
+
+async def _clear(chat: ChatHandle, _: str) -> None:
+    old = chat.agent.session.id
+    await chat.exchange(None)
+    chat.say(f"a new session; /resume {old[:12]} goes back", "good")
+
+
+async def _quit(chat: ChatHandle, _: str) -> None:
+    chat.leave()
+
+
+_DOING: dict[str, SlashHandler] = {
+    "help": _help,
+    "compact": _compact,
+    "context": _context,
+    "cost": _cost,
+    "memory": _memory,
+    "dream": _dream,
+    "agents": _agents,
+    "tasks": _tasks,
+    "kill": _kill,
+    "expand": _expand,
+    "mode": _mode,
+    "model": _model,
+    "resume": _resume,
+    "clear": _clear,
+    "quit": _quit,
+}
+
+
+def _usd(cost: Cost | None) -> str:
+    return "unpriced" if cost is None else f"${cost.total.quantize(Decimal('0.0001')):,}"
+
+
+def _when(at: datetime) -> str:
+    return f"{at.astimezone():%Y-%m-%d %H:%M}"

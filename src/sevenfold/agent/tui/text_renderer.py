@@ -13,7 +13,7 @@ from io import StringIO
 from typing import TYPE_CHECKING, Literal, TypeAlias
 from unicodedata import east_asian_width
 
-from sevenfold.core.text.truncation import escape_controls
+from sevenfold.core.text.safe_text import escape_controls
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -18,7 +18,10 @@ from sevenfold.cli.inspect.context_facts import (
     find_session_id,
     read_context_facts,
 )
-from sevenfold.cli.layout import (
+from sevenfold.cli.screen import (
+    Screen,
+    TableCell,
+    Tone,
     format_count,
     format_share,
     format_tokens,
@@ -26,7 +29,6 @@ from sevenfold.cli.layout import (
     render_bar,
     shorten_text,
 )
-from sevenfold.cli.screen import Screen, TableCell, Tone
 from sevenfold.core.prices import Cost
 
 _WIDTH = 80

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from sevenfold.agent.loop.local_settings import LocalSettingsFile, read_trusted_settings
+from sevenfold.agent.loop.project_context import LocalSettingsFile, read_trusted_settings
 from sevenfold.core.canonical import Digest
 from sevenfold.core.catalog import Catalog
 from sevenfold.core.clock import SystemClock
@@ -18,9 +18,8 @@ from sevenfold.core.errors import InputError, StoreError, WireError
 from sevenfold.core.events import Event
 from sevenfold.core.messages import Message
 from sevenfold.core.requests import Breakpoint, ModelResponse, RequestParams, choose_capabilities
-from sevenfold.core.tokens import TokenBreakdown
+from sevenfold.core.tokens import Thresholds, TokenBreakdown
 from sevenfold.core.tokens.estimation import estimate_text_tokens
-from sevenfold.core.tokens.window import Thresholds
 from sevenfold.core.usage import read_stored_usage
 from sevenfold.core.view import ENGINE_ENTRY, PreparedRequest
 from sevenfold.layers.compaction.compactor import CompactionStateFile
@@ -30,9 +29,7 @@ from sevenfold.layers.compaction.job import (
     CompactionRun,
     start_compaction_run,
 )
-from sevenfold.layers.compaction.local_summary import plan_notes_draft
-from sevenfold.layers.compaction.model_summary import explain_no_block
-from sevenfold.layers.compaction.notes_policy import NoNotesPlan, NotesKeepPlan
+from sevenfold.layers.compaction.keep_policy import NoNotesPlan, NotesKeepPlan
 from sevenfold.layers.compaction.policy import (
     MODEL_STRATEGIES,
     BreakerState,
@@ -41,6 +38,7 @@ from sevenfold.layers.compaction.policy import (
     StrategyFacts,
     choose_strategy,
 )
+from sevenfold.layers.compaction.summary_methods import explain_no_block, plan_notes_draft
 from sevenfold.layers.session_notes.notes_file import NotesFile, read_notes_record
 from sevenfold.layers.session_notes.policy import truncate_notes
 from sevenfold.layers.session_notes.structural_notes import StructuralNotes
@@ -54,7 +52,7 @@ from sevenfold.store.project.project import has_project, open_project
 from sevenfold.store.project.settings_files import find_user_home
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
 from sevenfold.store.transcript.records import BoundaryRecord, MessageRecord, Record, RecordId, UsageRecord
-from sevenfold.store.transcript.sessions import SessionEntry, SessionId, list_sessions
+from sevenfold.store.transcript.transcript import SessionEntry, SessionId, list_sessions
 
 _MAIN = "main"
 

@@ -31,12 +31,11 @@ from sevenfold.cli.inspect.doctor_store import (
     check_sockets,
     check_spend,
 )
-from sevenfold.cli.layout import format_count
-from sevenfold.cli.screen import Screen, TableCell, Tone
+from sevenfold.cli.screen import Screen, TableCell, Tone, format_count
 from sevenfold.core.errors import GitError, InputError
 from sevenfold.core.settings.sections import SandboxSettings
 from sevenfold.core.version import __version__
-from sevenfold.store.git.safe_git import GIT, find_git, read_git_version
+from sevenfold.store.safe_git import GIT, find_git, read_git_version
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from sevenfold.agent.loop.local_settings import read_trusted_settings
+from sevenfold.agent.loop.project_context import read_trusted_settings
 from sevenfold.agent.subagents.socket_mail import choose_socket_folder, find_stale_sockets
 from sevenfold.agent.subagents.worktree import WORKTREES_FOLDER, list_leftover_worktrees
-from sevenfold.cli.layout import format_count, format_time
+from sevenfold.cli.screen import format_count, format_time
 from sevenfold.cli.settings import SETTINGS_SECTIONS
 from sevenfold.core.catalog import build_catalog
 from sevenfold.core.clock import SystemClock
@@ -25,10 +25,9 @@ from sevenfold.core.events import ignore_event
 from sevenfold.core.memories import is_indexed
 from sevenfold.core.settings import Settings
 from sevenfold.core.settings.sections import MemorySettings, PlaceSettings
-from sevenfold.session.spend.budget import SpendSettings
-from sevenfold.session.spend.governor import Governor
-from sevenfold.session.spend.store import SPEND_FOLDER as SPEND
-from sevenfold.session.spend.store import SpendStore
+from sevenfold.session.budget import SpendSettings
+from sevenfold.session.governor import SPEND_FOLDER as SPEND
+from sevenfold.session.governor import Governor, SpendStore
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.memory.directory import MEMORY_FOLDER as MEMORY
 from sevenfold.store.memory.history import MemoryStore
@@ -36,7 +35,7 @@ from sevenfold.store.project.git import find_project_root
 from sevenfold.store.project.project import make_project_id
 from sevenfold.store.project.settings_files import Proposal, find_checkout, find_user_home, read_proposals
 from sevenfold.store.transcript.reader import BadLine, scan_transcript
-from sevenfold.store.transcript.sessions import SessionEntry, list_sessions, read_events
+from sevenfold.store.transcript.transcript import SessionEntry, list_sessions, read_events
 from sevenfold.team.client.local_state import TEAM_FOLDER as TEAM
 from sevenfold.team.client.local_state import FolderLedger, read_membership
 

@@ -10,14 +10,21 @@ from decimal import Decimal
 from pathlib import Path
 from typing import cast
 
-from sevenfold.agent.loop.local_settings import read_trusted_settings
-from sevenfold.cli.layout import format_count, format_share, format_time, format_tokens, format_usd
-from sevenfold.cli.screen import Screen, TableCell
+from sevenfold.agent.loop.project_context import read_trusted_settings
+from sevenfold.cli.screen import (
+    Screen,
+    TableCell,
+    format_count,
+    format_share,
+    format_time,
+    format_tokens,
+    format_usd,
+)
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import Event, SpendStateLost
 from sevenfold.core.settings.sections import PlaceSettings
-from sevenfold.session.spend.budget import (
+from sevenfold.session.budget import (
     MICROS_PER_CENT,
     MICROS_PER_USD,
     SPEND_DAY,
@@ -26,8 +33,7 @@ from sevenfold.session.spend.budget import (
     SpendSettings,
     SpendState,
 )
-from sevenfold.session.spend.governor import Governor
-from sevenfold.session.spend.store import SpendCharge, SpendStore
+from sevenfold.session.governor import Governor, SpendCharge, SpendStore
 from sevenfold.store.project.settings_files import find_user_home
 
 

@@ -15,10 +15,17 @@ from decimal import Decimal
 from pathlib import Path
 from typing import cast
 
-from sevenfold.agent.loop.local_settings import read_trusted_settings
+from sevenfold.agent.loop.project_context import read_trusted_settings
 from sevenfold.cli.inspect.stats_facts import MAIN, ProjectFacts, SessionFacts, read_project_facts
-from sevenfold.cli.layout import format_count, format_share, format_time, format_tokens, format_usd
-from sevenfold.cli.screen import Screen, TableCell
+from sevenfold.cli.screen import (
+    Screen,
+    TableCell,
+    format_count,
+    format_share,
+    format_time,
+    format_tokens,
+    format_usd,
+)
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import InputError
 from sevenfold.core.prices import sum_costs

@@ -22,7 +22,7 @@ from sevenfold.store.project.git import find_project_root
 from sevenfold.store.project.project import make_project_id
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
 from sevenfold.store.transcript.records import BoundaryRecord, CutRecord, Record, RecordId, UsageRecord
-from sevenfold.store.transcript.sessions import (
+from sevenfold.store.transcript.transcript import (
     LoggedEvent,
     SessionEntry,
     SessionId,

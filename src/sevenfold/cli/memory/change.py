@@ -9,19 +9,66 @@ import subprocess
 import sys
 import tempfile
 from argparse import Namespace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import cast
 
-from sevenfold.cli.layout import format_count
 from sevenfold.cli.memory.context import MemoryContext, make_user_origin
-from sevenfold.cli.piped_input import read_piped_input
+from sevenfold.cli.screen import TableCell, Tone, format_count, format_time, read_piped_input, shorten_text
 from sevenfold.core.errors import FileMissing, InputError, MemoryConflict
-from sevenfold.core.memories import parse_conditions, read_memory
+from sevenfold.core.events import Emit, Event, MemoryRefused, ignore_event
+from sevenfold.core.memories import INDEX_FILE, Origin, parse_conditions, read_memory
 from sevenfold.core.secrets import refuse_secrets
-from sevenfold.store.memory.changes import Remove, Write, plan_new_memory
-from sevenfold.store.memory.interchange import read_memory_folder, write_memory_folder
+from sevenfold.store.files.folder import Folder
+from sevenfold.store.files.keys import check_memory_key
+from sevenfold.store.memory.changes import Remove, Transaction, Write, plan_new_memory
+from sevenfold.store.memory.directory import MemoryDir
+from sevenfold.store.memory.files import MemoryFiles
+from sevenfold.store.memory.records import encode_text
 from sevenfold.store.project.project import claude_memory_path
 from sevenfold.store.project.settings_files import find_user_home
+
+# Memories from and to plain folders of markdown, such as another agent keeps.
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedFolder:
+    """What a folder holds, to be committed or proposed."""
+
+    writes: tuple[Write, ...]
+    """Each as a new memory."""
+    refused: tuple[MemoryRefused, ...]
+
+
+def read_memory_folder(path: Path, emit: Emit = ignore_event) -> ImportedFolder:
+    """Every memory in a folder and below it. No link is followed; what cannot be a memory is told."""
+    refused: list[MemoryRefused] = []
+
+    def tell(event: Event) -> None:
+        if isinstance(event, MemoryRefused):
+            refused.append(event)
+        emit(event)
+
+    with Folder.open(path) as folder:
+        files = MemoryFiles(folder, tell)
+        keys = files.keys()
+        found = zip(keys, map(files.look, keys), strict=True)
+        writes = [Write(key, look.text, None) for key, look in found if look and look.text is not None]
+    return ImportedFolder(tuple(writes), tuple(refused))
+
+
+def write_memory_folder(memory: MemoryDir, path: Path) -> int:
+    """Copy the memories that are shown, and their index, into a folder; how many. Nothing is replaced."""
+    stored = memory.scan(limit=None)
+    with Folder.open(path, create=True) as folder:
+        for item in stored:
+            above, _, _ = item.memory.key.rpartition("/")
+            if above:
+                folder.subfolder(above).close()
+            folder.create(item.memory.key, encode_text(item.memory.text))
+        folder.create(INDEX_FILE, encode_text(memory.index_text().text))
+    return len(stored)
+
 
 _TEMPLATE = "\n<!-- Write the memory here: what, why, and how to apply it. This line goes. -->\n"
 _COMMENT = re.compile(r"<!-- Write the memory here.*?-->\n?", re.DOTALL)
@@ -151,3 +198,169 @@ def _keep(text: str, key: str) -> str:
     ) as kept:
         kept.write(text)
     return kept.name
+
+
+# `sevenfold memory log`, `diff`, `blame`, `revert`, `undo`, `restore` and `purge`.
+
+
+def show_memory_log(options: Namespace, desk: MemoryContext) -> int:
+    key = _key(cast("str | None", options.memory))
+    changes = desk.memory.log(key, limit=cast("int", options.limit))
+    if desk.is_json:
+        desk.screen.show_json([_described(change) for change in changes])
+    elif changes:
+        desk.screen.show_table([_row(change) for change in changes])
+    else:
+        desk.screen.show_line("no change is known", "faint")
+    return 0
+
+
+def show_memory_diff(options: Namespace, desk: MemoryContext) -> int:
+    change = desk.memory.transaction(cast("str", options.id))
+    text = desk.memory.diff(change.id)
+    if desk.is_json:
+        desk.screen.show_json({**_described(change), "diff": text})
+        return 0
+    desk.screen.show_table([_row(change)])
+    show_diff_text(desk, text)
+    return 0
+
+
+def show_diff_text(desk: MemoryContext, text: str) -> None:
+    for line in text.splitlines():
+        desk.screen.show_line(line, _TONES.get(line[:1], "plain"))
+
+
+_TONES: dict[str, Tone] = {"+": "strong", "-": "error", "@": "faint"}
+
+
+def blame_memory(options: Namespace, desk: MemoryContext) -> int:
+    lines = desk.memory.blame(desk.find(cast("str", options.memory)).memory.key)
+    if desk.is_json:
+        desk.screen.show_json(
+            [
+                {
+                    "line": line.line,
+                    "change": line.transaction,
+                    "at": line.at.isoformat(),
+                    **_origin(line.origin),
+                }
+                for line in lines
+            ]
+        )
+    elif lines:
+        desk.screen.show_table(
+            [
+                TableCell(line.transaction, "faint"),
+                TableCell(format_time(line.at)),
+                TableCell(line.origin.who),
+                TableCell(line.line),
+            ]
+            for line in lines
+        )
+    return 0
+
+
+def revert_memory(options: Namespace, desk: MemoryContext) -> int:
+    change = desk.memory.transaction(cast("str", options.id))
+    return desk.report(desk.memory.revert(change.id, "by hand"), f"change {change.id} is taken back")
+
+
+def undo_transaction(_options: Namespace, desk: MemoryContext) -> int:
+    return desk.report(desk.memory.undo(), "the last change is taken back")
+
+
+def restore_memory(options: Namespace, desk: MemoryContext) -> int:
+    key = check_memory_key(f"{cast('str', options.memory).removesuffix('.md')}.md")
+    return desk.report(desk.memory.restore(key, cast("str", options.id)), f"{key} is as it was")
+
+
+def purge_memory(options: Namespace, desk: MemoryContext) -> int:
+    key = _key(cast("str | None", options.memory))
+    source = _Source(cast("str | None", options.session), key, cast("str | None", options.who))
+    found = [change for change in desk.memory.log(limit=None) if source.has(change)]
+    if not found:
+        raise InputError("nothing came from there; `sevenfold memory log` shows what came from where")
+    if not options.yes:
+        _ask(desk, found, source)
+    done = desk.memory.purge(session=source.session or "", key=key or "", who=source.who or "")
+    if desk.is_json:
+        desk.screen.show_json(asdict(done))
+        return 0
+    desk.screen.show_line(
+        f"erased: {format_count(done.versions, 'version')} of {', '.join(done.keys) or 'none'}"
+    )
+    for other in done.still_holding:
+        told = f"{other} repeats words of it, now or in its history"
+        desk.screen.show_line(f"{told}; `sevenfold memory purge --memory` erases it too", "warning")
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Where what is to be erased came from: one of these."""
+
+    session: str | None
+    key: str | None
+    who: str | None
+
+    def has(self, change: Transaction) -> bool:
+        if self.key is not None:
+            return any(one.key == self.key for one in change.changes)
+        origins = (change.origin, *(one.origin for one in change.changes))
+        if self.session is not None:
+            return any(origin.session == self.session for origin in origins)
+        return any(origin.who == self.who for origin in origins)
+
+
+def _ask(desk: MemoryContext, found: list[Transaction], source: _Source) -> None:
+    """What goes is said before it goes; without a person only --yes will do."""
+    keys = sorted({one.key for change in found for one in change.changes if source.key in (None, one.key)})
+    said = f"{format_count(len(found), 'change')} of {', '.join(keys)} would be erased, history included"
+    if not desk.is_attended:
+        raise InputError(f"{said}; add --yes if that is meant")
+    desk.screen.show_line(f"{said}. This cannot be undone.", "warning")
+    desk.screen.show_line("Erase it? [y/N]", "strong")
+    desk.screen.flush()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise InputError("nothing was erased")
+
+
+def _key(name: str | None) -> str | None:
+    return None if name is None else check_memory_key(f"{name.removesuffix('.md')}.md")
+
+
+def _row(change: Transaction) -> list[TableCell]:
+    keys = ", ".join(one.key.removesuffix(".md") or "(erased)" for one in change.changes)
+    return [
+        TableCell(change.id, "strong"),
+        TableCell(format_time(change.at)),
+        TableCell(change.origin.who),
+        TableCell(change.kind),
+        TableCell(shorten_text(f"{keys}: {change.origin.why}" if keys else change.origin.why, 100)),
+    ]
+
+
+def _described(change: Transaction) -> dict[str, object]:
+    return {
+        "id": change.id,
+        "at": change.at.isoformat(),
+        "kind": change.kind,
+        "of": change.of,
+        **_origin(change.origin),
+        "changes": [
+            {"key": one.key, "before": one.before, "after": one.after, **_origin(one.origin)}
+            for one in change.changes
+        ],
+    }
+
+
+def _origin(origin: Origin) -> dict[str, object]:
+    return {
+        "who": origin.who,
+        "why": origin.why,
+        "session": origin.session,
+        "messages": list(origin.messages),
+        "said_by": origin.said_by,
+        "taint": sorted(origin.taint),
+    }

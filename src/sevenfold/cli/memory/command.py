@@ -13,18 +13,14 @@ from difflib import get_close_matches, unified_diff
 from pathlib import Path
 from typing import NoReturn, TypeAlias, cast
 
-from sevenfold.cli.layout import format_time
 from sevenfold.cli.memory.change import (
     add_memory,
+    blame_memory,
     edit_memory,
     export_memories,
     import_memories,
-    remove_memory,
-)
-from sevenfold.cli.memory.context import MemoryContext, open_memory_context
-from sevenfold.cli.memory.history import (
-    blame_memory,
     purge_memory,
+    remove_memory,
     restore_memory,
     revert_memory,
     show_diff_text,
@@ -32,9 +28,10 @@ from sevenfold.cli.memory.history import (
     show_memory_log,
     undo_transaction,
 )
+from sevenfold.cli.memory.context import MemoryContext, open_memory_context
 from sevenfold.cli.memory.listing import check_memory_claims, list_memories, search_memories, show_memory
 from sevenfold.cli.options.memory import add_memory_options
-from sevenfold.cli.screen import CapturedScreen, Screen
+from sevenfold.cli.screen import CapturedScreen, Screen, format_time
 from sevenfold.core.errors import InputError
 from sevenfold.core.memories import INDEX_FILE
 from sevenfold.store.memory.changes import PendingReview

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import cast
 
-from sevenfold.agent.loop.local_settings import read_trusted_settings
+from sevenfold.agent.loop.project_context import read_trusted_settings
 from sevenfold.agent.tui.event_text import EventText, render_event_text
 from sevenfold.cli.screen import Screen
 from sevenfold.core.clock import SystemClock

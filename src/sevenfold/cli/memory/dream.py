@@ -13,14 +13,12 @@ from pathlib import Path
 from typing import cast
 
 from sevenfold.agent.loop.choose_provider import DEFAULT_MODEL, choose_provider
-from sevenfold.agent.loop.local_settings import LocalSettingsFile
-from sevenfold.agent.loop.project_context import ProjectContext, SessionSelector
+from sevenfold.agent.loop.project_context import LocalSettingsFile, ProjectContext, SessionSelector
 from sevenfold.agent.opening.background_work import make_dream_model
 from sevenfold.agent.permissions.guard import ForkGuard, Reach
 from sevenfold.agent.tools.executor import ToolExecutor
-from sevenfold.agent.tools.glob import GlobTool
-from sevenfold.agent.tools.grep import GrepTool
 from sevenfold.agent.tools.read import ReadTool
+from sevenfold.agent.tools.search import GlobTool, GrepTool
 from sevenfold.cli.screen import Screen, Tone
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import InputError, ProviderMissing
@@ -29,10 +27,10 @@ from sevenfold.core.settings.sections import AgentSettings
 from sevenfold.core.tool_context import ToolContext
 from sevenfold.layers.dreams.dreamer import Dreamer, DreamResult
 from sevenfold.layers.dreams.policy import DreamSettings
-from sevenfold.layers.dreams.record import DREAM_RUNNING, DreamRecord
+from sevenfold.layers.dreams.publish import DREAM_RUNNING, DreamRecord
 from sevenfold.layers.dreams.workspace import DreamModel
-from sevenfold.session.spend.budget import SpendSettings
-from sevenfold.session.spend.governor import GovernedProvider, Governor
+from sevenfold.session.budget import SpendSettings
+from sevenfold.session.governor import GovernedProvider, Governor
 from sevenfold.store.files.locks import LockSettings
 
 _TONES: dict[str, Tone] = {"+": "strong", "-": "faint", "@": "faint"}

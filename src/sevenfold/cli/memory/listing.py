@@ -11,16 +11,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
 
-from sevenfold.agent.loop.local_settings import read_trusted_settings
+from sevenfold.agent.loop.project_context import read_trusted_settings
 from sevenfold.agent.tools.web_fetch import fetch_page
-from sevenfold.cli.layout import format_count, format_duration, format_time, shorten_text
 from sevenfold.cli.memory.context import MemoryContext
-from sevenfold.cli.screen import TableCell, Tone
+from sevenfold.cli.screen import TableCell, Tone, format_count, format_duration, format_time, shorten_text
 from sevenfold.core.errors import InputError
 from sevenfold.core.memories import ARCHIVE_PREFIX, MEMORY_USE_KINDS, NO_USES, MemoryUses, read_memory
 from sevenfold.core.settings.sections import WebSettings
-from sevenfold.layers.memory.rules.policy import RuleSettings
-from sevenfold.layers.memory.rules.reader import parse_memory_rule
+from sevenfold.layers.memory.rule_policy import RuleSettings
+from sevenfold.layers.memory.rule_reader import parse_memory_rule
 from sevenfold.layers.memory.search.memory_index import MemoryIndex
 from sevenfold.layers.memory.trust.claims import MemoryClaim, find_claims
 from sevenfold.layers.memory.trust.verifier import BrokenClaim, ClaimVerifier

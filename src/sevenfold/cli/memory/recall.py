@@ -12,7 +12,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import cast
 
-from sevenfold.agent.loop.local_settings import read_trusted_settings
+from sevenfold.agent.loop.project_context import read_trusted_settings
 from sevenfold.cli.memory.context import MemoryContext, open_memory_context
 from sevenfold.cli.screen import Screen, TableCell
 from sevenfold.core.clock import SystemClock
@@ -27,7 +27,7 @@ from sevenfold.layers.memory.recall.policy import (
     choose_recalled,
     estimate_certainty,
 )
-from sevenfold.layers.memory.search.weights import EncoderSetup, install_weights, read_setup
+from sevenfold.layers.memory.search.encoders import EncoderSetup, install_weights, read_setup
 from sevenfold.store.project.settings_files import find_checkout, find_user_home
 
 _WORDS = 6

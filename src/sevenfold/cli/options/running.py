@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError, BooleanOptionalAction
+from pathlib import Path
 
-from sevenfold.cli.options.shared import add_project_option, parse_port
+from sevenfold.cli.options.shared import (
+    CommandAction,
+    add_actions,
+    add_json_option,
+    add_no_options,
+    add_project_option,
+    parse_port,
+)
 
 CHAT_HELP = "talk to an agent that works in this repository"
 
@@ -141,3 +149,193 @@ def add_simulate_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--cache-edits", action="store_true", help="allow an extension that no public provider offers"
     )
+
+
+# Arguments of `team` and `serve`.
+
+TEAM_HELP = "share memories with a team through a server"
+
+TEAM_DESCRIPTION = """\
+Memories under `team/` are shared with everybody who has joined the same
+repository on a server of `sevenfold serve`. Sessions pull before they begin and
+send what is new; these commands do it by hand. Nothing is overwritten that
+somebody else has not seen, and nothing with a secret in it leaves the machine.
+`sevenfold team ACTION --help` says more; without an action, the state is shown.
+"""
+
+TEAM_EXAMPLES = """\
+examples:
+  sevenfold team join https://memory.example.org     asks for a token, or signs in with a code
+  sevenfold team                                     joined what, and what waits to be sent
+  sevenfold team push
+  sevenfold team conflicts                           two texts of one memory, side by side
+  sevenfold team resolve deploy --take copy          keep the text of the copy, for all
+  sevenfold team delete old-plan                     delete a memory for everybody
+"""
+
+
+def add_team_options(parser: ArgumentParser) -> None:
+    parser.set_defaults(action="status")
+    add_actions(parser, TEAM_ACTIONS)
+
+
+def _join(parser: ArgumentParser) -> None:
+    parser.add_argument("url", metavar="URL", help="the server: https://memory.example.org")
+    parser.add_argument("--repo", default="", metavar="NAME", help="which repository, by name or id")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--token-stdin", action="store_true", help="read the token from standard input")
+    how.add_argument("--code", action="store_true", help="sign in with a code that an admin approves")
+
+
+def _resolve(parser: ArgumentParser) -> None:
+    parser.add_argument("memory", metavar="MEMORY", help="the memory, or the conflict copy beside it")
+    how = parser.add_mutually_exclusive_group(required=True)
+    how.add_argument("--take", choices=("original", "copy"), help="whose text stays under the memory's name")
+    how.add_argument("--text", type=Path, metavar="FILE", help="a file with the text that both become")
+
+
+def _delete(parser: ArgumentParser) -> None:
+    parser.add_argument("memories", nargs="+", metavar="MEMORY", help="its name in the team's folder")
+
+
+def _allow(parser: ArgumentParser) -> None:
+    parser.add_argument("fingerprint", metavar="FINGERPRINT", help="as told with the finding")
+    parser.add_argument("--reason", required=True, metavar="TEXT", help="why it may be shared")
+
+
+def _leave(parser: ArgumentParser) -> None:
+    parser.add_argument("--forget-token", action="store_true", help="and remove the server's token from here")
+
+
+TEAM_ACTIONS = (
+    CommandAction(
+        name="join",
+        help="join a repository on a server",
+        more="Joins this project to a repository on a server. The token is pasted, read\n"
+        "from standard input, or had by a code; it is kept for you alone in\n"
+        "Sevenfold's home, and never in the repository. Ends with a first exchange.",
+        add=_join,
+    ),
+    CommandAction(
+        name="status",
+        help="joined what, and what waits (the default)",
+        more="Asks no server.",
+        add=add_no_options,
+    ),
+    CommandAction(
+        name="pull",
+        help="take what is new there",
+        more="Takes what is new on the server; sends nothing.",
+        add=add_no_options,
+    ),
+    CommandAction(
+        name="push",
+        help="send what is new here",
+        more="Sends what is new here, having taken what is new there.",
+        add=add_no_options,
+    ),
+    CommandAction(
+        name="conflicts",
+        help="memories that two people changed",
+        more="Both texts of each, as a difference.",
+        add=add_no_options,
+    ),
+    CommandAction(
+        name="resolve",
+        help="settle a conflict, for all",
+        more="Keeps one of the two texts, or a third, under the memory's name, and deletes\n"
+        "the copy for everybody.",
+        add=_resolve,
+    ),
+    CommandAction(
+        name="delete",
+        help="delete a memory for everybody",
+        more="Deletes a shared memory here, and for everybody at the next exchange. A\n"
+        "change that somebody makes at the same time survives, and that is said.",
+        add=_delete,
+    ),
+    CommandAction(
+        name="allow",
+        help="let a finding pass that is no secret",
+        more="Says that something which looks like a secret may be shared, with a reason.\n"
+        "The server has its own list: an admin allows it there.",
+        add=_allow,
+    ),
+    CommandAction(
+        name="leave",
+        help="leave the server; files stay",
+        more="Forgets the server. The files stay as they are.",
+        add=_leave,
+    ),
+)
+"""In the order in which `--help` lists them."""
+
+
+SERVE_HELP = "run a server that keeps one memory for a team"
+
+SERVE_DESCRIPTION = """\
+Keeps one memory for a team: organisations, members, tokens and repositories, on
+SQLite (the default: a file in Sevenfold's home) or PostgreSQL. Without an action
+it serves until SIGTERM or Ctrl-C, and finishes what is under way.
+
+actions, on the machine that has the database:
+  init ORG OWNER                  the first organisation, its owner and a token
+  org add NAME · list
+  member add ORG NAME --role ROLE · list ORG · role ORG NAME --role ROLE · remove ORG NAME
+  token add ORG MEMBER --scope SCOPE --days N · list ORG · revoke ORG ID
+  repo claim ORG NAME --remote URL · list ORG
+  device approve ORG CODE MEMBER
+  allow ORG FINGERPRINT --reason TEXT
+  audit ORG --limit N
+  backup FILE · restore FILE
+"""
+
+SERVE_EXAMPLES = """\
+examples:
+  sevenfold serve init acme ada
+  sevenfold serve --port 8070
+  sevenfold serve --db postgresql://sevenfold@db.internal/team --host 0.0.0.0
+  sevenfold serve member add acme bob --role writer
+  sevenfold serve token add acme bob --scope memory:read --scope memory:write --days 90
+  sevenfold serve repo claim acme acme/app --remote git@github.com:acme/app.git
+  sevenfold serve backup team.backup
+"""
+
+SERVE_ACTIONS = (
+    "run",
+    "init",
+    "org",
+    "member",
+    "token",
+    "repo",
+    "device",
+    "allow",
+    "audit",
+    "backup",
+    "restore",
+)
+
+
+def add_serve_options(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "action", nargs="?", choices=SERVE_ACTIONS, default="run", metavar="ACTION", help="see above (run)"
+    )
+    parser.add_argument("words", nargs="*", metavar="WORD", help="what the action is about")
+    parser.add_argument("--db", metavar="URL", help="sqlite:///FILE or postgresql://… (a file in our home)")
+    parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="where to listen (127.0.0.1)")
+    parser.add_argument("--port", type=parse_port, default=8070, metavar="N", help="where to listen (8070)")
+    parser.add_argument("--forge", metavar="HOST", help="ask this forge for proof of repositories (none)")
+    parser.add_argument("--rate", type=int, metavar="N", help="requests a second of an organisation (100)")
+    parser.add_argument("--max-entries", type=int, metavar="N", help="memories of a repository (500)")
+    parser.add_argument("--quiet", action="store_true", help="do not log a line a request")
+    parser.add_argument(
+        "--role", default="writer", metavar="ROLE", help="owner, admin, writer or reader (writer)"
+    )
+    parser.add_argument(
+        "--scope", action="append", metavar="SCOPE", help="memory:read, memory:write or admin; repeatable"
+    )
+    parser.add_argument("--days", type=int, default=90, metavar="N", help="how long a token lasts (90)")
+    parser.add_argument("--remote", default="", metavar="URL", help="of a repository: a hint for clients")
+    parser.add_argument("--reason", default="", metavar="TEXT", help="why a finding is allowed")
+    parser.add_argument("--limit", type=int, default=100, metavar="N", help="lines of the audit (100)")
+    add_json_option(parser)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
-from sevenfold.cli.replay.sources import TranscriptSource, explain_no_transcripts, find_transcript_sources
+from sevenfold.cli.replay.policy import TranscriptSource, explain_no_transcripts, find_transcript_sources
 from sevenfold.cli.replay.view import show_replay_header, show_replay_report
 from sevenfold.cli.screen import Screen
 from sevenfold.core.catalog import Catalog, ModelSettings, build_catalog
@@ -18,7 +18,7 @@ from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import InputError
 from sevenfold.core.models import Model
 from sevenfold.replay.account import ReplayTerms
-from sevenfold.replay.page.build import build_page, resolve_page_path, write_page
+from sevenfold.replay.page import build_page, resolve_page_path, write_page
 from sevenfold.replay.parallel import ReadProgress, read_accounts
 from sevenfold.replay.report import ReplayReport, build_replay_report, describe_replay_report
 from sevenfold.store.project.settings_files import find_checkout, read_settings

@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import PurePath
 
-from sevenfold.cli.layout import (
+from sevenfold.cli.screen import (
+    Screen,
+    TableCell,
+    Tone,
     format_count,
     format_share,
     format_time,
@@ -20,7 +23,6 @@ from sevenfold.cli.layout import (
     render_bar,
     shorten_text,
 )
-from sevenfold.cli.screen import Screen, TableCell, Tone
 from sevenfold.replay.context_fill import ContextFill, FillKind, PointMark, SeriesPoint
 from sevenfold.replay.report import ReplayReport, SessionReport
 

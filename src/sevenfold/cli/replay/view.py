@@ -6,7 +6,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from sevenfold.cli.layout import (
+from sevenfold.cli.replay.contents import (
+    show_context_chart,
+    show_context_fill,
+    show_costly_results,
+    show_sessions,
+)
+from sevenfold.cli.screen import (
+    Screen,
+    TableCell,
+    Tone,
     format_count,
     format_duration,
     format_share,
@@ -16,16 +25,9 @@ from sevenfold.cli.layout import (
     render_bar,
     shorten_text,
 )
-from sevenfold.cli.replay.contents import (
-    show_context_chart,
-    show_context_fill,
-    show_costly_results,
-    show_sessions,
-)
-from sevenfold.cli.screen import Screen, TableCell, Tone
 from sevenfold.core.events import ModelUnknown
 from sevenfold.replay.bills import UNNAMED_MODEL, BillTotals, ModelBill
-from sevenfold.replay.breaks import CacheBreak, group_breaks
+from sevenfold.replay.calls import CacheBreak, group_breaks
 from sevenfold.replay.report import ReplayReport, SessionReport
 
 _BAR_CHARS = 20

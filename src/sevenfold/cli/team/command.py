@@ -12,8 +12,8 @@ from getpass import getpass
 from pathlib import Path
 from typing import TypeAlias, cast
 
+from sevenfold.cli.memory.change import show_diff_text
 from sevenfold.cli.memory.context import make_user_origin
-from sevenfold.cli.memory.history import show_diff_text
 from sevenfold.cli.screen import Screen
 from sevenfold.cli.team.context import (
     TEAM_LOCK_TIMEOUT,

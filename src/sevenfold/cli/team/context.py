@@ -11,14 +11,13 @@ from datetime import timedelta
 from pathlib import Path
 from typing import cast
 
-from sevenfold.agent.loop.local_settings import read_trusted_settings
+from sevenfold.agent.loop.project_context import read_trusted_settings
 from sevenfold.cli.memory.context import MemoryContext, open_memory_context
 from sevenfold.cli.screen import Screen, TableCell
 from sevenfold.core.errors import InputError
 from sevenfold.core.settings.sections import PlaceSettings, SyncSettings
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.project.settings_files import find_user_home
-from sevenfold.team.client.conflicts import is_conflict_copy, original_key
 from sevenfold.team.client.local_state import (
     TEAM_FOLDER,
     TeamAccess,
@@ -27,7 +26,7 @@ from sevenfold.team.client.local_state import (
     read_membership,
 )
 from sevenfold.team.client.memory import DELETED, TeamMemory
-from sevenfold.team.client.ports import SyncConflict, SyncReport
+from sevenfold.team.client.ports import SyncConflict, SyncReport, is_conflict_copy, original_key
 from sevenfold.team.protocol import TeamKey
 
 TEAM_LOCK_TIMEOUT = timedelta(seconds=30)

@@ -20,7 +20,7 @@ from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.loop.turn import TurnEvent
 from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
 from sevenfold.agent.permissions.guard import PermissionRequest, PermissionResponse
-from sevenfold.agent.tui.slash_handlers import count_running
+from sevenfold.agent.tui.slash_commands import count_running
 from sevenfold.cli.tour.script import (
     TEST_COMMAND,
     TOUR_SCENES,
@@ -37,8 +37,8 @@ from sevenfold.core.prices import Cost, sum_costs
 from sevenfold.core.usage import Usage, sum_usage
 from sevenfold.layers.dreams.dreamer import DreamResult
 from sevenfold.providers.anthropic import AnthropicProvider
-from sevenfold.simulator.responders.brain_protocol import say
-from sevenfold.simulator.state.ledger import BillingLedger
+from sevenfold.simulator.brain import say
+from sevenfold.simulator.ledger import BillingLedger
 from sevenfold.store.memory.changes import Write
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.testing import Simulator

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from sevenfold.core.errors import CallUnexpected
 from sevenfold.core.messages import Text
-from sevenfold.simulator.responders.brain_protocol import Prompt, Reply, call_tool, say
-from sevenfold.store.git.safe_git import init_repository, run_git_blocking
+from sevenfold.simulator.brain import Prompt, Reply, call_tool, say
+from sevenfold.store.safe_git import init_repository, run_git_blocking
 
 # The sample repository: a small shop whose report is a cent off, and a log too long to read.
 

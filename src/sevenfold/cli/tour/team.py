@@ -15,7 +15,7 @@ from pathlib import Path
 
 from sevenfold.cli.tour.script import TourScene
 from sevenfold.core.errors import SimulatorError
-from sevenfold.store.git.safe_git import init_repository
+from sevenfold.store.safe_git import init_repository
 
 _LIBRARIES = ("apsw", "httpx2", "msgspec", "prometheus_client")
 TEAM_EXTRAS = "sevenfold[server,team]"

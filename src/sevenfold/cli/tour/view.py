@@ -13,8 +13,7 @@ from sevenfold.agent.loop.turn import LayerActed, RoundEnded, TurnEvent
 from sevenfold.agent.permissions.guard import PermissionRequest, PermissionResponse
 from sevenfold.agent.tui.text_renderer import TextRenderer, TextTone
 from sevenfold.agent.tui.turn_view import StatusLine, TurnView
-from sevenfold.cli.layout import format_share, format_tokens, format_usd
-from sevenfold.cli.screen import Screen, TableCell
+from sevenfold.cli.screen import Screen, TableCell, format_share, format_tokens, format_usd
 from sevenfold.cli.tour.run import TOUR_MODEL, DreamDemo, TourBill, TourGuide
 from sevenfold.cli.tour.script import TourScene
 from sevenfold.cli.tour.team import TEAM_EXTRAS, TEAM_SCENE, StepOutput

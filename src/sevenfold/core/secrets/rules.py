@@ -1,7 +1,7 @@
 """The rules that find secrets: a format for each issuer, and secrets that only the words around them reveal.
 
 Counts in patterns are the shortest that the issuer gives out, with no upper end: a long count costs the
-engine states, and longer keys are keys too. What a pattern finds must also pass `core/secrets/values.py`.
+engine states, and longer keys are keys too. What a pattern finds must also pass `core/secrets/__init__.py`.
 """
 
 from __future__ import annotations

@@ -35,20 +35,7 @@ from sevenfold.layers.compaction.job import (
     SummaryFailure,
     start_compaction_run,
 )
-from sevenfold.layers.compaction.local_summary import (
-    draft_clip,
-    draft_notes,
-    draft_structural,
-    plan_notes_draft,
-)
-from sevenfold.layers.compaction.model_summary import (
-    COMPACTION_BLOCK_BETA,
-    SummaryPrompts,
-    SummaryRequester,
-    explain_no_block,
-    read_summary_prompts,
-)
-from sevenfold.layers.compaction.notes_policy import NoNotesPlan, NotesKeepPlan
+from sevenfold.layers.compaction.keep_policy import NoNotesPlan, NotesKeepPlan
 from sevenfold.layers.compaction.policy import (
     MODEL_STRATEGIES,
     BreakerState,
@@ -59,11 +46,22 @@ from sevenfold.layers.compaction.policy import (
     StrategyFacts,
     choose_strategy,
 )
+from sevenfold.layers.compaction.summary_methods import (
+    COMPACTION_BLOCK_BETA,
+    SummaryPrompts,
+    SummaryRequester,
+    draft_clip,
+    draft_notes,
+    draft_structural,
+    explain_no_block,
+    plan_notes_draft,
+    read_summary_prompts,
+)
 from sevenfold.layers.compaction.trim import without_thinking
 from sevenfold.layers.session_notes.policy import NotesSettings
 from sevenfold.providers.provider import Provider
+from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.files.offload import run_blocking
 
 # The breaker's state on disk: a restart does not reset it.
 

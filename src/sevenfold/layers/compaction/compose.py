@@ -16,11 +16,9 @@ from sevenfold.core.errors import FileDamaged, NotRegular, SevenfoldError
 from sevenfold.core.events import Emit, Event, ExtraRestored, FileRestored, RestoreSkipped, WordsCut
 from sevenfold.core.messages import Message, Text
 from sevenfold.core.os_errors import map_os_errors
-from sevenfold.core.text.truncation import CountTokens, truncate_tokens
+from sevenfold.core.text.safe_text import CountTokens, truncate_tokens
 from sevenfold.layers.compaction.job import CompactionRun, SummaryDraft
-from sevenfold.layers.compaction.local_summary import generate_shorter_clips
-from sevenfold.layers.compaction.policy import CompactionStrategy, CompactSettings
-from sevenfold.layers.compaction.restore_policy import (
+from sevenfold.layers.compaction.keep_policy import (
     RestoredFile,
     RestoreFacts,
     find_read_files,
@@ -28,6 +26,7 @@ from sevenfold.layers.compaction.restore_policy import (
     render_restored_extra,
     render_restored_file,
 )
+from sevenfold.layers.compaction.policy import CompactionStrategy, CompactSettings
 from sevenfold.layers.compaction.summary import (
     SummaryHead,
     UserQuote,
@@ -39,9 +38,9 @@ from sevenfold.layers.compaction.summary import (
     shorten_quote,
     without_quoted_requests,
 )
+from sevenfold.layers.compaction.summary_methods import generate_shorter_clips
 from sevenfold.layers.compaction.trim import without_thinking
-from sevenfold.store.files.disk import READ_FLAGS, SYSTEM_DISK, Disk, read_fully
-from sevenfold.store.files.offload import run_blocking
+from sevenfold.store.files.disk import READ_FLAGS, SYSTEM_DISK, Disk, read_fully, run_blocking
 
 MAX_RESTORED_BYTES = 1024 * 1024
 """Source files are smaller; of a larger one, a log or a dump, the beginning says little."""

@@ -11,8 +11,8 @@ from typing import TypeAlias, TypeVar
 from sevenfold.core.errors import CompactionStopped
 from sevenfold.core.events import CompactionRefused, Emit, HookFailed
 from sevenfold.layers.compaction.job import Compacted
+from sevenfold.layers.compaction.keep_policy import Extra
 from sevenfold.layers.compaction.policy import CompactionTrigger
-from sevenfold.layers.compaction.restore_policy import Extra
 
 _T = TypeVar("_T")
 

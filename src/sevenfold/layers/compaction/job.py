@@ -17,6 +17,7 @@ from sevenfold.core.models import Model
 from sevenfold.core.requests import Capabilities, ModelRequest, ModelResponse
 from sevenfold.core.tokens import CALIBRATED_ESTIMATOR, NEWER_TOKENIZER_SCALE
 from sevenfold.core.tokens.estimation import WeighBlock
+from sevenfold.layers.compaction.keep_policy import Extra
 from sevenfold.layers.compaction.policy import (
     CompactionStrategy,
     CompactionTrigger,
@@ -24,7 +25,6 @@ from sevenfold.layers.compaction.policy import (
     StrategyAttempt,
     StrategyFailure,
 )
-from sevenfold.layers.compaction.restore_policy import Extra
 from sevenfold.layers.compaction.summary import extract_user_text, is_summary_head
 from sevenfold.layers.compaction.trim import (
     EXPECTED_SUMMARY_TOKENS,

@@ -11,8 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from sevenfold.core.messages import Block, Document, Image, Message, Text
-from sevenfold.core.text.safe_text import fence_text, find_fences
-from sevenfold.core.text.truncation import CountTokens, truncate_tokens
+from sevenfold.core.text.safe_text import CountTokens, fence_text, find_fences, truncate_tokens
 from sevenfold.layers.compaction.policy import CompactionStrategy, CompactSettings
 from sevenfold.layers.compaction.trim import DOCUMENT_PLACEHOLDER, IMAGE_PLACEHOLDER
 from sevenfold.layers.forks.policy import FORK_MARK

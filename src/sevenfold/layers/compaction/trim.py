@@ -24,7 +24,7 @@ from sevenfold.core.messages import (
     ToolResult,
 )
 from sevenfold.core.models import Model, Prices
-from sevenfold.core.text.truncation import truncate_lines
+from sevenfold.core.text.safe_text import truncate_lines
 from sevenfold.layers.compaction.policy import CompactSettings
 
 _RESTORED = ("<restored-file ", "<restored ")

@@ -31,18 +31,20 @@ from sevenfold.layers.dreams.inputs import DistilledLogs, DreamInputs, read_drea
 from sevenfold.layers.dreams.merge import DreamDraft, distil_logs, plan_merge
 from sevenfold.layers.dreams.policy import DreamSettings, DreamTask, build_dream_brief
 from sevenfold.layers.dreams.publish import (
+    DreamId,
+    DreamRecord,
+    DreamRecordStore,
     PublishedDream,
     ReviewedDraft,
     propose_dream,
     publish_dream,
     review_draft,
 )
-from sevenfold.layers.dreams.record import DreamId, DreamRecord, DreamRecordStore
 from sevenfold.layers.dreams.workspace import DreamModel, DreamProgress, DreamToolRunner, DreamWorkspace
 from sevenfold.layers.templates import read_template
+from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.locks import Lease, Lock, LockSettings
-from sevenfold.store.files.offload import run_blocking
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.memory.plan import ALREADY_ASKED
 from sevenfold.store.project.project import Project

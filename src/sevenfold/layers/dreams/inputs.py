@@ -20,14 +20,14 @@ from sevenfold.core.text.absolute_dates import resolve_relative_dates
 from sevenfold.layers.dreams.merge import MemoryUseFacts
 from sevenfold.layers.dreams.policy import DreamFacts, DreamMemory, DreamSettings, choose_dream_step
 from sevenfold.layers.memory.trust.verifier import ClaimVerifier
+from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.locks import Lock
-from sevenfold.store.files.offload import run_blocking
 from sevenfold.store.memory.changes import StoredMemory, Write
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.memory.sidecars import UseStore
 from sevenfold.store.project.project import Project
-from sevenfold.store.transcript.sessions import is_agent_session, list_sessions
+from sevenfold.store.transcript.transcript import is_agent_session, list_sessions
 
 CHECK_BUDGET = timedelta(seconds=1)
 """For what one old memory names: a dream has time, and not for ever."""

@@ -16,8 +16,7 @@ from typing import Literal, TypeAlias
 
 from sevenfold.core.errors import InputError, KeyRefused, SevenfoldError
 from sevenfold.core.events import DreamProgressed, Emit
-from sevenfold.core.json import JsonObject
-from sevenfold.core.json_fields import get_choice, get_string
+from sevenfold.core.json import JsonObject, get_choice, get_string
 from sevenfold.core.memories import (
     ARCHIVE_PREFIX,
     LOGS_PREFIX,
@@ -40,9 +39,9 @@ from sevenfold.layers.dreams.check import (
 from sevenfold.layers.dreams.policy import MEMORY_TOOL, DreamMemory
 from sevenfold.layers.forks.policy import ForkBrief
 from sevenfold.layers.forks.runner import ForkResult, ToolRunner
+from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.keys import check_memory_key
-from sevenfold.store.files.offload import run_blocking
 
 _ACTIONS = ("list", "read", "write", "delete")
 MAX_LISTED_MEMORIES = 1_000

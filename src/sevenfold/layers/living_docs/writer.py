@@ -25,8 +25,8 @@ from sevenfold.layers.living_docs.policy import (
     parse_doc_header,
 )
 from sevenfold.layers.templates import read_template
+from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.files.offload import run_blocking
 from sevenfold.store.project.user_files import FileState, read_file_state, resolve_path
 
 _PROMPT = "living_doc.md"

@@ -6,5 +6,5 @@
 - `local_clearing`: follows one conversation; chooses the results to replace with markers in its messages.
 - `server_clearing`: has the provider clear results, for models whose messages must not be rewritten.
 
-`sevenfold.session.microcompact` applies the decisions to a view.
+`sevenfold.session.compaction` applies the decisions to a view.
 """

@@ -6,13 +6,18 @@ fresh input.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import accumulate, islice
 from typing import ClassVar, Literal, TypeAlias
 
-from sevenfold.core.messages import ToolUseId
+from sevenfold.core.json import write_json
+from sevenfold.core.messages import ToolUse, ToolUseId
 from sevenfold.core.models import Prices
 from sevenfold.core.settings import amount, choice, switch
+from sevenfold.core.tool_kinds import PATH_KEYS, QUERY_KEYS, Effect, command_of, find_effect, first_text
 
 LONG_TTL = timedelta(hours=1)
 
@@ -167,3 +172,201 @@ class ClearingPlan:
     """What was cached and has to be written again behind the first of them."""
     is_bare: bool = False
     """Their marker says only that they were cleared, not where the original is."""
+
+
+# The results in a view that may be cleared, and what is known of each: its call, its age, and whether its
+# file is still in use.
+#
+# Adding a result costs the same however long the view is; only a cut touches what is already there.
+
+ResultKind: TypeAlias = Literal["read", "edit", "write", "list", "search", "shell"]
+
+FILE_RESULT_KINDS: frozenset[ResultKind] = frozenset({"read", "edit", "write"})
+"""Results that show what a file holds."""
+
+_KINDS: dict[Effect | None, ResultKind] = {
+    "read": "read",
+    "edit": "edit",
+    "write": "write",
+    "list": "list",
+    "search": "search",
+    "fetch": "search",
+}
+"""By what a call does. Every other clearable result is what a command printed."""
+
+MAX_SUBJECT_CHARS = 60
+"""Characters of a subject that a marker repeats: the call before it holds the whole."""
+
+MARKER_TOKENS = 40
+"""What a marker with a short subject and a path weighs. A result of no more is not worth clearing."""
+BARE_MARKER = "[Old tool result content cleared]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClearableResult:
+    """A result that may be cleared, and the call that it answers."""
+
+    id: ToolUseId
+    tool: str
+    kind: ResultKind
+    subject: str
+    """What the call was about, in a few words."""
+    path: str
+    """The file it shows; empty where it shows none."""
+    call: int
+    """A hash of the whole call: the same call again asks for the same result."""
+    tokens: int
+
+    @property
+    def saved_tokens(self) -> int:
+        """What the view loses in tokens when a marker takes its place."""
+        return max(0, self.tokens - MARKER_TOKENS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedResult:
+    """A clearable result and where in the view it stands."""
+
+    result: ClearableResult
+    order: int
+    """Which clearable result of the session it is, counted from one."""
+    round: int
+    """The first request that shows it."""
+    place: int
+    """Tokens of the view before it."""
+    edge: int
+    """Tokens of the view before the first message of its round, where the cache can be marked."""
+    anchor: int
+    """Tokens up to which the cache can still be read without it; no more than its edge."""
+
+
+def describe_clearable(use: ToolUse, tokens: int) -> ClearableResult:
+    """The result of a call, by what the call says."""
+    kind = _KINDS.get(find_effect(use), "shell")
+    named = first_text(use.input, PATH_KEYS)
+    path = named if kind in FILE_RESULT_KINDS else ""
+    subject = " ".join((named or command_of(use.input) or first_text(use.input, QUERY_KEYS)).split())
+    # The end of a path tells more than its beginning.
+    shown = subject[-MAX_SUBJECT_CHARS:] if path else subject[:MAX_SUBJECT_CHARS]
+    call = hash((use.name, write_json(use.input)))
+    return ClearableResult(
+        id=use.id, tool=use.name, kind=kind, subject=shown, path=path, call=call, tokens=tokens
+    )
+
+
+def render_cleared_marker(result: ClearableResult, where: str | None) -> str:
+    """What stands in for a cleared result: whose it was and the file that holds it, or that it is gone."""
+    if where is None:
+        return BARE_MARKER
+    about = f"{result.tool} {result.subject}".rstrip()
+    return f"[{about}: output cleared, kept in {where}]"
+
+
+class ClearableResults:
+    """The clearable results of one conversation's view, in order. Not for sharing between threads."""
+
+    __slots__ = ("_cleared", "_latest", "_rounds", "_touched", "live")
+
+    def __init__(self) -> None:
+        self.live: list[PlacedResult] = []
+        self._rounds: list[int] = []
+        """In which round each result came, the cleared ones too."""
+        self._touched: dict[str, int] = {}
+        """By file: the last edit of it."""
+        self._latest: dict[str, int] = {}
+        """By file: the last time that it was read or written."""
+        self._cleared: set[int] = set()
+
+    @property
+    def count(self) -> int:
+        """Clearable results so far, the cleared ones too."""
+        return len(self._rounds)
+
+    def add(self, result: ClearableResult, *, round_: int, place: int, anchor: int) -> bool:
+        """A result joins the view, after a request that ended at `anchor`.
+
+        True when it brings back what a cut had taken out.
+        """
+        self._rounds.append(round_)
+        if result.saved_tokens:
+            self.live.append(
+                PlacedResult(
+                    result=result, order=self.count, round=round_, place=place, edge=anchor, anchor=anchor
+                )
+            )
+        if result.path:
+            if result.kind in {"edit", "write"}:
+                self._touched[result.path] = self.count
+            if result.kind in {"read", "write"}:
+                self._latest[result.path] = self.count
+        is_back = result.call in self._cleared
+        if is_back:
+            self._cleared.discard(result.call)
+            self._touched[result.path] = self.count
+        return is_back
+
+    def clear(self, ids: Collection[ToolUseId]) -> None:
+        """A cut took these out: what stands behind moves up.
+
+        The request after a cut marks the cache before the round of the first result behind the last that
+        went, so that the next cut need not write again what this one has.
+        """
+        gone = [item for item in self.live if item.result.id in ids]
+        if not gone:
+            return
+        self._cleared.update(item.result.call for item in gone)
+        kept = [item for item in self.live if item.result.id not in ids]
+        places = [item.place for item in gone]
+        saved = [0, *accumulate(item.result.saved_tokens for item in gone)]
+
+        def moved(tokens: int) -> int:
+            return tokens - saved[bisect_left(places, tokens)]
+
+        first, last = gone[0], gone[-1]
+        mark = next((moved(item.edge) for item in kept if item.place > last.place), 0)
+        self.live = [
+            item
+            if item.place < first.place
+            else replace(
+                item,
+                place=moved(item.place),
+                edge=moved(item.edge),
+                anchor=max(first.anchor, mark) if item.place > last.place else first.anchor,
+            )
+            for item in kept
+        ]
+
+    def collapse(self) -> None:
+        """The cache is cold and everything is written again: it can then be read up to where it is marked,
+        which is before the first of these."""
+        if self.live:
+            mark = self.live[0].edge
+            self.live = [replace(item, anchor=mark) for item in self.live]
+
+    def start_over(self) -> None:
+        """A compaction took everything out."""
+        self.live = []
+        self._cleared.clear()
+
+    def stale(self, keep: int, before_round: int, most: int | None = None) -> list[PlacedResult]:
+        """What a cut may take, newest first: all but the last `keep`, and none that no request has shown."""
+        last = self.count - keep
+        allowed = (item for item in reversed(self.live) if item.order <= last and item.round < before_round)
+        return list(islice(allowed, most))
+
+    def stale_rounds(self, item: PlacedResult, keep: int, round_: int) -> int:
+        """For how many rounds it has not been among the last `keep`."""
+        follower = item.order + keep
+        return round_ - self._rounds[follower - 1] if follower <= self.count else 0
+
+    def age(self, item: PlacedResult) -> int:
+        """Clearable results since it came, or since its file was last edited."""
+        last = item.order
+        if item.result.path:
+            last = max(last, self._touched.get(item.result.path, 0))
+        return self.count - last
+
+    def is_superseded(self, item: PlacedResult) -> bool:
+        """Whether its file was read or written again since."""
+        result = item.result
+        return result.kind == "read" and self._latest.get(result.path, 0) > item.order

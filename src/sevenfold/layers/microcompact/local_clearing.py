@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from sevenfold.core.messages import ToolResult, ToolUse, ToolUseId
 from sevenfold.core.tool_kinds import is_clearable
 from sevenfold.core.view import ViewMessage
-from sevenfold.layers.microcompact.clearable_results import ClearableResult, describe_clearable
+from sevenfold.layers.microcompact.facts import ClearableResult, describe_clearable
 from sevenfold.layers.microcompact.policy import (
     CachePrices,
     ClearableResults,

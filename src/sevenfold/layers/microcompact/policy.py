@@ -12,15 +12,17 @@ from dataclasses import dataclass
 from datetime import timedelta
 from math import inf, sqrt
 
-from sevenfold.layers.microcompact.clearable_results import ClearableResults, PlacedResult, ResultKind
 from sevenfold.layers.microcompact.facts import (
     LONG_TTL,
     CachePrices,
+    ClearableResults,
     ClearingFacts,
     ClearingLedger,
     ClearingPlan,
     ClearingPolicy,
     MicrocompactSettings,
+    PlacedResult,
+    ResultKind,
     compute_cache_prices,
 )
 

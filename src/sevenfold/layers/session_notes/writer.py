@@ -21,7 +21,7 @@ from sevenfold.core.requests import ModelRequest
 from sevenfold.core.tokens.estimation import estimate_text_tokens
 from sevenfold.core.tokens.portions import TextOrigin
 from sevenfold.core.tool_kinds import NEW_TEXT_KEYS, OLD_TEXT_KEYS, find_tool
-from sevenfold.layers.forks.runner import run_fork
+from sevenfold.layers.forks.runner import SingleFlight, run_fork
 from sevenfold.layers.session_notes.notes_file import (
     NOTES_FILE,
     NotesFile,
@@ -41,11 +41,10 @@ from sevenfold.layers.session_notes.policy import (
 )
 from sevenfold.layers.session_notes.sections import NO_HAND_EDITS, apply_hand_edits, find_hand_edits
 from sevenfold.layers.session_notes.structural_notes import StructuralNotes
-from sevenfold.layers.single_flight import SingleFlight
 from sevenfold.layers.templates import NotesTexts
 from sevenfold.providers.provider import Provider
+from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.files.offload import run_blocking
 
 
 def find_edit_tool(parent: ModelRequest) -> str | None:

@@ -11,7 +11,7 @@ from sevenfold.core.messages import Text, ToolResult, ToolUseId
 from sevenfold.core.settings import limit, limits, names, switch
 from sevenfold.core.settings.kinds import LimitTable
 from sevenfold.core.spills import SpillDecision
-from sevenfold.core.text.truncation import truncate_lines
+from sevenfold.core.text.safe_text import truncate_lines
 from sevenfold.core.tool_kinds import SPILL_READERS
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from sevenfold.core.messages import ToolUseId
-from sevenfold.layers.microcompact.clearable_results import FILE_RESULT_KINDS, ClearableResult
+from sevenfold.layers.microcompact.facts import FILE_RESULT_KINDS, ClearableResult
 from sevenfold.layers.microcompact.policy import (
     CachePrices,
     ClearableResults,

@@ -16,7 +16,7 @@ from pathlib import Path
 from sevenfold.core.messages import Block, Thinking, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.tokens.estimation import weigh_by_shape
 from sevenfold.core.tool_kinds import is_clearable
-from sevenfold.layers.microcompact.clearable_results import ClearableResult, describe_clearable
+from sevenfold.layers.microcompact.facts import ClearableResult, describe_clearable
 from sevenfold.replay.calls import CallAssembler, CallPart, RecordedCall, TranscriptStep
 from sevenfold.replay.policies.fidelity import ResultUse, TextIndex, extract_block_text, find_quotes
 from sevenfold.store.foreign.entries import (

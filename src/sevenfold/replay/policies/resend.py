@@ -30,7 +30,7 @@ from sevenfold.core.requests import ModelRequest, ModelResponse, RequestParams
 from sevenfold.core.tokens.estimation import weigh_by_shape
 from sevenfold.core.usage import read_usage
 from sevenfold.core.view import PreparedRequest
-from sevenfold.layers.microcompact.clearable_results import BARE_MARKER, MARKER_TOKENS
+from sevenfold.layers.microcompact.facts import BARE_MARKER, MARKER_TOKENS
 from sevenfold.layers.microcompact.policy import CachePrices, MicrocompactSettings
 from sevenfold.replay.calls import RecordedCall
 from sevenfold.replay.policies import recording as recorded

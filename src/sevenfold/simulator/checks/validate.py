@@ -12,9 +12,8 @@ from itertools import groupby, pairwise
 from sevenfold.core.cache.prompt_blocks import PromptBlock
 from sevenfold.core.cache.prompt_cache import find_breakpoint_problems
 from sevenfold.core.json import JsonObject
-from sevenfold.simulator.cache_edits import check_cache_edits
+from sevenfold.simulator.checks.blocks import ROLE_BLOCK_TYPES, SERVER_RESULT_TYPES, check_block
 from sevenfold.simulator.checks.context_management import check_compaction, parse_context_edits
-from sevenfold.simulator.checks.validate_blocks import ROLE_BLOCK_TYPES, SERVER_RESULT_TYPES, check_block
 from sevenfold.simulator.checks.validate_params import check_params, check_tools
 from sevenfold.simulator.wire import betas
 from sevenfold.simulator.wire.choices import Choices
@@ -31,7 +30,7 @@ from sevenfold.simulator.wire.error_response import (
 from sevenfold.simulator.wire.message_cache import CachedMessage, MessageTools
 from sevenfold.simulator.wire.messages_request import MessagesRequest
 from sevenfold.simulator.wire.models import EFFORT_LEVELS
-from sevenfold.simulator.wire.request_blocks import get_tool_use_id
+from sevenfold.simulator.wire.request_blocks import check_cache_edits, get_tool_use_id
 
 NO_PREFILL_TEXT = (
     "This model does not support assistant message prefill. The conversation must end with a user message."

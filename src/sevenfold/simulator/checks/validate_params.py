@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 
 from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject
-from sevenfold.simulator import cache_edits
 from sevenfold.simulator.wire import betas
+from sevenfold.simulator.wire import request_blocks as cache_edits
 from sevenfold.simulator.wire.choices import Choices
 from sevenfold.simulator.wire.error_response import (
     as_count,

@@ -2,34 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from sevenfold.core.canonical import digest
 from sevenfold.core.errors import WireError
 from sevenfold.core.events import Event
-from sevenfold.core.json import Json, JsonObject, read_object
+from sevenfold.core.json import Json, JsonObject, read_object, write_json
 from sevenfold.core.messages import Block, ToolUse, ToolUseId
 from sevenfold.core.models import Model
 from sevenfold.core.prices import compute_cost, compute_uncached_cost
 from sevenfold.core.usage import Usage
-from sevenfold.simulator.checks.thinking_check import render_block_wire
-from sevenfold.simulator.openai.chat import iter_chat_chunks, parse_chat_request, render_chat_completion
-from sevenfold.simulator.openai.conversation import OpenAIReply, OpenAIRequest, make_too_long_refusal
+from sevenfold.simulator.brain import Prompt, Reply
+from sevenfold.simulator.checks.blocks import render_block_wire
+from sevenfold.simulator.faults import (
+    DropFault,
+    SimulatedFault,
+    SlowFault,
+    StatusFault,
+    StreamFault,
+    find_first_delay,
+)
+from sevenfold.simulator.ledger import Entry
+from sevenfold.simulator.openai.chat import (
+    OpenAIReply,
+    OpenAIRequest,
+    iter_chat_chunks,
+    make_too_long_refusal,
+    parse_chat_request,
+    render_chat_completion,
+)
 from sevenfold.simulator.openai.responses import (
     iter_response_events,
     parse_responses_request,
     render_response,
 )
 from sevenfold.simulator.reply_generation import LimitedReply, OutputRoom, compute_billed_tokens, fit_reply
-from sevenfold.simulator.responders.brain_protocol import Prompt, Reply
-from sevenfold.simulator.state.faults import SimulatedFault, StatusFault, StreamFault, find_first_delay
-from sevenfold.simulator.state.ledger import Entry
-from sevenfold.simulator.state.simulator_state import CachePart, SimulatorState, make_part_counter
+from sevenfold.simulator.simulator_state import CachePart, SimulatorState, make_part_counter
 from sevenfold.simulator.wire.error_response import ErrorResponse, RequestRefused
 from sevenfold.simulator.wire.messages_request import find_model_name
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import BaseRoute
+
 
 OpenAIEndpoint: TypeAlias = Literal["chat", "responses"]
 
@@ -243,3 +263,140 @@ def _with_ids(blocks: tuple[Block, ...], suffix: str) -> tuple[Block, ...]:
         else block
         for at, block in enumerate(blocks)
     )
+
+
+# The HTTP routes of the OpenAI endpoints.
+
+RouteHandler = Callable[["Request"], Awaitable["Response"]]
+
+JSON_MEDIA_TYPE = "application/json"
+_SSE = "text/event-stream; charset=utf-8"
+DONE_EVENT = b"data: [DONE]\n\n"
+
+
+class StreamDropped(Exception):
+    """Raised in mid-answer so that the server closes the connection, as a `DropFault` asks."""
+
+
+class OpenAIRoutes:
+    def __init__(self, find_world: Callable[[], SimulatorState]) -> None:
+        self._find_world = find_world
+
+    def routes(self) -> list[BaseRoute]:
+        from starlette.routing import Route
+
+        return [
+            Route("/v1/chat/completions", self.chat, methods=["POST"]),
+            Route("/v1/responses", self.responses, methods=["POST"]),
+        ]
+
+    async def chat(self, request: Request) -> Response:
+        return await self._serve(request, "chat")
+
+    async def responses(self, request: Request) -> Response:
+        return await self._serve(request, "responses")
+
+    def models_or(self, other: RouteHandler) -> RouteHandler:
+        """Both APIs list models at one address; Anthropic's clients name a version, OpenAI's do not."""
+
+        async def models(request: Request) -> Response:
+            if "anthropic-version" in request.headers or "authorization" not in request.headers:
+                return await other(request)
+            return self._models(request)
+
+        return models
+
+    def _models(self, request: Request) -> Response:
+        world = self._find_world()
+        try:
+            parse_api_key({"authorization": request.headers.get("authorization", "")})
+            asked = request.path_params.get("name")
+            known = [model for model in world.catalog.models if asked is None or model.name == asked]
+            if asked is not None and not known:
+                raise RequestRefused(
+                    ErrorResponse(
+                        status=404, message=f"The model '{asked}' does not exist.", code="model_not_found"
+                    )
+                )
+        except RequestRefused as refusal:
+            return json_response(render_openai_error(refusal.problem), refusal.problem.status)
+        listed = tuple(_model(model.name) for model in known)
+        return json_response(
+            listed[0] if asked is not None else JsonObject({"object": "list", "data": listed})
+        )
+
+    async def _serve(self, request: Request, endpoint: OpenAIEndpoint) -> Response:
+        world = self._find_world()
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        served = await OpenAIExchange(world).serve(endpoint, headers, await request.body())
+        world.arrivals.looked_up()
+        if served.events is not None:
+            from starlette.responses import StreamingResponse
+
+            return StreamingResponse(_events(served, endpoint), 200, dict(served.headers), _SSE)
+        if isinstance(served.fault, DropFault):
+            return _half(served)
+        return json_response(served.body, served.status, dict(served.headers))
+
+
+def _model(name: str) -> JsonObject:
+    return JsonObject({"id": name, "object": "model", "created": 0, "owned_by": "sevenfold"})
+
+
+def json_response(body: JsonObject, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    from starlette.responses import Response
+
+    return Response(write_json(body), status, headers, JSON_MEDIA_TYPE)
+
+
+def _half(served: OpenAIResponse) -> Response:
+    """An answer that breaks off in the middle of its body."""
+    from starlette.responses import StreamingResponse
+
+    data = write_json(served.body)
+
+    async def broken() -> AsyncIterator[bytes]:
+        yield data[: len(data) // 2]
+        raise StreamDropped
+
+    headers = {**served.headers, "content-length": str(len(data))}
+    return StreamingResponse(broken(), served.status, headers, JSON_MEDIA_TYPE)
+
+
+async def _events(served: OpenAIResponse, endpoint: OpenAIEndpoint) -> AsyncIterator[bytes]:
+    """The stream, with what its fault does to it: one planned for later than its end takes the last event."""
+    fault, events = served.fault, served.events or ()
+    breaks = min(fault.after_events, len(events) - 1) if isinstance(fault, (StreamFault, DropFault)) else None
+    for at, event in enumerate(events):
+        if at == breaks:
+            if isinstance(fault, StreamFault):
+                yield _sse(endpoint, _stream_error(endpoint, fault))
+                return
+            raise StreamDropped
+        if isinstance(fault, SlowFault):
+            await asyncio.sleep(fault.each.total_seconds())
+        yield _sse(endpoint, event)
+    if endpoint == "chat":
+        yield DONE_EVENT
+
+
+def _stream_error(endpoint: OpenAIEndpoint, fault: StreamFault) -> JsonObject:
+    body = render_openai_error(ErrorResponse(status=fault.status, message=fault.message))
+    if endpoint == "chat":
+        return body
+    fields: dict[str, Json] = {
+        "type": "error",
+        "code": "server_error",
+        "message": fault.message,
+        "param": None,
+    }
+    return JsonObject(fields)
+
+
+def _sse(endpoint: OpenAIEndpoint, event: JsonObject) -> bytes:
+    """Events of the Responses API have names, chunks have none."""
+    data = b"data: " + write_json(event) + b"\n\n"
+    if endpoint == "chat":
+        return data
+    kind = event.get("type")
+    return b"event: " + (kind if isinstance(kind, str) else "").encode() + b"\n" + data

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject, write_json
 from sevenfold.core.messages import Block, Message, Role, Text, Thinking, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.usage import Usage
-from sevenfold.simulator.openai.chat import split_chunks
-from sevenfold.simulator.openai.conversation import (
+from sevenfold.simulator.openai.chat import (
     OpenAIReply,
     OpenAIRequest,
     ToolCallPairing,
@@ -19,6 +18,7 @@ from sevenfold.simulator.openai.conversation import (
     require_object,
     require_text,
     seal_reasoning,
+    split_chunks,
     unseal_reasoning,
 )
 from sevenfold.simulator.wire.error_response import make_invalid_request

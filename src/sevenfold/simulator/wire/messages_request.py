@@ -13,8 +13,8 @@ from sevenfold.core.errors import WireError
 from sevenfold.core.events import Emit
 from sevenfold.core.json import Json, JsonObject, read_object
 from sevenfold.core.models import Model
-from sevenfold.simulator import cache_edits
 from sevenfold.simulator.wire import betas
+from sevenfold.simulator.wire import request_blocks as cache_edits
 from sevenfold.simulator.wire.choices import Choices
 from sevenfold.simulator.wire.error_response import (
     ErrorResponse,

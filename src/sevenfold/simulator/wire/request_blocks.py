@@ -7,12 +7,19 @@ model sees.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from sevenfold.core.cache.prompt_blocks import THINKING_TYPES, PromptBlock
-from sevenfold.core.json import Json, JsonObject
-from sevenfold.core.messages import ToolUseId
+from sevenfold.core.cache.prompt_blocks import THINKING_TYPES, PromptBlock, PromptLevel
+from sevenfold.core.cache.prompt_cache import PartCounter, RenderedPrompt
+from sevenfold.core.events import CutRegistered, Emit, ResultsCleared, ignore_event
+from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject
+from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
+from sevenfold.core.requests import ModelRequest, ModelResponse
+from sevenfold.core.tool_kinds import is_clearable
+from sevenfold.providers.provider import OnDelta, Provider, ProviderWrapper
+from sevenfold.simulator.wire.error_response import as_texts, optional_object
 
 __all__ = [
     "PromptBlock",
@@ -64,3 +71,119 @@ def _refilled(message: Json, blocks: list[JsonObject]) -> Json:
     if isinstance(message.get("content"), str) and blocks:
         return message
     return JsonObject({**message, "content": tuple(blocks)})
+
+
+# `cache_edits`: an extension of the simulator that deletes tool results inside the cached prefix.
+#
+# No public provider offers it. The simulator's side parses and applies the field of a request.
+# `CacheEditingProvider` is the client's side: it wraps a provider that sends to such a simulator.
+
+FIELD = "cache_edits"
+BETA = "sevenfold-cache-edits"
+"""Known only where the choice `cache_edits` is on."""
+
+_IDS = "delete_tool_results"
+
+
+def check_cache_edits(body: JsonObject) -> None:
+    """Refuse a field that does not have the right shape."""
+    edits = optional_object("", body, FIELD) or EMPTY_OBJECT
+    if edits.get(_IDS) is not None:
+        as_texts(f"{FIELD}.{_IDS}", edits[_IDS])
+
+
+def read_deleted(edits: JsonObject) -> frozenset[ToolUseId]:
+    """The results that a request deletes."""
+    ids = edits.get(_IDS)
+    return frozenset(ToolUseId(as_word(item)) for item in ids) if isinstance(ids, tuple) else frozenset()
+
+
+def is_deleted(block: JsonObject, deleted: AbstractSet[ToolUseId]) -> bool:
+    return block.get("type") == "tool_result" and ToolUseId(as_word(block.get("tool_use_id"))) in deleted
+
+
+def without_deleted(count: PartCounter, deleted: AbstractSet[ToolUseId]) -> PartCounter:
+    """A deleted result keeps its place in the hash, so that the prefix is still found, and weighs nothing."""
+    if not deleted:
+        return count
+
+    def count_rest(level: PromptLevel, block: JsonObject) -> int:
+        return 0 if is_deleted(block, deleted) else count(level, block)
+
+    return count_rest
+
+
+def describe_deletion(seen: RenderedPrompt, count: PartCounter) -> JsonObject:
+    """What the answer's `applied_edits` says of it."""
+    gone = [
+        count("messages", block.wire)
+        for block, part in zip(seen.blocks, seen.parts, strict=True)
+        if block.kind == "tool_result" and part.tokens == 0
+    ]
+    return JsonObject({"type": FIELD, "deleted_tool_results": len(gone), "deleted_input_tokens": sum(gone)})
+
+
+class CacheEditingProvider(ProviderWrapper):
+    """Has the oldest results of the main conversation deleted once there are too many; its messages stay.
+
+    What is deleted follows from the messages alone, so a resumed session deletes the same. A fork sends what
+    the main conversation deleted last and deletes nothing itself.
+    """
+
+    def __init__(
+        self,
+        provider: Provider,
+        *,
+        cached_results: int = 40,
+        recent_results: int = 10,
+        emit: Emit = ignore_event,
+    ) -> None:
+        super().__init__(provider)
+        self._emit = emit
+        self._cached_results, self._recent_results = cached_results, recent_results
+        self._deleted: tuple[ToolUseId, ...] = ()
+
+    async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
+        if request.who == "main":
+            self._choose(request)
+        return await super().send(self._with_edits(request), on_delta)
+
+    def _choose(self, request: ModelRequest) -> None:
+        before = frozenset(self._deleted)
+        self._deleted = choose_deleted(request.messages, self._cached_results, self._recent_results)
+        count = len(frozenset(self._deleted) - before)
+        if count:
+            reason = f"{count} old results were deleted in the cached prefix"
+            self._emit(CutRegistered(request.who, 2, reason, len(request.messages)))
+            self._emit(ResultsCleared("cache edits", count, 0))
+
+    def _with_edits(self, request: ModelRequest) -> ModelRequest:
+        frame = request.frame
+        if not self._deleted or FIELD in frame.params:
+            return request
+        params = JsonObject({**frame.params, FIELD: JsonObject({_IDS: self._deleted})})
+        return replace(request, frame=replace(frame, params=params, betas=(*frame.betas, BETA)))
+
+
+def choose_deleted(
+    messages: Sequence[Message], cached_results: int, recent_results: int
+) -> tuple[ToolUseId, ...]:
+    """All but the recent results each time that more than `cached_results` are live. What was deleted once
+    stays so, for a request that left it out would bring it back."""
+    live: list[ToolUseId] = []
+    deleted: list[ToolUseId] = []
+    for results in _clearable_results(messages):
+        live += results
+        if len(live) > cached_results:
+            gone = len(live) - recent_results
+            deleted += live[:gone]
+            del live[:gone]
+    return tuple(deleted)
+
+
+def _clearable_results(messages: Sequence[Message]) -> Iterator[list[ToolUseId]]:
+    tools: dict[ToolUseId, str] = {}
+    for message in messages:
+        tools.update((block.id, block.name) for block in message.blocks if isinstance(block, ToolUse))
+        ids = [block.tool_use_id for block in message.blocks if isinstance(block, ToolResult)]
+        yield [use for use in ids if is_clearable(tools.get(use, ""))]

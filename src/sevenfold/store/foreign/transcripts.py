@@ -24,16 +24,17 @@ from sevenfold.core.os_errors import map_os_errors
 from sevenfold.store.foreign.claude_code import SESSION_LINE_TYPES, ClaudeReader
 from sevenfold.store.foreign.codex import CodexReader
 from sevenfold.store.foreign.entries import (
+    PLAIN_ROLES,
     CallId,
     ForeignAgent,
     ForeignEntry,
     JsonFields,
+    PlainReader,
     UnknownLine,
     as_fields,
     get_name,
     get_object,
 )
-from sevenfold.store.foreign.plain import PLAIN_ROLES, PlainReader
 
 # Neither a whole file nor an endless line is ever in memory.
 

@@ -21,7 +21,6 @@ from sevenfold.core.events import (
     TeamTextKept,
     ignore_event,
 )
-from sevenfold.team.client.conflicts import choose_copy_key, merge_lines
 from sevenfold.team.client.ports import (
     FileChange,
     LocalFiles,
@@ -32,6 +31,9 @@ from sevenfold.team.client.ports import (
     SyncRemote,
     SyncReport,
     allow_all_texts,
+    choose_copy_key,
+    merge_lines,
+    split_batches,
 )
 from sevenfold.team.client.sync_policy import (
     DeleteRemote,
@@ -53,7 +55,6 @@ from sevenfold.team.client.sync_policy import (
     with_settled,
     without_rewritten,
 )
-from sevenfold.team.client.wire import split_batches
 from sevenfold.team.protocol import (
     MAX_CHANGES,
     MAX_TEAM_FILE_BYTES,

@@ -13,9 +13,9 @@ from datetime import datetime, timedelta
 
 from sevenfold.core.errors import FileDamaged, FileMissing, InputError, TeamLeft, WireError
 from sevenfold.core.json import Json, JsonObject, freeze_object, read_object, write_json
+from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.locks import edit_file, mutex
-from sevenfold.store.files.offload import run_blocking
 from sevenfold.team.client.sync_policy import PendingWrite, RefusedText, RetryState, SyncState
 from sevenfold.team.protocol import Checksum, Commit, CommitId, RepoId, TeamChange, TeamEntry, TeamKey
 

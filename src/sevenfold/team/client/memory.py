@@ -26,9 +26,9 @@ from sevenfold.core.errors import (
 from sevenfold.core.events import Emit, TeamStopped, TeamUnreached, ignore_event
 from sevenfold.core.memories import TEAM_PREFIX, Origin, is_team_key
 from sevenfold.core.settings.sections import SyncSettings
+from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.locks import mutex
-from sevenfold.store.files.offload import run_blocking
 from sevenfold.store.memory.changes import Remove, StoredMemory, Write
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.team.client.exchange import SyncExchange, new_write_mark, resolve_pending_write

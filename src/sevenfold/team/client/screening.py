@@ -19,9 +19,9 @@ from sevenfold.core.secrets import (
     Inspection,
     find_secrets,
 )
+from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.locks import edit_file
-from sevenfold.store.files.offload import run_blocking
 from sevenfold.team.protocol import TeamKey
 
 ALLOWED_FILE = "allowed.json"

@@ -23,8 +23,9 @@ from sevenfold.core.events import Emit, TeamEntryRefused, ignore_event
 from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject, read_object
 from sevenfold.core.version import __version__
 from sevenfold.team.client.local_state import Membership
-from sevenfold.team.client.ports import MissingBodies, RemoteListing
-from sevenfold.team.client.wire import (
+from sevenfold.team.client.ports import (
+    MissingBodies,
+    RemoteListing,
     read_applied,
     read_body_text,
     read_conflicts,

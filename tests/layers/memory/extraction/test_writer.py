@@ -17,7 +17,7 @@ from sevenfold.core.events import (
 )
 from sevenfold.core.memories import Origin, write_memory
 from sevenfold.core.messages import Message
-from sevenfold.layers.context.sources import render_reminder
+from sevenfold.layers.context import render_reminder
 from sevenfold.layers.memory.extraction.policy import ExtractionSettings
 from sevenfold.layers.memory.extraction.writer import EXTRACTION_FILE
 from sevenfold.providers.scripted import make_response

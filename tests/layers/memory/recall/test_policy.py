@@ -12,25 +12,23 @@ from hypothesis import strategies as st
 from sevenfold.core.memories import Origin
 from sevenfold.core.messages import Message, Text
 from sevenfold.core.text.safe_text import find_fences
-from sevenfold.layers.context.sources import REMINDER_TAG, render_index_change
+from sevenfold.layers.context import REMINDER_TAG, render_index_change
 from sevenfold.layers.memory.recall.policy import (
     MIN_CERTAINTY,
+    RECALL_TAG,
     ManifestLine,
     RecallCandidate,
+    RecalledMemory,
     RecallFacts,
     RecallSettings,
     build_output_config,
     choose_recalled,
-    estimate_certainty,
-    parse_recall_choice,
-    render_side_query,
-)
-from sevenfold.layers.memory.recall.render import (
-    RECALL_TAG,
-    RecalledMemory,
     describe_age,
+    estimate_certainty,
     find_surfaced,
+    parse_recall_choice,
     render_recalled_memories,
+    render_side_query,
 )
 
 SETTINGS = RecallSettings()

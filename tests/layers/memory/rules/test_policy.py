@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenfold.core.memories import MAX_CONDITIONS, RULE_PHASES, RuleCondition, parse_conditions
-from sevenfold.layers.memory.rules.policy import ProposedAction, find_met_condition, is_acknowledged
+from sevenfold.layers.memory.rule_policy import ProposedAction, find_met_condition, is_acknowledged
 
 
 def fires(text: str, action: ProposedAction) -> bool:

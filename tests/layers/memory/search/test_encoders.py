@@ -18,8 +18,7 @@ from sevenfold.layers.memory.search.encoders import (
     read_encoder,
     write_graph,
 )
-from sevenfold.layers.memory.search.minilm import Minilm, gelu, read_weights
-from sevenfold.layers.memory.search.vectors import FloatArray
+from sevenfold.layers.memory.search.vectors import FloatArray, Minilm, gelu, read_weights
 from tests.layers.memory.search.memories import Encoding
 
 TEXTS = ("The cat sat on the mat.", "A cat is sitting on a rug.", "Stock prices fell sharply.")

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenfold.core.events import Event, IndexRebuilt
-from sevenfold.layers.memory.search.memory_index import LONG_QUESTION, MemoryIndex, shorten_query
-from sevenfold.layers.memory.search.text_cache import TextCache
+from sevenfold.layers.memory.search.memory_index import LONG_QUESTION, MemoryIndex, TextCache, shorten_query
 from sevenfold.store.files.folder import Folder
 from tests.layers.memory.search.memories import Encoding, stored
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sevenfold.core.errors import FileDamaged, FileMissing
-from sevenfold.layers.memory.search import weights
+from sevenfold.layers.memory.search import encoders as weights
 from sevenfold.layers.memory.search.encoders import GRAPH, MODEL_FOLDER, TOKENIZER, WEIGHTS
 
 

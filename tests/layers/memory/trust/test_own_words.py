@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.layers.memory.trust.own_words import PASTE_CHARS, is_reported_speech, strip_pasted_text
+from sevenfold.layers.memory.trust.taint import PASTE_CHARS, is_reported_speech, strip_pasted_text
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from sevenfold.core.json import JsonObject
 from sevenfold.core.memories import Taint
 from sevenfold.core.messages import Block, Image, Message, Text, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.text import stems as line_index
-from sevenfold.layers.context.sources import ContextSource, render_context, render_reminder
-from sevenfold.layers.forks.mail import NoteMessage, render_mail
+from sevenfold.layers.context import ContextSource, render_context, render_reminder
+from sevenfold.layers.forks.policy import NoteMessage, render_mail
 from sevenfold.layers.memory.trust.taint import (
     Attribution,
     ConversationSources,

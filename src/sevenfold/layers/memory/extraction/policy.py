@@ -17,7 +17,7 @@ from sevenfold.core.tool_kinds import MEMORY_WRITERS, OWN_READERS, PATH_KEYS, ch
 from sevenfold.layers.compaction.summary import is_summary_head
 from sevenfold.layers.forks.policy import ForkBrief, ToolPermit
 from sevenfold.layers.memory.extraction.statements import find_statements, is_agreement
-from sevenfold.layers.memory.trust.own_words import strip_pasted_text
+from sevenfold.layers.memory.trust.taint import strip_pasted_text
 
 EXTRACTION_KIND = "extraction"
 MAX_EXTRACTION_ROUNDS = 5

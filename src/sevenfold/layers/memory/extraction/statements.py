@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from sevenfold.core.text.stems import find_content_stems, split_sentences
-from sevenfold.layers.memory.trust.own_words import is_reported_speech
+from sevenfold.layers.memory.trust.taint import is_reported_speech
 
 StatementKind: TypeAlias = Literal[
     "asked", "rule", "about you", "pointer", "correction", "decision", "amendment"

@@ -20,6 +20,14 @@ from sevenfold.core.messages import Message
 from sevenfold.core.tool_kinds import MEMORY_WRITERS
 from sevenfold.layers.forks.runner import ToolRunner
 from sevenfold.layers.living_docs.writer import RunFork
+from sevenfold.layers.memory.extraction.drafts import (
+    ConversationSnapshot,
+    ExtractionRun,
+    ExtractionTools,
+    MemorySnapshot,
+    RecordedMessage,
+    StatementReader,
+)
 from sevenfold.layers.memory.extraction.gate import AdmittedDraft, GateContext
 from sevenfold.layers.memory.extraction.policy import (
     ExtractionFacts,
@@ -32,18 +40,11 @@ from sevenfold.layers.memory.extraction.policy import (
     has_memory_write,
     render_memory_manifest,
 )
-from sevenfold.layers.memory.extraction.statement_reader import (
-    ConversationSnapshot,
-    ExtractionRun,
-    RecordedMessage,
-    StatementReader,
-)
-from sevenfold.layers.memory.extraction.tools import ExtractionTools, MemorySnapshot
 from sevenfold.layers.memory.extraction.topics import Topic
 from sevenfold.layers.memory.trust.taint import SourceTracker
 from sevenfold.layers.templates import read_template
+from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.files.offload import run_blocking
 from sevenfold.store.memory.changes import Write
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.memory.plan import ALREADY_ASKED

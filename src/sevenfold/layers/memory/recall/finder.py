@@ -17,11 +17,11 @@ from sevenfold.core.settings.sections import PlaceSettings
 from sevenfold.layers.memory.recall.policy import (
     ManifestLine,
     RecallCandidate,
+    RecalledMemory,
     RecallFacts,
     RecallSettings,
     choose_recalled,
 )
-from sevenfold.layers.memory.recall.render import RecalledMemory
 from sevenfold.layers.memory.search.encoders import find_encoder
 from sevenfold.layers.memory.search.large_index import LARGE_FROM, LargeIndex, is_large
 from sevenfold.layers.memory.search.memory_index import MemoryIndex, RankedMemory
