@@ -18,7 +18,7 @@ pytestmark = pytest.mark.gate
 
 PAGES = sorted(path for path in tracked_files() if path.suffix == ".md")
 TURNING = ("history", "view", "round", "turn", "spill", "preview", "notes", "memory", "index")
-LASTING = ("fork", "brief", "writer", "prefix", "break", "cut", "boundary", "room", "layer", "marker")
+LASTING = ("fork", "brief", "writer", "prefix", "break", "cut", "boundary", "package", "layer", "breakpoint")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,35 +102,60 @@ def test_every_exit_code_is_described() -> None:
     assert codes == set(re.findall(r"^\| (\d+) \|", page("docs/commands.md"), re.MULTILINE))
 
 
-def test_every_room_stands_in_the_architecture() -> None:
-    architecture = page("docs/architecture.md")
+def package_rows(text: str) -> list[str]:
+    """The rows of the table of packages."""
+    table = text.partition("## Packages")[2].partition("###")[0]
+    return [line for line in table.splitlines() if line.startswith("| `")]
+
+
+def missing_packages(text: str, packages: set[str]) -> list[str]:
+    """Packages that have no row in the table."""
+    cells = " ".join(line.split("|")[1] for line in package_rows(text))
+    return sorted(package for package in packages if f"`{package}`" not in cells)
+
+
+def test_every_package_stands_in_the_architecture() -> None:
     package = ROOT / "src" / "sevenfold"
-    rooms = {
+    found = {
         path.stem for path in package.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
     }
-    table = architecture.partition("## Rooms")[2].partition("###")[0]
-    lines = [line for line in table.splitlines() if line.startswith("| `")]
-    for room in rooms - {"__init__"}:
-        line = next((line for line in lines if f"`{room}`" in line), "")
-        assert line, f"{room} is not in the table of rooms"
-        assert not line.rstrip(" |").endswith("planned"), f"{room} is built"
+    assert missing_packages(page("docs/architecture.md"), found - {"__init__"}) == []
 
 
-def test_the_architecture_names_rooms_in_the_order_of_the_contract() -> None:
+def test_a_package_without_a_row_is_found() -> None:
+    planted = "## Packages\n\n| `core`, `store` | values; not `agent` |\n\n### `agent`\n"
+    assert missing_packages(planted, {"core", "store", "agent"}) == ["agent"]
+
+
+def test_the_architecture_names_packages_in_the_order_of_the_contract() -> None:
     listing = re.search(r"^layers = \[\n(.*?)^\]", page("pyproject.toml"), re.MULTILINE | re.DOTALL)
     assert listing
-    table = page("docs/architecture.md").partition("## Rooms")[2].partition("###")[0]
-    cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    cells = [line.split("|")[1] for line in package_rows(page("docs/architecture.md"))]
     assert re.findall(r"\w+", " ".join(cells)) == re.findall(r"\w+", listing[1])
+
+
+def test_every_layer_of_the_contract_has_its_folder_in_the_architecture() -> None:
+    package = ROOT / "src" / "sevenfold" / "layers"
+    section = page("docs/architecture.md").partition("## What a layer looks like")[2].partition("\n## ")[0]
+    for folder in package.iterdir():
+        if (folder / "__init__.py").exists():
+            assert f"`layers/{folder.name}`" in section
 
 
 def test_every_contract_stands_in_the_architecture() -> None:
     names = re.findall(
         r'^name = "(.+)"$', page("pyproject.toml").partition("[tool.importlinter]")[2], re.MULTILINE
     )
-    assert len(names) == 5
+    assert len(names) == 6
+    table = page("docs/architecture.md").partition("## Contracts")[2].partition("\n## ")[0]
     for name in names:
-        assert f"| {name} |" in page("docs/architecture.md")
+        assert f"| {name} |" in table
+
+
+def test_every_module_of_gates_stands_in_the_architecture() -> None:
+    table = page("docs/architecture.md").partition("## Contracts")[2].partition("\n## ")[0]
+    gates = {path.name for path in (ROOT / "tests" / "contracts").glob("test_*.py")} - {"test_imports.py"}
+    assert sorted(gate for gate in gates if f"`tests/contracts/{gate}`" not in table) == []
 
 
 @pytest.mark.parametrize("word", [*TURNING, *LASTING])
