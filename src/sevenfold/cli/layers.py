@@ -12,7 +12,8 @@ from sevenfold.layers import LAYERS, Layer
 
 def run_layers(options: Namespace, screen: Screen) -> int:
     if options.json:
-        screen.show_json([asdict(layer) for layer in LAYERS])
+        # `room` is the older name of `folder`, which scripts may read.
+        screen.show_json([{**asdict(layer), "room": layer.folder} for layer in LAYERS])
         return 0
     # Two lines a layer: on one, its five columns are wider than a terminal.
     screen.show_table(row for layer in LAYERS for row in _rows(layer))
