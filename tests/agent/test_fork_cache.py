@@ -6,8 +6,7 @@ import asyncio
 from pathlib import Path
 
 from sevenfold.providers.anthropic import AnthropicProvider
-from sevenfold.testing import Prompt, Reply, Simulator, call_tool
-from sevenfold.testing import say as answer
+from sevenfold.testing import Prompt, Reply, Simulator, call_tool, say
 from tests.agent.crews import Crew
 
 LONG = "All of this matters. " * 2_000
@@ -15,13 +14,13 @@ LONG = "All of this matters. " * 2_000
 
 def brain(prompt: Prompt) -> Reply:
     if "You are a fork" in prompt.last_text:
-        return answer("Forked.")
+        return say("Forked.")
     if prompt.results:
-        return answer("Done.")
+        return say("Done.")
     if "Fork thrice" in prompt.last_text:
         task = {"description": "a task", "kind": "fork"}
         return Reply(tuple(call_tool("agent", {**task, "prompt": f"Task {n}."}) for n in range(3)))
-    return answer("I have read it.")
+    return say("I have read it.")
 
 
 def test_the_first_request_of_each_parallel_fork_reads_nearly_all_that_its_parent_cached(

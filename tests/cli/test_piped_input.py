@@ -10,7 +10,7 @@ from threading import Thread
 
 import pytest
 
-from sevenfold.cli import screen as piped
+from sevenfold.cli import screen
 from sevenfold.cli.screen import read_piped_input
 from sevenfold.core.errors import InputError
 
@@ -64,7 +64,7 @@ def test_without_a_prompt_a_silent_pipe_is_waited_for(pipe: tuple[int, int]) -> 
 
 
 def test_more_than_can_be_used_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(piped, "MAX_PIPED_BYTES", 10)
+    monkeypatch.setattr(screen, "MAX_PIPED_BYTES", 10)
     (tmp_path / "large").write_bytes(b"x" * 11)
     with (
         (tmp_path / "large").open("rb") as file,

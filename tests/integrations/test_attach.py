@@ -14,8 +14,7 @@ from anthropic import beta_tool
 
 from sevenfold.core.errors import InputError, ReplyBroken, WireError
 from sevenfold.core.events import CutRegistered, HistoryChanged, ReplyUnrecorded, ResultSpilled
-from sevenfold.integrations import anthropic_sdk
-from sevenfold.integrations import conversations as lanes
+from sevenfold.integrations import anthropic_sdk, conversations
 from sevenfold.integrations.anthropic_sdk import attach
 from sevenfold.integrations.anthropic_stream import STREAM_LEFT_REASON, StreamedReplyReader
 from sevenfold.testing import Prompt, Reply, Simulator, StatusFault, say
@@ -340,7 +339,7 @@ def test_many_conversations_at_once_do_not_mix(sim: Simulator, listener: Listene
 def test_no_conversation_is_let_go_of_before_it_is_answered(
     sim: Simulator, monkeypatch: pytest.MonkeyPatch, streams: bool
 ) -> None:
-    monkeypatch.setattr(lanes, "MAX_CONVERSATIONS", 2)
+    monkeypatch.setattr(conversations, "MAX_CONVERSATIONS", 2)
 
     async def talk(client: anthropic.AsyncAnthropic, name: str, everyone: asyncio.Barrier) -> None:
         if not streams:

@@ -26,9 +26,7 @@ from sevenfold.core.errors import (
 )
 from sevenfold.providers.anthropic import AnthropicProvider, map_anthropic_error, map_anthropic_errors
 from sevenfold.providers.error_map import PromptOverflow, map_fault, read_overflow, read_provider_fault
-from sevenfold.providers.openai import ChatProvider, ResponsesProvider
-from sevenfold.providers.openai import map_openai_error as map_openai
-from sevenfold.providers.openai import map_openai_errors as mapped_openai
+from sevenfold.providers.openai import ChatProvider, ResponsesProvider, map_openai_error, map_openai_errors
 from tests.providers.asking import ask
 
 MAXIMUM = "This model's maximum context length is"
@@ -87,18 +85,18 @@ def test_every_class_of_the_other_sdk_has_one_too(kind: type[openai.OpenAIError]
     status = getattr(kind, "status_code", 500)
     error = raised(kind, status if isinstance(status, int) else 500)
     assert isinstance(error, openai.OpenAIError)
-    told = map_openai(error)
+    told = map_openai_error(error)
     assert type(told) is not ProviderError
     assert str(told)
 
 
 def test_a_connection_that_breaks_once_an_answer_has_begun_breaks_the_answer() -> None:
     error = openai.APIConnectionError(request=REQUEST)
-    assert type(map_openai(error)) is ProviderUnreachable
-    assert type(map_openai(error, is_answering=True)) is ReplyBroken
-    with pytest.raises(ReplyBroken), mapped_openai():
+    assert type(map_openai_error(error)) is ProviderUnreachable
+    assert type(map_openai_error(error, is_answering=True)) is ReplyBroken
+    with pytest.raises(ReplyBroken), map_openai_errors():
         raise httpx2.ReadError("gone")
-    with pytest.raises(InputError), mapped_openai():
+    with pytest.raises(InputError), map_openai_errors():
         "\ud83d".encode()
 
 

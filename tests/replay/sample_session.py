@@ -16,8 +16,7 @@ from pathlib import Path
 from sevenfold.core.messages import read_block
 from sevenfold.core.tokens import NEWER_TOKENIZER_SCALE
 from sevenfold.core.tokens.estimation import weigh_by_shape
-from tests.replay import sample_code as code
-from tests.replay import sample_texts as texts
+from tests.replay import sample_code, sample_texts
 
 TARGET = Path(__file__).parents[2] / "src" / "sevenfold" / "replay" / "sample" / "session.jsonl"
 
@@ -70,7 +69,7 @@ class Story:
             "parentUuid": self.parent,
             "isSidechain": lane.agent is not None,
             "userType": "external",
-            "cwd": code.FOLDER,
+            "cwd": sample_code.FOLDER,
             "sessionId": SESSION,
             "version": "2.1.318",
             "gitBranch": "main",
@@ -162,7 +161,7 @@ def use(tool: str, **arguments: object) -> Wire:
 
 
 def read(path: str) -> Wire:
-    return use("Read", file_path=f"{code.FOLDER}/{path}")
+    return use("Read", file_path=f"{sample_code.FOLDER}/{path}")
 
 
 def tell() -> Story:
@@ -187,12 +186,12 @@ def _morning(story: Story) -> None:
         text("I'll look at how the forecast handles time zones."),
         use("Glob", pattern="**/*.py"),
     )
-    story.result(found, texts.TREE)
+    story.result(found, sample_texts.TREE)
     forecast, stations = story.answer(
         read("tidewatch/forecast.py"), read("tidewatch/stations.py"), is_final=False
     )
-    story.result(forecast, code.FORECAST)
-    story.result(stations, code.STATIONS)
+    story.result(forecast, sample_code.FORECAST)
+    story.result(stations, sample_code.STATIONS)
     (grepped,) = story.answer(
         think(
             "`predict` attaches the station's zone with replace() to a time that was already shifted."
@@ -200,11 +199,11 @@ def _morning(story: Story) -> None:
         ),
         use("Grep", pattern="tzinfo|astimezone|utcoffset", path="tidewatch", output_mode="content"),
     )
-    story.result(grepped, texts.GREP)
+    story.result(grepped, sample_texts.GREP)
     (tested,) = story.answer(
         use("Bash", command="python -m pytest -q tests", description="Run the tests"), is_final=False
     )
-    story.result(tested, texts.TESTS_FAIL, took_s=9.3)
+    story.result(tested, sample_texts.TESTS_FAIL, took_s=9.3)
     (again,) = story.answer(
         think(
             "Two failures, both around the end of October. I want to see predict once more before I "
@@ -212,7 +211,7 @@ def _morning(story: Story) -> None:
         ),
         read("tidewatch/forecast.py"),
     )
-    story.result(again, code.FORECAST)
+    story.result(again, sample_code.FORECAST)
     (edited,) = story.answer(
         text(
             "The phase is computed from a local time that `replace(tzinfo=…)` has labelled without "
@@ -220,17 +219,18 @@ def _morning(story: Story) -> None:
         ),
         use(
             "Edit",
-            file_path=f"{code.FOLDER}/tidewatch/forecast.py",
-            old_string=texts.OLD,
-            new_string=texts.NEW,
+            file_path=f"{sample_code.FOLDER}/tidewatch/forecast.py",
+            old_string=sample_texts.OLD,
+            new_string=sample_texts.NEW,
         ),
     )
     story.result(
-        edited, "The file has been updated. Here's the result of running `cat -n` on a snippet:\n" + texts.NEW
+        edited,
+        "The file has been updated. Here's the result of running `cat -n` on a snippet:\n" + sample_texts.NEW,
     )
     (tested,) = story.answer(use("Bash", command="python -m pytest -q tests", description="Run the tests"))
-    story.result(tested, texts.TESTS_PASS, took_s=8.8)
-    story.answer(text(texts.FIXED), is_final=False)
+    story.result(tested, sample_texts.TESTS_PASS, took_s=8.8)
+    story.answer(text(sample_texts.FIXED), is_final=False)
 
 
 def _lunch(story: Story) -> None:
@@ -248,28 +248,29 @@ def _lunch(story: Story) -> None:
         use(
             "Task",
             description="Look for local-time arithmetic",
-            prompt=texts.BRIEF,
+            prompt=sample_texts.BRIEF,
             subagent_type="Explore",
         ),
         is_final=False,
     )
-    story.result(read_tests, code.TESTS)
+    story.result(read_tests, sample_code.TESTS)
     _scout(story)
-    story.result(task, texts.SCOUTED, took_s=1.0)
+    story.result(task, sample_texts.SCOUTED, took_s=1.0)
     wrote, feed = story.answer(
         use(
             "Edit",
-            file_path=f"{code.FOLDER}/tests/test_forecast.py",
-            old_string=texts.TEST_OLD,
-            new_string=texts.TEST_NEW,
+            file_path=f"{sample_code.FOLDER}/tests/test_forecast.py",
+            old_string=sample_texts.TEST_OLD,
+            new_string=sample_texts.TEST_NEW,
         ),
         read("tidewatch/feed.py"),
     )
     story.result(
         wrote,
-        "The file has been updated. Here's the result of running `cat -n` on a snippet:\n" + texts.TEST_NEW,
+        "The file has been updated. Here's the result of running `cat -n` on a snippet:\n"
+        + sample_texts.TEST_NEW,
     )
-    story.result(feed, code.FEED)
+    story.result(feed, sample_code.FEED)
     (logs,) = story.answer(
         text(
             "The feed does the same when it merges observations. Before changing it I'll check what "
@@ -277,22 +278,23 @@ def _lunch(story: Story) -> None:
         ),
         use("Bash", command="tail -n 120 var/import.log", description="Show the last import"),
     )
-    story.result(logs, texts.LOG)
+    story.result(logs, sample_texts.LOG)
     (edited,) = story.answer(
         use(
             "Edit",
-            file_path=f"{code.FOLDER}/tidewatch/feed.py",
-            old_string=texts.FEED_OLD,
-            new_string=texts.FEED_NEW,
+            file_path=f"{sample_code.FOLDER}/tidewatch/feed.py",
+            old_string=sample_texts.FEED_OLD,
+            new_string=sample_texts.FEED_NEW,
         ),
         is_final=False,
     )
     story.result(
         edited,
-        "The file has been updated. Here's the result of running `cat -n` on a snippet:\n" + texts.FEED_NEW,
+        "The file has been updated. Here's the result of running `cat -n` on a snippet:\n"
+        + sample_texts.FEED_NEW,
     )
     (tested,) = story.answer(use("Bash", command="python -m pytest -q tests", description="Run the tests"))
-    story.result(tested, texts.TESTS_PASS, took_s=9.1)
+    story.result(tested, sample_texts.TESTS_PASS, took_s=9.1)
     story.answer(text("Both are fixed, and the new test covers the hour that does not exist in spring."))
     story.chatter({"type": "queue-operation", "operation": "enqueue", "sessionId": SESSION})
 
@@ -300,20 +302,20 @@ def _lunch(story: Story) -> None:
 def _scout(story: Story) -> None:
     scout, parent = Lane(model=SCOUT, frame=6_200, agent="a7f01d5"), story.parent
     story.parent = None
-    story.say(texts.BRIEF, lane=scout)
+    story.say(sample_texts.BRIEF, lane=scout)
     (grepped,) = story.answer(
         use("Grep", pattern="datetime", path="tidewatch", output_mode="content"), lane=scout
     )
-    story.result(grepped, texts.GREP, lane=scout)
+    story.result(grepped, sample_texts.GREP, lane=scout)
     (seen,) = story.answer(read("tidewatch/feed.py"), lane=scout, is_final=False)
-    story.result(seen, code.FEED, lane=scout)
-    story.answer(text(texts.SCOUTED), lane=scout)
+    story.result(seen, sample_code.FEED, lane=scout)
+    story.answer(text(sample_texts.SCOUTED), lane=scout)
     story.parent = parent
 
 
 def _afternoon(story: Story) -> None:
     story.wait(minutes=2)
-    story.compact(texts.SUMMARY)
+    story.compact(sample_texts.SUMMARY)
     story.wait(seconds=40)
     story.say("Now write the change log entry, and tell me what else depends on the old behaviour.")
     changes, grepped = story.answer(
@@ -321,22 +323,23 @@ def _afternoon(story: Story) -> None:
         read("CHANGES.md"),
         use("Grep", pattern="predict\\(|merge\\(", path=".", output_mode="content"),
     )
-    story.result(changes, texts.CHANGES)
-    story.result(grepped, texts.CALLERS)
+    story.result(changes, sample_texts.CHANGES)
+    story.result(grepped, sample_texts.CALLERS)
     (edited,) = story.answer(
         use(
             "Edit",
-            file_path=f"{code.FOLDER}/CHANGES.md",
+            file_path=f"{sample_code.FOLDER}/CHANGES.md",
             old_string="## Unreleased\n",
-            new_string=texts.ENTRY,
+            new_string=sample_texts.ENTRY,
         ),
         is_final=False,
     )
     story.result(
         edited,
-        "The file has been updated. Here's the result of running `cat -n` on a snippet:\n" + texts.ENTRY,
+        "The file has been updated. Here's the result of running `cat -n` on a snippet:\n"
+        + sample_texts.ENTRY,
     )
-    story.answer(text(texts.DEPENDS))
+    story.answer(text(sample_texts.DEPENDS))
 
 
 if __name__ == "__main__":

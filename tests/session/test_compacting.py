@@ -10,7 +10,6 @@ from types import SimpleNamespace
 import pytest
 from anthropic import AsyncAnthropic
 
-from sevenfold import session as engine
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.events import ResultSpilled
 from sevenfold.core.json import JsonObject
@@ -23,6 +22,7 @@ from sevenfold.layers.session_notes.writer import NotesWriter
 from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.session.blocking import BlockingSession
+from sevenfold.session.session import Session
 from sevenfold.store.files.folder import Folder
 from sevenfold.testing import Prompt, Simulator
 from tests.session.talk import FRAME, Listener, call, result
@@ -147,9 +147,7 @@ def test_a_summary_reads_the_cache_also_where_the_first_image_is_still_to_be_sen
 
     async def work(client: AsyncAnthropic) -> PreparedRequest:
         provider = AnthropicProvider(client)
-        async with await engine.Session.open(
-            asked, project=None, provider=provider, settings=settings
-        ) as session:
+        async with await Session.open(asked, project=None, provider=provider, settings=settings) as session:
             for _ in range(5):
                 session.history.append(Message("user", "word " * 9_000))
                 view = await session.prepare()

@@ -18,8 +18,7 @@ from sevenfold.core.requests import Capabilities, Dialect, ModelRequest, ModelRe
 from sevenfold.layers.forks.policy import ForkBrief
 from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.providers.provider import OnDelta, Provider
-from sevenfold.providers.scripted import ScriptedProvider
-from sevenfold.providers.scripted import make_response as scripted
+from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.session import Session, blocking
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
@@ -161,7 +160,7 @@ def test_where_a_model_drops_old_thinking_nothing_is_called_a_break(
 
 
 def test_a_fork_can_be_run_without_await() -> None:
-    provider = ScriptedProvider(lanes={"extract": [scripted("nothing")]})
+    provider = ScriptedProvider(lanes={"extract": [make_response("nothing")]})
     with blocking.BlockingSession.open(FRAME, project=None, provider=provider) as session:
         session.history.append(Message("user", "go"))
         session.prepare()

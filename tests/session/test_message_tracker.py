@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from sevenfold.core.cache.prompt_blocks import FIVE_MINUTES, ONE_HOUR
 from sevenfold.core.errors import WireError
 from sevenfold.core.messages import Message, Text, read_message
-from sevenfold.session import history as mirrors
+from sevenfold.session import history
 from sevenfold.session.history import CHUNK_SIZE, CallerBreakpoint, MessageListTracker
 
 Wire = dict[str, Any]
@@ -270,7 +270,7 @@ class Talk(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(mirrors, "CHUNK_SIZE", 3)
+        self.patch.setattr(history, "CHUNK_SIZE", 3)
         self.mirror, self.messages = MessageListTracker(), list[Wire]()
         self.known: tuple[Message, ...] = ()
 

@@ -17,7 +17,7 @@ import pytest
 from sevenfold.core.errors import DiskFull, InputError, SessionBusy
 from sevenfold.core.messages import Message
 from sevenfold.session.blocking import BlockingSession
-from sevenfold.store.transcript import transcript as session_lock
+from sevenfold.store.transcript import transcript
 from tests.session.talk import FRAME, Listener, call, result
 
 KILLED = """
@@ -153,7 +153,7 @@ def test_whoever_cannot_say_who_he_is_holds_the_session_all_the_same(
 
     listener = Listener()
     with monkeypatch.context() as patch:
-        patch.setattr(session_lock.Folder, "replace", full)
+        patch.setattr(transcript.Folder, "replace", full)
         first = open_at(tmp_path, listener=listener)
     assert "LockFaceFailed" in listener.names()
     with pytest.raises(SessionBusy, match="another process"):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sevenfold.core.errors import InputError, TeamOffline, TeamRefused
 from sevenfold.core.events import Event, TeamEntryRefused
 from sevenfold.core.memories import is_team_key
-from sevenfold.team.client import server_client as server_link
+from sevenfold.team.client import server_client
 from sevenfold.team.client.ports import MissingBodies, RemoteListing
 from sevenfold.team.client.server_client import MAX_ANSWER_BYTES, MAX_BAD_NAMES, ServerClient, check_server
 from sevenfold.team.protocol import (
@@ -209,7 +209,7 @@ def test_an_answer_that_is_compressed_or_without_end_is_not_read(monkeypatch: py
     with pytest.raises(TeamOffline, match="compresses"):
         Bench(packed).list()
     assert MAX_ANSWER_BYTES == 30_000_000
-    monkeypatch.setattr(server_link, "MAX_ANSWER_BYTES", 1_000)
+    monkeypatch.setattr(server_client, "MAX_ANSWER_BYTES", 1_000)
     with pytest.raises(TeamRefused, match="more than"):
         Bench(httpx2.Response(200, content=b"x" * 1_001)).list()
 

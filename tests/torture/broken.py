@@ -16,8 +16,7 @@ import pytest
 
 from sevenfold.agent.subagents.mailbox import MailFeed
 from sevenfold.core.memories import Origin
-from sevenfold.store.files import locks as lock
-from sevenfold.store.files import locks as mutex
+from sevenfold.store.files import locks
 from sevenfold.store.files.disk import write_all
 from sevenfold.store.files.disk_operations import ExclusiveRenamer
 from sevenfold.store.files.folder import Folder
@@ -96,7 +95,7 @@ def count_crashes_as_success(patch: pytest.MonkeyPatch) -> None:
     """The old way: the time of the last success is stamped when the lock is taken."""
     acquire = Lock.acquire
 
-    def stamped(self: Lock) -> lock.Lease:
+    def stamped(self: Lock) -> locks.Lease:
         taken = acquire(self)
         self.publish(taken.token, lambda: None)
         return acquire(self)
@@ -131,8 +130,7 @@ def hold_no_mutex(patch: pytest.MonkeyPatch) -> None:
     def nothing(folder: Folder, name: str, **_: object) -> Generator[None]:
         yield
 
-    patch.setattr(lock, "mutex", nothing)
-    patch.setattr(mutex, "mutex", nothing)
+    patch.setattr(locks, "mutex", nothing)
 
 
 def never_sync(patch: pytest.MonkeyPatch) -> None:

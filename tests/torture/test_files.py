@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.agent.permissions import guard as permissions
-from sevenfold.agent.permissions import guard as reach
+from sevenfold.agent.permissions import guard
 from sevenfold.agent.tool import AccessRequest
-from sevenfold.agent.tools import text_file as paths
+from sevenfold.agent.tools import text_file
 from sevenfold.core.tool_context import ToolContext
 from sevenfold.store.project import user_files
 from tests.torture.file_stage import Stage, attempts, read_paths
@@ -58,9 +57,8 @@ def follow_links(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_guard_that_follows_no_links_is_found(orders: Orders, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (permissions, reach):
-        monkeypatch.setattr(module, "real_paths", unresolved)
-    monkeypatch.setattr(paths, "resolve_path", os.path.normpath)
+    monkeypatch.setattr(guard, "real_paths", unresolved)
+    monkeypatch.setattr(text_file, "resolve_path", os.path.normpath)
     follow_links(monkeypatch)
     found = run_lines(stage_in(orders), ["link_dir/new", "src/link_out/secret", "link_file"], orders)
     expect_something([found], "outside/new")

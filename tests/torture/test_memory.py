@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.store.memory import plan as memory_plan
+from sevenfold.store.memory import plan
 from sevenfold.store.memory.files import MemoryLog
 from tests.torture.cuts import run_cuts
 from tests.torture.faults import run_faults
@@ -39,7 +39,7 @@ def test_a_keeper_that_checks_nothing_is_found_out(orders: Orders, monkeypatch: 
     def never(*_: object) -> bool:
         return False
 
-    monkeypatch.setattr(memory_plan, "_clashes", never)
+    monkeypatch.setattr(plan, "_clashes", never)
     expect_something(run_crowd(orders, topics=2), "had not seen")
 
 

@@ -14,7 +14,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
-from sevenfold import session as engine
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import InputError, PromptTooLong, ThinkingRefused
 from sevenfold.core.events import Emit, ignore_event
@@ -29,6 +28,7 @@ from sevenfold.providers.provider import Provider
 from sevenfold.session.cache.monitor import SpendSummary
 from sevenfold.session.governor import Governor
 from sevenfold.session.history import History
+from sevenfold.session.session import Session
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.transcript.transcript import SessionId
 
@@ -127,7 +127,7 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
 class BlockingSession:
     """`Session`, blocking."""
 
-    def __init__(self, inner: engine.Session, loop: LoopThread) -> None:
+    def __init__(self, inner: Session, loop: LoopThread) -> None:
         self._inner, self._loop = inner, loop
 
     @classmethod
@@ -149,7 +149,7 @@ class BlockingSession:
         environ: Mapping[str, str] | None = None,
     ) -> Self:
         loop = LoopThread()
-        opening = engine.Session.open(
+        opening = Session.open(
             frame,
             project=project,
             session=session,

@@ -24,8 +24,7 @@ from sevenfold.core.messages import (
     ToolUseId,
     read_message,
 )
-from sevenfold.simulator import brain as brains
-from sevenfold.simulator.brain import Reply
+from sevenfold.simulator.brain import Prompt, Reply
 from sevenfold.simulator.checks.blocks import render_block_wire, sign_reply
 from sevenfold.simulator.checks.context_management import CompactEdit, make_signed_block, make_threshold_block
 from sevenfold.simulator.checks.validate_params import is_cache_warmup, list_tool_names
@@ -297,7 +296,7 @@ class ReplyGenerator:
     ) -> Reply:
         call, world = self._call, self._world
         system = [as_word(block.wire.get("text")) for block in seen.blocks if block.level == "system"]
-        prompt = brains.Prompt(
+        prompt = Prompt(
             number=world.next_question(),
             model=call.model_name,
             system="\n\n".join(text for text in system if text),

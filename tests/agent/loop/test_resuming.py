@@ -24,9 +24,8 @@ from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
 from sevenfold.store.transcript.records import ParentRecord
-from sevenfold.testing import Prompt, Simulator
+from sevenfold.testing import Prompt, Simulator, say
 from sevenfold.testing import Reply as Said
-from sevenfold.testing import say as answer
 from tests.agent.loop.test_agent import said
 from tests.agent.loop.test_agent_hooks import summarise
 from tests.agent.workshop import Plain, Shop
@@ -35,7 +34,7 @@ LONG = "These are the words of a long prompt. " * 1_500
 
 
 def brain(prompt: Prompt) -> Said:
-    found = answer("A short answer.")
+    found = say("A short answer.")
     return Said((Thinking("Hm."), *found.blocks)) if prompt.thinks else found
 
 

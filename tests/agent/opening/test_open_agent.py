@@ -29,8 +29,7 @@ from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.providers.openai import ChatProvider
 from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.store.files.folder import Folder
-from sevenfold.testing import API_KEY, Simulator
-from sevenfold.testing import say as answer
+from sevenfold.testing import API_KEY, Simulator, say
 from tests.agent.workshop import Shop
 
 OPUS = CATALOG.find("claude-opus-5-5")
@@ -80,7 +79,7 @@ def test_the_environment_that_was_handed_in_counts_and_not_that_of_the_process(
         await agent.close()
         return end.text
 
-    with Simulator(lambda _prompt: answer("Here.")) as simulator:
+    with Simulator(lambda _prompt: say("Here.")) as simulator:
         environ = {name: API_KEY, "ANTHROPIC_BASE_URL": simulator.url, "HOME": str(tmp_path)}
         assert asyncio.run(tell(environ)) == "Here."
 

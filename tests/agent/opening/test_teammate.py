@@ -22,8 +22,7 @@ from sevenfold.layers.forks.policy import LEAD_NAME, AgentAddress, NoteMessage, 
 from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.session.governor import SpendCharge as Paid
 from sevenfold.session.governor import SpendStore
-from sevenfold.testing import Prompt, Reply, Simulator, call_tool
-from sevenfold.testing import say as answer
+from sevenfold.testing import Prompt, Reply, Simulator, call_tool, say
 from tests.agent.crews import Crew, Lead, said
 
 pytestmark = pytest.mark.story
@@ -41,12 +40,12 @@ def mate(prompt: Prompt) -> Reply:
     """What the model of a teammate says."""
     text = prompt.last_text
     if prompt.results:
-        return answer("Bye.")
+        return say("Bye.")
     if "asks you to end" in text:
         return Reply((call_tool("send_message", {"to": "lead", "message": AGREE}),))
     if "How far are you?" in text:
-        return answer("At two.")
-    return answer("One, two, three.")
+        return say("At two.")
+    return say("One, two, three.")
 
 
 def crew_on(sim: Simulator, home: Path, models: ScriptedProvider) -> Crew:
@@ -127,7 +126,7 @@ def test_what_a_teammate_may_do_is_asked_of_the_leads_person_and_what_it_pays_is
                 call_tool("write", {"file_path": f"{text}.txt", "content": text}) for text in ("good", "bad")
             ]
             return Reply(tuple(calls))
-        return answer("Written.")
+        return say("Written.")
 
     with (
         Simulator(writes) as sim,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.agent.sandbox import job as command_output
+from sevenfold.agent.sandbox import job
 from sevenfold.agent.sandbox.job import CommandOutput, strip_terminal_codes
 
 letters = st.text("abc xyz\n", max_size=40)
@@ -17,7 +17,7 @@ parts = st.lists(letters.map(str.encode), max_size=20)
 
 @pytest.fixture(autouse=True)
 def small_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command_output, "MAX_END_BYTES", 50)
+    monkeypatch.setattr(job, "MAX_END_BYTES", 50)
 
 
 def fed(chunks: list[bytes], folder: Path | None = None) -> CommandOutput:

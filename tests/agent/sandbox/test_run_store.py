@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.agent.sandbox import folders as sandbox_places
+from sevenfold.agent.sandbox import folders
 from sevenfold.agent.sandbox.folders import SANDBOX_RUNS_FOLDER, SandboxRunStore, read_guarded
 from sevenfold.core.events import Event, GuardedLeft, GuardedMoved
 from sevenfold.store.files.folder import Folder
@@ -67,7 +67,7 @@ def test_what_cannot_be_moved_is_told_and_tried_again(root: Path, monkeypatch: p
 
     control = die(root)
     with monkeypatch.context() as patched:
-        patched.setattr(sandbox_places.os, "rename", refuse)
+        patched.setattr(folders.os, "rename", refuse)
         assert GuardedLeft(str(root / ".git"), "not permitted") in sweep(control)
     assert len(sweep(control)) == 2
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.agent.sandbox import sandbox as sandbox_trial
+from sevenfold.agent.sandbox import sandbox as sandbox_module
 from sevenfold.agent.sandbox.command import SupervisedCommand
 from sevenfold.agent.sandbox.folders import list_readable_folders, move_aside, read_guarded
 from sevenfold.agent.sandbox.kernel import ARCHITECTURES, build_seccomp_filter
@@ -241,10 +241,10 @@ def test_a_trial_finds_what_holds_here() -> None:
 def test_without_landlock_bubblewrap_is_tried_and_without_both_it_is_said(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sandbox_trial, "read_landlock_version", lambda: 0)
+    monkeypatch.setattr(sandbox_module, "read_landlock_version", lambda: 0)
     found = asyncio.run(probe_sandbox(SandboxSettings(), os.environ))
     assert set(found.means.values()) == ({"bubblewrap"} if find_bubblewrap() else set())
-    monkeypatch.setattr(sandbox_trial, "find_bubblewrap", lambda: None)
+    monkeypatch.setattr(sandbox_module, "find_bubblewrap", lambda: None)
     events: list[Event] = []
     found = asyncio.run(probe_sandbox(SandboxSettings(), os.environ, events.append))
     assert found.means == {}
@@ -270,8 +270,8 @@ def test_a_trial_notices_what_does_not_hold(monkeypatch: pytest.MonkeyPatch, tmp
 
 
 def test_a_trial_notices_a_sandbox_that_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox_trial, "read_landlock_version", lambda: 0)
-    monkeypatch.setattr(sandbox_trial, "find_bubblewrap", lambda: "/bin/false")
+    monkeypatch.setattr(sandbox_module, "read_landlock_version", lambda: 0)
+    monkeypatch.setattr(sandbox_module, "find_bubblewrap", lambda: "/bin/false")
     found = asyncio.run(probe_sandbox(SandboxSettings(), os.environ))
     assert found.means == {}
     assert "a trial failed" in found.why_not

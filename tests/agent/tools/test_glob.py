@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sevenfold.agent.tools.search import MAX_GLOB_FILES, GlobTool
 from sevenfold.core.errors import InputError
 from sevenfold.core.tool_context import ToolContext
-from sevenfold.store.project import user_files as listing
+from sevenfold.store.project import user_files
 from sevenfold.store.project.user_files import list_project_files
 from tests.agent.tools.places import call, fault_of, make_place, text_of
 
@@ -128,7 +128,7 @@ def test_a_folder_without_end_is_left_with_what_was_found(
     place: ToolContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(place, *(f"{number}/a.py" for number in range(20)))
-    monkeypatch.setattr(listing, "MAX_LISTED_ENTRIES", 25)
+    monkeypatch.setattr(user_files, "MAX_LISTED_ENTRIES", 25)
     assert "too large" in found(place, "*.py")[-1]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from sevenfold.agent.tools import search as searching
+from sevenfold.agent.tools import search as search_module
 from sevenfold.agent.tools.search import MAX_GREP_LINES, GrepTool, find_ripgrep
 from sevenfold.core.errors import InputError
 from sevenfold.core.json import freeze_object
@@ -70,7 +70,7 @@ def test_a_hostile_pattern_ends_when_its_time_is_up(
     pattern: str, place: ToolContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(place, a_txt="a" * 60 + "c\n", b_txt="x\n")
-    monkeypatch.setattr(searching, "MAX_SEARCH_SECONDS", 0.5)
+    monkeypatch.setattr(search_module, "MAX_SEARCH_SECONDS", 0.5)
     assert "cut short" in text_of(call(GrepTool(), place, pattern=pattern))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.agent.tools import read as file_lines
+from sevenfold.agent.tools import read
 from sevenfold.agent.tools.read import MAX_READ_IMAGE_BYTES, ReadTool
 from sevenfold.core.errors import InputError
 from sevenfold.core.messages import Image
@@ -48,11 +48,9 @@ def test_a_range_says_where_to_go_on(place: ToolContext) -> None:
 
 
 def test_a_line_of_any_length_can_be_read_to_its_end(place: ToolContext) -> None:
-    line = "".join(chr(0x100 + number % 500) for number in range(file_lines.MAX_READ_CHARS * 2 + 7))
+    line = "".join(chr(0x100 + number % 500) for number in range(read.MAX_READ_CHARS * 2 + 7))
     put(place, "a.json", f"first\n{line}\n")
-    assert f"from_char={file_lines.MAX_READ_LINE_CHARS + 1}" in text_of(
-        call(ReadTool(), place, file_path="a.json")
-    )
+    assert f"from_char={read.MAX_READ_LINE_CHARS + 1}" in text_of(call(ReadTool(), place, file_path="a.json"))
     parts: list[str] = []
     start = 1
     while start <= len(line):
@@ -69,8 +67,8 @@ def test_a_large_file_is_read_in_parts_as_a_small_one_is(
     put(place, "big.txt", "".join(f"line {number} é\n" for number in range(1, 40_001)))
     whole = text_of(call(ReadTool(), place, file_path="big.txt", offset=offset, limit=3))
     known = place.reads.marks.copy()
-    monkeypatch.setattr(file_lines, "_WHOLE_BYTES", 1_000)
-    monkeypatch.setattr(file_lines, "_CHUNK_BYTES", 4_099)
+    monkeypatch.setattr(read, "_WHOLE_BYTES", 1_000)
+    monkeypatch.setattr(read, "_CHUNK_BYTES", 4_099)
     assert text_of(call(ReadTool(), place, file_path="big.txt", offset=offset, limit=3)) == whole
     assert place.reads.marks == known
     assert "40,000 lines" in fault_of(call(ReadTool(), place, file_path="big.txt", offset=40_001))
@@ -79,7 +77,7 @@ def test_a_large_file_is_read_in_parts_as_a_small_one_is(
 def test_an_answer_has_a_limit_whatever_is_asked_for(place: ToolContext) -> None:
     put(place, "a.txt", ("x" * 500 + "\n") * 1_000)
     shown = text_of(call(ReadTool(), place, file_path="a.txt", limit=10**6))
-    assert len(shown) < file_lines.MAX_READ_CHARS + 200
+    assert len(shown) < read.MAX_READ_CHARS + 200
     assert "go on with offset=" in shown
 
 

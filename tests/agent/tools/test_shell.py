@@ -11,9 +11,8 @@ import pytest
 
 from sevenfold.agent.permissions.guard import Guard
 from sevenfold.agent.permissions.rules import PermissionRules
-from sevenfold.agent.sandbox import folders as sandbox_places
-from sevenfold.agent.sandbox import job
-from sevenfold.agent.sandbox import job as command_output
+from sevenfold.agent.sandbox import folders, job
+from sevenfold.agent.sandbox import job as job_module
 from sevenfold.agent.sandbox.job import MAX_TASKS
 from sevenfold.agent.sandbox.sandbox import Sandbox
 from sevenfold.agent.tools.shell import (
@@ -60,7 +59,7 @@ def test_a_command_that_takes_too_long_is_ended_with_all_it_printed(tmp_path: Pa
 
 
 def test_a_command_that_prints_without_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command_output, "MAX_OUTPUT_FILE_BYTES", 3 * 1024 * 1024)
+    monkeypatch.setattr(job_module, "MAX_OUTPUT_FILE_BYTES", 3 * 1024 * 1024)
     monkeypatch.setattr(job, "MAX_OUTPUT_FILE_BYTES", 3 * 1024 * 1024)
     output = asyncio.run(Bench(tmp_path).run("yes"))
     text = text_of(output)
@@ -140,7 +139,7 @@ def test_what_cannot_be_moved_aside_is_told(tmp_path: Path, monkeypatch: pytest.
         raise PermissionError(1, "not permitted")
 
     bench = Bench(tmp_path)
-    monkeypatch.setattr(sandbox_places.os, "rename", refuse)
+    monkeypatch.setattr(folders.os, "rename", refuse)
     text = text_of(asyncio.run(bench.run("mkdir .husky")))
     husky = str(bench.place.root / ".husky")
     assert bench.events == [GuardedLeft(husky, "not permitted")]

@@ -13,7 +13,7 @@ from sevenfold.core.errors import InputError
 from sevenfold.core.events import Event
 from sevenfold.core.events.agent import SkillSkipped, ToolStateLost
 from sevenfold.core.tool_context import ToolContext
-from sevenfold.store.project import instructions as skills
+from sevenfold.store.project import instructions
 from sevenfold.store.project.instructions import find_skills, list_skill_folders
 from tests.agent.tools.places import call, make_place, text_of
 
@@ -86,7 +86,7 @@ def test_what_is_not_offered_is_told(
     (theirs / "long").mkdir()
     (theirs / "long/SKILL.md").write_text("---\n" + "x: y\n" * 2_000)
     put(theirs, "zzz", "one too many")
-    monkeypatch.setattr(skills, "MAX_SKILLS", 1)
+    monkeypatch.setattr(instructions, "MAX_SKILLS", 1)
     events: list[Event] = []
     found = find_skills(list_skill_folders(place.root, tmp_path / "home"), events.append)
     assert [skill.path for skill in found] == [str(mine / "same/SKILL.md")]

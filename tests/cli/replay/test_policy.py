@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from sevenfold.cli import main
 from sevenfold.cli.screen import Screen
-from sevenfold.replay.policies import CLEARING_POLICIES
-from sevenfold.replay.policies import policy_trial as trial
+from sevenfold.replay.policies import CLEARING_POLICIES, policy_trial
 from sevenfold.replay.policies.counterfactual import play_recording
 from sevenfold.replay.policies.optimum import find_optimum
 from sevenfold.replay.policies.policy_trial import LIFETIME_RATES, PolicyFigures
@@ -175,10 +174,10 @@ def test_what_cannot_be_sent_again_is_skipped_with_the_reason(
     (session.parent / "empty.jsonl").touch()
     found = run_json(capsys, session.parent, "--policy", "keep")
     assert {Path(item["path"]).stem: item["reason"] for item in found["skipped"]} == {
-        "timeless": trial.NO_TIMES_REASON,
-        "side": trial.NO_CALL_REASON,
-        "noise": trial.NO_TRANSCRIPT_REASON,
-        "empty": trial.EMPTY_FILE_REASON,
+        "timeless": policy_trial.NO_TIMES_REASON,
+        "side": policy_trial.NO_CALL_REASON,
+        "noise": policy_trial.NO_TRANSCRIPT_REASON,
+        "empty": policy_trial.EMPTY_FILE_REASON,
     }
     assert len(found["sessions"]) == 1
     assert "1 file skipped: its calls have no times" in run(capsys, session.parent, "--policy", "keep")
@@ -203,7 +202,7 @@ def test_since_leaves_out_sessions_that_ended_before(
     later = (datetime.fromtimestamp(session.stat().st_mtime, UTC)).timestamp() + 86_400 * 400
     os.utime(session, (later, later))
     assert main(["replay", str(session), "--policy", "keep", "--since", "2026-11-03"]) == 1
-    assert trial.TOO_OLD_REASON in capsys.readouterr().err
+    assert policy_trial.TOO_OLD_REASON in capsys.readouterr().err
     assert run_json(capsys, session, "--policy", "keep", "--since", "2026-10-30")["total"]["calls"] == 20
 
 
@@ -236,7 +235,7 @@ def test_several_processes_say_the_same_as_one(
 ) -> None:
     write_session(session.parent / "other.jsonl", rounds=8)
     alone = run_json(capsys, session.parent, "--policy", "thrift", "--jobs", "1")
-    monkeypatch.setattr(trial, "INLINE_TRIAL_BYTES", 0)
+    monkeypatch.setattr(policy_trial, "INLINE_TRIAL_BYTES", 0)
     assert run_json(capsys, session.parent, "--policy", "thrift", "--jobs", "2") == alone
     assert alone["total"]["cost"] == pytest.approx(sum(item["cost"] for item in alone["sessions"]))
 
@@ -262,7 +261,7 @@ def test_a_break_that_no_cut_explains_is_our_failure(
     def broken(*given_: Any, **more: Any) -> ResendOutcome:
         return replace(resend_session(*given_, **more), unannounced=2)
 
-    monkeypatch.setattr(trial, "resend_session", broken)
+    monkeypatch.setattr(policy_trial, "resend_session", broken)
     assert main(["replay", str(session), "--policy", "keep"]) == 1
     assert "the cache broke 2 times without a cut" in capsys.readouterr().err
 

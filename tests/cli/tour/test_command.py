@@ -12,7 +12,7 @@ import pytest
 
 from sevenfold.cli import main
 from sevenfold.cli.screen import Screen
-from sevenfold.cli.tour import command as tour
+from sevenfold.cli.tour import command
 from sevenfold.cli.tour import team as tour_team
 from sevenfold.cli.tour.view import TourView
 
@@ -100,6 +100,6 @@ def test_what_is_not_installed_is_named(
     def find_nothing(name: str) -> None:
         """Nothing is installed."""
 
-    monkeypatch.setattr(tour, "find_spec", find_nothing)
+    monkeypatch.setattr(command, "find_spec", find_nothing)
     assert main(["tour"]) == 2
     assert "pip install 'sevenfold[anthropic,chat,simulator]'" in capsys.readouterr().err

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenfold.core import secrets
-from sevenfold.core import secrets as secret_engine
+from sevenfold.core import secrets as secrets_module
 from sevenfold.core.errors import InputError
 from sevenfold.core.secrets import (
     MAX_FINDINGS,
@@ -245,13 +245,13 @@ def test_without_the_engine_everything_is_blocked_with_what_to_install(
 
 
 def test_the_engine_is_looked_for_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert secret_engine.has_re2()
+    assert secrets_module.has_re2()
 
     def nowhere(_name: str) -> None:
         return None
 
-    monkeypatch.setattr(secret_engine, "find_spec", nowhere)
-    assert not secret_engine.has_re2()
+    monkeypatch.setattr(secrets_module, "find_spec", nowhere)
+    assert not secrets_module.has_re2()
 
 
 def test_of_many_secrets_the_first_are_told() -> None:

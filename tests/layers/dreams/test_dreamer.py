@@ -20,7 +20,7 @@ from sevenfold.core.events import (
 )
 from sevenfold.core.memories import Origin
 from sevenfold.core.requests import ModelRequest
-from sevenfold.layers.dreams import dreamer as dreaming
+from sevenfold.layers.dreams import dreamer
 from sevenfold.layers.dreams.inputs import append_log, make_log_key
 from sevenfold.layers.dreams.policy import DreamSettings
 from sevenfold.providers.scripted import make_response
@@ -333,13 +333,13 @@ def test_a_dream_that_is_cancelled_while_it_publishes_says_what_it_changed(
 
         async def run() -> None:
             task, loop = asyncio.create_task(room.dreamer.dream()), asyncio.get_running_loop()
-            propose = dreaming.propose_dream
+            propose = dreamer.propose_dream
 
             def cancel_first(*args: Any, **named: Any) -> tuple[str, ...]:
                 loop.call_soon_threadsafe(task.cancel)
                 return propose(*args, **named)
 
-            monkeypatch.setattr(dreaming, "propose_dream", cancel_first)
+            monkeypatch.setattr(dreamer, "propose_dream", cancel_first)
             with pytest.raises(asyncio.CancelledError):
                 await task
 
@@ -352,7 +352,7 @@ def test_a_dream_that_is_cancelled_while_it_publishes_says_what_it_changed(
 
 
 def test_a_dream_stops_when_somebody_asks_it_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dreaming, "STOP_POLL_INTERVAL", timedelta(microseconds=1))
+    monkeypatch.setattr(dreamer, "STOP_POLL_INTERVAL", timedelta(microseconds=1))
     with Bedroom(tmp_path) as room:
         room.put("push", CHECK)
 
@@ -386,8 +386,8 @@ def test_a_dream_that_lost_its_lease_publishes_nothing(tmp_path: Path) -> None:
 def test_a_dream_notices_while_it_works_that_its_lease_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dreaming, "STOP_POLL_INTERVAL", timedelta(seconds=0.001))
-    monkeypatch.setattr(dreaming.Dreamer, "renew_every", timedelta(0))
+    monkeypatch.setattr(dreamer, "STOP_POLL_INTERVAL", timedelta(seconds=0.001))
+    monkeypatch.setattr(dreamer.Dreamer, "renew_every", timedelta(0))
     with Bedroom(tmp_path) as room:
         room.put("push", CHECK)
 

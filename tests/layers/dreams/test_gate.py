@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sevenfold.core.clock import ManualClock
-from sevenfold.layers.dreams import inputs as dream_gate
+from sevenfold.layers.dreams import inputs
 from sevenfold.layers.dreams.inputs import DreamGate
 from sevenfold.layers.dreams.policy import DreamSettings
 from sevenfold.store.files.locks import Lock
@@ -39,7 +39,7 @@ class Door:
 
 @pytest.fixture(autouse=True)
 def no_spread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dream_gate, "SPREAD", timedelta(0))
+    monkeypatch.setattr(inputs, "SPREAD", timedelta(0))
 
 
 def test_other_sessions_of_people_are_counted_and_at_most_every_ten_minutes(tmp_path: Path) -> None:

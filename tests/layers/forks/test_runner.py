@@ -17,9 +17,8 @@ from sevenfold.layers.forks.policy import ForkBrief, ToolPermit
 from sevenfold.layers.forks.runner import build_fork_params, plan_fork_breakpoints, run_fork
 from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.providers.scripted import ScriptedProvider, make_response
-from sevenfold.testing import Prompt, Simulator
+from sevenfold.testing import Prompt, Simulator, say
 from sevenfold.testing import Reply as Said
-from sevenfold.testing import say as brain_say
 
 PROSE = "The parser reads a line, splits it at the first colon, and keeps what follows. " * 40
 TOOLS = (
@@ -51,7 +50,7 @@ def request(messages: Sequence[Message], model: str = MODELS[0]) -> ModelRequest
 
 
 def answer(prompt: Prompt) -> Said:
-    return brain_say("A summary." if "<sevenfold-fork>" in prompt.last_text else "Go on.")
+    return say("A summary." if "<sevenfold-fork>" in prompt.last_text else "Go on.")
 
 
 def ask(parent: ModelRequest, briefs: Sequence[ForkBrief], simulator: Simulator) -> list[ModelResponse]:

@@ -17,8 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.cli.replay import contents as replay_contents
-from sevenfold.cli.replay import view as replay_view
+from sevenfold.cli.replay import contents, view
 from sevenfold.core.errors import AccessDenied, DiskFull, InputError
 from sevenfold.replay.context_fill import SeriesPoint
 from sevenfold.replay.page import (
@@ -153,10 +152,10 @@ def test_the_scripts_write_text_and_never_markup() -> None:
 
 def test_the_page_has_the_terminals_words_for_every_cause_and_kind() -> None:
     words = (ASSETS / "figures.js").read_text(encoding="utf-8")
-    for cause, label in replay_view.CAUSE_LABELS.items():
+    for cause, label in view.CAUSE_LABELS.items():
         assert re.search(rf'^  "?{cause}"?: \{{$', words, re.MULTILINE), cause
         assert f'long: "{label}"' in words
-    for kind, label in replay_contents.FILL_KIND_LABELS.items():
+    for kind, label in contents.FILL_KIND_LABELS.items():
         assert re.search(rf'^  {kind}: "{label}"', words, re.MULTILINE | re.IGNORECASE), kind
 
 

@@ -13,7 +13,7 @@ import pytest
 from anthropic import Anthropic, AsyncAnthropic
 from anthropic.types import MessageParam, Usage
 
-from sevenfold.simulator import simulator_state as waiting
+from sevenfold.simulator import simulator_state
 from sevenfold.simulator.brain import Prompt, Reply
 from sevenfold.simulator.exchange import MessagesExchange
 from sevenfold.simulator.load_brain import EchoBrain
@@ -81,7 +81,7 @@ def test_a_request_after_the_first_byte_of_an_answer_reads_what_it_wrote(
 def test_a_connection_that_says_nothing_is_waited_for_once(
     sim: Simulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waiting, "MAX_ARRIVAL_SECONDS", 0.05)
+    monkeypatch.setattr(simulator_state, "MAX_ARRIVAL_SECONDS", 0.05)
     address = httpx2.URL(sim.url)
 
     async def main() -> list[int]:
@@ -105,7 +105,7 @@ def test_an_answer_can_be_made_to_begin_later(
     hold: timedelta, looks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert Choices().first_token == timedelta()
-    monkeypatch.setattr(waiting, "LONE_GRACE_SECONDS", 0.0)
+    monkeypatch.setattr(simulator_state, "LONE_GRACE_SECONDS", 0.0)
     assert asyncio.run(settle_before_another(hold)).index("begun") == looks - 1
 
 
@@ -113,7 +113,7 @@ def test_an_answer_can_be_made_to_begin_later(
 def test_others_get_a_moment_to_follow_a_client_that_was_always_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(waiting, "LONE_GRACE_SECONDS", 0.1)
+    monkeypatch.setattr(simulator_state, "LONE_GRACE_SECONDS", 0.1)
     assert asyncio.run(settle_before_another(timedelta())) == ["late looked", "begun"]
 
 
@@ -123,7 +123,7 @@ async def settle_before_another(hold: timedelta) -> list[str]:
 
     async def late() -> None:
         # Far behind: no pass of the loop would have waited for it.
-        for _ in range(10 * waiting.QUIET_PASSES):
+        for _ in range(10 * simulator_state.QUIET_PASSES):
             await asyncio.sleep(0)
         order.append("late looked")
 
@@ -137,7 +137,7 @@ async def settle_before_another(hold: timedelta) -> list[str]:
 @pytest.mark.rule("cache-48")
 def test_a_client_that_was_alone_before_misses_side_by_side_too(monkeypatch: pytest.MonkeyPatch) -> None:
     # Long enough for any machine: how long it really is, is a matter of speed.
-    monkeypatch.setattr(waiting, "LONE_GRACE_SECONDS", 0.2)
+    monkeypatch.setattr(simulator_state, "LONE_GRACE_SECONDS", 0.2)
 
     async def main() -> list[int | None]:
         async with Simulator() as sim, sim.async_client() as client:
@@ -155,7 +155,7 @@ def test_an_answer_on_its_way_holds_nobody_up() -> None:
     async def main() -> None:
         arrivals, begun, over = ArrivalBarrier(), asyncio.Event(), asyncio.Event()
 
-        async def slow(_scope: object, _receive: object, send: waiting.AsgiSend) -> None:
+        async def slow(_scope: object, _receive: object, send: simulator_state.AsgiSend) -> None:
             await send({"type": "http.response.start"})
             begun.set()
             await over.wait()
@@ -168,7 +168,7 @@ def test_an_answer_on_its_way_holds_nobody_up() -> None:
 
         serving = asyncio.ensure_future(arrivals.watch(slow)({"client": ("here", 1)}, receive, send))
         await begun.wait()
-        async with asyncio.timeout(waiting.MAX_ARRIVAL_SECONDS / 2):
+        async with asyncio.timeout(simulator_state.MAX_ARRIVAL_SECONDS / 2):
             await arrivals.settle(timedelta())
         assert not serving.done()
         over.set()

@@ -19,8 +19,7 @@ from sevenfold.core.json import Json, JsonObject, read_json, read_object
 from sevenfold.simulator.exchange import MessagesExchange, MessagesResponse
 from sevenfold.simulator.load_brain import EchoBrain
 from sevenfold.simulator.simulator_state import SimulatorState, estimate_tokens, make_part_counter
-from sevenfold.simulator.wire import message_cache as knowing
-from sevenfold.simulator.wire import message_cache as reading
+from sevenfold.simulator.wire import message_cache
 from sevenfold.simulator.wire.message_cache import BodyReader
 from tests.simulator.asking import NEWER, PROSE, Fields, assistant, blocks_of, result, text, tool, use, user
 
@@ -146,7 +145,7 @@ def test_what_came_before_is_the_same_object(monkeypatch: pytest.MonkeyPatch) ->
     again = read(*said, user("More."))
     for one, other in ((first, grown), (first[:3], branched), (first[4:], branched[4:]), (grown, again)):
         assert all(before is after for before, after in zip(one, other, strict=False))
-    monkeypatch.setattr(reading, "MAX_KEPT_BODY_BYTES", 0)
+    monkeypatch.setattr(message_cache, "MAX_KEPT_BODY_BYTES", 0)
     assert read(*said)[0] is not first[0]
     assert bodies.generation == 1
 
@@ -254,8 +253,8 @@ def test_what_is_known_of_a_message_depends_on_the_circumstances() -> None:
 
 
 def test_what_is_known_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(knowing, "MAX_CACHED_MESSAGES", 3)
-    monkeypatch.setattr(knowing, "MAX_CACHED_FRAMES", 2)
+    monkeypatch.setattr(message_cache, "MAX_CACHED_MESSAGES", 3)
+    monkeypatch.setattr(message_cache, "MAX_CACHED_FRAMES", 2)
     world = SimulatorState(brain=EchoBrain())
     talk = Talk([user(PROSE)], {"model": "claude-opus-5-5", "tools": [tool()]})
     for number in range(6):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenfold.core.errors import InputError, NotRegular, StoreError
-from sevenfold.store.foreign import transcripts as lines
+from sevenfold.store.foreign import transcripts
 from sevenfold.store.foreign.entries import CallId
 from sevenfold.store.foreign.transcripts import (
     MAX_UNKNOWN_TYPES,
@@ -62,7 +62,7 @@ def test_noise_before_the_first_line_that_tells_is_looked_past(tmp_path: Path) -
 def test_every_line_is_read_with_its_fault(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_bytes(b'\xef\xbb\xbf{"a":1}\r\n\n{"b":\n[1]\n{"c":"\xff"}\n{"d":1}')
-    found = list(lines.scan_lines(path))
+    found = list(transcripts.scan_lines(path))
     assert [line.fault for line in found] == [None, "not JSON", "no object", None, None]
     assert [dict(line.fields) for line in found if not line.fault] == [{"a": 1}, {"c": "\ufffd"}, {"d": 1}]
 
@@ -70,38 +70,38 @@ def test_every_line_is_read_with_its_fault(tmp_path: Path) -> None:
 def test_a_half_written_last_line_is_known_as_such(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_bytes(b'{"a":1}\n{"b":"unfin')
-    assert [line.fault for line in lines.scan_lines(path)] == [None, "half-written"]
+    assert [line.fault for line in transcripts.scan_lines(path)] == [None, "half-written"]
 
 
 def test_a_line_without_end_is_skipped_and_the_next_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lines, "MAX_FOREIGN_LINE_BYTES", 100)
-    monkeypatch.setattr(lines, "BUFFER_BYTES", 64)
+    monkeypatch.setattr(transcripts, "MAX_FOREIGN_LINE_BYTES", 100)
+    monkeypatch.setattr(transcripts, "BUFFER_BYTES", 64)
     path = tmp_path / "x.jsonl"
     path.write_bytes(b'{"a":"' + b"x" * 1000 + b'"}\n{"b":2}\n')
-    found = list(lines.scan_lines(path))
+    found = list(transcripts.scan_lines(path))
     assert [line.fault for line in found] == ["too long", None]
     assert sum(line.length_bytes for line in found) == path.stat().st_size
-    assert list(lines.scan_raw_lines(path)) == [b'{"b":2}\n']
+    assert list(transcripts.scan_raw_lines(path)) == [b'{"b":2}\n']
 
 
 @pytest.mark.parametrize("deep", ["[" * 100_000, '{"a":' * 100_000])
 def test_a_line_nested_without_end_is_a_bad_line(tmp_path: Path, deep: str) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text(deep + "\n", encoding="ascii")
-    assert [line.fault for line in lines.scan_lines(path)] == ["not JSON"]
+    assert [line.fault for line in transcripts.scan_lines(path)] == ["not JSON"]
 
 
 def test_a_pipe_in_a_files_place_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "x.jsonl")
     with pytest.raises(NotRegular, match="plain file"):
-        list(lines.scan_lines(tmp_path / "x.jsonl"))
+        list(transcripts.scan_lines(tmp_path / "x.jsonl"))
 
 
 def test_a_file_that_is_gone_is_an_error_of_ours(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"x\.jsonl"):
-        list(lines.scan_lines(tmp_path / "x.jsonl"))
+        list(transcripts.scan_lines(tmp_path / "x.jsonl"))
 
 
 @given(st.binary(max_size=400))

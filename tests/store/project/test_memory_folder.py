@@ -18,7 +18,7 @@ from sevenfold.core.settings.sections import PlaceSettings
 from sevenfold.store.files.folder import FOLDER_TIMEOUTS, Folder, FolderTimeouts
 from sevenfold.store.files.lock_state import PID_FILE, make_pid_stamp
 from sevenfold.store.files.locks import LockSettings
-from sevenfold.store.project import project as memory_place
+from sevenfold.store.project import project as project_module
 from sevenfold.store.project.project import CLAIM_FILE, Project, make_project_id, open_project
 from sevenfold.store.project.settings_files import read_settings
 from tests.store.disks import tree
@@ -292,7 +292,7 @@ def test_a_home_below_a_system_folder_is_a_home_all_the_same(
     """As on systems with homes in /var/home, or for services that live in /var/lib."""
     user = tmp_path / "system" / "user"
     user.mkdir(parents=True)
-    monkeypatch.setattr(memory_place, "_SYSTEM", (str(tmp_path / "system"),))
+    monkeypatch.setattr(project_module, "_SYSTEM", (str(tmp_path / "system"),))
     with pytest.raises(ProjectError):
         Project.open(work, home=tmp_path / "home", memory_dir=user / "notes")
     monkeypatch.setenv("HOME", str(user))

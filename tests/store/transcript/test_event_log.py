@@ -9,7 +9,7 @@ import pytest
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.events import Event, EventsLost, KindPaused, WriterFailed
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.transcript import transcript as event_log
+from sevenfold.store.transcript import transcript
 from sevenfold.store.transcript.transcript import EVENTS_LEFT_OUT, EventLog, LoggedEvent, read_events
 
 
@@ -42,7 +42,7 @@ def test_a_second_session_of_the_same_name_goes_on_in_the_same_file(tmp_path: Pa
 def test_a_full_file_becomes_the_older_one_and_nothing_grows_without_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_log, "MAX_EVENT_LOG_BYTES", 2_000)
+    monkeypatch.setattr(transcript, "MAX_EVENT_LOG_BYTES", 2_000)
     with Folder.open(tmp_path) as folder:
         log = EventLog(folder, ManualClock())
         for number in range(200):
@@ -56,7 +56,7 @@ def test_a_full_file_becomes_the_older_one_and_nothing_grows_without_end(
 
 
 def test_of_a_storm_the_rest_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_log, "MAX_WAITING", 3)
+    monkeypatch.setattr(transcript, "MAX_WAITING", 3)
     with Folder.open(tmp_path) as folder:
         log = EventLog(folder, ManualClock())
         for _ in range(10):

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from sevenfold.core.errors import DiskFault, FileMissing, KeyRefused
 from sevenfold.core.events import Event, LineQuarantined
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.transcript import reader as boundary_search
-from sevenfold.store.transcript import reader as transcript_reader
+from sevenfold.store.transcript import reader
 from sevenfold.store.transcript.reader import (
     UNFINISHED_LINE,
     BadLine,
@@ -49,7 +48,7 @@ NEWER = sealed(
 
 def with_chunks(size: int) -> pytest.MonkeyPatch:
     patch = pytest.MonkeyPatch()
-    patch.setattr(boundary_search, "CHUNK_BYTES", size)
+    patch.setattr(reader, "CHUNK_BYTES", size)
     return patch
 
 
@@ -126,8 +125,8 @@ def test_copies_are_looked_for_as_far_back_as_they_can_be(
     sessions: Folder, last: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether or not the message that it was made after is there; beyond a bound nothing is read."""
-    monkeypatch.setattr(boundary_search, "LOOK_BACK_BYTES", 50_000)
-    monkeypatch.setattr(boundary_search, "CHUNK_BYTES", 1_000)
+    monkeypatch.setattr(reader, "LOOK_BACK_BYTES", 50_000)
+    monkeypatch.setattr(reader, "CHUNK_BYTES", 1_000)
     made = boundary("b", last=last)
     old = [said(f"old{n}", "x" * 1_000) for n in range(100)]
     write_raw(sessions, *old, said("m"), made, said("1", "y" * 20_000), made, said("2"))
@@ -229,7 +228,7 @@ def test_false_starts_cost_no_more_than_a_few_passes(
         checked.append(len(line) - start)
         return False
 
-    monkeypatch.setattr(transcript_reader, "is_whole", counting)
+    monkeypatch.setattr(reader, "is_whole", counting)
     data = write_raw(sessions, b'{"c":"12345678","k":"' * 100_000 + b"\n")
     assert len(scanned(sessions)) == 1
     assert len(checked) > 1000
@@ -239,7 +238,7 @@ def test_false_starts_cost_no_more_than_a_few_passes(
 def test_a_line_of_any_length_costs_no_more_than_its_length_in_the_report(
     sessions: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(boundary_search, "_LONGEST", 5_000)
+    monkeypatch.setattr(reader, "_LONGEST", 5_000)
     for size in (5_001, 40_000, 3_000_000):
         write_raw(sessions, said("1"), b"x" * size + b"\n", said("2"), b"y" * size)
         lines = scanned(sessions)
@@ -253,10 +252,10 @@ def test_the_longest_line_there_may_be_is_read_whatever_the_chunks(
     sessions: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = said("long", "x" * 4000)
-    monkeypatch.setattr(boundary_search, "_LONGEST", len(write_line(record)) - 1)
+    monkeypatch.setattr(reader, "_LONGEST", len(write_line(record)) - 1)
     write_raw(sessions, said("1"), record, said("2"))
     for size in (1, 2, 100, 4096, 1 << 20):
-        monkeypatch.setattr(boundary_search, "CHUNK_BYTES", size)
+        monkeypatch.setattr(reader, "CHUNK_BYTES", size)
         assert ids(stored(sessions)) == ["1", "long", "2"]
 
 
@@ -277,9 +276,9 @@ def test_what_is_before_the_boundary_is_not_read(sessions: Folder) -> None:
     write_raw(sessions, before, boundary("b", last="big-59"), said("1"), said("2"))
     found = resume(sessions, SESSION)
     assert ids(found.records) == ["1", "2"]
-    assert len(before) > 5 * boundary_search.CHUNK_BYTES
-    assert disk.bytes_read < 3 * boundary_search.CHUNK_BYTES
-    assert disk.lowest > len(before) - boundary_search.CHUNK_BYTES - 100
+    assert len(before) > 5 * reader.CHUNK_BYTES
+    assert disk.bytes_read < 3 * reader.CHUNK_BYTES
+    assert disk.lowest > len(before) - reader.CHUNK_BYTES - 100
 
 
 def test_false_marks_and_damaged_boundaries_cost_no_reading_each(sessions: Folder) -> None:
@@ -288,7 +287,7 @@ def test_false_marks_and_damaged_boundaries_cost_no_reading_each(sessions: Folde
     damaged = write_line(boundary("b")).replace(b"auto", b"oaut")
     data = write_raw(sessions, *[false_mark(f"{n}", 500) for n in range(20)], damaged * 2_000)
     resume(sessions, SESSION)
-    assert disk.bytes_read < 3 * len(data) + 2 * boundary_search.CHUNK_BYTES
+    assert disk.bytes_read < 3 * len(data) + 2 * reader.CHUNK_BYTES
 
 
 # Everything that may stand in a file, by name; a number makes names that sometimes repeat.

@@ -7,7 +7,7 @@ import pytest
 from sevenfold.core.messages import ToolUseId
 from sevenfold.core.spills import SpillDecision
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.transcript import reader as boundary_search
+from sevenfold.store.transcript import reader
 from sevenfold.store.transcript.reader import resume
 from sevenfold.store.transcript.records import (
     CutRecord,
@@ -36,8 +36,8 @@ def test_what_was_kept_is_read_by_its_place_and_no_more(sessions: Folder) -> Non
     found = resume(sessions, SESSION)
     assert ids(found.kept) == ["k1", "k2"]
     assert ids(found.records) == ["s"]
-    assert disk.bytes_read < 3 * boundary_search.CHUNK_BYTES
-    assert disk.lowest > len(before) - boundary_search.CHUNK_BYTES - 100
+    assert disk.bytes_read < 3 * reader.CHUNK_BYTES
+    assert disk.lowest > len(before) - reader.CHUNK_BYTES - 100
 
 
 @pytest.mark.parametrize(

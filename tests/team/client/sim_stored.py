@@ -18,8 +18,7 @@ from sevenfold.team.protocol import (
 )
 from sevenfold.team.server.commits import WriteContext
 from sevenfold.team.server.database import Database
-from sevenfold.team.server.memory import apply_writer_commit as apply
-from sevenfold.team.server.memory import read_contents, store_bodies
+from sevenfold.team.server.memory import apply_writer_commit, read_contents, store_bodies
 from sevenfold.team.server.messages import ApiError
 from tests.team.sim_server import SimServer
 from tests.team.team import Team
@@ -54,7 +53,7 @@ class StoredServer(SimServer):
 
     def commit(self, commit: Commit) -> CommitOutcome | MissingBodies:
         try:
-            return self.team.write(lambda tx: apply(tx, self.writer, commit))
+            return self.team.write(lambda tx: apply_writer_commit(tx, self.writer, commit))
         except ApiError as refusal:
             return _answer(refusal)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sevenfold.cli.team.serve import open_database
-from sevenfold.team.server import database as schema
+from sevenfold.team.server import database as database_module
 from sevenfold.team.server.database import MIGRATIONS
 from sevenfold.team.server.http_server import add_taken
 from tests.team.server.conftest import opened
@@ -20,7 +20,7 @@ def test_a_database_of_an_older_version_keeps_what_it_holds(
     empty_url: str, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     with monkeypatch.context() as older:
-        older.setattr(schema, "MIGRATIONS", MIGRATIONS[:number])
+        older.setattr(database_module, "MIGRATIONS", MIGRATIONS[:number])
         with opened(empty_url) as database:
             team = Team(database)
             team.put({"a.md": "one"})

@@ -8,7 +8,7 @@ import pytest
 
 from sevenfold.cli.team.serve import open_database
 from sevenfold.core.errors import DatabaseFailed, InputError
-from sevenfold.team.server import postgres as postgresql
+from sevenfold.team.server import postgres as postgres_module
 from sevenfold.team.server.database import APPEND_ONLY_TABLES, MIGRATIONS, TENANT_TABLES, OrgId, Tx
 from sevenfold.team.server.postgres import PostgresDatabase
 from tests.team.server.conftest import opened
@@ -97,7 +97,7 @@ def test_rights_are_lowered_for_a_transaction_and_not_for_a_connection(url: str)
 def test_a_statement_that_waits_for_somebodys_lock_gives_up(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgresql, "STATEMENT_MS", 100)
+    monkeypatch.setattr(postgres_module, "STATEMENT_MS", 100)
     with opened(url) as database:
         team = Team(database)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.team.server import scanning as scanners
+from sevenfold.team.server import scanning as scanning_module
 from sevenfold.team.server.database import OrgId
 from sevenfold.team.server.messages import ApiError
 from sevenfold.team.server.scanning import SMALL_CHARS, SecretScanners
@@ -49,7 +49,7 @@ def test_a_search_that_dies_is_told_and_the_next_is_done(
         return list(await scanning.find(ORG, {"a.md": LARGE + SECRET}, KEY, ()))
 
     with monkeypatch.context() as broken:
-        broken.setattr(scanners, "find_blocked", _die)
+        broken.setattr(scanning_module, "find_blocked", _die)
         with pytest.raises(ApiError) as refused:
             asyncio.run(look())
     assert (refused.value.status, refused.value.retry) == (503, True)

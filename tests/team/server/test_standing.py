@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from sevenfold.team.server import admin_endpoints as admin_calls
+from sevenfold.team.server import admin_endpoints
 from sevenfold.team.server.app_state import ApiRequest, ApiResponse, AppState
 from sevenfold.team.server.database import Database
 from sevenfold.team.server.http_api import ENDPOINTS, RIGHTS_TRIES
@@ -85,7 +85,7 @@ def test_rights_that_move_while_a_request_is_under_way_are_looked_up_anew(
     async def move_first(desk: AppState, call: ApiRequest) -> ApiResponse:
         if next(left, None) is not None:
             raise RightsChanged
-        return await admin_calls.handle_whoami(desk, call)
+        return await admin_endpoints.handle_whoami(desk, call)
 
     monkeypatch.setitem(cast("dict[str, object]", ENDPOINTS), "whoami", move_first)
     assert live.ask("GET", "/api/v1/whoami", team.token).status_code == status

@@ -19,8 +19,7 @@ import pytest
 
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import DatabaseFailed
-from sevenfold.team.server import http_api as front
-from sevenfold.team.server import http_server as patience
+from sevenfold.team.server import http_api, http_server
 from sevenfold.team.server.app_state import ApiRequest, ApiResponse, AppState
 from sevenfold.team.server.database import Database, OrgId, Tx
 from sevenfold.team.server.messages import ApiError
@@ -89,7 +88,7 @@ def test_a_bug_is_500_with_a_number_to_report_and_tells_no_words(
     async def stumble(desk: AppState, call: ApiRequest) -> ApiResponse:
         raise RuntimeError("the words of somebody's memory")
 
-    monkeypatch.setattr(front, "ENDPOINTS", {**front.ENDPOINTS, "whoami": stumble})
+    monkeypatch.setattr(http_api, "ENDPOINTS", {**http_api.ENDPOINTS, "whoami": stumble})
     team = Team(database, now_ms=int(time.time() * 1000))
     with serving(database) as live:
         got = live.ask("GET", "/api/v1/whoami", team.token)
@@ -133,7 +132,7 @@ def test_a_client_that_hangs_up_half_way_is_no_bug(database: Database) -> None:
 
 
 def test_a_body_that_never_ends_is_given_up(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(front, "BODY_TIME", timedelta(milliseconds=50))
+    monkeypatch.setattr(http_api, "BODY_TIME", timedelta(milliseconds=50))
     team = Team(database, now_ms=int(time.time() * 1000))
     with serving(database) as live, send_part(live, team) as connection:
         with connection.makefile("rb") as answer:
@@ -146,7 +145,7 @@ def test_a_body_that_never_ends_is_given_up(database: Database, monkeypatch: pyt
 def test_who_connects_and_does_not_say_what_they_want_is_hung_up_on(
     database: Database, monkeypatch: pytest.MonkeyPatch, whole: int, part: bytes
 ) -> None:
-    monkeypatch.setattr(patience, "HEAD_TIME", timedelta(milliseconds=50))
+    monkeypatch.setattr(http_server, "HEAD_TIME", timedelta(milliseconds=50))
     with serving(database) as live, connected(live) as connection, connection.makefile("rb") as answer:
         for _ in range(whole):
             connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
@@ -160,7 +159,7 @@ def test_who_has_asked_and_may_ask_again_is_not_hurried(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     span = timedelta(milliseconds=50)
-    monkeypatch.setattr(patience, "HEAD_TIME", span)
+    monkeypatch.setattr(http_server, "HEAD_TIME", span)
     request = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"
     with serving(database) as live, connected(live) as connection, connection.makefile("rb") as answer:
         for _ in range(2):
@@ -177,7 +176,7 @@ def test_who_has_asked_and_may_ask_again_is_not_hurried(
 def test_an_answer_that_nobody_takes_is_not_kept_for_ever(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patience, "TAKE_TIME", timedelta())
+    monkeypatch.setattr(http_server, "TAKE_TIME", timedelta())
     team = Team(database, now_ms=int(time.time() * 1000))
     for number in range(40):
         team.put({f"k{number}.md": f"{number:02}" * 120_000})

@@ -24,8 +24,7 @@ from sevenfold.agent.loop.project_context import (
 )
 from sevenfold.agent.loop.turn import AgentDeps, EventRelay, OpeningMessages
 from sevenfold.agent.mcp.client import McpClient
-from sevenfold.agent.mcp.servers import Confirm
-from sevenfold.agent.mcp.servers import decline_confirmation as never
+from sevenfold.agent.mcp.servers import Confirm, decline_confirmation
 from sevenfold.agent.opening.background_work import add_doc_writer, add_dream_writer, add_extraction_writer
 from sevenfold.agent.opening.memory import (
     add_rule_counter,
@@ -131,7 +130,7 @@ class AgentOptions:
     """Branch off that session, which stays as it is."""
     ask: AskPermission = deny_unattended
     """Whom to ask before a tool runs."""
-    confirm: Confirm = never
+    confirm: Confirm = decline_confirmation
     """Whom to ask before something of a repository's own is run at all."""
     provider: Provider | None = None
     """None: as settings and the environment say."""

@@ -18,8 +18,7 @@ from sevenfold.agent.loop.choose_provider import choose_provider
 from sevenfold.agent.loop.project_context import LocalSettingsFile, ProjectContext, SessionSelector
 from sevenfold.agent.mcp.servers import decline_confirmation
 from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
-from sevenfold.agent.permissions.guard import Guard, Reach
-from sevenfold.agent.permissions.guard import deny_unattended as nobody_asked
+from sevenfold.agent.permissions.guard import Guard, Reach, deny_unattended
 from sevenfold.agent.subagents.definitions import AttributedProvider
 from sevenfold.agent.subagents.mailbox import MailListener
 from sevenfold.agent.subagents.messaging import MailSender, RosterEntry, SendMessageTool
@@ -155,7 +154,7 @@ async def run_teammate(charge: TeammateConfig, line: ParentPipe | None = None) -
                 also=(SendMessageTool(mate, charge.name),),
                 is_child=True,
                 provider=await _open_provider(charge, ground, environ, exits, line),
-                ask=line.ask if line else nobody_asked,
+                ask=line.ask if line else deny_unattended,
             )
         )
         exits.push_async_callback(agent.close)

@@ -33,9 +33,14 @@ from sevenfold.core.view import PreparedRequest
 from sevenfold.layers.microcompact.facts import BARE_MARKER, MARKER_TOKENS
 from sevenfold.layers.microcompact.policy import CachePrices, MicrocompactSettings
 from sevenfold.replay.calls import RecordedCall
-from sevenfold.replay.policies import recording as recorded
 from sevenfold.replay.policies.counterfactual import CacheRates, ResultVisibility
-from sevenfold.replay.policies.recording import MessageSegment, compute_token_scale
+from sevenfold.replay.policies.recording import (
+    MessageSegment,
+    RecordedRound,
+    RecordedSegment,
+    Recording,
+    compute_token_scale,
+)
 from sevenfold.session import Session
 from sevenfold.session.pipeline import CLEARED_KEY
 from sevenfold.store.foreign.entries import ForeignInput
@@ -82,7 +87,7 @@ class _Sums:
 
 def resend_session(
     stretches: Sequence[MessageSegment],
-    recording: recorded.Recording,
+    recording: Recording,
     policy: MicrocompactSettings,
     rates: CacheRates,
 ) -> ResendOutcome:
@@ -114,15 +119,15 @@ def resend_session(
 class _Turn:
     """A recorded call as the figures know it."""
 
-    stretch: recorded.RecordedSegment
-    round: recorded.RecordedRound
+    stretch: RecordedSegment
+    round: RecordedRound
 
 
 @dataclass(slots=True, kw_only=True)
 class _Driver:
     policy: MicrocompactSettings
     rates: CacheRates
-    recording: recorded.Recording
+    recording: Recording
     scale: float
     sums: _Sums
     _clock: ManualClock = field(default_factory=ManualClock)

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 
 from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject
-from sevenfold.simulator.wire import betas
-from sevenfold.simulator.wire import request_blocks as cache_edits
+from sevenfold.simulator.wire import betas, request_blocks
 from sevenfold.simulator.wire.choices import Choices
 from sevenfold.simulator.wire.error_response import (
     as_count,
@@ -48,7 +47,7 @@ CREATE_ONLY_PARAMS = frozenset({"max_tokens", "stream"})
 """Fields that counting does not take."""
 
 BETA_PARAMS: Mapping[str, tuple[str, ...]] = {
-    cache_edits.FIELD: (cache_edits.BETA,),
+    request_blocks.FIELD: (request_blocks.BETA,),
     "compaction": (betas.COMPACT_ON_DEMAND,),
     "context_management": (betas.CONTEXT_EDITS, betas.COMPACT_THRESHOLD),
     "thread": (betas.THREADS,),

@@ -13,8 +13,7 @@ from sevenfold.core.errors import WireError
 from sevenfold.core.events import Emit
 from sevenfold.core.json import Json, JsonObject, read_object
 from sevenfold.core.models import Model
-from sevenfold.simulator.wire import betas
-from sevenfold.simulator.wire import request_blocks as cache_edits
+from sevenfold.simulator.wire import betas, request_blocks
 from sevenfold.simulator.wire.choices import Choices
 from sevenfold.simulator.wire.error_response import (
     ErrorResponse,
@@ -150,7 +149,7 @@ def _read_betas(header: str, choices: Choices) -> frozenset[str]:
     sent = frozenset(name.strip() for name in header.split(",") if name.strip())
     known = betas.KNOWN_BETAS | choices.extra_betas
     if choices.cache_edits:
-        known |= {cache_edits.BETA}
+        known |= {request_blocks.BETA}
     for name in sorted(sent - known):
         raise make_invalid_request(f"Unexpected value(s) `{name}` for the `anthropic-beta` header.")
     return sent

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import cast
 
-from sevenfold.team.server import messages as wire
+from sevenfold.team.server import messages
 from sevenfold.team.server.app_state import ApiRequest, ApiResponse, AppState, format_ms_time
 from sevenfold.team.server.audit import AUDIT_LINE_ID, read_audit, record_audit
 from sevenfold.team.server.database import OrgId, Tx, sql_number, sql_text
@@ -163,7 +163,7 @@ async def handle_whoami(desk: AppState, call: ApiRequest) -> ApiResponse:
     who = call.who
     await desk.look(who, lambda _tx: None)  # only whether it still holds
     expires = None if who.expires_ms is None else format_ms_time(who.expires_ms)
-    told = wire.WhoTold(
+    told = messages.WhoTold(
         org=who.org,
         org_name=who.org_name,
         member=who.member_name,
@@ -178,11 +178,11 @@ async def handle_whoami(desk: AppState, call: ApiRequest) -> ApiResponse:
 async def handle_list_repos(desk: AppState, call: ApiRequest) -> ApiResponse:
     org = call.who.org
     repos = await desk.read(call.who, lambda tx: list_repos(tx, org))
-    return ApiResponse(wire.ReposTold([_repo(one) for one in repos]))
+    return ApiResponse(messages.ReposTold([_repo(one) for one in repos]))
 
 
 async def handle_claim_repo(desk: AppState, call: ApiRequest) -> ApiResponse:
-    sent, who, now = cast("wire.ClaimSent", call.body), call.who, desk.now_ms
+    sent, who, now = cast("messages.ClaimSent", call.body), call.who, desk.now_ms
     repo = await desk.write(
         who, lambda tx: claim_repo(tx, who, sent.name, sent.remote, "admin", now_ms=now, limits=desk.limits)
     )
@@ -190,7 +190,7 @@ async def handle_claim_repo(desk: AppState, call: ApiRequest) -> ApiResponse:
 
 
 async def handle_prove_repo(desk: AppState, call: ApiRequest) -> ApiResponse:
-    sent, who, now = cast("wire.ProofSent", call.body), call.who, desk.now_ms
+    sent, who, now = cast("messages.ProofSent", call.body), call.who, desk.now_ms
     if desk.forge is None:
         raise ApiError(
             status=422,
@@ -209,17 +209,17 @@ async def handle_prove_repo(desk: AppState, call: ApiRequest) -> ApiResponse:
 async def handle_list_members(desk: AppState, call: ApiRequest) -> ApiResponse:
     org = call.who.org
     members = await desk.read(call.who, lambda tx: list_members(tx, org))
-    return ApiResponse(wire.MembersTold([_member(one) for one in members]))
+    return ApiResponse(messages.MembersTold([_member(one) for one in members]))
 
 
 async def handle_add_member(desk: AppState, call: ApiRequest) -> ApiResponse:
-    sent, who, now = cast("wire.MemberSent", call.body), call.who, desk.now_ms
+    sent, who, now = cast("messages.MemberSent", call.body), call.who, desk.now_ms
     member = await desk.write(who, lambda tx: add_member(tx, who, sent.name, sent.role, now))
     return ApiResponse(_member(member), 201)
 
 
 async def handle_change_member(desk: AppState, call: ApiRequest) -> ApiResponse:
-    sent, who, now = cast("wire.RoleSent", call.body), call.who, desk.now_ms
+    sent, who, now = cast("messages.RoleSent", call.body), call.who, desk.now_ms
     name = call.places["member"]
     return ApiResponse(_member(await desk.write(who, lambda tx: change_role(tx, who, name, sent.role, now))))
 
@@ -227,16 +227,16 @@ async def handle_change_member(desk: AppState, call: ApiRequest) -> ApiResponse:
 async def handle_remove_member(desk: AppState, call: ApiRequest) -> ApiResponse:
     who, now, name = call.who, desk.now_ms, call.places["member"]
     await desk.write(who, lambda tx: remove_member(tx, who, name, now))
-    return ApiResponse(wire.DoneTold())
+    return ApiResponse(messages.DoneTold())
 
 
 async def handle_list_tokens(desk: AppState, call: ApiRequest) -> ApiResponse:
     org = call.who.org
     tokens = await desk.read(call.who, lambda tx: list_tokens(tx, org))
     return ApiResponse(
-        wire.TokensTold(
+        messages.TokensTold(
             [
-                wire.TokenTold(
+                messages.TokenTold(
                     id=one.id,
                     member=one.member,
                     scopes=one.scopes,
@@ -251,7 +251,7 @@ async def handle_list_tokens(desk: AppState, call: ApiRequest) -> ApiResponse:
 
 
 async def handle_add_token(desk: AppState, call: ApiRequest) -> ApiResponse:
-    sent, who, now = cast("wire.TokenSent", call.body), call.who, desk.now_ms
+    sent, who, now = cast("messages.TokenSent", call.body), call.who, desk.now_ms
     if not 1 <= sent.days <= MOST_DAYS:
         raise ApiError(
             status=422,
@@ -261,20 +261,20 @@ async def handle_add_token(desk: AppState, call: ApiRequest) -> ApiResponse:
         )
     lasts = timedelta(days=sent.days)
     token = await desk.write(who, lambda tx: add_token(tx, who, sent.member, sent.scopes, now, lasts=lasts))
-    return ApiResponse(wire.NewTokenTold(token.id, token.text), 201)
+    return ApiResponse(messages.NewTokenTold(token.id, token.text), 201)
 
 
 async def handle_revoke_token(desk: AppState, call: ApiRequest) -> ApiResponse:
     who, now, token = call.who, desk.now_ms, call.places["id"]
     await desk.write(who, lambda tx: revoke_token(tx, who, token, now))
-    return ApiResponse(wire.DoneTold())
+    return ApiResponse(messages.DoneTold())
 
 
 async def handle_start_device(desk: AppState, call: ApiRequest) -> ApiResponse:
-    sent, now = cast("wire.DeviceSent", call.body), desk.now_ms
+    sent, now = cast("messages.DeviceSent", call.body), desk.now_ms
     code = await desk.write(None, lambda tx: start_device(tx, sent.name, now))
     verify = f"an admin runs: sevenfold serve device approve ORG {code.user_code} MEMBER"
-    told = wire.DeviceTold(
+    told = messages.DeviceTold(
         device_code=code.device_code,
         user_code=code.user_code,
         verify=verify,
@@ -285,22 +285,22 @@ async def handle_start_device(desk: AppState, call: ApiRequest) -> ApiResponse:
 
 
 async def handle_poll_device(desk: AppState, call: ApiRequest) -> ApiResponse:
-    code, now = cast("wire.PollSent", call.body).device_code, desk.now_ms
+    code, now = cast("messages.PollSent", call.body).device_code, desk.now_ms
     org = await desk.read(None, lambda tx: read_approval(tx, code, now))
     done = await desk.write(org, lambda tx: finish_device(tx, org, code, now))
-    return ApiResponse(wire.SignedInTold(done.token.text, done.org, done.member.name, done.scopes))
+    return ApiResponse(messages.SignedInTold(done.token.text, done.org, done.member.name, done.scopes))
 
 
 async def handle_approve_device(desk: AppState, call: ApiRequest) -> ApiResponse:
-    sent, who, now = cast("wire.ApprovalSent", call.body), call.who, desk.now_ms
+    sent, who, now = cast("messages.ApprovalSent", call.body), call.who, desk.now_ms
     member = await desk.write(who, lambda tx: approve_device(tx, who, sent.user_code, sent.member, now))
     return ApiResponse(_member(member))
 
 
 async def handle_allow_finding(desk: AppState, call: ApiRequest) -> ApiResponse:
-    sent, who, now = cast("wire.AllowanceSent", call.body), call.who, desk.now_ms
+    sent, who, now = cast("messages.AllowanceSent", call.body), call.who, desk.now_ms
     await desk.write(who, lambda tx: allow_finding(tx, who, sent.fingerprint, sent.reason, now))
-    return ApiResponse(wire.DoneTold(), 201)
+    return ApiResponse(messages.DoneTold(), 201)
 
 
 async def handle_read_audit(desk: AppState, call: ApiRequest) -> ApiResponse:
@@ -309,9 +309,9 @@ async def handle_read_audit(desk: AppState, call: ApiRequest) -> ApiResponse:
     before = _before(call.query["before"]) if "before" in call.query else None
     lines = await desk.read(call.who, lambda tx: read_audit(tx, org, limit, before))
     return ApiResponse(
-        wire.AuditTold(
+        messages.AuditTold(
             [
-                wire.LineTold(
+                messages.LineTold(
                     id=one.id,
                     at=format_ms_time(one.at_ms),
                     member=one.member,
@@ -342,8 +342,8 @@ def _whole(text: str, name: str, most: int) -> int:
     return int(text)
 
 
-def _repo(one: Repo) -> wire.RepoTold:
-    return wire.RepoTold(
+def _repo(one: Repo) -> messages.RepoTold:
+    return messages.RepoTold(
         id=one.id,
         name=one.name,
         remote=one.remote,
@@ -354,5 +354,5 @@ def _repo(one: Repo) -> wire.RepoTold:
     )
 
 
-def _member(one: OrgMember) -> wire.MemberTold:
-    return wire.MemberTold(one.id, one.name, one.role)
+def _member(one: OrgMember) -> messages.MemberTold:
+    return messages.MemberTold(one.id, one.name, one.role)

@@ -19,9 +19,7 @@ from itertools import count
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from sevenfold.core.errors import DatabaseFailed, InputError
-from sevenfold.team.server import admin_endpoints as admin_calls
-from sevenfold.team.server import memory as memory_calls
-from sevenfold.team.server import messages as wire
+from sevenfold.team.server import admin_endpoints, memory, messages
 from sevenfold.team.server.app_state import (
     AccessControl,
     ApiRequest,
@@ -122,27 +120,27 @@ RIGHTS_TRIES = 5
 """A request is begun anew where the rights it was admitted by changed before it was carried out."""
 
 ENDPOINTS: Mapping[str, ApiEndpoint] = {
-    "read_memory": memory_calls.handle_read_memory,
-    "put_memory": memory_calls.handle_put_memory,
-    "send_bodies": memory_calls.handle_send_bodies,
-    "read_body": memory_calls.handle_read_body,
-    "commit": memory_calls.handle_commit,
-    "whoami": admin_calls.handle_whoami,
-    "list_repos": admin_calls.handle_list_repos,
-    "claim_repo": admin_calls.handle_claim_repo,
-    "prove_repo": admin_calls.handle_prove_repo,
-    "list_members": admin_calls.handle_list_members,
-    "add_member": admin_calls.handle_add_member,
-    "change_member": admin_calls.handle_change_member,
-    "remove_member": admin_calls.handle_remove_member,
-    "list_tokens": admin_calls.handle_list_tokens,
-    "add_token": admin_calls.handle_add_token,
-    "revoke_token": admin_calls.handle_revoke_token,
-    "start_device": admin_calls.handle_start_device,
-    "poll_device": admin_calls.handle_poll_device,
-    "approve_device": admin_calls.handle_approve_device,
-    "allow_finding": admin_calls.handle_allow_finding,
-    "read_audit": admin_calls.handle_read_audit,
+    "read_memory": memory.handle_read_memory,
+    "put_memory": memory.handle_put_memory,
+    "send_bodies": memory.handle_send_bodies,
+    "read_body": memory.handle_read_body,
+    "commit": memory.handle_commit,
+    "whoami": admin_endpoints.handle_whoami,
+    "list_repos": admin_endpoints.handle_list_repos,
+    "claim_repo": admin_endpoints.handle_claim_repo,
+    "prove_repo": admin_endpoints.handle_prove_repo,
+    "list_members": admin_endpoints.handle_list_members,
+    "add_member": admin_endpoints.handle_add_member,
+    "change_member": admin_endpoints.handle_change_member,
+    "remove_member": admin_endpoints.handle_remove_member,
+    "list_tokens": admin_endpoints.handle_list_tokens,
+    "add_token": admin_endpoints.handle_add_token,
+    "revoke_token": admin_endpoints.handle_revoke_token,
+    "start_device": admin_endpoints.handle_start_device,
+    "poll_device": admin_endpoints.handle_poll_device,
+    "approve_device": admin_endpoints.handle_approve_device,
+    "allow_finding": admin_endpoints.handle_allow_finding,
+    "read_audit": admin_endpoints.handle_read_audit,
 }
 
 RARE_OPERATIONS = frozenset({"start_device", "approve_device"})
@@ -318,7 +316,7 @@ class TeamApi:
         if name == "is_ready" and now >= self._ready_until:
             await self._desk.read(None, lambda tx: tx.rows("SELECT 1 FROM meta"))
             self._ready_until = now + READY_TTL
-        return ApiResponse(wire.HealthTold("ok"))
+        return ApiResponse(messages.HealthTold("ok"))
 
     async def _missing(self, request: Request, error: Exception) -> Response:
         seen = _Seen(began=time.perf_counter(), request=f"{self._prefix}{next(self._numbers):08x}")

@@ -22,7 +22,7 @@ from sevenfold.team.protocol import (
     compute_checksum,
     is_checksum,
 )
-from sevenfold.team.server import messages as wire
+from sevenfold.team.server import messages
 from sevenfold.team.server.app_state import ApiRequest, ApiResponse, AppState, check_sizes
 from sevenfold.team.server.commits import (
     NO_STORED_ENTRY,
@@ -263,7 +263,7 @@ async def handle_read_memory(desk: AppState, call: ApiRequest) -> ApiResponse:
 
 
 async def handle_put_memory(desk: AppState, call: ApiRequest) -> ApiResponse:
-    texts = cast("wire.EntriesSent", call.body).entries
+    texts = cast("messages.EntriesSent", call.body).entries
     check_sizes(call.raw_bytes, list(texts.values()), desk.limits)
     await _check_names(desk, call, texts)
     await desk.check_secrets(call.who, texts)
@@ -273,12 +273,12 @@ async def handle_put_memory(desk: AppState, call: ApiRequest) -> ApiResponse:
 
 
 async def handle_send_bodies(desk: AppState, call: ApiRequest) -> ApiResponse:
-    bodies = cast("wire.BodiesSent", call.body).bodies
+    bodies = cast("messages.BodiesSent", call.body).bodies
     check_sizes(call.raw_bytes, bodies, desk.limits)
     await desk.check_secrets(call.who, {compute_checksum(body): body for body in bodies})
     writer = _writer(desk, call)
     return ApiResponse(
-        wire.ChecksumsTold(await desk.write(call.who, lambda tx: store_bodies(tx, writer, bodies)))
+        messages.ChecksumsTold(await desk.write(call.who, lambda tx: store_bodies(tx, writer, bodies)))
     )
 
 
@@ -287,11 +287,11 @@ async def handle_read_body(desk: AppState, call: ApiRequest) -> ApiResponse:
     if not is_checksum(checksum):
         raise make_not_found("body with that checksum in the repository")
     body = await desk.read(who, lambda tx: read_body(tx, who, repo, checksum))
-    return ApiResponse(wire.BodyTold(checksum, body.decode()))
+    return ApiResponse(messages.BodyTold(checksum, body.decode()))
 
 
 async def handle_commit(desk: AppState, call: ApiRequest) -> ApiResponse:
-    sent = cast("wire.CommitSent", call.body)
+    sent = cast("messages.CommitSent", call.body)
     changes = tuple(
         TeamChange(TeamKey(one.key), one.expected, None if one.checksum is None else Checksum(one.checksum))
         for one in sent.changes
@@ -316,17 +316,21 @@ def _tags(header: str | None) -> frozenset[str] | None:
     return None if header is None else frozenset(tag.strip() for tag in header.split(","))
 
 
-def _told(repo: RepoId, found: RepoContents, *, bodies: bool) -> wire.MemoryTold | wire.HashesTold:
-    deleted = {str(key): wire.DeletedTold(version) for key, version in found.deleted.items()}
+def _told(repo: RepoId, found: RepoContents, *, bodies: bool) -> messages.MemoryTold | messages.HashesTold:
+    deleted = {str(key): messages.DeletedTold(version) for key, version in found.deleted.items()}
     if not bodies:
-        hashes = {str(key): wire.HashTold(one.version, one.checksum) for key, one in found.entries.items()}
-        return wire.HashesTold(repo=repo, seq=found.seq, floor=found.floor, entries=hashes, deleted=deleted)
+        hashes = {
+            str(key): messages.HashTold(one.version, one.checksum) for key, one in found.entries.items()
+        }
+        return messages.HashesTold(
+            repo=repo, seq=found.seq, floor=found.floor, entries=hashes, deleted=deleted
+        )
     entries = {
-        str(key): wire.EntryTold(one.version, one.checksum, one.content or "")
+        str(key): messages.EntryTold(one.version, one.checksum, one.content or "")
         for key, one in found.entries.items()
     }
-    return wire.MemoryTold(repo=repo, seq=found.seq, floor=found.floor, entries=entries, deleted=deleted)
+    return messages.MemoryTold(repo=repo, seq=found.seq, floor=found.floor, entries=entries, deleted=deleted)
 
 
-def _applied(applied: CommitApplied) -> wire.AppliedTold:
-    return wire.AppliedTold(applied.seq, {key: entry.version for key, entry in applied.entries.items()})
+def _applied(applied: CommitApplied) -> messages.AppliedTold:
+    return messages.AppliedTold(applied.seq, {key: entry.version for key, entry in applied.entries.items()})

