@@ -1,4 +1,22 @@
-"""Sevenfold: a bounded context, a warm prompt cache and a memory that lasts, for LLM agents."""
+"""Sevenfold: a bounded context, a warm prompt cache and a memory that lasts, for LLM agents.
+
+From the bottom up; a package imports only from those before it (`pyproject.toml` has the exact rule):
+
+- `core/`: values and pure functions over them.
+- `store/`: everything on disk.
+- `providers/`: model APIs.
+- `layers/`: the seven layers.
+- `team/`: shared memory for a team, client and server.
+- `simulator/`: a local Messages API that bills as the provider does.
+- `session/`: what a loop calls before and after each model call.
+- `integrations/`: the layers under other people's agent loops.
+- `replay/`: what recorded sessions cost.
+- `agent/`: the terminal agent.
+- `testing`: the public interface of the simulator, for tests.
+- `cli/`, `__main__`: the command line.
+
+`_moved` keeps old import paths of public names.
+"""
 
 from __future__ import annotations
 

@@ -12,4 +12,5 @@ In reading order:
 - `mcp/`: a client for MCP servers.
 - `subagents/`: agents that an agent starts, and messages between them.
 - `tui/`: chat in a terminal, and single runs for scripts.
+- `prompts/`: the system prompt.
 """

@@ -2,8 +2,7 @@
 
 - `commands`: the table of commands; a command's module is imported when the command runs.
 - `options/`: help and arguments of each command.
-- `screen`: the only module that prints. `layout` formats numbers and wraps lines.
-- `piped_input`: reads standard input where it may be a pipe.
+- `screen`: the only module that prints; formats numbers, wraps lines, and reads piped input.
 - `chat`, `settings`, `layers`, `simulate`: one command each.
 - `inspect/`, `memory/`, `replay/`, `team/`, `tour/`: the other commands.
 """

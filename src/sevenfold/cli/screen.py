@@ -1,4 +1,7 @@
-"""The only module that prints: colour, JSON, and characters that a terminal cannot show."""
+"""The only module that prints: colour, JSON, and characters that a terminal cannot show.
+
+Also formats numbers, wraps lines for narrow terminals, and reads piped input.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,7 @@ from typing import Literal, TextIO, TypeAlias
 from sevenfold.core.errors import InputError
 from sevenfold.core.text.safe_text import escape_controls
 
-# Formats numbers for people: short, aligned, the same everywhere. `wrap_lines` fits lines to narrow
-# terminals.
+# Numbers for people: short, aligned, the same everywhere.
 
 _UNITS = ((1_000_000_000, "B"), (1_000_000, "M"), (1_000, "K"))
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -273,7 +275,7 @@ def _write(stream: TextIO, text: str) -> None:
     print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream)
 
 
-# Reads piped input, also where standard input is a pipe that nobody writes to and nobody closes.
+# Standard input may be a pipe that nobody writes to and nobody closes.
 
 FIRST_BYTE_TIMEOUT = timedelta(seconds=3)
 """For the first byte. Cron, CI and programs that start programs leave the pipe open and say nothing."""

@@ -2,7 +2,7 @@
 
 In reading order:
 
-- `json`, `json_fields`: JSON as immutable values, and reading the fields that a model filled in.
+- `json`: JSON as immutable values, and reading the fields that a model filled in.
 - `messages`: messages and their blocks, and their wire form.
 - `canonical`: the bytes that are hashed.
 - `requests`: what is sent to a model, what comes back, and what a model and a provider can do.
@@ -17,7 +17,7 @@ In reading order:
 - `text`: functions over text.
 - `settings`: declaring, reading and merging settings.
 - `events`, `errors`: everything that is reported or raised.
-- `clock`, `os_errors`, `listening`, `version`: time as an argument, system errors, sockets, the version.
+- `clock`, `os_errors`, `version`: time as an argument, system errors and sockets, the version.
 
 Nothing here reads or writes files or calls a provider. Time comes from a `Clock` that the caller passes in.
 """

@@ -1,4 +1,7 @@
-"""JSON as immutable values: what a provider sends is kept whole, and nobody can change it in place."""
+"""JSON as immutable values: what a provider sends is kept whole, and nobody can change it in place.
+
+The functions at the end read the fields of an object that a model filled in.
+"""
 
 from __future__ import annotations
 
@@ -289,7 +292,7 @@ def _key(value: Json) -> object:
     return (type(value), repr(value) if isinstance(value, (float, Decimal)) else value)
 
 
-# Fields of a JSON object that a model filled in: an `InputError` says what was expected.
+# Fields that a model filled in. An `InputError` says what was expected.
 
 
 def object_schema(properties: Mapping[str, object], required: tuple[str, ...] = ()) -> JsonObject:

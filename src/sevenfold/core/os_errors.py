@@ -1,4 +1,7 @@
-"""Errors of the operating system, as errors of ours that say what to do next."""
+"""Errors of the operating system, as errors of ours that say what to do next.
+
+`listen` opens a server's socket, with an error that says what to try.
+"""
 
 from __future__ import annotations
 
@@ -93,9 +96,6 @@ _KINDS: dict[int, tuple[type[SevenfoldError], str]] = {
     errno.ENOTSUP: _LACKING,
     errno.ENOLCK: _LACKING,
 }
-
-
-# A socket that a server of ours listens on, with an error that says what to try.
 
 
 def listen(address: str, port: int, *, backlog: int = 2048) -> socket.socket:

@@ -7,11 +7,10 @@ take facts and settings and return a decision. The other modules collect the fac
 - `compaction`: layer 4, the history replaced by a summary.
 - `memory`: layer 5, extraction, recall, rules, trust and search of memories.
 - `dreams`: layer 6, memories consolidated between sessions.
-- `forks`: layer 7, model runs on the same prefix, and messages between agents.
+- `forks`: layer 7, model runs on the same prefix, messages between agents, and single background jobs.
 - `context`: what enters a view besides the conversation.
 - `living_docs`: documents that a fork keeps up to date.
-- `single_flight`: runs one background job at a time.
-- `templates`: prompt texts, from the user's folder or from the package (`prompts/`).
+- `templates`: prompt texts, from the user's folder or from the `prompts/` of a layer.
 
 A policy does no I/O, awaits nothing and reads no clock. Layers import only the layers below them; the list is
 in `pyproject.toml`. The `LAYERS` table below is what `sevenfold layers` prints.

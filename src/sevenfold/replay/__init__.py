@@ -2,9 +2,8 @@
 
 In reading order:
 
-- `calls`: model calls, put together from the entries of a transcript.
+- `calls`: model calls, put together from the entries of a transcript; cache breaks and their causes.
 - `bills`: what calls cost, by model.
-- `breaks`: cache breaks and their causes.
 - `context_fill`: what filled the context, call by call.
 - `result_costs`: what each tool result cost.
 - `account`: all of the above for one transcript file.
@@ -12,6 +11,7 @@ In reading order:
 - `report`: the report over all files, as values and as JSON.
 - `page/`: the report as an HTML page.
 - `policies/`: what a session would have cost with other policies for clearing tool results.
+- `sample/`: a recorded session to try `sevenfold replay` on.
 
 `store/foreign` reads the transcripts; nothing here knows their formats.
 """

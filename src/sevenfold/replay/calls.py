@@ -1,7 +1,8 @@
-"""Model calls, put together from the entries of a transcript, each once and in order.
+"""Model calls, put together from the entries of a transcript, each once and in order; and cache breaks.
 
 A call is spread over several lines, with results of its first tools between them. What was said while the
-call was being logged was said after it. Conversations in one file do not mix.
+call was being logged was said after it. Conversations in one file do not mix. `BreakDetector` finds calls
+that read less than the call before them had left in the cache.
 """
 
 from __future__ import annotations
@@ -190,8 +191,6 @@ def _hear(lane: _Lane, said: ForeignInput) -> Iterator[TranscriptStep]:
     yield said
 
 
-# Where the prompt cache broke: a call that read less than the call before it had left in the cache.
-#
 # A log shows how much was read. Why it was less than possible is inferred from what lies between the two
 # calls. If nothing does, the break stays unexplained.
 

@@ -1,5 +1,8 @@
-"""Layer 4 in the view of a session: when a compaction is due, what it is given, and how its result is
-applied."""
+"""Layers 2 and 4 in the view of a session.
+
+`CompactionLayer`: when a compaction is due, what it is given, and how its result is applied.
+`MicrocompactLayer`: clears old tool results, by the means that the model allows.
+"""
 
 from __future__ import annotations
 
@@ -264,8 +267,6 @@ def _is_aside(item: ViewMessage) -> bool:
 def _head_origin(message: Message, is_first: bool) -> Literal["attachment", "summary"]:
     return "summary" if is_first or message.role == "assistant" else "attachment"
 
-
-# Layer 2 in the view of a session: clears old tool results, by the means that the model allows.
 
 NO_CACHE_EDITS = "no public provider deletes results inside a cached prefix"
 

@@ -1,8 +1,12 @@
 """The spend governor: holds, settles and records every model call that no person waits for.
 
-Its state is one file for all processes of a user, so they share one cap, and a restart resets nothing. A disk
-that fails stops background work, which can wait, and never the conversation. `GovernedProvider` applies it to
-every call except the conversation's own.
+`SpendStore` keeps the state for all processes of a user, so they share one cap, and a restart resets nothing:
+
+    <home>/spend/spend.json                what the caps are checked against
+                 ledger-YYYY-MM-DD.jsonl   one line a call: kind, model, session, tokens, dollars
+
+A disk that fails stops background work, which can wait, and never the conversation. `GovernedProvider`
+applies the governor to every call except the conversation's own.
 """
 
 from __future__ import annotations
@@ -60,13 +64,7 @@ from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
 from sevenfold.store.transcript.records import Record, UnknownRecord, new_record_id
 from sevenfold.store.transcript.transcript import Transcript
 
-# Where spending is stored, for all processes of a user together: the state under a mutex, and one ledger a
-# day.
-#
-# Files:
-#
-#     <home>/spend/spend.json                what the caps are checked against
-#                  ledger-YYYY-MM-DD.jsonl   one line a call: kind, model, session, tokens, dollars
+# The state is read and written under a mutex.
 
 SPEND_FOLDER = "spend"
 _STATE = "spend.json"

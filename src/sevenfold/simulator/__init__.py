@@ -1,20 +1,18 @@
 """A local Messages API that validates, caches and bills as the provider does, and costs nothing.
 
-A request goes from `app` (HTTP) to `exchange`, which calls in turn:
+In the order in which a request passes them:
 
-- `wire/messages_request`: parses headers and body.
-- `checks/validate`: refuses what the API refuses.
+- `server`: HTTP: the application, and a server for it on a local port, in a thread.
+- `exchange`: one request and its response; calls everything below.
+- `wire/`: parses headers and body, and renders the reply as stream events.
+- `checks/`: refuses what the API refuses.
 - `prepare`: checks thinking and applies context edits.
 - `reply_generation`: looks up the cache, gets a reply from a `Brain`, and computes the bill.
-- `wire/answer`: the reply as stream events, and its usage.
-
-The other modules:
-
-- `server`: runs the application on a local port, in a thread.
-- `state/`: what the simulator keeps between requests.
-- `responders/`: `Brain` and its implementations. They use values of `core` only, so both APIs share them.
+- `brain`, `load_brain`: `Brain`, its implementations, and choosing one by name. They use values of `core`
+  only, so both APIs share them.
 - `openai/`: the endpoints in OpenAI's format.
-- `cache_edits`: an extension that deletes tool results inside the cached prefix.
+- `simulator_state`, `ledger`, `faults`: what the simulator keeps between requests: clock, cache and arrivals;
+  every request and its cost; faults on demand.
 
 docs/simulator-contract.md lists the rules that the simulator follows.
 """

@@ -1,6 +1,7 @@
 """`Brain`: gets the conversation as the model would see it, and returns content blocks.
 
-It knows nothing of HTTP, caching or any provider's JSON; each API converts both ways.
+It knows nothing of HTTP, caching or any provider's JSON; each API converts both ways. `FunctionBrain` calls a
+function. `Script` follows a script, and fails on unexpected requests and unused steps.
 """
 
 from __future__ import annotations
@@ -130,9 +131,7 @@ def call_tool(name: str, value: Mapping[str, object], tool_use_id: str = "") -> 
     )
 
 
-# A `Brain` that follows a script, and fails on unexpected requests and unused steps.
-#
-# A test that no longer tests what it should must fail, not pass by luck.
+# A test that no longer tests what it should must fail, not pass by luck. So a script allows nothing else.
 
 ANY_TIMES = 0
 """`times` of a step that may be asked for again and again, and need not be asked for at all."""

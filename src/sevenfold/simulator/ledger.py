@@ -1,4 +1,7 @@
-"""Every request and its cost, in the order of the responses: as values, JSON, and lines in a file."""
+"""Every request and its cost, in the order of the responses: as values, JSON, and lines in a file.
+
+`RequestRecords` keeps earlier requests, to find where a new one differs from its predecessor, and why.
+"""
 
 from __future__ import annotations
 
@@ -197,8 +200,6 @@ def _difference(found: PromptDifference | None) -> Json:
         return None
     return JsonObject({"cause": found.cause, "path": found.path, "missed_tokens": found.missed_tokens})
 
-
-# Earlier requests, to find where a new one differs from its predecessor, and why.
 
 _KEPT = 256
 """Requests remembered for diagnostics; the API forgets too."""

@@ -1,4 +1,8 @@
-"""A simulator on a local port, served by a thread. Connections are counted for `state/arrivals`."""
+"""The simulator over HTTP: the application, and a server for it on a local port, in a thread.
+
+`make_simulator_app` has the routes, request bodies, JSON and server-sent events. `SimulatorServer` counts
+connections for `ArrivalBarrier`, from the moment they are made.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +34,6 @@ if TYPE_CHECKING:
     from sevenfold.simulator.simulator_state import AsgiApp
 
 
-# The HTTP application: routes, request bodies, JSON or server-sent events.
-#
 # Starlette is imported when an application is created, so that importing the package stays fast.
 
 FindState = Callable[[], SimulatorState]
@@ -212,7 +214,6 @@ async def _events(served: MessagesResponse, *, pings: bool) -> AsyncIterator[byt
         yield render_sse(event)
 
 
-# Counts connections of uvicorn from the moment they are made.
 def make_counting_protocol(arrivals: ArrivalBarrier) -> type[asyncio.Protocol]:
     """A protocol that reports its connections to `arrivals`. Uvicorn takes a class, so each gets one."""
     from uvicorn.protocols.http.h11_impl import H11Protocol

@@ -1,6 +1,7 @@
 """Everything that a simulator keeps between requests. A reset replaces it.
 
-`SimulatorState` holds it all. `VirtualClock` can be moved forward, so that an idle hour costs no time.
+`SimulatorState` holds it all. `ArrivalBarrier` delays a reply until every request that arrived with it has
+looked up the cache. `VirtualClock` can be moved forward, so that an idle hour costs no time.
 `estimate_tokens` counts the tokens of a block. `PrefixCache` is OpenAI's prompt cache.
 """
 
@@ -31,10 +32,8 @@ from sevenfold.simulator.wire.choices import DEFAULT_CHOICES, Choices, RateMeter
 from sevenfold.simulator.wire.message_cache import MessageCache
 from sevenfold.simulator.wire.signatures import get_signature, parse_thinking_seal
 
-# Concurrent requests: a reply begins only when every request that arrived with it has looked up the cache.
-#
-# Our replies take no time, a model's first token takes hundreds of milliseconds. Requests that a client
-# sends concurrently would all miss the provider's cache, so here the first of them waits for the others.
+# A model's first token takes hundreds of milliseconds, our replies take none. Concurrent requests would all
+# miss the provider's cache, so here the first of them waits for the others.
 
 AsgiScope: TypeAlias = MutableMapping[str, object]
 AsgiReceive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, object]]]
@@ -166,7 +165,6 @@ class ArrivalBarrier:
         self._at = asyncio.get_running_loop().time()
 
 
-# The clock.
 LATEST_TIME = datetime(9000, 1, 1, tzinfo=UTC)
 """Dates end in 9999, and a cache entry's own times lie after those of the request that made it."""
 
@@ -196,7 +194,7 @@ class VirtualClock:
         return self.now()
 
 
-# Token counts. A `Tokenizer` is any function of a model, a level and a block.
+# A tokenizer is any function of a model, a level and a block.
 BlockTokenizer: TypeAlias = Callable[[Model, PromptLevel, JsonObject], int]
 
 

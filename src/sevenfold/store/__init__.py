@@ -5,8 +5,8 @@
 - `project`: a project's folders, settings files, instruction files and consent, and the user's own files.
 - `transcript`: the append-only record of a session.
 - `memory`: the memory folder of a project, and its history.
-- `mailbox`, `mail_signing`: mail between agents in different processes, and the signature that it carries.
-- `git`: running git safely.
+- `mailbox`: mail between agents in different processes, and the signature that it carries.
+- `safe_git`: running git safely.
 - `foreign`: transcripts of other agents.
 
 Nothing here calls a model or decides what a request holds. The rules for writers are in `docs/store.md`.

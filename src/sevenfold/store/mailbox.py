@@ -41,9 +41,8 @@ from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.keys import is_key_part
 from sevenfold.store.files.locks import mutex
 
-# What makes a file in a mailbox mail: its `seal`, an HMAC of content and number by a key no agent can read.
-#
-# A name alone proves nothing, since whoever can write to a mailbox can give a file any name.
+# The `seal` of a message is an HMAC of its content and number. A name alone proves nothing, since whoever can
+# write to a mailbox can give a file any name.
 
 MailId = NewType("MailId", str)
 MaildirFolder: TypeAlias = Literal["new", "cur"]

@@ -2,8 +2,9 @@
 
 Git runs programs that a repository's configuration names: filters, hooks, converters, monitors, helpers.
 Their names are free, so no list of settings turns all of them off. Git is therefore never pointed at a git
-folder that a stranger may have written: `plain_repository` gives it one of ours. The functions here give it
-none of the caller's `GIT_*` variables, none of the user's settings, no terminal, no network, a time limit.
+folder that a stranger may have written: `plain_repository` gives it a temporary one of ours. `run_git` gives
+it none of the caller's `GIT_*` variables, none of the user's settings, no terminal, no network, a time limit.
+`add_record` writes git's record of a linked worktree without running git.
 """
 
 from __future__ import annotations
@@ -169,11 +170,8 @@ def _read(call: _Call, code: int, output: bytes, errors: bytes) -> str:
     return output.decode("utf-8", "surrogateescape")
 
 
-# A repository's commits, files and branches without its configuration.
-#
-# Git is given a temporary git folder of ours. Links in it lead to the objects and refs of the repository;
-# the configuration is written here, and takes over only settings whose values are words of a fixed list.
-# With no filter, hook or helper defined there is none that git could run.
+# Links lead to the objects and refs of the repository. The configuration is written here, and takes over only
+# settings whose values are words of a fixed list, so it names no program that git could run.
 
 _LINKED = ("objects", "refs", "packed-refs", "logs", "shallow", "info/exclude")
 """What git reads as data. Never `config`, `hooks` or `info/attributes`."""
@@ -263,9 +261,8 @@ async def _read_settings(folder: Path, common: Path) -> dict[str, str]:
     return found
 
 
-# Git's own record of a linked worktree, written as `git worktree add` writes it, without running git.
-#
-# `git worktree` reads the repository's configuration and runs hooks that it names, so it is not used.
+# `git worktree` reads the repository's configuration and runs hooks that it names, so it is not used. The
+# record of a worktree is written as `git worktree add` writes it.
 
 _LOCKED = "locked"
 _INITIALIZING = "initializing"

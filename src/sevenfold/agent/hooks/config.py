@@ -1,4 +1,7 @@
-"""Parses the hooks of one settings file, which has the format of Claude Code's settings:
+"""Which hooks there are, and what a hook answers, in the formats of Claude Code, so that its hooks work here.
+
+`find_hooks` reads the user's own files, and those of a repository once a person has agreed. `parse_hooks`
+parses one file, and `parse_hook_result` what one hook answered:
 
 {"hooks": {"PreToolUse": [{"matcher": "Edit|Write", "hooks": [{"type": "command", "command": "…"}]}]}}
 """
@@ -23,8 +26,6 @@ from sevenfold.store.project.instructions import CachedFileReader
 from sevenfold.store.project.trust import TrustStore
 
 # The events that hooks run at, and what a hook answers.
-#
-# Both follow Claude Code's formats, so hooks written for it work here.
 
 HookEvent: TypeAlias = Literal[
     "SessionStart",
@@ -290,7 +291,7 @@ def _objects(value: Json) -> Iterator[JsonObject]:
     yield from (item for item in value if isinstance(item, JsonObject)) if isinstance(value, tuple) else ()
 
 
-# Finds hooks: in the user's own files, and in a repository's files once a person has agreed.
+# Which files define hooks, and whether a person has agreed to them.
 
 USER_HOOKS_FILE = "hooks.json"
 

@@ -1,6 +1,7 @@
 """What an agent opens with: settings, the project's folders, and the session to continue.
 
-Also the request parameters that are stored with a session.
+`StoredParams` are the request parameters that are stored with a session. `read_trusted_settings` asks a
+person before settings files of a project take effect.
 """
 
 from __future__ import annotations
@@ -221,11 +222,8 @@ def _choose(sessions: Folder, wish: SessionSelector, clock: Clock, emit: Emit) -
     return child
 
 
-# Settings files of a project, and the consent they need before an agent applies them.
-#
-# The project-local file can name commands to run, allow tools and redirect the conversation. An archive can
-# contain such a file, together with a git index that does not list it. The committed file can do none of
-# that, but it can switch off what protects the user or keeps costs low.
+# A local file can name commands, allow tools and redirect the conversation, and may come from an archive. The
+# committed file cannot, but it can switch off what protects the user or keeps costs low. Both need consent.
 
 
 @dataclass(frozen=True, slots=True)

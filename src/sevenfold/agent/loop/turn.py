@@ -1,6 +1,7 @@
 """A turn: the events that it emits, its state while it runs, and how it ended.
 
-Listeners only observe: nothing they do changes a turn.
+`EventRelay` passes events on; listeners only observe, and nothing they do changes a turn. `AgentDeps` is what
+an agent is built from.
 """
 
 from __future__ import annotations
@@ -133,8 +134,6 @@ def select_complete_calls(reply: ModelResponse) -> tuple[ToolUse, ...]:
         return ()
     return reply.tool_uses[:-1] if reply.stop_reason in TRUNCATED_STOPS else reply.tool_uses
 
-
-# What an agent is built from, and the relay that passes its events on.
 
 # Events go to the caller that opened the agent, to the user interface, and to the session's log.
 MAX_UNSEEN_EVENTS = 200

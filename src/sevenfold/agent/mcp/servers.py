@@ -1,5 +1,7 @@
-"""Which MCP servers there are: those in settings, and those of a repository's `.mcp.json` once a person has
-agreed to run them.
+"""Which MCP servers there are, and how each is reached.
+
+`find_servers` returns those in settings, and those of a repository's `.mcp.json` once a person has agreed to
+run them. `open_transport` starts a supervised process or connects to a URL.
 """
 
 from __future__ import annotations
@@ -29,8 +31,6 @@ if TYPE_CHECKING:
     from mcp.client import Transport
     from mcp.client._transport import ReadStream, TransportStreams
 
-
-# How a server is reached: a supervised process, or a URL.
 
 _T = TypeVar("_T")
 

@@ -1,7 +1,8 @@
 """Permission rules as people write them: `edit(src/**)`, `shell(git status)`, `web_fetch(docs.python.org)`.
 
 Rules that deny or ask are matched as widely as possible, rules that allow as narrowly as possible: anything
-that a name could refer to counts for the first, only the exact meaning for the second.
+that a name could refer to counts for the first, only the exact meaning for the second. `add_allow_rule`
+writes a rule that a person allowed for good to their own settings for the project.
 """
 
 from __future__ import annotations
@@ -214,10 +215,8 @@ def _relative(real: str, root: Path) -> str:
     return below if "/" in below else f"./{below}"
 
 
-# What a person allowed for always, written where their own settings for the project are.
-#
-# The file is theirs: a line is added and nothing else moves. What comes out is parsed before it is written,
-# so that an odd file is left alone rather than broken.
+# The settings file is the user's: one line is added and the rest stays. The result is parsed before it is
+# written, so that an unusual file is left alone rather than broken.
 
 _HEADER = re.compile(r"^[ \t]*\[[ \t]*permissions[ \t]*\][ \t]*(?:#.*)?$", re.MULTILINE)
 _ALLOW = re.compile(r"^[ \t]*allow[ \t]*=[ \t]*\[", re.MULTILINE)

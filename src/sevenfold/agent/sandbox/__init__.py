@@ -5,16 +5,14 @@ In the agent's process:
 - `job`: one running command with its output, and background commands.
 - `sandbox`: which sandbox this machine supports, found by trying; how to launch a command in it.
 - `command`: starts the supervisor process and talks to it.
-- `folders`: which folders a sandboxed command may read and change.
-- `run_store`: records of running commands on disk, so that the next start cleans up after a crash.
-- `sensitive_paths`: files that programs execute or obey, and files that hold keys.
+- `folders`: which folders a sandboxed command may read and change, which files are guarded, and records of
+  running commands, so that the next start cleans up after a crash.
 
 In the supervisor process, one for each command:
 
 - `launch_spec`: what to run and with which restrictions, as the agent sends it.
 - `supervisor`: starts the command, waits for it, and kills its descendants.
-- `kernel`: system calls, namespaces, mounts and Landlock.
-- `seccomp`: the system call filter.
+- `kernel`: system calls, namespaces, mounts, Landlock, and the system call filter.
 
 The modules of the supervisor process import nothing but `ctypes` and a few modules written in C, because
 every command pays for those imports. `dataclasses` and `typing` alone would double the start-up time.

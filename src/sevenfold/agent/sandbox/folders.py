@@ -1,4 +1,9 @@
-"""Which folders a sandboxed command may read, and which files in its own folder it may not change."""
+"""Which folders a sandboxed command may read, and which files in its own folder it may not change.
+
+Guarded names are files that programs execute or obey, and files that hold keys. `SandboxRunStore` records
+which of them existed when a command started. Those that the command adds are moved aside, even if the agent
+was killed meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -238,10 +243,7 @@ def move_aside(root: Path, known: Mapping[str, LinkTarget | None]) -> Iterator[M
             yield MovedFile(str(root / name), str(aside))
 
 
-# Records of running sandboxed commands: which guarded names a project had when the command started.
-#
-# Files that the command adds to those, and that programs would obey, are moved aside even if the agent was
-# killed meanwhile. Records lie where no command can write.
+# Records of running commands. They lie where no command can write.
 
 SANDBOX_RUNS_FOLDER = "held"
 _SUFFIX = ".json"

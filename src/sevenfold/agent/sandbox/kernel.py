@@ -1,6 +1,7 @@
 """Linux system calls that Python has no function for, and the restrictions built on them.
 
-Capabilities, namespaces with mounts, and Landlock. Runs in the supervisor process.
+Capabilities, namespaces with mounts and a network that is down, Landlock, and a system call filter. Runs in
+the supervisor process.
 """
 
 from __future__ import annotations
@@ -74,11 +75,8 @@ def drop_capabilities() -> None:
         raise OSError(error, f"capset: {os.strerror(error)}")
 
 
-# Namespaces: separate files, processes and network for a command.
-#
-# Landlock does not cover modes, owners and times, and what it allows in a folder it allows in all subfolders.
-# Mounts cover both. The network has only a loopback device that is down. When the first process ends, the
-# kernel kills all others at once: a fork bomb outruns a process that kills its children one by one.
+# Mounts restrict what Landlock does not: modes, owners and times, and single subfolders. When the first
+# process of a PID namespace ends, the kernel kills all others at once; killing one by one loses to a fork bomb.
 CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = (
     1 << 17,
     1 << 27,
@@ -158,8 +156,8 @@ def _write(path: str, text: str) -> None:
         os.close(file)
 
 
-# Landlock: a process and its children permanently give up access to what no rule allows: files, signals,
-# sockets.
+# Landlock: a process and its children permanently give up access to files, signals and sockets that no rule
+# allows.
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 """The same on every processor, like all calls younger than 2019."""
 
@@ -223,7 +221,7 @@ def _allow(rules: int, path: str, rights: int) -> None:
         os.close(place)
 
 
-# A system call filter, for what Landlock does not cover: sockets, modes, owners, and ways out of it.
+# The system call filter, for what Landlock does not cover: sockets, modes, owners, and ways out of it.
 
 X86, ARM = "x86_64", "aarch64"
 ARCHITECTURES = {X86: 0xC000003E, ARM: 0xC00000B7}

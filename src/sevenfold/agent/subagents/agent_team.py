@@ -1,4 +1,7 @@
-"""The agents that one agent has started. Closing the team ends them all, except detached teammates."""
+"""The agents that one agent has started, and the tool with which the model starts them.
+
+Closing the team ends them all, except detached teammates.
+"""
 
 from __future__ import annotations
 
@@ -234,8 +237,6 @@ async def _wait(tasks: set[asyncio.Task[SubagentOutcome]]) -> None:
 def _silent(_text: str) -> None:
     """For an agent that nobody watches."""
 
-
-# The tool that starts agents.
 
 STARTABLE_KINDS: tuple[AgentKind, ...] = ("fresh", "fork", "teammate")
 

@@ -2,7 +2,13 @@
 
 Two definitions are built in, others are markdown files: the body is the system prompt, the frontmatter sets
 the rest. Files written for Claude Code work unchanged. Definitions of a project are listed as such, because
-the author of the repository wrote them.
+the author of the repository wrote them. Agent memory has three scopes and the format of any memory folder:
+
+    user      <home>/agent-memory/<agent>/              for every project
+    project   <repository>/.sevenfold/agent-memory/…    shared with everybody who has the repository
+    local     <home>/projects/<project>/agent-memory/…  this project, this user
+
+Also requests, running agents and outcomes as values.
 """
 
 from __future__ import annotations
@@ -214,11 +220,6 @@ def _origin(definition: AgentDefinition) -> str:
     return " (defined by this repository)" if definition.origin == "project" else ""
 
 
-# Agent memory has three scopes and the format of any memory folder: one topic per file, and an index.
-#
-# user      <home>/agent-memory/<agent>/              for every project
-# project   <repository>/.sevenfold/agent-memory/…    shared with everybody who has the repository
-# local     <home>/projects/<project>/agent-memory/…  this project, this user
 _INDEX = "MEMORY.md"
 MAX_INDEX_LINES = 200
 _MAX_INDEX_BYTES = 25_000

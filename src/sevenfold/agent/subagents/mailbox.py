@@ -1,7 +1,7 @@
 """The mailbox of a session: takes the session's name, listens, and reads each message exactly once.
 
 `MailFeed` reads the mailbox. `MailListener` holds the name, the mailbox and the socket while the session is
-open.
+open. `TeamMail` delivers messages between an agent, the agents it started, and other sessions.
 """
 
 from __future__ import annotations
@@ -212,9 +212,6 @@ class MailListener:
 async def _end(running: asyncio.Task[None]) -> None:
     running.cancel()
     await asyncio.wait({running})
-
-
-# Delivers messages between an agent, the agents it started, and other sessions.
 
 
 class MailRecipients(Protocol):

@@ -4,11 +4,10 @@
 - `text_file`: encodings, line ends and paths, for the tools that read and write files.
 - `read`: the `read` tool: text, images and notebooks.
 - `file_changes`: the `write` and `edit` tools.
-- `glob`, `grep`: find files by name and by content; `grep_worker` is the process that searches.
+- `search`: the `grep` and `glob` tools; `grep_worker` is the process that searches.
 - `shell`: the `shell` tool, and the tools for background commands.
 - `web_fetch`: the `web_fetch` tool; `page_worker` is the process that turns HTML into markdown.
-- `planning`: the `plan` and `todo` tools.
+- `planning`: the `plan` and `todo` tools, and files in which a tool keeps its state of a session.
 - `skill`: the `skill` tool.
 - `memory`: the `memory` tool.
-- `tool_state`: files in which a tool keeps its state of a session.
 """

@@ -1,4 +1,4 @@
-"""The `plan` and `todo` tools.
+"""The `plan` and `todo` tools, and the files in which tools keep their state of a session.
 
 `plan`: plan first, change nothing, and let a person approve the plan. `todo`: the list of open work, which
 the agent keeps and a person can watch.
@@ -31,8 +31,8 @@ from sevenfold.layers.compaction.keep_policy import Extra
 from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
 
-# State that a tool keeps for a session outside its history, which a compaction cuts: small files in the
-# session's folder, available again when the session is resumed or branched.
+# A compaction cuts the history, so this state is in small files in the session's folder. They are there again
+# when the session is resumed or branched.
 
 PLAN_FILE = "plan.md"
 TODO_FILE = "todo.json"

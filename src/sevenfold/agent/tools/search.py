@@ -1,7 +1,7 @@
-"""The `grep` tool: lines of files that match a regular expression.
+"""The `grep` and `glob` tools: lines that match a regular expression, and files whose path matches a pattern.
 
-`search_with_ripgrep` is used where ripgrep is installed, `search_files` with `grep_worker` elsewhere. Both
-return the same values.
+`grep` uses `search_with_ripgrep` where ripgrep is installed, and `search_files` with `grep_worker` elsewhere.
+Both return the same values. `glob` lists the newest files first.
 """
 
 from __future__ import annotations
@@ -354,8 +354,6 @@ def _lines(file: FileMatches, name: str, output: str) -> Iterator[str]:
         yield f"{name}{sign}{line.number}{sign}{line.text}"
         last = line.number
 
-
-# The `glob` tool: files whose path matches a pattern, the newest first.
 
 MAX_GLOB_FILES = 200
 

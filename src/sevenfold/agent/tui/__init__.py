@@ -5,7 +5,7 @@
 - `text_renderer`: markdown, diffs and plain lines as terminal text.
 - `event_text`: one sentence for each event.
 - `permission_prompt`: asks whether a tool may run.
-- `slash_commands`, `slash_handlers`: the commands that start with a slash, and what they do.
+- `slash_commands`: the commands that start with a slash, and what they do.
 - `terminal`: a full terminal, and one that can only print and read lines.
 - `prompt_input`: the input line: keys, completion and history.
 - `headless`: one prompt, one turn, output as text or JSON.

@@ -1,4 +1,7 @@
-"""The slash commands: the table of commands, parsing, and help."""
+"""The slash commands: the table of commands, parsing, help, and what each command does.
+
+`ChatServices` is what the chat is given, `ChatHandle` what a handler may do with the chat.
+"""
 
 from __future__ import annotations
 
@@ -109,10 +112,6 @@ _KEYS = (
 def _usage(slash: SlashCommand) -> str:
     return f"/{slash.name} {slash.takes}".rstrip()
 
-
-# What each slash command does.
-#
-# `ChatServices` is what the chat is given, `ChatHandle` what a handler may do with the chat.
 
 # Background commands and agents, found through the tools that start them.
 RUNNING_STATE = "running"

@@ -1,4 +1,9 @@
-"""`sevenfold memory add`, `edit`, `rm`, `import` and `export`."""
+"""`sevenfold memory add`, `edit`, `rm`, `import` and `export`; and of the history `log`, `diff`, `blame`,
+`revert`, `undo`, `restore` and `purge`.
+
+`read_memory_folder` and `write_memory_folder` exchange memories with plain folders of markdown, such as
+another agent keeps.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +32,6 @@ from sevenfold.store.memory.files import MemoryFiles
 from sevenfold.store.memory.records import encode_text
 from sevenfold.store.project.project import claude_memory_path
 from sevenfold.store.project.settings_files import find_user_home
-
-# Memories from and to plain folders of markdown, such as another agent keeps.
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +203,7 @@ def _keep(text: str, key: str) -> str:
     return kept.name
 
 
-# `sevenfold memory log`, `diff`, `blame`, `revert`, `undo`, `restore` and `purge`.
+# The history: `log`, `diff`, `blame`, `revert`, `undo`, `restore` and `purge`.
 
 
 def show_memory_log(options: Namespace, desk: MemoryContext) -> int:

@@ -1,4 +1,4 @@
-"""Arguments of `chat`, `tour` and `simulate`."""
+"""Arguments of `chat`, `tour`, `simulate`, `team` and `serve`."""
 
 from __future__ import annotations
 
@@ -150,8 +150,6 @@ def add_simulate_options(parser: ArgumentParser) -> None:
         "--cache-edits", action="store_true", help="allow an extension that no public provider offers"
     )
 
-
-# Arguments of `team` and `serve`.
 
 TEAM_HELP = "share memories with a team through a server"
 

@@ -1,8 +1,8 @@
 """`sevenfold replay`.
 
 - `command`: runs the command.
-- `sources`: where it looks for transcripts.
 - `view`: the report on a terminal: costs and cache breaks.
 - `contents`: the rest of the report: what filled the context, and the list of sessions.
-- `policy`: `--policy`: what sessions would have cost under a policy for clearing results.
+- `policy`: `--policy`: what sessions would have cost under a policy for clearing
+  results. Also finds the transcripts, for every form of the command.
 """

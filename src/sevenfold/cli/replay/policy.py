@@ -1,6 +1,7 @@
 """`sevenfold replay --policy`: what recorded sessions would have cost under a policy for clearing results.
 
-Parses the options, runs the trials, and shows the result on a terminal or as JSON.
+Parses the options, runs the trials, and shows the result on a terminal or as JSON. `find_transcript_sources`
+finds the transcripts, for every form of `sevenfold replay`.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ from sevenfold.store.foreign.transcripts import (
 )
 from sevenfold.store.project.settings_files import find_user_home
 
-# Where `sevenfold replay` looks: the given paths; without any, the user's own sessions; then the sample.
+# Transcripts come from the given paths, else from the user's own sessions, else from the sample.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,7 @@
-"""`sevenfold serve`: runs a team's server until it is stopped, and dispatches its admin actions."""
+"""`sevenfold serve`: runs a team's server until it is stopped, and dispatches its admin actions.
+
+`open_database` opens the database that a URL names.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,6 @@ from sevenfold.team.server.database import Database
 from sevenfold.team.server.people import list_orgs
 from sevenfold.team.server.policy import ServerLimits
 from sevenfold.team.server.sqlite import SERVER_EXTRA_HINT
-
-# Which database a URL names.
 
 
 def open_database(url: str, *, is_there: bool = False) -> Database:

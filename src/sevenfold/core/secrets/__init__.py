@@ -1,12 +1,12 @@
 """Secrets in a text: which rule found one and in which line, never the value.
 
 - `rules`: what a secret looks like, by issuer and by the words around it.
-- `values`: whether a value is a secret, or a placeholder, code or a word.
 - `decoded_views`: the text decoded and joined, as somebody looking for secrets would read it.
 
-Here: the regular expression engine, `find_secrets`, and `refuse_secrets` for texts that become memories. All
-of it is pure and bounded by counts, not by a clock: the same text gives the same result on every machine. A
-text that could not be searched to the end is refused.
+Here: whether a value is a secret or a placeholder, code or a word; the regular expression engine;
+`find_secrets`; and `refuse_secrets` for texts that become memories. All of it is pure and bounded by counts,
+not by a clock: the same text gives the same result on every machine. A text that could not be searched to the
+end is refused.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Pure functions over text.
 
-- `truncation`: text cut to bytes, lines or tokens, and escaped for a terminal.
-- `safe_text`: text without lone surrogates, and foreign text in fences.
+- `safe_text`: text without lone surrogates, foreign text in fences, and text cut to a size or escaped for a
+  terminal.
 - `markdown`: frontmatter, and the imports of instruction files.
 - `globs`: path patterns and gitignore rules.
 - `command_lines`: the commands in a shell command line, and the paths that they name.

@@ -1,4 +1,4 @@
-"""Text that is safe to send: without lone surrogates, and fenced where it is not ours.
+"""Text that is safe to send or show: without lone surrogates, fenced where it is not ours, and cut to a size.
 
 A string may hold half of a surrogate pair, from a tool that cut its output within a character or from
 escaped JSON. No provider accepts that. A fence marks foreign text in a prompt so that the text cannot end it.

@@ -1,11 +1,11 @@
 """How many tokens a context holds: as billed up to the last response, estimated since (docs/tokens.md).
 
 A `Tally` follows one session. Adding a message takes time in proportion to that message alone; `count` and
-`breakdown` take the same time after ten messages and after ten thousand.
+`breakdown` take the same time after ten messages and after ten thousand. `choose_window` and
+`plan_thresholds` compute the size of the window, and where warning, compaction and blocking begin.
 
 - `estimation`: tokens of a text and of a block, and the calibration that learns from bills.
 - `portions`: messages split into portions by kind and tool, and the breakdown of a context.
-- `window`: the size of the window, and where warning, compaction and blocking begin.
 """
 
 from __future__ import annotations
@@ -277,7 +277,7 @@ def _ends_turn(message: Message) -> bool:
     return message.role == "user" and not all(isinstance(block, ToolResult) for block in message.blocks)
 
 
-# How large the window is, and at which sizes to warn, compact and block. Pure arithmetic.
+# The window: how large it is, and at which sizes to warn, compact and block.
 
 DEFAULT_WINDOW_TOKENS = 200_000
 """The smallest window still sold: too small a guess compacts early, too large a one overflows."""

@@ -1,6 +1,8 @@
-"""What returns to the view after a compaction: which files and what else, within which budget.
+"""What a compaction keeps: what returns to the view after it, and which messages stay beside notes.
 
-Tools whose content must return (skills, a plan, a todo list) implement `Restorable`.
+`plan_restore` chooses the files and other content, within a budget. Tools whose content must return (skills,
+a plan, a todo list) implement `Restorable`. `plan_notes_compaction` decides whether notes can replace the
+history without a model call.
 """
 
 from __future__ import annotations
@@ -170,7 +172,7 @@ class Restorable(Protocol):
         ...
 
 
-# Compaction by notes, without a model call: which messages stay beside the notes.
+# Compaction by notes, without a model call.
 
 NotesUnusable: TypeAlias = Literal[
     "switched off",

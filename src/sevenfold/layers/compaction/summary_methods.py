@@ -1,7 +1,8 @@
-"""The strategies that ask a model: a compaction block, a summary of the whole view, a summary of a shortened
-view.
+"""The strategies of a compaction.
 
-`SummaryPrompts` are the prompts for them: the package's text, unless the caller has its own.
+`SummaryRequester` has those that ask a model: a compaction block, a summary of the whole view, a summary of a
+shortened view. `SummaryPrompts` are their prompts: the package's text, unless the caller has its own. The
+functions at the end ask no model: the notes, the structural notes, and the clip, which always works.
 """
 
 from __future__ import annotations
@@ -318,7 +319,7 @@ def _scaled(error: PromptTooLong, climb: CompactionRun) -> int | None:
     return round((error.overshoot + DIRECTIVE_TOKENS) * min(2.0, max(0.5, ours / error.tokens)))
 
 
-# The strategies that ask no model: the notes, the structural notes, and the clip, which always works.
+# The strategies that ask no model.
 
 SUMMARY_SHARE = 4
 """At most this part of the target goes to the text of a clip."""

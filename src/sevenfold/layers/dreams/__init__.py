@@ -7,8 +7,9 @@
 - `merge`: the part that needs no model: duplicates, dates, stale memories, daily logs.
 - `workspace`: the copy of the memories that the fork edits, and the tools it has.
 - `check`: compares the result with the memories, so that no fact is lost without a valid reason.
-- `publish`: commits what passed the check, and proposes the rest to a person.
-- `record`: the record of each dream on disk: what it did, why, and its diff.
+- `publish`: commits what passed the check, and proposes the rest to a person; the record of each dream on
+  disk.
+- `prompts/`: the prompt of a dream.
 
 A dream works on a copy. Only `publish` changes the memories, in one commit.
 """

@@ -1,5 +1,13 @@
 """Reviews a draft and publishes it under the lease: each file only if it is unchanged since the dream read
-it."""
+it.
+
+`DreamRecordStore` keeps the record of each dream beside the memories, where no agent can write:
+
+    <control>/dreams/<id>.json    the record; it says `running` until the dream is over
+                     <id>.diff    what it changed, or would have
+                     <id>.stop    a request to stop it
+                     <id>/        the copy that a fork works on, while it does
+"""
 
 from __future__ import annotations
 
@@ -184,12 +192,7 @@ def _secret_in(text: str) -> str:
     return ""
 
 
-# The record of a dream, kept beside the memories where no agent can write: what it did, why, and its diff.
-#
-# <control>/dreams/<id>.json    the record; it says `running` until the dream is over
-#                  <id>.diff    what it changed, or would have
-#                  <id>.stop    a request to stop it
-#                  <id>/        the copy that a fork works on, while it does
+# The record of a dream: what it did, why, and its diff.
 
 DreamId = NewType("DreamId", str)
 

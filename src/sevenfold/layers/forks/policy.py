@@ -1,7 +1,8 @@
-"""Layer 7's core, forks: what is appended to a parent's messages so that a side run reads the parent's cache.
+"""Layer 7, decisions: what is appended to a parent's messages for a fork, and what agents send each other.
 
 Nothing before the appended messages changes, so the provider has cached all of it, and parallel forks of one
-parent differ in their last text block alone.
+parent differ in their last text block alone. The second half is messages: addresses, kinds, and how a message
+appears in a history.
 """
 
 from __future__ import annotations
@@ -111,10 +112,8 @@ def thinking_budget(params: JsonObject) -> int:
     return budget if isinstance(budget, int) and not isinstance(budget, bool) else 0
 
 
-# Layer 7's messages: who is meant by an address, what a message may be, and how it reads in a history.
-#
-# A message's id stands in the history as the first line of its block. That line is the proof that it was
-# delivered: a reader that died before acknowledging it finds it there, and delivers nothing twice.
+# A message's id is the first line of its block in the history. It proves delivery: a reader that died before
+# acknowledging the message finds the id there, and delivers nothing twice.
 
 MAIL_MARK = "<sevenfold-mail "
 LEAD_NAME = "lead"

@@ -4,7 +4,8 @@ Parameters and messages are the parent's own objects, and breakpoints stand wher
 that the fork may not make are denied when it makes them, because the list of tools is part of the prefix.
 
 Forks that start together form a `ForkBatch`: if the prefix is not cached, the first one writes it and the
-others wait for its first token. With a warm cache none waits.
+others wait for its first token. With a warm cache none waits. `SingleFlight` runs one background job at a
+time.
 """
 
 from __future__ import annotations
@@ -237,7 +238,7 @@ class ForkBatch:
                 leader.set()
 
 
-# Runs one job at a time. A request during a run waits; a newer request replaces it, and one run follows.
+# A request during a run waits; a newer request replaces it, and one run follows.
 
 _T = TypeVar("_T")
 

@@ -4,7 +4,8 @@
 - `trust`: finds out whose words a memory is, and whether what it names still exists.
 - `search`: ranks memories by words and, if set up, by vectors.
 - `recall`: chooses the memories that a prompt is about.
-- `rules`: memories that apply before an action.
+- `rule_policy`: which memories apply before an action, and how they are shown.
+- `rule_reader`: reads these rules from the memories of a project.
 
 The files themselves belong to `sevenfold.store.memory`; the place in a view to `sevenfold.session.memory`.
 """

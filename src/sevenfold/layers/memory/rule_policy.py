@@ -1,4 +1,8 @@
-"""Which memories an action is about to need: rules that apply before it runs."""
+"""Which memories an action is about to need, and how they are shown: rules that apply before it runs.
+
+The text of a memory is fenced, with its source outside the fence, and is never an instruction by itself. The
+program's own words around it only say why the call waits.
+"""
 
 from __future__ import annotations
 
@@ -87,9 +91,6 @@ def _is_path(pattern: str, path: str) -> bool:
 
 
 # How a rule is shown to the model, and whether the view still shows it.
-#
-# The text of a memory is fenced, with its source outside the fence, and is never an instruction by itself.
-# The program's own words around it only say why the call waits.
 
 _FENCE = "memory-rule"
 _OPENING = f"<{_FENCE} "

@@ -1,7 +1,8 @@
 """What layer 2 decides from: its settings, the facts and the plan of a clearing, and the account so far.
 
 `ClearingLedger` counts what clearing has saved compared with keeping everything, in tokens at the price of
-fresh input.
+fresh input. `ClearableResults` are the results in a view that may be cleared, and what is known of each: its
+call, its age, and whether its file is still in use.
 """
 
 from __future__ import annotations
@@ -174,9 +175,6 @@ class ClearingPlan:
     """Their marker says only that they were cleared, not where the original is."""
 
 
-# The results in a view that may be cleared, and what is known of each: its call, its age, and whether its
-# file is still in use.
-#
 # Adding a result costs the same however long the view is; only a cut touches what is already there.
 
 ResultKind: TypeAlias = Literal["read", "edit", "write", "list", "search", "shell"]

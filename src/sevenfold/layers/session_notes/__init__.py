@@ -8,4 +8,5 @@
 - `work_ledger`: turns, commands, errors and answers.
 - `sections`: splits and renders the notes file, fits entries to a limit, and keeps edits made by hand.
 - `notes_file`: the notes and their record on disk.
+- `prompts/`: the template of the notes, and the prompt of an update.
 """

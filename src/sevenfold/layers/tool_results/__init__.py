@@ -1,6 +1,5 @@
 """Layer 1, tool-result storage: store large tool results on disk and send a preview.
 
 - `policy`: the settings, which results are stored, and the text of the preview.
-- `spill`: the spills of one session on disk.
-- `spill_layer`: decides once for each result, and stores it before anything refers to it.
+- `spill`: decides once for each result, and stores it on disk before anything refers to it.
 """

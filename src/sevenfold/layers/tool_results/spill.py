@@ -1,7 +1,8 @@
 """Spills: whole tool results on disk, so that a preview can replace them.
 
-The file is durable before the preview exists, so no prompt can point at a result that is not there. A result
-that cannot be stored stays in the context whole, and an event says so.
+`SpillLayer` runs layer 1: it decides once for each result. `SpillStore` writes the file, which is durable
+before the preview exists, so no prompt can point at a result that is not there. A result that cannot be
+stored stays in the context whole, and an event says so.
 """
 
 from __future__ import annotations
@@ -174,8 +175,6 @@ def _name_of(decision: SpillDecision) -> str:
         raise FileMissing(f"the result of {decision.tool_use_id} was left in the context, not stored")
     return decision.spill.removeprefix(f"{SPILL_FOLDER}/")
 
-
-# Runs layer 1: writes large results to disk before anything can point at them.
 
 NO_DISK_REASON = "the session has no folder on disk; open it with a project to have large results stored"
 

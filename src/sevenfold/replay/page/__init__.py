@@ -1,4 +1,8 @@
-"""Builds the page from template, styles, scripts and payload, and writes it to a path that the user gives."""
+"""The report as an HTML page: builds it from a template, styles, scripts and a payload, and writes the file.
+
+`describe_page` makes the payload: the figures of `replay/report.py` as compact rows, because a page of many
+sessions is sent by mail. `assets/` holds the template, styles and scripts.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +33,8 @@ from sevenfold.replay.report import LineCounts, ReplayReport, SessionReport
 from sevenfold.replay.result_costs import CostlyResult
 from sevenfold.store.foreign.transcripts import UnreadableFile
 
-# The report as compact rows for the page, because a page of many sessions is sent by mail.
-#
-# The same figures as `replay/report.py`, in a format that belongs to `assets/*.js` and changes with them.
-# The docstring of each function gives the order of the values in its rows.
+# The format of the rows belongs to `assets/*.js` and changes with it. The docstring of each function gives
+# the order of the values in its rows.
 
 MAX_PAGE_POINTS = 100_000
 """Of all sessions together: two megabytes. A plot is some 700 pixels wide, so fewer are missed by nobody."""

@@ -2,7 +2,6 @@
 
 - `validate`: runs all checks in the API's order; checks roles and tool pairs itself.
 - `validate_params`: the fields of a request, and its tools.
-- `validate_blocks`: content blocks.
+- `blocks`: content blocks, and thinking blocks that a client sends back.
 - `context_management`: context edits and compaction blocks.
-- `thinking_check`: thinking blocks that a client sends back.
 """

@@ -1,4 +1,8 @@
-"""Content blocks: known types, in messages of the right role, with the fields they need."""
+"""Content blocks: known types, in messages of the right role, with the fields they need.
+
+`check_thinking` checks thinking blocks that a client sends back against what they are bound to: a block is
+kept, dropped, or the reason for a 400.
+"""
 
 from __future__ import annotations
 
@@ -220,9 +224,7 @@ def _check_tool_change(call: MessagesRequest, path: str, kind: str, block: JsonO
         )
 
 
-# Thinking blocks that a client sends back: checks them against what they are bound to.
-#
-# A block is kept, dropped, or the reason for a 400.
+# Thinking blocks that a client sends back.
 
 TransformationKind: TypeAlias = Literal["thinking_dropped", "thinking_mismatch_allowed"]
 BindingMismatch: TypeAlias = Literal["model_binding_mismatch", "prefix_binding_mismatch"]

@@ -1,8 +1,6 @@
 """The simulator's endpoints in OpenAI's format, with the same `Brain` and ledger.
 
-- `routes`: HTTP.
-- `exchange`: one request and its response.
-- `conversation`: requests, replies and parsing that both endpoints share.
-- `chat`: Chat Completions.
+- `exchange`: the HTTP routes, and one request and its response.
+- `chat`: Chat Completions; requests, replies and parsing that both endpoints share.
 - `responses`: Responses.
 """

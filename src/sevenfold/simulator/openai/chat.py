@@ -1,4 +1,7 @@
-"""Chat Completions: parses requests; renders responses and chunks."""
+"""Chat Completions: parses requests; renders responses and chunks.
+
+Also what both OpenAI endpoints share: requests and replies as values, and parsing.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ from sevenfold.core.messages import (
 from sevenfold.core.usage import Usage
 from sevenfold.simulator.wire.error_response import RequestRefused, make_invalid_request
 
-# What both OpenAI endpoints share: requests and replies as values, and parsing.
+# Shared by both OpenAI endpoints.
 
 INVALID_ARGUMENTS_KEY = "invalid_json"
 """The key under which a brain finds arguments that are no JSON object."""

@@ -1,4 +1,7 @@
-"""One request to an OpenAI endpoint and its response: the same `Brain` and ledger, another cache."""
+"""The OpenAI endpoints: one request and its response, and the HTTP routes.
+
+`OpenAIExchange` uses the same `Brain` and ledger as the Messages API, with another cache.
+"""
 
 from __future__ import annotations
 
@@ -264,8 +267,6 @@ def _with_ids(blocks: tuple[Block, ...], suffix: str) -> tuple[Block, ...]:
         for at, block in enumerate(blocks)
     )
 
-
-# The HTTP routes of the OpenAI endpoints.
 
 RouteHandler = Callable[["Request"], Awaitable["Response"]]
 

@@ -1,7 +1,7 @@
 """The content blocks of a request's messages, taken apart, and put together without those that were removed.
 
 A message keeps its place when it loses blocks, so that a path means the same in the request and in what the
-model sees.
+model sees. The second half is `cache_edits`, an extension that deletes tool results inside the cached prefix.
 """
 
 from __future__ import annotations
@@ -73,10 +73,8 @@ def _refilled(message: Json, blocks: list[JsonObject]) -> Json:
     return JsonObject({**message, "content": tuple(blocks)})
 
 
-# `cache_edits`: an extension of the simulator that deletes tool results inside the cached prefix.
-#
-# No public provider offers it. The simulator's side parses and applies the field of a request.
-# `CacheEditingProvider` is the client's side: it wraps a provider that sends to such a simulator.
+# `cache_edits`: no public provider offers it. The simulator parses and applies the field of a request;
+# `CacheEditingProvider` wraps a client's provider that sends to such a simulator.
 
 FIELD = "cache_edits"
 BETA = "sevenfold-cache-edits"

@@ -2,7 +2,7 @@
 
 `SystemDisk` calls the kernel. Tests have a disk that fails at a chosen operation, and the torture tests
 fail each operation in turn. Names are always relative to an open directory, so that what was checked is
-what is used.
+what is used. `run_blocking` runs durable work in a thread, so that an fsync does not block the event loop.
 """
 
 from __future__ import annotations
@@ -281,8 +281,6 @@ def _libc() -> ctypes.CDLL:
         _LIBC.append(ctypes.CDLL(None, use_errno=True))
     return _LIBC[0]
 
-
-# Durable work under asyncio: in a thread, so that an fsync holds up nobody else.
 
 _T = TypeVar("_T")
 

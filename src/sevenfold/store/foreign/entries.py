@@ -2,7 +2,8 @@
 
 A reader turns lines into entries as they come and keeps no history; `replay` makes calls from entries, and
 costs from calls. A file may hold several conversations: `MAIN_CONVERSATION` is the main one, and each
-subagent has another. The functions at the end read JSON of any shape.
+subagent has another. `as_fields` and the functions after it read JSON of any shape. `PlainReader` reads plain
+Messages JSONL.
 """
 
 from __future__ import annotations
@@ -184,11 +185,8 @@ def _block(item: object) -> Block | None:
         return None
 
 
-# Plain Messages JSONL: one message a line, with or without what it cost.
-#
-# A line is a message (`role`, `content`), an answer as the API returned it (with `id`, `model`, `usage`),
-# or either with a `meta` object that holds model, usage, time and what happened to the context. Usage may
-# count either provider's way.
+# One message a line: a message, an answer as the API returned it, or either with a `meta` object that holds
+# model, usage, time and what happened to the context. Usage may count either provider's way.
 
 PLAIN_ROLES = frozenset({"user", "assistant", "system", "developer", "tool"})
 OPENAI_KEYS = ("prompt_tokens", "cached_input_tokens", "input_tokens_details")

@@ -11,7 +11,6 @@
 - `index_text`: the text of `MEMORY.md`.
 - `purge`: erasing versions for good.
 - `sidecars`: what is known of memories besides their text.
-- `interchange`: import from and export to plain folders.
 
 Files in the memory folder follow from the history: change memories through `MemoryDir` only.
 """

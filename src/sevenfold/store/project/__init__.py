@@ -4,7 +4,6 @@
 - `git`: which repository a folder belongs to, read without running git.
 - `settings_files`: settings from their files, and how far each is trusted.
 - `trust`: what a person has agreed to.
-- `rule_file`: permission rules that a person allowed for good.
 - `instructions`: instruction files and skills.
 - `user_files`: the user's own files, read, changed and listed.
 """

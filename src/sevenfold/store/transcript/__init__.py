@@ -1,9 +1,8 @@
 """Transcripts of sessions.
 
 - `records`: what a transcript holds, as values and as lines.
-- `transcript`: appending records.
+- `transcript`: appending records; the sessions of a project, forking one, its lock, and its event log.
 - `reader`: reading all of a transcript, or from its last boundary.
-- `sessions`: the sessions of a project, forking one, its lock, and its event log.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Appending: under the file's own lock, close off a torn tail if somebody died in mid-line, write the whole
 line, fsync, and only then acknowledge. Nothing written is ever changed, so a reader needs no lock.
+
+Also the sessions of a project: their names and which there are, forking one, locking one, and its event log.
 """
 
 from __future__ import annotations
@@ -176,7 +178,7 @@ class Transcript:
             )
 
 
-# The sessions of a project: their names and which there are, forking one, locking one, and its event log.
+# The sessions of a project.
 
 SessionId = NewType("SessionId", str)
 

@@ -3,10 +3,9 @@
 - `memory`: `TeamMemory`, which everybody else uses; the team's folder, and the watcher that sends changes.
 - `sync_policy`: what to do about one key, what a device knows, and when to try again. Pure.
 - `exchange`: carries the decisions out, one durable step after another.
-- `ports`: the server, folder and ledger that an exchange uses, as protocols.
-- `conflicts`: merging two texts, and the names of conflict copies.
+- `ports`: the server, folder and ledger that an exchange uses, as protocols; reading what the server says;
+  batches of texts, merging two texts, and the names of conflict copies.
 - `screening`: refuses to send secrets.
 - `server_client`: the server over HTTP, signing in, and choosing a repository.
-- `wire`: reading what the server says, and batches of texts.
 - `local_state`: membership, tokens and the ledger on disk.
 """

@@ -1,4 +1,8 @@
-"""What an exchange uses (server, folder and ledger, real or simulated), and the report that it returns."""
+"""What an exchange works with: the server, folder and ledger as protocols, and the report that it returns.
+
+Also parsing of the server's answers, with names, counts, sizes and checksums checked before use; batches of
+texts; and conflicts: the keys of conflict copies, and a line merge.
+"""
 
 from __future__ import annotations
 
@@ -136,7 +140,7 @@ class SyncReport:
         return bool(self.taken or self.dropped or self.merged or self.sent or self.deleted)
 
 
-# Answers of the server, with names, counts, sizes and checksums checked before use; and batches of texts.
+# Answers of the server, and batches of texts.
 
 _MAX_LISTED = 20_000
 """Entries and tombstones: a team of 500 memories that deletes fifty a day for a year."""
@@ -302,7 +306,7 @@ def wire_bytes(text: str) -> int:
     return len(json.dumps(text, ensure_ascii=False).encode())
 
 
-# Conflicts: the keys of conflict copies, which every device can tell from the name, and a line merge.
+# Conflict copies: every device can tell one from its key.
 
 _COPY = re.compile(r"(.+)-conflict-[0-9a-f]{8}\.md", re.ASCII)
 

@@ -9,7 +9,7 @@
 - `admin_endpoints`: operations on people, tokens, repositories and the audit log; signing a device in.
 - `people`, `repos`, `audit`: organisations and tokens, repositories and their proof, the audit log.
 - `scanning`: looking for secrets in what clients send.
-- `database`, `sqlite`, `postgres`, `database_url`: transactions and migrations, and the two databases.
+- `database`, `sqlite`, `postgres`: transactions and migrations, and the two databases.
 - `http_server`: listening on a port, timeouts, and rates across processes.
 - `backup`: a copy of a whole server in one file.
 

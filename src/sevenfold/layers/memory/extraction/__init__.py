@@ -4,9 +4,10 @@
 - `writer`: runs extraction after a turn, with a fork or with rules; start here to follow the code.
 - `statements`: what a user states explicitly, found without a model.
 - `topics`: turns statements into memories.
-- `statement_reader`: runs both over a conversation.
-- `tools`: the tools of a fork, which writes drafts in memory.
+- `drafts`: drafts of memories: `StatementReader` makes them with the two modules above, a fork with
+  `ExtractionTools`.
 - `gate`: accepts or refuses every draft, whoever wrote it.
+- `prompts/`: the prompts of the fork.
 
 Extraction saves nothing that did not pass `gate`.
 """

@@ -1,7 +1,9 @@
-"""The tools with which a fork writes memories: to a list of drafts in memory, not to disk.
+"""Drafts of memories, from a fork or from rules. Every draft goes through the gate.
 
-Every draft goes through the gate. A refusal goes back to the fork with the reason, so that it can correct the
-draft. `MemorySnapshot` holds the existing memories for the gate, and reads them again when they have changed.
+`ExtractionTools` are the tools with which a fork writes drafts, in memory and not to disk. A refusal goes
+back to the fork with the reason, so that it can correct the draft. `StatementReader` makes drafts without a
+model: turns become statements, statements memories. `MemorySnapshot` holds the existing memories for the
+gate, and reads them again when they have changed.
 """
 
 from __future__ import annotations
@@ -227,8 +229,7 @@ def _texts(value: Json) -> tuple[str, ...]:
     return tuple(item for item in value if isinstance(item, str)) if isinstance(value, tuple) else ()
 
 
-# Extraction without a model, over a conversation: turns become statements, statements memories, and each
-# goes through the gate.
+# Extraction without a model.
 
 SUBJECT_WEIGHT = 3
 """How often what an amendment says that it amends is counted, in a search that takes no weights."""

@@ -1,6 +1,7 @@
 """Recall: find the memories that a prompt is about.
 
-- `policy`: the settings, which candidates are recalled, and the side query to a cheap model.
+- `policy`: the settings, which candidates are recalled, the side query to a cheap model, and recalled
+  memories as the model reads them.
 - `finder`: searches a memory directory and checks what it found; `recall` is the public entry point.
-- `render`: recalled memories as the model reads them.
+- `prompts/`: the prompt of the side query.
 """

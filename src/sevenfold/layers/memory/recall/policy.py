@@ -1,9 +1,9 @@
-"""Layer 5, recall: which memories are shown to the model with a prompt. Few, and only those that surely
-apply.
+"""Layer 5, recall: which memories are shown to the model with a prompt, and how. Few, and only those that
+surely apply.
 
 The thresholds were learnt on five public sets of questions, each asked of its own documents and of the other
 sets': docs/decisions/028-ranking.md. In the agent, a side query may have a cheap model choose from what the
-search found.
+search found. The model reads recalled memories as fenced text of the user's side, never as instructions.
 """
 
 from __future__ import annotations
@@ -230,9 +230,7 @@ def parse_recall_choice(
     return tuple(by_key[key] for key in keys)
 
 
-# Recalled memories as the model reads them: fenced, as the user's side says it, and never an instruction.
-#
-# A text is made once and never again, so it may say how old a memory is.
+# Recalled memories as text. A text is rendered once, so it may say how old a memory is.
 
 RECALL_TAG = "memory"
 

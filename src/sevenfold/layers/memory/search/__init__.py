@@ -2,11 +2,10 @@
 call.
 
 - `lexical`: splits text into words, and ranks documents with BM25 in memory.
-- `vectors`: the text encoder, the vector index, and the fusion of both rankings.
-- `memory_index`: the index of one memory directory, in memory.
+- `vectors`: the text encoder, the vector index, the fusion of both rankings, and the MiniLM network on
+  numpy.
+- `memory_index`: the index of one memory directory, in memory, and the cache of words and vectors in SQLite.
 - `large_index`: the same on disk with tantivy, for directories too large for memory.
-- `text_cache`: computed words and vectors by hash, in SQLite.
-- `encoders`: finds the installed encoder, on onnxruntime or numpy.
-- `minilm`: the MiniLM network on numpy.
-- `weights`: downloads and checks the weights, on request only.
+- `encoders`: finds the installed encoder, on onnxruntime or numpy; downloads and checks the weights, on
+  request only.
 """

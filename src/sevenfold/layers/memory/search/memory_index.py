@@ -1,7 +1,7 @@
 """The index of a memory directory: by words, and by vectors if an encoder is installed.
 
-It follows the directory by hash, so that only new content is processed. What was computed is kept in the
-control folder, where no agent can write, and recomputed if it is damaged.
+It follows the directory by hash, so that only new content is processed. `TextCache` keeps what was computed
+in the control folder, where no agent can write, and recomputes it if it is damaged.
 """
 
 from __future__ import annotations
@@ -29,10 +29,7 @@ from sevenfold.layers.memory.search.vectors import (
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.memory.changes import StoredMemory
 
-# A cache of what was computed about texts, by hash: their words and their vectors. All of it can be
-# recomputed.
-#
-# It is an SQLite file that several processes share. A damaged file is replaced, which is an event; where no
+# The cache is an SQLite file that several processes share. Replacing a damaged file is an event; where no
 # file can be kept, the cache lives as long as the process.
 
 VERSION = 1

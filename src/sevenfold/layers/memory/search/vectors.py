@@ -1,7 +1,8 @@
 """Texts as vectors that are close when the texts mean the same, by the model `all-MiniLM-L6-v2`.
 
 The vector of a text is the normalized mean of what the network returns for its tokens. `VectorIndex` keeps
-them in one matrix, so that a question is compared with all of them at once.
+them in one matrix, so that a question is compared with all of them at once. `Minilm` is the network on numpy,
+without torch.
 """
 
 from __future__ import annotations
@@ -183,7 +184,7 @@ def unpack_vector(stored: bytes) -> FloatArray | None:
     return np.frombuffer(stored, np.float16).astype(np.float32) if len(stored) == 2 * VECTOR_WIDTH else None
 
 
-# The network of MiniLM on numpy, without torch: six layers of a BERT of 384 numbers a token.
+# Six layers of a BERT, with 384 numbers for each token.
 
 MINILM_LAYERS = 6
 MINILM_HEADS = 12

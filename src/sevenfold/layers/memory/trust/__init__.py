@@ -1,7 +1,7 @@
 """Trust: whose words a memory contains, and whether what it names still exists.
 
-- `taint`: attributes each sentence to the user or to other sources in the conversation.
-- `own_words`: separates a person's own words from what they pasted.
+- `taint`: attributes each sentence to the user or to other sources in the conversation, and separates a
+  person's own words from what they pasted.
 - `taint_changes`: who asked for a change of a memory.
 - `claims`: paths, symbols, commands and URLs that a memory names.
 - `verifier`: checks these claims against the project.

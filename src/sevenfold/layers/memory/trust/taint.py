@@ -3,6 +3,7 @@
 A sentence is the user's when they said it in their own words: enough of its stems stand together in one thing
 that they said, it says no where they said no, and every address, number and name in it came from them. Any
 other sentence, in a conversation that holds a tool's, a page's or another agent's words, may be theirs.
+`strip_pasted_text` leaves a person's own words: without code, quotes, logs and pages that they pasted.
 """
 
 from __future__ import annotations
@@ -42,10 +43,8 @@ from sevenfold.layers.compaction.summary import is_summary_head
 from sevenfold.layers.context import CONTEXT_HEADINGS, REMINDER_TAG
 from sevenfold.layers.forks.policy import FORK_MARK, MAIL_MARK
 
-# A person's own words in what they sent: without code, quotes, logs and pages that they pasted.
-#
-# What is left out is not lost, it only counts as somebody else's. In doubt it is left out: a rule that is
-# not learnt can be said again.
+# What is left out only counts as somebody else's. In doubt it is left out: a rule that is not learnt can be
+# said again.
 
 PASTE_CHARS = 1_500
 """Nobody types a paragraph of this length to an agent."""
