@@ -228,17 +228,15 @@ def test_a_teammate_that_cannot_work_is_told_with_the_reason(tmp_path: Path) -> 
 LEAD_SCRIPT = """
 import asyncio, sys
 from pathlib import Path
-from sevenfold.agent.permissions.guard import Answer as Permitted
-from sevenfold.agent.permissions.guard import Question
-from sevenfold.providers.scripted import ScriptedProvider, say
+from sevenfold.providers.scripted import ScriptedProvider, make_response
 from tests.agent.opening.test_teammate import call
 from tests.agent.crews import Crew
 
 async def run():
     home, url = Path(sys.argv[1]), sys.argv[2]
     environ = {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "simulated"}
-    models = ScriptedProvider([say(calls=call()), say("Started.")])
-    async with Crew(home, models, more_environ=environ).lead() as lead:
+    models = ScriptedProvider([make_response(calls=call()), make_response("Started.")])
+    async with Crew(home=home, provider=models, more_environ=environ).lead() as lead:
         await lead.agent.run_turn("Go.")
         await lead.agent.inbox.wait()
         print("ready", flush=True)

@@ -76,7 +76,7 @@ def drop_capabilities() -> None:
 
 
 # Mounts restrict what Landlock does not: modes, owners and times, and single subfolders. When the first
-# process of a PID namespace ends, the kernel kills all others at once; killing one by one loses to a fork bomb.
+# process of a PID namespace ends, the kernel kills all others at once; a fork bomb outruns single kills.
 CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = (
     1 << 17,
     1 << 27,
