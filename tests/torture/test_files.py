@@ -72,7 +72,7 @@ def believe(asked: str, _place: ToolContext) -> str:
 def test_a_tool_that_follows_links_after_the_decision_is_found(
     orders: Orders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for tool in ("read", "write"):
-        monkeypatch.setattr(f"sevenfold.agent.tools.{tool}.allowed_path", believe)
+    for module in ("read", "file_changes"):
+        monkeypatch.setattr(f"sevenfold.agent.tools.{module}.allowed_path", believe)
     follow_links(monkeypatch)
     expect_something([run_swaps(stage_in(orders), orders)], "through the link")

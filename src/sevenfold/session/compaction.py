@@ -26,8 +26,7 @@ from sevenfold.layers.compaction.keep_policy import Extra
 from sevenfold.layers.compaction.policy import CompactionTrigger
 from sevenfold.layers.context import is_context_message
 from sevenfold.layers.microcompact.facts import BARE_MARKER, render_cleared_marker
-from sevenfold.layers.microcompact.policy import PRESSURE_TRIGGER, ClearingFacts
-from sevenfold.layers.microcompact.policy import ClearingPlan as Chosen
+from sevenfold.layers.microcompact.policy import PRESSURE_TRIGGER, ClearingFacts, ClearingPlan
 from sevenfold.layers.microcompact.server_clearing import uses_server_edits
 from sevenfold.session.context import CurrentContext
 from sevenfold.session.memory import clear_oldest_memories, find_old_memories
@@ -346,7 +345,7 @@ class MicrocompactLayer:
             marked_tokens=path.local.marked_tokens,
         )
 
-    def _markers(self, chosen: Chosen) -> Iterator[tuple[ToolUseId, str]]:
+    def _markers(self, chosen: ClearingPlan) -> Iterator[tuple[ToolUseId, str]]:
         """What stands in for each chosen result, once its original is kept. Blocks on the disk."""
         path = self.path
         spills = path.around.spills

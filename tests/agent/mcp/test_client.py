@@ -316,13 +316,13 @@ from pathlib import Path
 from sevenfold.core.json import JsonObject
 from sevenfold.agent.mcp.client import McpClient
 from sevenfold.core.settings.sections import McpServer, McpSettings
-from sevenfold.core.tool_context import Workplace
+from sevenfold.core.tool_context import ToolContext
 async def main():
     here = Path.cwd()
     servers = {"own": McpServer(command=sys.executable, args=("-m", "tests.agent.mcp_server"))}
     client = McpClient.start(servers, McpSettings(start_seconds=120), cwd=here, environ=os.environ)
     tool = next(tool for tool in await client.tools() if tool.spec.name.endswith("pids"))
-    print((await tool.run(JsonObject(), Workplace(here, here), print)).content, flush=True)
+    print((await tool.run(JsonObject(), ToolContext(root=here, cwd=here), print)).content, flush=True)
     await asyncio.Event().wait()
 asyncio.run(main())
 """

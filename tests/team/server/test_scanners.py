@@ -63,10 +63,10 @@ def _die(*_given: object) -> None:
 
 LONELY = f"""
 import asyncio, os, signal
-from sevenfold.team.server.scanning import Scanners
+from sevenfold.team.server.scanning import SecretScanners
 
 async def look():
-    scanning = Scanners()
+    scanning = SecretScanners()
     await scanning.find("acme", {{"a.md": {LARGE!r}}}, bytes(16), ())
     [worker] = scanning._pool._processes
     os.kill(worker, signal.SIGTERM)  # as a supervisor sends it to all; the search goes on

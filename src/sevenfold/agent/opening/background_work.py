@@ -45,8 +45,7 @@ from sevenfold.layers.forks.runner import ForkResult, ToolRunner, run_fork
 from sevenfold.layers.living_docs.policy import LIVING_DOC_KIND, DocSettings
 from sevenfold.layers.living_docs.writer import DocTools, DocWriter
 from sevenfold.layers.memory.extraction.drafts import ConversationSnapshot, RecordedMessage
-from sevenfold.layers.memory.extraction.policy import EXTRACTION_KIND as EXTRACTION
-from sevenfold.layers.memory.extraction.policy import ExtractionSettings
+from sevenfold.layers.memory.extraction.policy import EXTRACTION_KIND, ExtractionSettings
 from sevenfold.layers.memory.extraction.writer import ExtractionPlaces, ExtractionWriter, ForkTools
 from sevenfold.layers.memory.trust.taint import split_passages, strip_pasted_text
 from sevenfold.providers.provider import Provider
@@ -104,7 +103,7 @@ def add_extraction_writer(agent: Agent, ground: ProjectContext) -> ExtractionWri
         return None
     session, folder = agent.session, ground.memory.path
     reads = Reach(read=(ground.root, Path(ground.project.sessions.path), folder))
-    box = agent.toolbox.at(agent.place.clone(), ForkGuard(reads), who=EXTRACTION)
+    box = agent.toolbox.at(agent.place.clone(), ForkGuard(reads), who=EXTRACTION_KIND)
 
     async def read(use: ToolUse) -> ToolResult:
         (result,) = await box.run([use])
@@ -127,7 +126,7 @@ def add_extraction_writer(agent: Agent, ground: ProjectContext) -> ExtractionWri
             said = tuple(RecordedMessage(entry.id, entry.message) for entry in session.entries)
             await writer.turn_ended(ConversationSnapshot(said, session.parent.messages))
 
-    agent.add_writer(EXTRACTION, write)
+    agent.add_writer(EXTRACTION_KIND, write)
     return writer
 
 

@@ -22,8 +22,7 @@ from sevenfold.agent.tools.memory import MemoryTool
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import FileMissing, SevenfoldError, StoreError
 from sevenfold.core.events import Emit, TeamStopped, UsesLost
-from sevenfold.core.memories import INDEX_FILE, TEAM_PREFIX, Origin, Taint, join_taint, read_memory
-from sevenfold.core.memories import Memory as Remembered
+from sevenfold.core.memories import INDEX_FILE, TEAM_PREFIX, Memory, Origin, Taint, join_taint, read_memory
 from sevenfold.core.messages import Text
 from sevenfold.core.secrets import refuse_secrets
 from sevenfold.core.settings.sections import MemorySettings, SyncSettings
@@ -78,7 +77,7 @@ class _Heard:
     _listener: SourceTracker = field(default_factory=SourceTracker)
     _turn: Lock = field(default_factory=Lock)
 
-    def judge_change(self, before: Remembered | None, after: Remembered) -> Origin:
+    def judge_change(self, before: Memory | None, after: Memory) -> Origin:
         with self._turn:
             return self._told(attribute_change(before, after, self._witnesses()))
 
@@ -165,7 +164,7 @@ class _Edits:
         )
 
 
-def _has_own_head(now: Remembered, before: Remembered | None, witnesses: ConversationSources) -> bool:
+def _has_own_head(now: Memory, before: Memory | None, witnesses: ConversationSources) -> bool:
     if before is not None:
         return (now.name, now.description, now.kind) == (before.name, before.description, before.kind)
     draft = MemoryDraft(key=now.key, name=now.name, description=now.description, kind=now.kind, body=now.body)

@@ -12,13 +12,13 @@ from sevenfold.core.errors import FileMissing, InputError
 from sevenfold.core.json import JsonObject, get_choice, get_string, object_schema
 from sevenfold.core.memories import (
     MEMORY_KINDS,
+    Memory,
     Origin,
     join_taint,
     read_memory,
     rewrite_memory,
     write_memory,
 )
-from sevenfold.core.memories import Memory as Remembered
 from sevenfold.core.secrets import refuse_secrets
 from sevenfold.core.tool_context import ToolContext
 from sevenfold.layers.memory.extraction.gate import MemoryDraft, find_unsaved_rule
@@ -69,7 +69,7 @@ MEMORY_TOOL_SPEC = ToolSpec(
 class ConversationJudge(Protocol):
     """Whose words and wishes there are, by what was said."""
 
-    def judge_change(self, before: Remembered | None, after: Remembered, /) -> Origin:
+    def judge_change(self, before: Memory | None, after: Memory, /) -> Origin:
         """Who wants a memory to become this."""
         ...
 
@@ -85,7 +85,7 @@ class ConversationJudge(Protocol):
 class UnknownConversation:
     """For whoever knows nothing of the conversation."""
 
-    def judge_change(self, _before: Remembered | None, _after: Remembered, /) -> Origin:
+    def judge_change(self, _before: Memory | None, _after: Memory, /) -> Origin:
         return _SAVED
 
     def judge_wish(self, _words: str, /) -> Origin:
@@ -207,7 +207,7 @@ def _draft(given: JsonObject) -> MemoryDraft:
     return draft
 
 
-def _written(draft: MemoryDraft, before: Remembered | None) -> Remembered:
+def _written(draft: MemoryDraft, before: Memory | None) -> Memory:
     """The memory as its file will say it; what the draft does not speak of stays."""
     if before:
         conditions = draft.applies_to

@@ -26,18 +26,16 @@ from sevenfold.core.memories import is_indexed
 from sevenfold.core.settings import Settings
 from sevenfold.core.settings.sections import MemorySettings, PlaceSettings
 from sevenfold.session.budget import SpendSettings
-from sevenfold.session.governor import SPEND_FOLDER as SPEND
-from sevenfold.session.governor import Governor, SpendStore
+from sevenfold.session.governor import SPEND_FOLDER, Governor, SpendStore
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.memory.directory import MEMORY_FOLDER as MEMORY
+from sevenfold.store.memory.directory import MEMORY_FOLDER
 from sevenfold.store.memory.history import MemoryStore
 from sevenfold.store.project.git import find_project_root
 from sevenfold.store.project.project import make_project_id
 from sevenfold.store.project.settings_files import Proposal, find_checkout, find_user_home, read_proposals
 from sevenfold.store.transcript.reader import BadLine, scan_transcript
 from sevenfold.store.transcript.transcript import SessionEntry, list_sessions, read_events
-from sevenfold.team.client.local_state import TEAM_FOLDER as TEAM
-from sevenfold.team.client.local_state import FolderLedger, read_membership
+from sevenfold.team.client.local_state import TEAM_FOLDER, FolderLedger, read_membership
 
 FindingLevel: TypeAlias = Literal["fine", "note", "worry", "broken"]
 """`note`: something optional is not there. `worry`: it works, and will not for long or not as wished."""
@@ -256,7 +254,7 @@ def check_sockets(settings: Settings, environ: Mapping[str, str]) -> Iterator[Do
 
 def check_spend(settings: Settings, environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
     home = settings.of(PlaceSettings).home_folder(find_user_home(environ))
-    if not (home / SPEND).is_dir():
+    if not (home / SPEND_FOLDER).is_dir():
         yield DoctorFinding("spend", "fine", "background work has spent nothing yet")
         return
     try:
@@ -306,7 +304,7 @@ def check_memory(project: Path, settings: Settings, environ: Mapping[str, str]) 
 
 def _check_memories(control: Folder) -> Iterator[DoctorFinding]:
     try:
-        folder = control.subfolder(MEMORY, create=False)
+        folder = control.subfolder(MEMORY_FOLDER, create=False)
     except FileMissing:
         return
     with folder, closing(MemoryStore(folder, ignore_event)) as book:
@@ -321,7 +319,7 @@ def _check_memories(control: Folder) -> Iterator[DoctorFinding]:
 
 def _check_team(control: Folder) -> Iterator[DoctorFinding]:
     try:
-        folder = control.subfolder(TEAM, create=False)
+        folder = control.subfolder(TEAM_FOLDER, create=False)
     except FileMissing:
         return
     with folder:
