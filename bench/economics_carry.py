@@ -108,7 +108,7 @@ def score_at(recording: Recording, rate: Rate) -> list[Score]:
 
 
 def run(recording: Recording, policy: MicrocompactSettings, rate: Rate) -> Run:
-    starts = [each.started for stretch in recording.stretches for each in stretch.rounds]
+    starts = [each.started for stretch in recording.segments for each in stretch.rounds]
     costs: list[float] = []
 
     def note(sent: PlayedRequest) -> None:
@@ -128,7 +128,7 @@ def said(recording: Recording) -> list[int]:
     """Tokens of all messages before each round's request, boundaries or not."""
     found: list[int] = []
     before = 0
-    for stretch in recording.stretches:
+    for stretch in recording.segments:
         found += [before + each.tokens - stretch.frame_tokens for each in stretch.rounds]
         before = found[-1] if found else 0
     return found

@@ -160,7 +160,7 @@ class Saboteur:
         return self._inner.capabilities(model)
 
     async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
-        if request.who == "summary":
+        if request.purpose == "summary":
             self._run.calls += 1
             if self._failure.fault is not None:
                 self._simulator.fail(self._failure.fault)

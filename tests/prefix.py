@@ -155,7 +155,7 @@ class PrefixGuard:
         """What no path made must go on from something that was sent before, unless it shares nothing."""
         lanes: dict[tuple[int, str], Lane] = {}
         for noted in sent:
-            lane = lanes.setdefault((noted.owner, noted.request.who), Lane())
+            lane = lanes.setdefault((noted.owner, noted.request.purpose), Lane())
             if noted.view is None:
                 main = lanes.setdefault((noted.owner, MAIN), Lane())
                 yield from self._moved_send(noted, lane, main)
@@ -259,7 +259,9 @@ def is_announced(found: PromptDifference, cuts: Sequence[Cut]) -> bool:
 
 
 def told(what: str, request: ModelRequest, found: PromptDifference) -> str:
-    return f"{what} of {request.who!r} moved the prefix at {found.path} ({found.cause}) and no cut says so"
+    return (
+        f"{what} of {request.purpose!r} moved the prefix at {found.path} ({found.cause}) and no cut says so"
+    )
 
 
 def _said(prompt: RenderedPrompt) -> set[int]:

@@ -47,7 +47,7 @@ class Printed:
 
 async def run_line(sandbox: Sandbox, profile: SandboxProfile, line: str, place: ToolContext) -> Printed:
     """A command to its end."""
-    command = SupervisedCommand(sandbox.orders(profile, line, place))
+    command = SupervisedCommand(sandbox.build_launch_spec(profile, line, place))
     printed = b""
     try:
         while part := await command.read():

@@ -53,8 +53,8 @@ def test_two_are_of_one_list_by_what_they_are_taken_from_and_not_by_what_they_ho
     items = [1, 2]
     early = ListPrefix(items)
     items.append(3)
-    assert early.is_of(ListPrefix(items))
-    assert not early.is_of(ListPrefix([1, 2]))
-    assert not early.is_of((1, 2))
+    assert early.shares_list_with(ListPrefix(items))
+    assert not early.shares_list_with(ListPrefix([1, 2]))
+    assert not early.shares_list_with((1, 2))
     assert early == ListPrefix([1, 2])
     assert hash(early) == hash((1, 2))

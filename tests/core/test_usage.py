@@ -85,7 +85,7 @@ COMPACTED = {
 def test_a_compaction_stands_beside_the_totals_and_outside_the_context() -> None:
     usage = read_usage(COMPACTED)
     assert usage.fresh == 23_000
-    assert usage.beside == (Iteration(fresh=180_000, output=3_500, kind="compaction"),)
+    assert usage.untotaled == (Iteration(fresh=180_000, output=3_500, kind="compaction"),)
     assert usage.context_tokens == 24_000
 
 
@@ -116,7 +116,7 @@ def test_a_compaction_alone_says_nothing_of_the_context() -> None:
 def test_an_advisor_keeps_the_name_of_its_model() -> None:
     advisor = {"type": "advisor_message", "input_tokens": 5, "output_tokens": 6, "model": "claude-opus-5-5"}
     usage = read_usage({"input_tokens": 1, "iterations": [advisor]})
-    assert [(item.kind, item.model) for item in usage.beside] == [("advisor_message", "claude-opus-5-5")]
+    assert [(item.kind, item.model) for item in usage.untotaled] == [("advisor_message", "claude-opus-5-5")]
 
 
 @pytest.mark.parametrize(

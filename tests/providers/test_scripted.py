@@ -21,13 +21,13 @@ def send(provider: Provider, request: ModelRequest | None = None) -> ModelRespon
 
 def test_steps_are_answered_in_their_order_and_requests_are_kept() -> None:
     with ScriptedProvider(
-        ["One.", Overloaded("busy"), lambda request: make_response(f"For {request.who}.")]
+        ["One.", Overloaded("busy"), lambda request: make_response(f"For {request.purpose}.")]
     ) as provider:
         assert send(provider).text == "One."
         with pytest.raises(Overloaded):
             send(provider)
         assert send(provider, ask(who="notes")).text == "For notes."
-    assert [request.who for request in provider.requests] == ["main", "main", "notes"]
+    assert [request.purpose for request in provider.requests] == ["main", "main", "notes"]
 
 
 def test_a_function_answers_for_ever() -> None:

@@ -105,7 +105,7 @@ def logs(folder: Path) -> Path:
 
 
 def test_calls_that_stand_in_several_files_are_counted_once(tmp_path: Path) -> None:
-    outcome = read_accounts(find_transcripts([logs(tmp_path)]).found, ReplayTerms())
+    outcome = read_accounts(find_transcripts([logs(tmp_path)]).files, ReplayTerms())
     calls = {
         session.name + "@" + file.path.name: session.totals.calls
         for file in outcome.files
@@ -117,12 +117,12 @@ def test_calls_that_stand_in_several_files_are_counted_once(tmp_path: Path) -> N
 
 def test_an_empty_file_is_called_empty(tmp_path: Path) -> None:
     (tmp_path / "new.jsonl").touch()
-    outcome = read_accounts(find_transcripts([tmp_path]).found, ReplayTerms())
+    outcome = read_accounts(find_transcripts([tmp_path]).files, ReplayTerms())
     assert [item.reason for item in outcome.unreadable] == ["the file is empty"]
 
 
 def test_two_processes_say_what_one_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = find_transcripts([logs(tmp_path)]).found
+    found = find_transcripts([logs(tmp_path)]).files
     alone = read_accounts(found, ReplayTerms(), jobs=1)
     monkeypatch.setattr(parallel, "INLINE_READ_BYTES", 0)
     together = read_accounts(found, ReplayTerms(), jobs=2)
@@ -136,7 +136,7 @@ def _sorted(outcome: ReadOutcome) -> ReadOutcome:
 
 def test_progress_reaches_the_end_of_both_phases(tmp_path: Path) -> None:
     told: list[ReadProgress] = []
-    found = [item for item in find_transcripts([logs(tmp_path)]).found if item.path.name == "one.jsonl"]
+    found = [item for item in find_transcripts([logs(tmp_path)]).files if item.path.name == "one.jsonl"]
     read_accounts(found, ReplayTerms(), on_progress=told.append)
     last = {item.phase: item for item in told}
     assert list(last) == ["looking", "reading"]
@@ -144,7 +144,7 @@ def test_progress_reaches_the_end_of_both_phases(tmp_path: Path) -> None:
 
 
 def test_a_file_that_may_not_be_read_is_told_with_its_reason(tmp_path: Path) -> None:
-    found = find_transcripts([logs(tmp_path)]).found
+    found = find_transcripts([logs(tmp_path)]).files
     (tmp_path / "one.jsonl").unlink()
     outcome = read_accounts(found, ReplayTerms())
     reasons = {item.path.name: item.reason for item in outcome.unreadable}

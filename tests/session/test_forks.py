@@ -75,7 +75,7 @@ class Careless:
         return self._inner.capabilities(model)
 
     async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
-        if request.who != "main":
+        if request.purpose != "main":
             request = replace(request, frame=replace(request.frame, tools=()))
         return await self._inner.send(request, on_delta)
 

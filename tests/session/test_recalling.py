@@ -280,7 +280,7 @@ def test_the_side_query_chooses_among_what_was_found(opened: Open, filled: Memor
     view = ask(session, asked)
     assert keys(view) == ["budget.md"]
     request = provider.requests[0]
-    assert request.who == "recall"
+    assert request.purpose == "recall"
     assert request.frame.max_tokens == 256
     assert request.frame.model != FRAME.model
     assert "output_config" in request.frame.params

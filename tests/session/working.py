@@ -95,7 +95,7 @@ class Moody:
         return self._inner.capabilities(model)
 
     async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
-        if request.who != "main" and self.fails:
+        if request.purpose != "main" and self.fails:
             raise Overloaded("busy")
         return await self._inner.send(request, on_delta)
 

@@ -40,7 +40,7 @@ def test_a_fork_sends_what_the_main_conversation_deleted_and_deletes_nothing_its
     async def run() -> None:
         await provider.send(ModelRequest(FRAME, rounds(4)))
         await provider.send(ModelRequest(FRAME, rounds(5)))
-        await provider.send(ModelRequest(FRAME, rounds(20), who="notes"))
+        await provider.send(ModelRequest(FRAME, rounds(20), purpose="notes"))
 
     asyncio.run(run())
     first, second, fork = (request.frame for request in scripted.requests)

@@ -123,10 +123,10 @@ class _Crowd:
                 # The one after may have happened before its writer could say so.
                 if there not in (count, count + 1):
                     wrong.append(f"{key} was acknowledged at {count} and is at {there}")
-            lock = Lock(project.control, "dream", face=project.face, lease=LOCKS.lease)
+            lock = Lock(project.control, "dream", face=project.pid_file, lease=LOCKS.lease)
             while time.monotonic() < began + 3 * LOCKS.lease_seconds:
                 with suppress(LockError):
-                    lock.acquire().give_up()
+                    lock.acquire().release()
                     return wrong
                 time.sleep(0.05)
         return [*wrong, "the lock stayed taken for longer than its lease"]

@@ -133,7 +133,7 @@ def _work(lease: Lease, random: Random, commit: _Commit) -> None:
     if random.random() < 0.02:
         time.sleep(1.2 * LEASE.total_seconds())  # slower than it promised: somebody else takes over
     if random.random() < 0.1:
-        lease.give_up()
+        lease.release()
     else:
         lease.publish(lambda: commit.run(lease.token))
 

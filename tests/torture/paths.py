@@ -163,7 +163,7 @@ class Attempt:
 _OPERATIONS: dict[str, Callable[[Attempt], object]] = {
     "read": lambda at: at.folder.read(at.key, max_bytes=MAX_BYTES),
     "read_range": lambda at: at.folder.read_range(at.key, 0, MAX_BYTES),
-    "entry": lambda at: at.folder.entry(at.key) and None,
+    "entry": lambda at: at.folder.stat(at.key) and None,
     "replace": lambda at: at.folder.replace(at.key, PLANTED),
     "create": lambda at: at.folder.create(at.key, PLANTED),
     "remove": lambda at: at.folder.remove(at.key),

@@ -99,7 +99,7 @@ class Leases:
             f"publish {lease.token} {now}",
             lambda: lease.publish(lambda: memory.replace(WORK, f"token {lease.token}".encode())),
         ):
-            stage.attempt(f"give up {lease.token}", lease.give_up)
+            stage.attempt(f"give up {lease.token}", lease.release)
         # One that could not be given up lapses.
         stage.clock.pass_time(DEFAULT_LEASE + timedelta(seconds=1))
 

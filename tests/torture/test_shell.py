@@ -23,7 +23,7 @@ class Leaky(Sandbox):
         return True
 
     def orders(self, profile: SandboxProfile, command: str, place: ToolContext) -> RunOrders:
-        return Sandbox.orders(self, "open", command, place)
+        return Sandbox.build_launch_spec(self, "open", command, place)
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ def _run_guarded(argv: Sequence[str] | None) -> int:
         STDIO_SCREEN.mute()
         return 141
     except Exception as bug:
-        STDIO_SCREEN.confess(bug)
+        STDIO_SCREEN.report_bug(bug)
         return 1
     return code
 

@@ -187,7 +187,7 @@ class Screen:
         return True
 
     @property
-    def is_watched(self) -> bool:
+    def is_interactive(self) -> bool:
         """Whether a person reads here who can be asked."""
         return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
 
@@ -212,7 +212,7 @@ class Screen:
         label = self._painted(TableCell("error:", "error"), sys.stderr)
         _write(sys.stderr, f"{label} {escape_controls(message)}")
 
-    def confess(self, bug: BaseException) -> None:
+    def report_bug(self, bug: BaseException) -> None:
         """A failure that nobody foresaw: one line, and where it happened only for those who ask."""
         if os.environ.get("SEVENFOLD_DEBUG") == "1":
             import traceback
@@ -252,7 +252,7 @@ class CapturedScreen(Screen):
         """There is nothing behind it."""
 
     @property
-    def is_watched(self) -> bool:
+    def is_interactive(self) -> bool:
         return False
 
     def _painted(self, cell: TableCell, stream: TextIO) -> str:  # noqa: ARG002 - paint has no colour here

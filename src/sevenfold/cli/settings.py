@@ -101,10 +101,10 @@ def answer(root: Path, settings: Settings, screen: Screen, *, is_agreed: bool, a
 def select_settings(settings: Settings, keys: list[str]) -> list[ResolvedSetting]:
     """The settings that these keys name: a section, a setting, or part of a table; all without a key."""
     if not keys:
-        return list(settings.chosen)
+        return list(settings.resolved)
     for key in keys:
         _check_key(key, settings)
-    return [item for item in settings.chosen if any(_is_under(item.key, key) for key in keys)]
+    return [item for item in settings.resolved if any(_is_under(item.key, key) for key in keys)]
 
 
 def describe_settings(
@@ -219,6 +219,6 @@ def _check_key(key: str, settings: Settings) -> None:
 def _known_keys(settings: Settings) -> Iterator[str]:
     for section in SETTINGS_SECTIONS:
         yield section.SECTION
-    for item in settings.chosen:
+    for item in settings.resolved:
         yield item.spec.key
         yield item.key

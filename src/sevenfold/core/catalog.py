@@ -110,7 +110,7 @@ def build_catalog(settings: Settings) -> Catalog:
         return CATALOG.with_overrides(settings.each(ModelSettings))
     except SettingsError as error:
         spoken = [
-            item for item in settings.chosen if item.key.startswith("models.") and item.value is not None
+            item for item in settings.resolved if item.key.startswith("models.") and item.value is not None
         ]
         told = "; ".join(f"{item.origin}: {item.key} = {item.value}" for item in spoken)
         raise SettingsError(f"{error} (from {told})") from error

@@ -116,7 +116,7 @@ class MessageNormalizer:
         self._out = _Out()
         for message in messages:
             mended = repair_message(message)
-            for item in mended.found:
+            for item in mended.flaws:
                 self._repair(item.flaw, item.detail)
             if not mended.is_empty:
                 self._take(mended.message)

@@ -75,11 +75,11 @@ class MessageFlaw:
 class RepairedMessage:
     message: Message
     """The same object where nothing was wrong."""
-    found: tuple[MessageFlaw, ...] = ()
+    flaws: tuple[MessageFlaw, ...] = ()
 
     @property
     def is_empty(self) -> bool:
-        return any(item.flaw == "empty" for item in self.found)
+        return any(item.flaw == "empty" for item in self.flaws)
 
 
 def repair_message(message: Message) -> RepairedMessage:

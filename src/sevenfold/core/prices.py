@@ -108,7 +108,7 @@ def compute_cost(
         inside = [_Run(usage, model)]
     elif not _add_up(inside, usage):
         return None
-    beside = [_Run(item, _own(item, model, catalog)) for item in usage.beside]
+    beside = [_Run(item, _own(item, model, catalog)) for item in usage.untotaled]
     return sum_costs(_run_cost(run.counts, run.model, terms) for run in (*inside, *beside))
 
 

@@ -52,7 +52,7 @@ class ModelRequest:
     messages: Sequence[Message]
     """As sent, without breakpoints. Never changed after the request was made."""
     breakpoints: tuple[Breakpoint, ...] = ()
-    who: str = "main"
+    purpose: str = "main"
     """Whose call it is, for the bill: `main`, or the kind of fork."""
 
 

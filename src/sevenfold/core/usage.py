@@ -69,7 +69,7 @@ class Usage(TokenCounts):
     """How many were added up. A sum cannot be priced: tiers and multipliers hold for each request alone."""
 
     @property
-    def beside(self) -> tuple[Iteration, ...]:
+    def untotaled(self) -> tuple[Iteration, ...]:
         """The runs that were billed on top of the totals."""
         return tuple(item for item in self.iterations if item.kind in UNTOTALED_KINDS)
 

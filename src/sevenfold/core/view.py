@@ -59,7 +59,7 @@ class ListPrefix(Sequence[ItemT]):
     def __repr__(self) -> str:
         return f"Beginning({list(self)!r})"
 
-    def is_of(self, other: Sequence[object]) -> bool:
+    def shares_list_with(self, other: Sequence[object]) -> bool:
         """Whether both are beginnings of one list, so that the longer begins with the shorter."""
         return isinstance(other, ListPrefix) and self._items is other._items
 

@@ -99,7 +99,7 @@ class AttachedClient(Generic[C]):
     @property
     def sessions(self) -> tuple[Session, ...]:
         """The conversations that have passed, the one used last at the end."""
-        return tuple(lane.session for lane in self._lanes.lanes)
+        return tuple(lane.session for lane in self._lanes.conversations)
 
     def __enter__(self) -> C:
         from anthropic import Anthropic
@@ -189,7 +189,7 @@ class _MiddlewareCore:
 
     async def record(self, call: _Call, reply: ModelResponse) -> None:
         await call.session.record(reply)
-        call.passage.leave()
+        call.passage.finish()
 
     def lost(self, reason: str) -> None:
         self._emit(ReplyUnrecorded(reason))

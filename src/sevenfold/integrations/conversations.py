@@ -50,11 +50,11 @@ class AttachedConversation:
     writer: MessagesBodyWriter = field(default_factory=MessagesBodyWriter)
     writing: threading.Lock = field(default_factory=threading.Lock)
     """A blocking client may be called from several threads, and the writer serves one at a time."""
-    passages: WeakSet[InFlightRequest] = field(default_factory=WeakSet)
+    in_flight: WeakSet[InFlightRequest] = field(default_factory=WeakSet)
 
     def enter(self) -> InFlightRequest:
         passage = InFlightRequest(self)
-        self.passages.add(passage)
+        self.in_flight.add(passage)
         return passage
 
 
@@ -65,8 +65,8 @@ class InFlightRequest:
 
     lane: AttachedConversation
 
-    def leave(self) -> None:
-        self.lane.passages.discard(self)
+    def finish(self) -> None:
+        self.lane.in_flight.discard(self)
 
 
 @dataclass(slots=True)
@@ -74,7 +74,7 @@ class ConversationPool:
     """All conversations of a client, the one used last at the end."""
 
     open_session: OpenSession
-    lanes: list[AttachedConversation] = field(default_factory=list[AttachedConversation])
+    conversations: list[AttachedConversation] = field(default_factory=list[AttachedConversation])
     _frames: ParamsReader = field(default_factory=ParamsReader)
     _choosing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -86,22 +86,22 @@ class ConversationPool:
                 lane = AttachedConversation(await self.open_session(frame))
                 await self._make_room()
             else:
-                self.lanes.remove(lane)
-            self.lanes.append(lane)
+                self.conversations.remove(lane)
+            self.conversations.append(lane)
             return lane.enter()
 
     def read_frame(self, body: Mapping[str, object], betas: tuple[str, ...]) -> RequestParams:
         return self._frames.read(body, betas)
 
     async def close(self) -> None:
-        while self.lanes:
-            await self.lanes.pop().session.close()
+        while self.conversations:
+            await self.conversations.pop().session.close()
 
     async def _make_room(self) -> None:
         """Let go of those used longest ago, but of none that still waits for an answer."""
-        idle = [lane for lane in self.lanes if not lane.passages]
-        for lane in idle[: max(0, len(self.lanes) + 1 - MAX_CONVERSATIONS)]:
-            self.lanes.remove(lane)
+        idle = [lane for lane in self.conversations if not lane.in_flight]
+        for lane in idle[: max(0, len(self.conversations) + 1 - MAX_CONVERSATIONS)]:
+            self.conversations.remove(lane)
             await lane.session.close()
 
     def _known(self, messages: Sequence[object]) -> AttachedConversation | None:
@@ -111,7 +111,7 @@ class ConversationPool:
         What is shared from the start counts first: conversations that only go on alike are not the same.
         """
         best, most = None, SharedCount(0, 0)
-        for lane in self.lanes:
+        for lane in self.conversations:
             shared, known = lane.session.count_shared(messages), lane.session.followed
             is_enough = shared.total == known or shared.total >= max(2, known / 2)
             if shared > most and is_enough:

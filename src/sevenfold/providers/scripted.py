@@ -68,7 +68,7 @@ class ScriptedProvider:
     async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
         self.requests.append(request)
         number = len(self.requests)
-        step = self._lanes.get(request.who, self._others).next()
+        step = self._lanes.get(request.purpose, self._others).next()
         if step is None:
             raise self._refusal(request, number)
         said = step(request) if callable(step) else step
@@ -108,7 +108,7 @@ class ScriptedProvider:
         last = request.messages[-1] if request.messages else None
         told = "no message" if last is None else f"a {last.role} message that says {_shown(last)!r}"
         trouble = (
-            f"request {number}, of {request.who!r}, ends with {told}, and no step is left for it; "
+            f"request {number}, of {request.purpose!r}, ends with {told}, and no step is left for it; "
             "add one, or find out why it was sent"
         )
         # Kept as well as raised: a writer may turn any error into an event and carry on.

@@ -163,7 +163,7 @@ class BillBuilder:
     def add(self, usage: Usage, priced: CallPrice, *, is_estimated: bool) -> None:
         """One more call, with what was billed beside its totals."""
         self.calls += 1
-        for run in (usage, *usage.beside):
+        for run in (usage, *usage.untotaled):
             self.tokens = sum_counts(self.tokens, run)
         self.estimated_calls += is_estimated
         self.estimated_output += usage.output if is_estimated else 0

@@ -74,7 +74,7 @@ class CompactionLayer:
     """The compactions of one conversation."""
 
     path: ViewBuilder
-    overflow: Compactor
+    compactor: Compactor
     folder: str = ""
     """Where the agent works: what relative paths of files that it read start from."""
     _spilled: dict[str, str] = field(default_factory=dict[str, str])
@@ -85,7 +85,7 @@ class CompactionLayer:
         """Whether the view has grown to where it is cut down by itself."""
         return (
             self.path.window.thresholds.is_compact_due(self.path.tally.count().tokens)
-            and not self.overflow.is_stopped
+            and not self.compactor.is_stopped
         )
 
     async def learn(self, error: PromptTooLong) -> None:
@@ -94,9 +94,9 @@ class CompactionLayer:
         limit = _own_limit(path.view().tokens, error)
         if limit is None or limit >= path.window.thresholds.auto_compact:
             return
-        path.around.emit(WindowLearned(name, limit, path.window.tokens))
+        path.deps.emit(WindowLearned(name, limit, path.window.tokens))
         path.window.learn(name, limit)
-        await self.overflow.remember(name, limit)
+        await self.compactor.remember(name, limit)
 
     async def run(
         self, wishes: CompactionRequest, noted: CompactionSources, context: CurrentContext
@@ -104,10 +104,10 @@ class CompactionLayer:
         """Cut the view down and show what came of it from now on, with this context in its head."""
         job = self._job(wishes, noted)
         if context.message is None:
-            done = await self.overflow.compact(job)
+            done = await self.compactor.compact(job)
         else:
             tokens = math.ceil(sum(map(self._weigh, context.message.blocks)))
-            done = await self.overflow.compact(_with_context(job, context, tokens))
+            done = await self.compactor.compact(_with_context(job, context, tokens))
             if not any(map(is_context_message, done.view)):
                 # After the summary, and after any block: what stands before one is not read by the model.
                 done = replace(done, head=(*done.head, context.message))
@@ -133,10 +133,10 @@ class CompactionLayer:
             part=wishes.part,
             notes=noted.notes,
             structural=noted.structural,
-            held=path.held,
+            sent_messages=path.sent_messages,
             is_warm=self.is_warm,
             attachments=frozenset(index for index, item in enumerate(items) if _is_aside(item)),
-            transcript=path.around.journal.path,
+            transcript=path.deps.journal.path,
             spill=self.spill,
             folder=self.folder,
             extras=noted.extras,
@@ -167,13 +167,13 @@ class CompactionLayer:
     @property
     def is_warm(self) -> bool:
         """Whether the provider's cache still holds what the last request marked."""
-        last, now = self.path.last_call, self.path.around.clock.now()
+        last, now = self.path.last_call, self.path.deps.clock.now()
         # A clock that was set back says nothing: taken for cold, a summary is paid once too dearly at worst.
-        return last is not None and timedelta() <= now - last <= self.path.around.settings.cache.lifetime
+        return last is not None and timedelta() <= now - last <= self.path.deps.settings.cache.lifetime
 
     def spill(self, name: str, text: str) -> str | None:
         """Store a text of the session, under a name of this text alone; its path, or None."""
-        spills = self.path.around.spills
+        spills = self.path.deps.spills
         if spills is None or name in self._spilled:
             return self._spilled.get(name)
         path = spills.path_of(spills.store(ToolResult(ToolUseId(name), text)))
@@ -182,7 +182,7 @@ class CompactionLayer:
         return path
 
     def _adopt(self, done: Compacted, extras: tuple[Extra, ...]) -> None:
-        path, journal = self.path, self.path.around.journal
+        path, journal = self.path, self.path.deps.journal
         before = path.shown.items
         kept = before[done.kept_from :]
         is_thoughtless = any(new is not item.message for new, item in zip(done.kept, kept, strict=True))
@@ -232,7 +232,7 @@ class CompactionLayer:
         path.cut(Cut(4, f"compaction by {done.rung}", done.before), items, detail)
 
     def _segment(self, kept: list[ViewMessage], head: list[RecordId]) -> KeptSegment:
-        entries, journal = self.path.entries, self.path.around.journal
+        entries, journal = self.path.entries, self.path.deps.journal
         first, final = entries[kept[0].entry].id, entries[kept[-1].entry].id
         return KeptSegment(first, head[-1], final, journal.offset(first))
 
@@ -240,10 +240,10 @@ class CompactionLayer:
         """Kept messages that are no longer what the transcript has are written as they are now."""
         for message, item in zip(messages, items, strict=True):
             if item.entry == ENGINE_ENTRY:
-                self.path.around.journal.add(InjectedRecord(message, "attachment"))
+                self.path.deps.journal.add(InjectedRecord(message, "attachment"))
             else:
                 # Under its own name: whoever reads the whole transcript counts it once.
-                self.path.around.journal.add(MessageRecord(message), self.path.entries[item.entry].id)
+                self.path.deps.journal.add(MessageRecord(message), self.path.entries[item.entry].id)
 
 
 def _own_limit(tokens: int, error: PromptTooLong) -> int | None:
@@ -282,10 +282,10 @@ class MicrocompactLayer:
     async def run(self) -> None:
         """Clear what is due, before a view is handed out."""
         path = self.path
-        settings = path.around.settings.server_edits
+        settings = path.deps.settings.server_edits
         if settings.cache_edits and not self._is_refused:
             self._is_refused = True
-            path.around.emit(ClearingRefused("server_edits.cache_edits", NO_CACHE_EDITS))
+            path.deps.emit(ClearingRefused("server_edits.cache_edits", NO_CACHE_EDITS))
         if uses_server_edits(path.capabilities, settings):
             self._clear_deeper()
         elif path.capabilities.rewrites_history:
@@ -299,16 +299,14 @@ class MicrocompactLayer:
             results = _count(edit, "cleared_tool_uses")
             if results and results != self._told:
                 self._told = results
-                self.path.around.emit(
-                    ResultsCleared("provider", results, _count(edit, "cleared_input_tokens"))
-                )
+                self.path.deps.emit(ResultsCleared("provider", results, _count(edit, "cleared_input_tokens")))
 
     async def _clear_here(self) -> None:
         path = self.path
         facts = self._facts()
         path.local.prices = facts.prices
         if facts.is_cold:
-            path.local.shelf.collapse()
+            path.local.results.reset_anchors()
         chosen = path.local.choose(facts)
         if chosen is None:
             return
@@ -316,10 +314,10 @@ class MicrocompactLayer:
         path.local.forget(use for use in chosen.ids if use not in markers)
         if not markers:
             return
-        stake = path.local.stake(chosen, markers)
+        stake = path.local.estimate_cost(chosen, markers)
         memories = self._clear_memories(markers) if chosen.by == PRESSURE_TRIGGER else ()
         path.clear(markers, chosen.reason, stake, memories)
-        path.around.emit(ResultsCleared(chosen.by, len(markers), stake.saved_tokens, len(memories)))
+        path.deps.emit(ResultsCleared(chosen.by, len(markers), stake.saved_tokens, len(memories)))
 
     def _clear_memories(self, markers: Iterable[ToolUseId]) -> tuple[int, ...]:
         """Those that were recalled before the last result that goes."""
@@ -329,7 +327,7 @@ class MicrocompactLayer:
 
     def _facts(self) -> ClearingFacts:
         path = self.path
-        tokens, now = path.tally.count().tokens, path.around.clock.now()
+        tokens, now = path.tally.count().tokens, path.deps.clock.now()
         prices = path.cache_prices(tokens)
         return ClearingFacts(
             now=now,
@@ -348,7 +346,7 @@ class MicrocompactLayer:
     def _markers(self, chosen: ClearingPlan) -> Iterator[tuple[ToolUseId, str]]:
         """What stands in for each chosen result, once its original is kept. Blocks on the disk."""
         path = self.path
-        spills = path.around.spills
+        spills = path.deps.spills
         for use in chosen.ids:
             result = path.shown.result(use)
             if result is None:

@@ -95,15 +95,15 @@ class SessionContext:
     """The context of one conversation. It adds nothing until a caller asks for context."""
 
     def __init__(self, path: ViewBuilder, opened: SessionResources, remembered: SessionMemories) -> None:
-        settings = path.around.settings.context
+        settings = path.deps.settings.context
         self._path, self._remembered, self._is_on = path, remembered, False
         places = replace(
             opened.instructions,
             claude_files=settings.claude_files,
             claude_user_file=settings.claude_user_file,
         )
-        self._reader = InstructionReader(places, emit=path.around.emit)
-        self._named = ContextFileReader(Path(opened.start), path.around.emit)
+        self._reader = InstructionReader(places, emit=path.deps.emit)
+        self._named = ContextFileReader(Path(opened.start), path.deps.emit)
         self._handed: tuple[ContextSource, ...] = ()
         self._head: tuple[ContextSource, ...] = ()
         """As the head of the view says it."""
@@ -118,14 +118,14 @@ class SessionContext:
         self.is_due = False
         """Whether there may be something to say though nobody spoke."""
 
-    def hand_in(self, sources: Iterable[ContextSource | ContextFile]) -> None:
+    def add_sources(self, sources: Iterable[ContextSource | ContextFile]) -> None:
         """Add context, with these sources of the caller; one without text removes the source of its name."""
         for source in sources:
             if isinstance(source, ContextFile):
                 self._named.add(source)
             else:
                 self._handed = sort_sources((*self._handed, source))
-        self._is_on = self.is_due = self._path.around.settings.context.enabled
+        self._is_on = self.is_due = self._path.deps.settings.context.enabled
 
     async def begin(self) -> None:
         """Add all of it to the view, unless that was done before."""
@@ -186,7 +186,7 @@ class SessionContext:
         try:
             return self._remembered.index()
         except SevenfoldError as error:
-            self._path.around.emit(RecallSkipped(f"the index of memories cannot be read: {error}"))
+            self._path.deps.emit(RecallSkipped(f"the index of memories cannot be read: {error}"))
             return tuple(source for source in self._known() if source.kind == "memory")
 
     def _said(self, fresh: CurrentContext) -> None:
@@ -201,12 +201,12 @@ class SessionContext:
         return any(has_user_text(entry.message) for entry in self._path.entries[self._seen :])
 
     def _append(self, message: Message) -> None:
-        self._path.around.journal.add(InjectedRecord(message, "attachment"))
+        self._path.deps.journal.add(InjectedRecord(message, "attachment"))
         self._path.show(message, "attachment")
 
     def _tell_cut(self, found: RenderedContext) -> None:
         if found.cut:
-            self._path.around.emit(ContextCut(", ".join(found.cut), self._limit_tokens))
+            self._path.deps.emit(ContextCut(", ".join(found.cut), self._limit_tokens))
 
     def _tell_day(self) -> None:
         today = self._today()
@@ -221,7 +221,7 @@ class SessionContext:
             self._append(Message("user", (Text(render_reminder(text)),)))
 
     def _today(self) -> date:
-        return self._path.around.clock.now().astimezone().date()
+        return self._path.deps.clock.now().astimezone().date()
 
     def _last_day(self, opened: SessionResources) -> date:
         """The last day of a session that is resumed."""
@@ -231,7 +231,7 @@ class SessionContext:
     @property
     def _limit_tokens(self) -> int:
         share = self._path.window.thresholds.auto_compact // _WINDOW_SHARE
-        return min(self._path.around.settings.context.limit_tokens, share)
+        return min(self._path.deps.settings.context.limit_tokens, share)
 
     @property
     def _count(self) -> CountTokens:

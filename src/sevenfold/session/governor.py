@@ -139,7 +139,7 @@ class SpendStore:
         day = since
         while day <= until:
             name = f"{LEDGER}{day:%Y-%m-%d}"
-            if self._folder.entry(f"{name}.jsonl") is not None:
+            if self._folder.stat(f"{name}.jsonl") is not None:
                 for line in scan_transcript(self._folder, name):
                     if isinstance(line, StoredRecord) and (charge := _read_charge(line.record)) is not None:
                         yield charge
@@ -317,7 +317,7 @@ def _micro(usd: Decimal) -> int:
 
 
 def _tokens(usage: Usage) -> int:
-    return usage.prompt + usage.output + sum(run.prompt + run.output for run in usage.beside)
+    return usage.prompt + usage.output + sum(run.prompt + run.output for run in usage.untotaled)
 
 
 def _first_line(error: Exception) -> str:
@@ -340,9 +340,9 @@ class GovernedProvider(ProviderWrapper):
         self._weights = ListMemo[Message, int](estimate_message)
 
     async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
-        if request.who in self._free:
+        if request.purpose in self._free:
             return await self._inner.send(request, on_delta)
-        hold = await self._governor.hold(request.who, request.frame.model, self._expected(request))
+        hold = await self._governor.hold(request.purpose, request.frame.model, self._expected(request))
         try:
             reply = await self._inner.send(request, on_delta)
         except ProviderError as error:

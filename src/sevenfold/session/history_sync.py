@@ -25,7 +25,7 @@ class HistorySync:
     _is_rewritten: bool = False
     """The caller changed something, and what follows it has not been taken again yet."""
 
-    async def follow(self, history: History | Sequence[object]) -> None:
+    async def sync(self, history: History | Sequence[object]) -> None:
         """Take in what is new, or changed, since the last time."""
         if isinstance(history, History):
             self._settle(None)
@@ -70,7 +70,7 @@ class HistorySync:
         if self._settle(added[0] if added and not synced.dropped else None):
             added, taken = added[1:], taken + 1
         if synced.dropped:
-            self.path.take_back(max(0, synced.kept - earlier), HISTORY_CHANGED_REASON)
+            self.path.drop_from(max(0, synced.kept - earlier), HISTORY_CHANGED_REASON)
             self._is_rewritten = True
         if self._is_rewritten and not self.path.capabilities.rewrites_history:
             added = tuple(without_message_thinking(message) for message in added)

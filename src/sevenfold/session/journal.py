@@ -149,7 +149,7 @@ class MonitoredProvider(ProviderWrapper):
         self._watch.settle(request, reply, self._clock.now())
         model = reply.model or request.frame.model
         self._journal.add(
-            UsageRecord(model=model, who=request.who, wire=reply.usage_wire, dialect=reply.dialect)
+            UsageRecord(model=model, who=request.purpose, wire=reply.usage_wire, dialect=reply.dialect)
         )
         return reply
 

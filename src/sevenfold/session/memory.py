@@ -61,7 +61,7 @@ class SessionMemories:
     @property
     def is_possible(self) -> bool:
         """Whether there may be anything to read at all."""
-        return self._opened.project is not None and self._opened.around.settings.memory.enabled
+        return self._opened.project is not None and self._opened.deps.settings.memory.enabled
 
     def library(self) -> MemoryLibrary | None:
         """None where memory is switched off, or nothing was ever remembered."""
@@ -87,7 +87,7 @@ class SessionMemories:
                 self._owned = self._memory = None
 
     def _find(self) -> MemoryDir | None:
-        around, project = self._opened.around, self._opened.project
+        around, project = self._opened.deps, self._opened.project
         if project is None or not self.is_possible:
             return None
         with self._lock:
@@ -126,8 +126,8 @@ class RecallLayer:
 
     def __init__(self, path: ViewBuilder, remembered: SessionMemories, side: SideQuery | None = None) -> None:
         self._path, self._remembered, self._side = path, remembered, side
-        self._settings = path.around.settings.recall
-        self._emit = path.around.emit
+        self._settings = path.deps.settings.recall
+        self._emit = path.deps.emit
         self._seen = len(path.entries)
         """Messages of the history that were looked at, those of a resumed session included."""
         self._finder: MemoryFinder | None = None
@@ -218,7 +218,7 @@ class RecallLayer:
         asked = Message("user", render_side_query(side.instruction, prompt, manifest, count))
         params = JsonObject({"output_config": build_output_config(count)})
         frame = RequestParams(model=side.model, max_tokens=SIDE_QUERY_TOKENS, params=params)
-        reply = await side.provider.send(ModelRequest(frame, (asked,), who=RECALL_KIND))
+        reply = await side.provider.send(ModelRequest(frame, (asked,), purpose=RECALL_KIND))
         chosen = parse_recall_choice(reply.text, candidates)
         if chosen is None:
             said = f"{len(reply.text):,} characters that are no list of names"
@@ -232,7 +232,7 @@ class RecallLayer:
                 pass
 
     async def _count(self, keys: Sequence[str]) -> None:
-        finder, now = self._finder, self._path.around.clock.now()
+        finder, now = self._finder, self._path.deps.clock.now()
         if finder is not None:
             await run_blocking(lambda: finder.count(keys, now))
 
@@ -251,7 +251,7 @@ class RecallLayer:
         """Opened with the first prompt of a project that has a memory."""
         if self._finder is None:
             library = self._remembered.library()
-            around = self._path.around
+            around = self._path.deps
             self._finder = MemoryFinder(library, around.clock, around.emit) if library else None
         return self._finder
 
@@ -265,11 +265,11 @@ class RecallLayer:
         )
 
     def _show(self, choice: _Choice) -> None:
-        now, settings = self._path.around.clock.now(), self._settings
+        now, settings = self._path.deps.clock.now(), self._settings
         text = render_recalled_memories(choice.memories, now, settings.file_bytes)
         # Of the user's side and never the system's: a memory is evidence, and has no more say than that.
         message = Message("user", (Text(text),))
-        self._path.around.journal.add(InjectedRecord(message, "memory"))
+        self._path.deps.journal.add(InjectedRecord(message, "memory"))
         self._path.show(message, "memory")
         for one in choice.candidates:
             percent = round(100 * estimate_certainty(one))
@@ -318,7 +318,7 @@ def clear_oldest_memories(path: ViewBuilder, count: int) -> tuple[int, ...]:
     for place in places:
         message = path.shown.items[place].message
         told = Text(render_cleared_memories(find_surfaced([message])))
-        path.reword(place, replace(message, content=(told,)))
+        path.replace_message(place, replace(message, content=(told,)))
     return places
 
 
@@ -326,7 +326,7 @@ def choose_side_query(
     path: ViewBuilder, opened: SessionResources, provider: Provider | None, *, is_agent: bool
 ) -> SideQuery | None:
     """The cheapest model of whoever serves the conversation's; None where nobody is to be asked."""
-    around, asked_for = path.around, path.around.settings.recall.side_query
+    around, asked_for = path.deps, path.deps.settings.recall.side_query
     if provider is None or asked_for == "off":
         return None
     cheap = find_cheapest_model(path.model, around.catalog, around.clock.now().date()) or path.model

@@ -45,7 +45,7 @@ class NotesLayer:
         self, path: ViewBuilder, opened: SessionResources, provider: Provider | None, spill: SpillText
     ) -> None:
         self._path, self._opened = path, opened
-        self._settings: NotesSettings = opened.around.settings.notes
+        self._settings: NotesSettings = opened.deps.settings.notes
         self._texts: NotesTexts = read_notes_texts(opened.templates)
         self._ids: list[RecordId] = []
         self._memory = StructuralNotes()
@@ -61,10 +61,10 @@ class NotesLayer:
 
     def catch_up(self) -> None:
         """Add all earlier messages of a resumed session. Blocks on the disk."""
-        project, emit = self._opened.project, self._opened.around.emit
+        project, emit = self._opened.project, self._opened.deps.emit
         if project is None or self._opened.resumed is None:
             return
-        found = project.sessions.entry(f"{self._opened.id}.jsonl")
+        found = project.sessions.stat(f"{self._opened.id}.jsonl")
         if found is not None and found.size_bytes > MAX_NOTED_BYTES:
             told = f"a transcript of {found.size_bytes:,} bytes is too long to note again from its beginning"
             emit(NotesSkipped(self._opened.id, told))
@@ -87,7 +87,7 @@ class NotesLayer:
         if self._writer is not None:
             self._writer.shrank(tokens)
 
-    async def noted(self) -> CompactionSources:
+    async def read_sources(self) -> CompactionSources:
         """What a compaction may use."""
         if self._writer is None:
             text = self._memory.render(self._settings, self._texts.template)
@@ -98,7 +98,7 @@ class NotesLayer:
             loaded = await self._writer.load()
         except SevenfoldError as error:
             # A disk that fails costs the notes, not the session.
-            self._opened.around.emit(NotesSkipped(self._opened.id, str(error)))
+            self._opened.deps.emit(NotesSkipped(self._opened.id, str(error)))
             return CompactionSources(structural=self._writer.render())
         place = self._place(self._ids[loaded.covered - 1 : loaded.covered] if loaded.covered else ())
         return CompactionSources(CompactionNotes(loaded.text, place, loaded.template), self._writer.render())
@@ -108,7 +108,7 @@ class NotesLayer:
             await self._writer.close()
 
     async def _settle(self, writer: NotesWriter) -> None:
-        folder, clock = self._opened.folder, self._opened.around.clock
+        folder, clock = self._opened.folder, self._opened.deps.clock
         started = clock.uptime()
         await writer.settle(UPDATE_WAIT)
         if folder is None:
@@ -139,8 +139,8 @@ def _writer(
 ) -> NotesWriter | None:
     if opened.folder is None:
         return None
-    clock: Clock = opened.around.clock
-    emit: Emit = opened.around.emit
+    clock: Clock = opened.deps.clock
+    emit: Emit = opened.deps.emit
     return NotesWriter(
         opened.folder, opened.id, settings, texts, provider=provider, spill=spill, clock=clock, emit=emit
     )

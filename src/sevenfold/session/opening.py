@@ -72,7 +72,7 @@ class SessionResources:
     """What a session works with: settings, folders and files, open until `close`."""
 
     id: SessionId
-    around: SessionDeps
+    deps: SessionDeps
     folder: Folder | None
     """The session's own: notes, spills."""
     project: Project | None
@@ -119,7 +119,7 @@ class SessionResources:
             )
             return cls(
                 id=new_session_id(),
-                around=around,
+                deps=around,
                 folder=None,
                 project=None,
                 resumed=None,
@@ -162,7 +162,7 @@ class SessionResources:
             templates = open_if_there(home / TEMPLATES_FOLDER, exits)
             return cls(
                 id=named,
-                around=around,
+                deps=around,
                 folder=folder,
                 project=project,
                 resumed=found,
@@ -180,7 +180,7 @@ class SessionResources:
 
     async def close(self) -> None:
         try:
-            await self.around.journal.close()
+            await self.deps.journal.close()
             await self.write_events()
         finally:
             self.exits.close()

@@ -98,7 +98,7 @@ class ViewBuilder:
     """Builds the view of one conversation from its history."""
 
     def __init__(self, frame: RequestParams, capabilities: Capabilities, around: SessionDeps) -> None:
-        self.around = around
+        self.deps = around
         self.frame = self._framed = frame
         self.capabilities, self.binding = capabilities, compute_thinking_binding(frame)
         self.model = around.catalog.find(frame.model, around.emit)
@@ -119,7 +119,7 @@ class ViewBuilder:
         self._shaping = ViewNormalizer(self._rules(), around.emit)
         self.server = ServerClearing(settings=around.settings.server_edits, is_clearable=is_clearable)
         self.local = LocalClearing(settings=around.settings.microcompact)
-        self.sent_tokens = self.held = 0
+        self.sent_tokens = self.sent_messages = 0
         """Tokens of the last answered request, and how many messages at the start of the view were in it."""
         self.last_request: datetime | None = None
         """When the last request that was answered started: an entry of the cache lives from then."""
@@ -151,14 +151,14 @@ class ViewBuilder:
         for message in messages:
             self.remember(self.spilling.rendered(message), origin)
         for decision in decisions:
-            self.around.journal.add(DecisionRecord(decision))
+            self.deps.journal.add(DecisionRecord(decision))
 
     def set_marks(self, marks: tuple[CallerBreakpoint, ...]) -> None:
         """Set the caller's breakpoints, which the caller may move."""
         if marks != self.marks:
             self.marks, self._view = marks, None
 
-    def take_back(self, kept: int, reason: str) -> None:
+    def drop_from(self, kept: int, reason: str) -> None:
         """The caller changed or dropped messages that stood there before: all from `kept` on are forgotten.
 
         What comes after them is handed in again. Where thinking is signed over everything before it, what was
@@ -170,7 +170,7 @@ class ViewBuilder:
         del self.entries[kept:]
         first = next((at for at, item in enumerate(self.shown) if item.entry >= kept), len(self.shown))
         stays = [item for item in self.shown if item.entry < kept]
-        self.around.emit(HistoryChanged(kept, len(gone), reason))
+        self.deps.emit(HistoryChanged(kept, len(gone), reason))
         dropped = {"dropped": [entry.id for entry in gone]}
         self.cut(Cut(0, reason, first, freeze_object(dropped)), stays)
 
@@ -184,21 +184,21 @@ class ViewBuilder:
         self._view = None
         self._cuts.append(cut)
         self._marking.cut(cut.first)
-        self.held = min(self.held, cut.first)
+        self.sent_messages = min(self.sent_messages, cut.first)
         first = self.shown.items[cut.first].entry if cut.first < len(self.shown) else ENGINE_ENTRY
         named = self.entries[first].id if first != ENGINE_ENTRY else None
-        self.around.journal.add(CutRecord(cut.layer, cut.reason, named, cut.detail))
+        self.deps.journal.add(CutRecord(cut.layer, cut.reason, named, cut.detail))
 
     @property
     def ttl(self) -> timedelta:
         """How long the provider's cache holds what a request marked."""
-        return self.around.settings.cache.lifetime
+        return self.deps.settings.cache.lifetime
 
     def clear(
         self, markers: dict[ToolUseId, str], reason: str, stake: ClearingCost, memories: Sequence[int] = ()
     ) -> None:
         """Replace old results with their markers from now on, and register the cut with cleared memories."""
-        places = sorted([*memories, *self.swap_in(markers, stake)])
+        places = sorted([*memories, *self.replace_results(markers, stake)])
         if places:
             detail = {
                 CLEARED_KEY: markers,
@@ -208,16 +208,16 @@ class ViewBuilder:
             own = {MEMORIES_KEY: len(memories)} if memories else {}
             self.register(Cut(2, reason, places[0], freeze_object({**detail, **own})))
 
-    def swap_in(self, markers: dict[ToolUseId, str], stake: ClearingCost) -> list[int]:
+    def replace_results(self, markers: dict[ToolUseId, str], stake: ClearingCost) -> list[int]:
         """Replace without registering a cut, as on resume; returns the places that changed."""
         self.cleared.update(markers)
         places = sorted({place for use in markers if (place := self.shown.place(use)) is not None})
         for place in places:
-            self.reword(place, with_result_texts(self.shown.items[place].message, markers))
+            self.replace_message(place, with_result_texts(self.shown.items[place].message, markers))
         self.local.cut(stake, markers)
         return places
 
-    def reword(self, place: int, message: Message) -> None:
+    def replace_message(self, place: int, message: Message) -> None:
         """Replace a message of the view; the caller announces the change."""
         before = self.shown.items[place]
         self.shown.swap(place, message, self.tally.swap(before.message, message, before.origin))
@@ -232,7 +232,7 @@ class ViewBuilder:
 
     def bill(self, reply: ModelResponse) -> RecordedReply:
         """Record what a model call cost, and its answer; `take_answer` shows the answer."""
-        self.around.journal.add(
+        self.deps.journal.add(
             UsageRecord(
                 model=reply.model or self.frame.model,
                 who="main",
@@ -241,24 +241,26 @@ class ViewBuilder:
                 frame=self.binding,
             )
         )
-        self._marking.answered(self._started or self.around.clock.now())
+        self._marking.answered(self._started or self.deps.clock.now())
         usage = reply.usage if reply.usage.requests else None
         if usage is None:
             # A compatible server may say nothing of usage: the estimate stands.
             told = reply.extra.get(UNREADABLE_USAGE)
-            self.miss_bill(reply.model or self.frame.model, told if isinstance(told, str) else "none came")
-        now = self.around.clock.now()
+            self.report_missing_usage(
+                reply.model or self.frame.model, told if isinstance(told, str) else "none came"
+            )
+        now = self.deps.clock.now()
         self.answered(usage, self._started or now, now)
-        entry = HistoryMessage(reply.message, self.around.journal.add(MessageRecord(reply.message)))
+        entry = HistoryMessage(reply.message, self.deps.journal.add(MessageRecord(reply.message)))
         self.on_entry(entry)
         return RecordedReply(entry, usage)
 
-    def miss_bill(self, model: str, reason: str) -> None:
+    def report_missing_usage(self, model: str, reason: str) -> None:
         """An answer has no bill to count from."""
         event = BillLost(model, reason)
         if event not in self._unbilled:
             self._unbilled.add(event)
-            self.around.emit(event)
+            self.deps.emit(event)
 
     def take_answer(self, answer: RecordedReply, written: Message | None) -> None:
         """An answer joins the view as the caller's history has it; None: it does not have it."""
@@ -269,7 +271,7 @@ class ViewBuilder:
             self.show(own.message, own.origin, len(self.entries) - 1, answer.usage)
             return
         dropped = freeze_object({"dropped": [own.id]})
-        self.around.journal.add(CutRecord(0, "the caller did not keep the reply", None, dropped))
+        self.deps.journal.add(CutRecord(0, "the caller did not keep the reply", None, dropped))
         if written is not None:
             self.remember(written, own.origin, usage=answer.usage)
         elif answer.usage is not None:
@@ -283,7 +285,7 @@ class ViewBuilder:
         self.sent_tokens = run.prompt if run else self.tally.count().tokens
         self.local.sent(self.sent_tokens, started, is_cold=is_cache_cold(idle, self.ttl))
         self.last_request, self.last_call = started, ended
-        self.held = len(self.shown)
+        self.sent_messages = len(self.shown)
         self.rounds += 1
 
     def use(self, frame: RequestParams, capabilities: Capabilities) -> None:
@@ -294,9 +296,9 @@ class ViewBuilder:
         if frame.model != self.frame.model:
             # Another model has a cache of its own: nothing of the view changed, and nothing of it is read.
             self._cuts.append(Cut(0, PARAMS_CHANGED, WHOLE_PROMPT))
-            self.held = 0
+            self.sent_messages = 0
         is_framed_anew = (frame.system, frame.tools) != (self.frame.system, self.frame.tools)
-        model = self.around.catalog.find(frame.model, self.around.emit)
+        model = self.deps.catalog.find(frame.model, self.deps.emit)
         if model != self.model:
             self.model = model
             self.tally.switch_model(model)
@@ -339,7 +341,7 @@ class ViewBuilder:
         if self._view is None:
             count = self.tally.count().tokens
             messages = self.shown.messages()
-            now = self.around.clock.now()
+            now = self.deps.clock.now()
             theirs = find_caller_breakpoints(self.marks, self.shown, self.capabilities.breakpoints)
             oldest = self.server.oldest or (self.local.oldest if self.cleared else None)
             standing = find_clearing_breakpoint(self.shown, oldest)
@@ -354,19 +356,19 @@ class ViewBuilder:
 
     def cache_prices(self, tokens: int) -> CachePrices:
         """What a prompt of this size pays for reading and writing the cache, against fresh input."""
-        tariff = self.model.prices_at(self.around.clock.now())
+        tariff = self.model.prices_at(self.deps.clock.now())
         return compute_cache_prices(tariff.for_prompt(tokens), self.ttl) if tariff else DEFAULT_CACHE_PRICES
 
     def hand_out(self) -> PreparedRequest:
         """The view to send. Its cuts are announced with it, and not again with the next one."""
         view = self._handed = self.view()
         self._cuts.clear()
-        self._started = self.around.clock.now()
+        self._started = self.deps.clock.now()
         return view
 
     def _start_over(self, items: Sequence[ViewMessage], *, keeps_beginning: bool = True) -> None:
         self._view = None
-        self._shaping = ViewNormalizer(self._rules(), self.around.emit)
+        self._shaping = ViewNormalizer(self._rules(), self.deps.emit)
         shaped = self._shaping.start_over([item.message for item in items], [item.entry for item in items])
         placed = [
             ViewMessage(one.message, 0.0, ENGINE_ENTRY, "attachment")
@@ -399,7 +401,7 @@ class ViewBuilder:
     ) -> None:
         """A message of the history, as it is stored. One that has a name already was read, not said now."""
         self._know_tools(message)
-        named = name or self.around.journal.add(MessageRecord(message))
+        named = name or self.deps.journal.add(MessageRecord(message))
         entry = HistoryMessage(message, named, origin)
         self.entries.append(entry)
         self.on_entry(entry)
@@ -437,7 +439,7 @@ class ViewBuilder:
             self._view = None
             origin = self._origin(one.entry)
             if one.entry == ENGINE_ENTRY and not is_stored:
-                self.around.journal.add(InjectedRecord(one.message, "attachment"))
+                self.deps.journal.add(InjectedRecord(one.message, "attachment"))
             self._append(ViewMessage(one.message, self.tally.add(one.message, origin), one.entry, origin))
 
     def _append(self, item: ViewMessage) -> None:

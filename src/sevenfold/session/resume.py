@@ -144,7 +144,7 @@ class _Taking:
             return read_stored_usage(body.wire, body.dialect)
         except WireError as error:
             # It cannot be counted from, so the estimate stays.
-            self.path.miss_bill(body.model, str(error))
+            self.path.report_missing_usage(body.model, str(error))
             return None
 
     def _is_thoughtless(self, name: RecordId, *, is_kept: bool) -> bool:
@@ -165,7 +165,7 @@ def _clear_again(path: ViewBuilder, cut: CutRecord) -> None:
     texts = cut.detail.get(CLEARED_KEY)
     if isinstance(texts, JsonObject):
         stake = ClearingCost(_count(cut.detail.get(SAVED_KEY)), _count(cut.detail.get(REWRITTEN_KEY)))
-        path.swap_in({ToolUseId(use): str(text) for use, text in texts.items()}, stake)
+        path.replace_results({ToolUseId(use): str(text) for use, text in texts.items()}, stake)
 
 
 def _count(value: Json) -> int:
@@ -177,10 +177,10 @@ def _take_ground(path: ViewBuilder, cut: CutRecord) -> None:
     clear_oldest_memories(path, _count(cut.detail.get(MEMORIES_KEY)))
     depth = cut.detail.get(DEPTH_KEY)
     if isinstance(depth, int):
-        path.tally.discount(path.server.go_to(depth))
+        path.tally.discount(path.server.restore_depth(depth))
     tokens = cut.detail.get(TOKENS_KEY)
     if isinstance(tokens, int):
-        path.tally.take_ground(tokens)
+        path.tally.set_baseline(tokens)
 
 
 def _origin(body: InjectedRecord) -> TextOrigin:

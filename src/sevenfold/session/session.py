@@ -71,23 +71,23 @@ class Session:
         is_agent: bool = False,
         memory: MemoryDir | None = None,
     ) -> None:
-        self._opened, self._around, self._provider = opened, opened.around, provider
-        self._watch = CacheMonitor(opened.around.emit, opened.around.catalog)
+        self._opened, self._around, self._provider = opened, opened.deps, provider
+        self._watch = CacheMonitor(opened.deps.emit, opened.deps.catalog)
         forks = None
         if provider is not None:
             held = GovernedProvider(provider, opened.governor) if governs and opened.governor else provider
-            forks = MonitoredProvider(held, self._watch, opened.around.journal, opened.around.clock)
+            forks = MonitoredProvider(held, self._watch, opened.deps.journal, opened.deps.clock)
         self._forks = forks
-        self._path = ViewBuilder(frame, self._capabilities(frame), opened.around)
+        self._path = ViewBuilder(frame, self._capabilities(frame), opened.deps)
         self._follower = HistorySync(path=self._path)
-        settings, emit = opened.around.settings, opened.around.emit
+        settings, emit = opened.deps.settings, opened.deps.emit
         overflow = Compactor(
             forks,
             settings.compact,
             notes=settings.notes,
             state=CompactionStateFile(opened.folder, emit=emit),
-            catalog=opened.around.catalog,
-            clock=opened.around.clock,
+            catalog=opened.deps.catalog,
+            clock=opened.deps.clock,
             emit=emit,
         )
         self._compacting = CompactionLayer(self._path, overflow, opened.start)
@@ -195,7 +195,7 @@ class Session:
     def spent(self) -> tuple[SpendSummary, ...]:
         """What was billed since the session was opened here, by whose calls they were: `main`, `summary`,
         `notes`, and other kinds of forks."""
-        return self._watch.book.spent()
+        return self._watch.ledger.spent()
 
     def count_shared(self, messages: Sequence[object]) -> SharedCount:
         """How much this list seems to share with the one that is followed here."""
@@ -222,7 +222,7 @@ class Session:
             self._is_followed = not isinstance(own, History)
             if own:
                 await self._context.begin()
-            await self._follower.follow(own)
+            await self._follower.sync(own)
             if self._path.is_ready and not self._context.is_due:
                 return self._path.view()
             self._recalling.begin()
@@ -243,7 +243,7 @@ class Session:
         """
         async with self._one_at_a_time:
             self._refuse_if_closed()
-            self._context.hand_in(sources)
+            self._context.add_sources(sources)
 
     async def compact(self, instructions: str = "", *, part: Part | None = None) -> Compacted:
         """Compact the view now, or a part of it. `instructions` say what the summary should look at."""
@@ -322,7 +322,7 @@ class Session:
             self._refuse_if_closed()
             if self.history and not self._is_followed:
                 await self._context.begin()
-                await self._follower.follow(self.history)
+                await self._follower.sync(self.history)
             await self._around.journal.flush()
             await self._opened.write_events()
 
@@ -334,7 +334,7 @@ class Session:
             try:
                 if not self._is_followed:
                     # A result that no request has carried yet is part of what happened all the same.
-                    await self._follower.follow(self.history)
+                    await self._follower.sync(self.history)
                 await self._noting.close()
             finally:
                 # Whatever went wrong: somebody else may want the session.
@@ -386,7 +386,7 @@ class Session:
         wishes = CompactionRequest(
             trigger=trigger, instructions=instructions, hook_text=hook_text, part=part, error=error
         )
-        noted = replace(await self._noting.noted(), extras=await self._hooks.ask_restoring())
+        noted = replace(await self._noting.read_sources(), extras=await self._hooks.ask_restoring())
         context = await self._context.read()
         done = await self._compacting.run(wishes, noted, context)
         self._context.compacted(context, done)

@@ -186,7 +186,7 @@ class MessagesExchange:
         )
         visit.entry = replace(visit.entry, model=call.model_name)
         validate_request(call, world.choices)
-        if isinstance(visit.fault, StreamFault) and not call.streams:
+        if isinstance(visit.fault, StreamFault) and not call.is_streaming:
             raise _FaultMet(ErrorResponse(status=visit.fault.status, message=visit.fault.message))
         visit.trace = RequestTrace.of(call)
         visit.previous = world.records.predecessor(visit.trace, call.model_name)
@@ -219,7 +219,7 @@ class MessagesExchange:
         if call.body.get("diagnostics") is not None:
             body = JsonObject({**body, "diagnostics": world.records.diagnose(call, record)})
         pings = world.choices.pings
-        breaks_after = find_break_event(body, visit.fault, pings=pings) if call.streams else None
+        breaks_after = find_break_event(body, visit.fault, pings=pings) if call.is_streaming else None
         if breaks_after is not None and not world.choices.bills_unsent:
             count = partial(world.tokenizer, call.model, "messages")
             usage = compute_sent_usage(body, usage, breaks_after, count, pings=pings)
@@ -250,7 +250,7 @@ class MessagesExchange:
             status=200,
             body=body,
             headers=self._headers(visit),
-            streams=call.streams,
+            streams=call.is_streaming,
             fault=visit.fault,
             breaks_after=breaks_after,
         )

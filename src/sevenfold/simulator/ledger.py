@@ -80,7 +80,7 @@ class Entry:
             "fresh": usage.fresh,
             "output": usage.output,
             "thinking": usage.thinking,
-            "beside": tuple(_counts(run.kind, run) for run in usage.beside) or None,
+            "beside": tuple(_counts(run.kind, run) for run in usage.untotaled) or None,
             "dollars": _dollars(self.cost),
             "dollars_without_caching": _total(self.cost_without_caching),
             "previous": self.previous,
@@ -151,7 +151,7 @@ class BillingLedger:
             "answered": len(self.billed),
             "refused": sum(entry.status != 200 for entry in self.entries),
             **{key: value for key, value in _counts("message", usage).items() if key != "kind"},
-            "beside": _by_kind(usage.beside),
+            "beside": _by_kind(usage.untotaled),
             "dollars": _dollars(self.total_cost()),
             "dollars_without_caching": _total(plain),
         }

@@ -213,7 +213,7 @@ def prepare_prompt(
         binding=checked.binding,
         transformations=checked.transformations,
         applied=tuple(applied),
-        compacting=edits.compacting,
+        compacting=edits.compact,
         deleted=deleted,
     )
 

@@ -374,7 +374,7 @@ class _Summary:
 def is_thinking_on(call: MessagesRequest) -> bool:
     """Whether the model thinks on this request."""
     kind = call.part("thinking").get("type")
-    return call.gates.thinks_unasked if kind is None else kind in {"adaptive", "enabled"}
+    return call.features.thinks_unasked if kind is None else kind in {"adaptive", "enabled"}
 
 
 def is_thinking_shown(call: MessagesRequest, world: SimulatorState) -> bool:
@@ -383,7 +383,7 @@ def is_thinking_shown(call: MessagesRequest, world: SimulatorState) -> bool:
     if told is not None:
         return told != "omitted"
     chosen = world.choices.shows_thinking
-    return call.gates.shows_thinking if chosen is None else chosen
+    return call.features.shows_thinking if chosen is None else chosen
 
 
 def _max_tokens(call: MessagesRequest) -> int:

@@ -131,7 +131,7 @@ class MessagesRoutes:
         world = self._find_world()
         data = await _read_body(request, world.choices.request_limit_bytes)
         served = await MessagesExchange(world).serve(endpoint, _headers(request), data)
-        world.arrivals.looked_up()
+        world.arrivals.mark_looked_up()
         if served.streams:
             return _stream(served, pings=world.choices.pings)
         if isinstance(served.fault, DropFault):

@@ -81,19 +81,19 @@ class ArrivalBarrier:
         self._fresh.discard(peer)
         self._partners.discard(peer)
 
-    def looked_up(self) -> None:
+    def mark_looked_up(self) -> None:
         """The request of the running task has seen the cache, or never will."""
         self._looking.discard(asyncio.current_task())
 
     async def pause(self, delay: timedelta) -> None:
         """Wait this long, and hold nobody up."""
         if delay:
-            self.looked_up()
+            self.mark_looked_up()
             await asyncio.sleep(delay.total_seconds())
 
     async def settle(self, first_token: timedelta) -> None:
         """Wait until nobody is on the way, and at least this long."""
-        self.looked_up()
+        self.mark_looked_up()
         loop = asyncio.get_running_loop()
         start = loop.time()
         while not await self._is_quiet(start):

@@ -105,7 +105,7 @@ class MailSigner:
         self._key = _read_key(control)
         self._mailbox = mailbox
 
-    def seal(self, mail: Mail, number: int) -> bytes:
+    def sign(self, mail: Mail, number: int) -> bytes:
         """The file of a message in its place; of the same length whatever the number."""
         fields = {
             "id": mail.id,
@@ -116,7 +116,7 @@ class MailSigner:
         }
         return write_json(freeze({"seal": self._sealed(fields, number), **fields})) + b"\n"
 
-    def open(self, data: bytes, slot: MailFileName) -> Mail:
+    def verify(self, data: bytes, slot: MailFileName) -> Mail:
         """The message; `InputError` where the file was not put there, under that name, by a delivery."""
         wire = read_object(data)
         seal, fields = wire.get("seal"), wire.without("seal")
@@ -244,7 +244,7 @@ class Mailbox:
             raise InputError(
                 f"mail id {mail.id[:80]!r} cannot be used; use 1 to 64 letters, digits, '_' and '-'"
             )
-        size_bytes = len(self._seal.seal(mail, 0))
+        size_bytes = len(self._seal.sign(mail, 0))
         if size_bytes > self._settings.message_bytes:
             raise MessageTooLarge(
                 f"a message of {size_bytes:,} bytes is over the limit of {self._settings.message_bytes:,}; "
@@ -259,7 +259,7 @@ class Mailbox:
             self._refuse_over_quota(waiting, size_bytes, aside)
             last = next((slot.number for slot in reversed(slots) if self._is_mail(slot, aside)), 0)
             slot = MailFileName(last + 1, size_bytes, mail.id)
-            self._new.create(slot.name, self._seal.seal(mail, slot.number))
+            self._new.create(slot.name, self._seal.sign(mail, slot.number))
             self._prove(slot)
         return True
 
@@ -345,7 +345,7 @@ class Mailbox:
 
     def _open(self, slot: MailFileName) -> Mail:
         folder = self._new if slot.part == "new" else self._cur
-        mail = self._seal.open(folder.read(slot.name, max_bytes=MAX_MAIL_BYTES), slot)
+        mail = self._seal.verify(folder.read(slot.name, max_bytes=MAX_MAIL_BYTES), slot)
         self._prove(slot)
         return mail
 
@@ -365,8 +365,8 @@ class Mailbox:
 
     def _settle(self) -> None:
         """Who delivered or acknowledged before us may have died before it was durable; we say that it is."""
-        self._folder.settle("new/any")
-        self._folder.settle("cur/any")
+        self._folder.sync_name("new/any")
+        self._folder.sync_name("cur/any")
 
     def _read(self, slot: MailFileName, known: Set[MailId]) -> Mail | None:
         """The message, or None where another reader of this mailbox has acknowledged it meanwhile."""
@@ -411,7 +411,7 @@ class Mailbox:
 
     def _size_aside(self, name: str) -> int:
         try:
-            entry = self._bad.entry(name)
+            entry = self._bad.stat(name)
         except (NotRegular, AccessDenied):
             return 0
         return entry.size_bytes if entry else 0

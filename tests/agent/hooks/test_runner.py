@@ -77,13 +77,13 @@ def echoing(event: str, answer: str, **more: object) -> Hook:
          HookResult(decision="deny", reason="never")),
         ("PreToolUse", 0, '{"decision": "approve"}', "", HookResult(decision="allow")),
         ("PreToolUse", 0, special(permissionDecision="allow", updatedInput={"n": 2}), "",
-         HookResult(decision="allow", given=freeze_object({"n": 2}))),
+         HookResult(decision="allow", updated_input=freeze_object({"n": 2}))),
         ("PostToolUse", 0, special(updatedToolOutput="short", additionalContext="by the way"), "",
-         HookResult(context=("by the way",), output="short")),
+         HookResult(context=("by the way",), updated_output="short")),
         ("Stop", 0, '{"decision": "block", "reason": "the tests fail"}', "",
          HookResult(blocked="the tests fail")),
         ("Stop", 0, '{"continue": false, "stopReason": "enough", "systemMessage": "look"}', "",
-         HookResult(notices=("look",), halted="enough")),
+         HookResult(notices=("look",), stop_reason="enough")),
     ],
 )  # fmt: skip
 def test_an_answer_says_what_claude_code_would_hear(

@@ -160,7 +160,7 @@ def test_after_a_compaction_tools_hooks_and_surroundings_say_again_what_they_hol
             agent = await Shop(home=tmp_path, provider=models, tools=[Listed()]).open(model="claude-opus-5")
             await compacted(agent)
             await agent.close("done")
-        asked = next(request for request in models.requests if request.who == "summary")
+        asked = next(request for request in models.requests if request.purpose == "summary")
         assert "mind the tests" in str(asked.messages[-1]) + str(asked.frame.params)
         return said(models.requests[-1].messages)
 

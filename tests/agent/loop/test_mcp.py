@@ -97,7 +97,7 @@ def test_nothing_of_a_server_moves_the_prefix_over_turns_a_compaction_and_a_resu
             agent = await open_agent(shop, DEFERRED, session="latest", model="")
             await agent.run_turn("And to Bob.")
             await agent.close()
-        main = [request for request in models.requests if request.who == "main"]
+        main = [request for request in models.requests if request.purpose == "main"]
         assert len({(request.frame.tools, request.frame.system) for request in models.requests}) == 1
         assert "mcp__own__greet" not in names(main[0])
         assert "- mcp__own__greet: Say hello to somebody." in texts(main[0])
@@ -150,7 +150,7 @@ def test_agents_use_the_connections_of_the_one_that_started_them(tmp_path: Path)
             await agent.run_turn("Add it yourself.")
             await agent.close()
         mine, its = (
-            [request for request in models.requests if request.who == who] for who in ("main", "agent")
+            [request for request in models.requests if request.purpose == who] for who in ("main", "agent")
         )
         assert "mcp__own__add" in names(its[0])
         assert "'5'" in results(its[-1])

@@ -97,7 +97,7 @@ def test_a_model_dreams_beside_the_conversation_and_under_its_own_name(tmp_path:
     )
     home.talk(asked, "hello")
     assert home.keys() == ("push.md",)
-    dreams = [request for request in asked.requests if request.who == "dream"]
+    dreams = [request for request in asked.requests if request.purpose == "dream"]
     assert len(dreams) == 3
     assert all("hello" not in str(request.messages) for request in dreams)
     assert [tool["name"] for tool in dreams[0].frame.tools] == ["read", "grep", "glob", "memory"]
@@ -124,7 +124,7 @@ def test_while_another_process_dreams_a_due_one_is_left_out_and_told(tmp_path: P
     home = Home(tmp_path, {**ON, "writer": "mechanical"})
 
     with Project.open(home.root, home=tmp_path / ".sevenfold", clock=home.clock) as project:
-        Lock(project.control, "dream", clock=home.clock, face=project.face).acquire()
+        Lock(project.control, "dream", clock=home.clock, face=project.pid_file).acquire()
         home.talk(models(), "hello")
     assert len([event for event in home.heard if isinstance(event, DreamSkipped)]) == 1
 

@@ -245,7 +245,7 @@ def test_an_agent_starts_another_with_tools_of_its_own_and_hears_its_answer(tmp_
             await agent.close()
         assert end.text == "Three, it says."
         assert "Three." in str(models.requests[-1].messages[-1])
-        child = next(request for request in models.requests if request.who == "agent")
+        child = next(request for request in models.requests if request.purpose == "agent")
         declared = {str(tool["name"]) for tool in child.frame.tools}
         assert "glob" in declared
         assert "agent" not in declared

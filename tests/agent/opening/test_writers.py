@@ -158,7 +158,7 @@ def test_a_cheap_model_edits_a_document_where_that_costs_less_and_may_do_as_litt
         assert "both formats" in doc.read_text(encoding="utf-8")
         assert other.read_text(encoding="utf-8") == "a"
         assert len(shop.noted.of("ToolDenied")) == 4
-        asked = [request for request in models.requests if request.who == "living doc"]
+        asked = [request for request in models.requests if request.purpose == "living doc"]
         assert {request.frame.model for request in asked} == {CHEAPEST}
         assert [tool["name"] for tool in asked[0].frame.tools] == ["edit"]
         assert "What does the parser read?" in str(asked[0].messages[0])

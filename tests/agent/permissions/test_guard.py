@@ -282,7 +282,7 @@ def test_an_answer_for_always_is_kept(root: Path) -> None:
         kept.append(rule)
 
     at = guard(root)
-    at.ask, at.keep = Person(PermissionResponse(True, "always")).ask, keep
+    at.ask, at.save_rule = Person(PermissionResponse(True, "always")).ask, keep
     admit(at, "web_fetch", fetch("https://example.org/a"))
     admit(at, "read", read("/etc/hosts"))
     assert list(map(str, kept)) == ["web_fetch(example.org)", "read(/etc/**)"]

@@ -68,7 +68,9 @@ def test_closing_ends_what_still_runs(tmp_path: Path, profile: SandboxProfile) -
     line, name = staying("echo up; trap '' TERM; {stay}", tmp_path)
 
     async def run() -> int:
-        command = SupervisedCommand(held_by("namespaces").orders(profile, line, place_in(tmp_path)))
+        command = SupervisedCommand(
+            held_by("namespaces").build_launch_spec(profile, line, place_in(tmp_path))
+        )
         assert await command.read() == b"up\n"
         return (await command.close()).code
 
@@ -80,7 +82,9 @@ def test_closing_ends_what_still_runs(tmp_path: Path, profile: SandboxProfile) -
 def test_a_polite_end_lets_a_command_tidy_up(tmp_path: Path, profile: SandboxProfile) -> None:
     async def run() -> bytes:
         line = "trap 'echo tidy; exit 3' TERM; echo up; while :; do sleep 0.01; done"
-        command = SupervisedCommand(held_by("namespaces").orders(profile, line, place_in(tmp_path)))
+        command = SupervisedCommand(
+            held_by("namespaces").build_launch_spec(profile, line, place_in(tmp_path))
+        )
         assert await command.read() == b"up\n"
         command.ask_to_end()
         printed = b""
@@ -101,7 +105,7 @@ def test_a_command_dies_with_an_agent_that_is_killed(tmp_path: Path, profile: Sa
         "from sevenfold.agent.sandbox.command import SupervisedCommand\n"
         "from tests.agent.held import held_by, place_in\n"
         "async def run():\n"
-        f"    orders = held_by('namespaces').orders({profile!r}, sys.argv[1], place_in(Path(sys.argv[2])))\n"
+        f"    orders = held_by('namespaces').build_launch_spec({profile!r}, sys.argv[1], place_in(Path(sys.argv[2])))\n"
         "    command = SupervisedCommand(orders)\n"
         "    print((await command.read()).decode(), flush=True)\n"
         "    await command.wait()\n"
@@ -135,7 +139,9 @@ def test_a_command_sees_no_file_of_ours_and_an_empty_input(tmp_path: Path) -> No
 
 def test_a_supervisor_that_is_killed_is_told(tmp_path: Path) -> None:
     async def run() -> str:
-        command = SupervisedCommand(Sandbox().orders("open", "kill -9 $PPID; sleep 0.1", place_in(tmp_path)))
+        command = SupervisedCommand(
+            Sandbox().build_launch_spec("open", "kill -9 $PPID; sleep 0.1", place_in(tmp_path))
+        )
         while await command.read():
             pass
         return (await command.close()).failure
@@ -148,7 +154,7 @@ def test_nobody_waits_for_the_output_of_a_process_that_got_away(tmp_path: Path) 
 
     async def run() -> str:
         line, name = staying("setsid -f {stay}; echo up; kill -9 $PPID", tmp_path)
-        command = SupervisedCommand(Sandbox().orders("open", line, place_in(tmp_path)))
+        command = SupervisedCommand(Sandbox().build_launch_spec("open", line, place_in(tmp_path)))
         printed = b""
         while part := await command.read():
             printed += part

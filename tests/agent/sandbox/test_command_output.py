@@ -47,7 +47,7 @@ def test_news_is_everything_once_or_says_how_much_is_missing(rounds: list[list[b
         for chunk in chunks:
             output.add(chunk)
         whole = b"".join(chunks)
-        news = output.news()
+        news = output.read_new()
         if len(whole) <= 50:
             assert news.endswith(strip_terminal_codes(whole))
         else:

@@ -220,7 +220,7 @@ def test_capabilities_beyond_files_are_given_up(tmp_path: Path) -> None:
 
 def test_a_command_that_cannot_be_held_does_not_run(tmp_path: Path) -> None:
     place = place_in(tmp_path)
-    orders = held_by("namespaces").orders("workspace", "touch ran", place)
+    orders = held_by("namespaces").build_launch_spec("workspace", "touch ran", place)
     orders.writable.append("/no/such/folder")
 
     async def run() -> str:
@@ -234,7 +234,7 @@ def test_a_command_that_cannot_be_held_does_not_run(tmp_path: Path) -> None:
 def test_a_trial_finds_what_holds_here() -> None:
     events: list[Event] = []
     found = asyncio.run(probe_sandbox(SandboxSettings(), os.environ, events.append))
-    assert all(map(found.holds, SANDBOXED_PROFILES)), found.why_not
+    assert all(map(found.supports, SANDBOXED_PROFILES)), found.why_not
     assert events == []
 
 
@@ -262,7 +262,7 @@ def test_a_trial_notices_what_does_not_hold(monkeypatch: pytest.MonkeyPatch, tmp
     def open_orders(self: Sandbox, profile: SandboxProfile, command: str, place: ToolContext) -> object:
         return held_orders(self, "open", command, place)
 
-    held_orders = Sandbox.orders
+    held_orders = Sandbox.build_launch_spec
     monkeypatch.setattr(Sandbox, "orders", open_orders)
     found = asyncio.run(probe_sandbox(SandboxSettings(), os.environ))
     assert found.means == {}

@@ -80,7 +80,7 @@ def test_what_an_agent_uses_is_booked_to_it_and_told_at_its_end(tmp_path: Path) 
     ) as models:
         crew = Crew(home=tmp_path, provider=models)
         work(crew, _turn)
-    assert [request.who for request in models.requests] == ["main", "agent", "main"]
+    assert [request.purpose for request in models.requests] == ["main", "agent", "main"]
     started, ended = crew.noted.of("AgentStarted"), crew.noted.of("AgentEnded")
     assert started == [AgentStarted("ada", "fresh", is_background=False)]
     assert isinstance(ended[0], AgentEnded)
@@ -240,7 +240,7 @@ def test_forks_of_one_answer_differ_in_their_last_block_alone(tmp_path: Path) ->
         [together, make_response("Done.")], lanes={"fork": lambda _: make_response("ok")}
     ) as models:
         work(Crew(home=tmp_path, provider=models), _turn)
-    forks = [request for request in models.requests if request.who == "fork"]
+    forks = [request for request in models.requests if request.purpose == "fork"]
     assert len(forks) == 3
     assert len({tuple(request.messages[:-1]) for request in forks}) == 1
     assert len({request.messages[-1].blocks[:-1] for request in forks}) == 1
@@ -426,7 +426,7 @@ def test_a_type_that_is_written_in_a_session_can_be_used_and_is_told_beside_the_
             await lead.agent.run_turn("Go on.")
 
         work(crew, tell)
-    mains = [request for request in models.requests if request.who == "main"]
+    mains = [request for request in models.requests if request.purpose == "main"]
     assert len({request.frame.tools for request in mains}) == 1, "the list of tools is part of the prefix"
     assert "- new: New here. (defined by this repository)" in said(mains[-1].messages)
     texts = [

@@ -56,7 +56,7 @@ async def ask(answers: list[PermissionResponse], question: PermissionRequest) ->
     hearing, to_mate = os.pipe()
     from_mate, telling = os.pipe()
     line: ParentPipe = await open_parent_pipe(hearing, telling)
-    heard = asyncio.create_task(line.hear())
+    heard = asyncio.create_task(line.receive_responses())
     asking = asyncio.create_task(line.ask(question))
     for answer in answers:
         said = decode_pipe_message(await asyncio.to_thread(os.read, from_mate, 65_536))
@@ -68,7 +68,7 @@ async def ask(answers: list[PermissionResponse], question: PermissionRequest) ->
         return await asking
     finally:
         await heard
-        line.telling.close()
+        line.output.close()
         os.close(from_mate)
 
 

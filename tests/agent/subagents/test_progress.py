@@ -125,7 +125,7 @@ def test_an_agent_is_asked_once_for_what_it_does_and_not_again_until_it_has_done
                 await tell(lead)
 
         asyncio.run(run())
-    asked = [request for request in models.requests if request.who == "progress"]
+    asked = [request for request in models.requests if request.purpose == "progress"]
     assert "3 to 5 words" in said(asked[0].messages)
     skipped = crew.noted.of("ProgressSkipped")
     assert isinstance(skipped[0], ProgressSkipped)

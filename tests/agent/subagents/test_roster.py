@@ -35,10 +35,10 @@ def test_a_name_is_held_by_one_and_known_after_it(tmp_path: Path) -> None:
         roster = Roster(control)
         assert roster.find("ada") is None
         with ExitStack() as held:
-            roster.hold(ADA, held)
+            roster.claim(ADA, held)
             assert roster.is_running("ada")
             with ExitStack() as other, pytest.raises(LockBusy):
-                roster.hold(ADA, other)
+                roster.claim(ADA, other)
         assert not roster.is_running("ada")
         assert roster.find("ada") == ADA
         assert roster.names() == ["ada"]

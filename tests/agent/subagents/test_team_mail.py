@@ -97,7 +97,7 @@ def test_a_message_takes_up_an_agent_that_has_ended_from_where_it_was(tmp_path: 
                 await lead.agent.run_turn(None)
 
         work(crew, tell)
-    again = next(request for request in models.requests if request.who == "background agent")
+    again = next(request for request in models.requests if request.purpose == "background agent")
     assert "Do it." in said(again.messages)
     assert "The code is fine." in said(again.messages)
     assert "And the tests?" in said(again.messages)
@@ -113,9 +113,9 @@ def test_what_is_said_to_an_agent_while_it_ends_is_not_lost(tmp_path: Path) -> N
         async def tell(lead: Lead) -> None:
             def tell_at_the_end(event: Event) -> None:
                 member = lead.team.find("ada")
-                if isinstance(event, AgentEnded) and member is not None and not member.waiting:
+                if isinstance(event, AgentEnded) and member is not None and not member.queued:
                     crew.noted.hears = None
-                    member.hear("One thing more.")
+                    member.post("One thing more.")
 
             crew.noted.hears = tell_at_the_end
             await lead.agent.run_turn("Go.")
@@ -226,7 +226,7 @@ def test_an_approved_plan_lets_an_agent_go_on_in_its_leads_mode(tmp_path: Path) 
 
         work(crew, tell)
     assert [child.mode for child in crew.children] == ["plan", "accept-edits"]
-    mains = [request for request in models.requests if request.who == "main"]
+    mains = [request for request in models.requests if request.purpose == "main"]
     assert "asks you to approve a plan" in said(mains[1].messages)
     assert "approved: carry it out" in said(models.requests[-1].messages)
 
@@ -255,7 +255,7 @@ def test_an_answer_that_nobody_asked_for_is_refused(tmp_path: Path) -> None:
             await lead.ended("ada")
 
         work(crew, tell)
-    mains = [request for request in models.requests if request.who == "main"]
+    mains = [request for request in models.requests if request.purpose == "main"]
     assert "has asked you nothing with the request id 'r9'" in said(mains[-1].messages)
 
 

@@ -60,13 +60,13 @@ class Keys:
     def leave(self) -> None:
         self._lines.put_nowait(None)
 
-    def empty(self) -> None:
+    def clear_input(self) -> None:
         self.typed = ""
 
-    def set_aside(self) -> None:
+    def stash_input(self) -> None:
         self.put("(a question is asked)")
 
-    def bring_back(self) -> None:
+    def restore_input(self) -> None:
         self.put("(it is answered)")
 
     async def wait_until(self, holds: Callable[[], bool]) -> None:

@@ -22,7 +22,7 @@ class Log(io.TextIOWrapper):
 def test_what_is_held_goes_out_in_one_write() -> None:
     log = Log()
     pane = BufferedOutput(log)
-    with pane.held():
+    with pane.batched():
         for part in ("erase", "print", "draw"):
             pane.write(part)
             pane.flush()

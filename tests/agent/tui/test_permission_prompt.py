@@ -81,11 +81,11 @@ def test_whoever_asks_waits_for_the_line_that_answers() -> None:
         asking.on_change = lambda: told.append(asking.question is not None)
         waiting = asyncio.create_task(asking.ask(question()))
         await asyncio.sleep(0)
-        assert asking.hear("")
+        assert asking.answer("")
         assert asking.question is not None, "an empty line answers nothing"
-        assert asking.hear("no, use tox")
+        assert asking.answer("no, use tox")
         assert await waiting == PermissionResponse(False, words="no, use tox")
-        assert not asking.hear("y"), "nothing is asked any more"
+        assert not asking.answer("y"), "nothing is asked any more"
         assert told == [True, False]
 
     asyncio.run(story())

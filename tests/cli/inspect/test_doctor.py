@@ -209,7 +209,7 @@ def test_a_stopped_or_resting_kind_of_work_is_seen(home: Path, capsys: pytest.Ca
     models = GovernedProvider(ScriptedProvider([Overloaded("busy")] * 3), governor)
     for _ in range(3):
         with pytest.raises(Overloaded):
-            asyncio.run(models.send(ModelRequest(FRAME, (Message("user", "x"),), who="notes")))
+            asyncio.run(models.send(ModelRequest(FRAME, (Message("user", "x"),), purpose="notes")))
     governor.stop("by a test")
     found = told(findings(capsys), "spend")
     assert ("worry", "background work is stopped") in found
@@ -284,7 +284,7 @@ def test_a_team_that_was_joined_and_one_that_refuses_are_seen(
     with Project.open(Path(), home=home) as project, project.control.subfolder(TEAM_FOLDER) as folder:
         write_membership(folder, joined)
         assert [row["level"] for row in found(capsys, "team")] == ["fine"]
-        FolderLedger(folder).write_pace(RetryState(refusal="the token has expired"))
+        FolderLedger(folder).write_retry(RetryState(refusal="the token has expired"))
     [row] = found(capsys, "team")
     assert row["level"] == "worry"
     assert "the token has expired" in row["said"]

@@ -34,7 +34,9 @@ def call(home: Path, who: str, model: str = "claude-opus-5-5", *, fails: bool = 
         else [make_response("ok", usage=Usage(read=9_000, fresh=500, output=500))]
     )
     models = GovernedProvider(ScriptedProvider(steps), Governor.open(home, SpendSettings()))
-    request = ModelRequest(RequestParams(model=model, max_tokens=1_000), (Message("user", "hello"),), who=who)
+    request = ModelRequest(
+        RequestParams(model=model, max_tokens=1_000), (Message("user", "hello"),), purpose=who
+    )
     if fails:
         with pytest.raises(Overloaded):
             asyncio.run(models.send(request))

@@ -161,7 +161,7 @@ def test_a_marker_in_a_passing_system_message_is_refused() -> None:
         "clear_at": "next_user_message",
     }
     (problem,) = find_breakpoint_problems(request(user(text("Hi")), note))
-    assert (problem.trouble, problem.path) == ("cleared message", "messages.1.content.0")
+    assert (problem.kind, problem.path) == ("cleared message", "messages.1.content.0")
 
 
 @pytest.mark.rule("cache-32")
@@ -200,7 +200,7 @@ def test_automatic_caching_adds_nothing_where_a_marker_stands() -> None:
 @pytest.mark.rule("cache-34")
 def test_automatic_caching_is_refused_where_a_marker_of_another_life_stands() -> None:
     (problem,) = find_breakpoint_problems(request(user(text("Hi", cache_control=LONG)), cache_control=SHORT))
-    assert problem.trouble == "automatic"
+    assert problem.kind == "automatic"
     assert "messages.0.content.0" in problem.message
 
 
@@ -208,7 +208,7 @@ def test_automatic_caching_is_refused_where_a_marker_of_another_life_stands() ->
 def test_automatic_caching_needs_one_of_the_four_places() -> None:
     (problem,) = find_breakpoint_problems(four(assistant(text("So."))))
     assert problem.message == "A maximum of 4 blocks with cache_control may be provided. Found 5."
-    assert problem.trouble == "automatic"
+    assert problem.kind == "automatic"
 
 
 @pytest.mark.rule("cache-35")

@@ -52,7 +52,7 @@ def test_a_committed_file_forbids_and_allows_nothing() -> None:
 
 def test_each_rule_shows_where_it_came_from() -> None:
     settings = merged(COMMITTED={"deny": ["shell"]}, USER={"deny": ["read(x)"]})
-    origins = {item.key: item.origin.source for item in settings.chosen}
+    origins = {item.key: item.origin.source for item in settings.resolved}
     assert origins["planted.deny.shell"] is SettingSource.COMMITTED
     assert origins['planted.deny."read(x)"'] is SettingSource.USER
     assert origins["planted.allow"] is SettingSource.DEFAULT

@@ -79,8 +79,8 @@ def test_without_a_source_every_value_is_the_default() -> None:
     settings = heard()
     assert settings.of(Kettle) == Kettle()
     assert settings.each(Blend) == {}
-    assert {item.origin.source for item in settings.chosen} == {SettingSource.DEFAULT}
-    assert len(settings.chosen) == 8
+    assert {item.origin.source for item in settings.resolved} == {SettingSource.DEFAULT}
+    assert len(settings.resolved) == 8
 
 
 ORDER = (
@@ -173,7 +173,7 @@ def test_tables_add_to_one_another_name_by_name() -> None:
         SEVENFOLD_KETTLE_SPOONS="Di=4",
     )
     assert settings.of(Kettle).spoons == {"Bo": 1, "Cy": 3, "Di": 4}
-    where = {item.key: item.origin.source for item in settings.chosen if ".spoons" in item.key}
+    where = {item.key: item.origin.source for item in settings.resolved if ".spoons" in item.key}
     assert where == {
         "kettle.spoons.Bo": SettingSource.USER,
         "kettle.spoons.Cy": SettingSource.MANAGED,

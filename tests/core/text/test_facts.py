@@ -150,4 +150,4 @@ def test_the_shelf_finds_whatever_a_look_at_all_would_find(text: str, word: str)
         shelf.add(str(number), [fact])
     asked = parse_fact(f"deploy {word} server")
     expected = {str(number) for number, fact in enumerate(facts) if covers_fact(fact, asked)}
-    assert asked.says_nothing or set(shelf.find(asked)) == expected
+    assert asked.is_empty or set(shelf.find(asked)) == expected

@@ -62,7 +62,7 @@ def test_a_summary_is_written_on_the_unchanged_prefix() -> None:
     rig, messages = Rig(steps=[GOOD]), talk()
     result = rig.compact(job(messages))
     (sent,) = rig.provider.requests
-    assert sent.who == "summary"
+    assert sent.purpose == "summary"
     assert all(one is other for one, other in zip(sent.messages, messages, strict=False))
     assert texts(sent.messages[-1:]).startswith(FORK_MARK)
     assert sent.breakpoints == job(messages).request.breakpoints

@@ -65,7 +65,7 @@ class Faulty:
         return self._inner.capabilities(model)
 
     async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
-        if request.who == "summary" and self._failures:
+        if request.purpose == "summary" and self._failures:
             raise self._failures.pop(0)
         return await self._inner.send(request, on_delta)
 

@@ -173,17 +173,17 @@ def end(
 
 
 def test_two_compactions_that_help_nothing_are_thrashing() -> None:
-    state = BreakerState().ended(end(None, is_within=False), SETTINGS)
+    state = BreakerState().with_outcome(end(None, is_within=False), SETTINGS)
     assert not state.is_thrashing(SETTINGS)
-    assert state.ended(end(50, is_within=False), SETTINGS).is_thrashing(SETTINGS)
+    assert state.with_outcome(end(50, is_within=False), SETTINGS).is_thrashing(SETTINGS)
 
 
 def test_being_due_again_at_once_counts_as_no_help() -> None:
     state = BreakerState()
     for since in (None, 2, 0):
-        state = state.ended(end(since), SETTINGS)
+        state = state.with_outcome(end(since), SETTINGS)
     assert state.is_thrashing(SETTINGS)
-    assert state.ended(end(3), SETTINGS).futile_in_row == 0
+    assert state.with_outcome(end(3), SETTINGS).futile_in_row == 0
 
 
 def test_rounds_are_counted_in_the_view_itself() -> None:
@@ -197,14 +197,14 @@ def test_rounds_are_counted_in_the_view_itself() -> None:
 
 def test_by_hand_what_helps_ends_the_thrashing() -> None:
     state = BreakerState(futile_in_row=2, last_length=10)
-    assert not state.ended(end(1, trigger="manual"), SETTINGS).is_thrashing(SETTINGS)
-    assert state.ended(end(1, trigger="manual", is_within=False), SETTINGS).is_thrashing(SETTINGS)
+    assert not state.with_outcome(end(1, trigger="manual"), SETTINGS).is_thrashing(SETTINGS)
+    assert state.with_outcome(end(1, trigger="manual", is_within=False), SETTINGS).is_thrashing(SETTINGS)
 
 
 def test_failures_are_counted_until_a_success() -> None:
-    state = BreakerState().failed().failed()
+    state = BreakerState().with_failure().with_failure()
     assert state.failures_in_row == 2
-    assert state.succeeded().failures_in_row == 0
+    assert state.with_success().failures_in_row == 0
 
 
 @given(

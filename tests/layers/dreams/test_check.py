@@ -163,7 +163,7 @@ def test_files_between_which_facts_moved_stay_together() -> None:
     assert found.without(["b.md"]) == {"c.md", "e.md"}
     # d.md is not changed, and c.md may only go while d.md says what it said.
     assert found.without(["d.md"]) == {"a.md", "b.md", "e.md"}
-    assert found.leans_on(["c.md"]) == {"d.md"}
+    assert found.find_sources(["c.md"]) == {"d.md"}
 
 
 def test_letting_go_of_more_than_the_budget_is_refused_as_a_whole() -> None:

@@ -22,7 +22,7 @@ class Door:
         self.clock = ManualClock()
         (root / "repo").mkdir()
         self.project = Project.open(root / "repo", home=root / "home", clock=self.clock)
-        self.lock = Lock(self.project.control, "dream", clock=self.clock, face=self.project.face)
+        self.lock = Lock(self.project.control, "dream", clock=self.clock, face=self.project.pid_file)
         self.gate = DreamGate(self.project, self.lock, settings, self.clock)
 
     def work_on(self, *sessions: str) -> None:
@@ -73,7 +73,7 @@ def test_a_crash_opens_it_again_and_failures_rest_longer_each_time(tmp_path: Pat
     door.lock.acquire()
     door.clock.pass_time(timedelta(minutes=2))
     assert door.is_open, "the lease has lapsed, and a crash is no success"
-    door.lock.acquire().give_up()
+    door.lock.acquire().release()
     assert not door.is_open
     door.clock.pass_time(timedelta(hours=2))
     assert door.is_open

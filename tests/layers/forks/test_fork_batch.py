@@ -28,7 +28,7 @@ def test_a_prefix_is_warm_for_as_long_as_it_surely_lives() -> None:
 
 
 async def _fork(wave: ForkBatch, name: str, log: list[str], *, warm: bool, speaks: bool = True) -> None:
-    async with wave.joined(warm=warm) as on_delta:
+    async with wave.join(warm=warm) as on_delta:
         log.append(f"start {name}")
         await asyncio.sleep(0)
         if on_delta is not None and speaks:

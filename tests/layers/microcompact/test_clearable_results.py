@@ -61,19 +61,19 @@ def test_what_is_no_longer_than_its_marker_saves_nothing() -> None:
 
 def test_the_last_results_and_those_that_no_request_has_shown_are_not_stale() -> None:
     shelf = stock(*logs(8, 500))
-    assert [item.result.id for item in shelf.stale(3, before_round=99)] == [
+    assert [item.result.id for item in shelf.find_stale(3, before_round=99)] == [
         f"use {number}" for number in (4, 3, 2, 1, 0)
     ]
-    assert [item.round for item in shelf.stale(3, before_round=3)] == [2, 1]
-    assert len(shelf.stale(3, before_round=99, most=2)) == 2
-    assert shelf.stale(8, before_round=99) == []
+    assert [item.round for item in shelf.find_stale(3, before_round=3)] == [2, 1]
+    assert len(shelf.find_stale(3, before_round=99, most=2)) == 2
+    assert shelf.find_stale(8, before_round=99) == []
 
 
 def test_rounds_of_staleness_are_counted_from_the_result_that_pushed_it_out() -> None:
     shelf = stock(*logs(6, 500))
     first = shelf.live[0]
-    assert shelf.stale_rounds(first, 3, round_=9) == 9 - 4
-    assert shelf.stale_rounds(shelf.live[-1], 3, round_=9) == 0
+    assert shelf.count_stale_rounds(first, 3, round_=9) == 9 - 4
+    assert shelf.count_stale_rounds(shelf.live[-1], 3, round_=9) == 0
 
 
 @given(st.lists(st.integers(1, 5_000), min_size=1, max_size=12), st.data())
@@ -105,9 +105,9 @@ def test_after_a_cut_the_cache_is_read_up_to_its_marks() -> None:
 
 def test_a_cold_cache_is_written_with_one_mark_before_the_first_result() -> None:
     shelf = stock(*logs(4, 1_000))
-    shelf.collapse()
+    shelf.reset_anchors()
     assert {item.anchor for item in shelf.live} == {shelf.live[0].edge}
-    ClearableResults().collapse()
+    ClearableResults().reset_anchors()
 
 
 def test_results_no_longer_than_a_marker_are_counted_and_left_where_they_are() -> None:

@@ -65,28 +65,28 @@ def test_what_was_won_is_what_everything_kept_would_have_cost_less_what_was_paid
             again = 0 if is_cold else max(0, cached - saved - read)
             stakes.cut(saved, (prices.write - prices.read) * again)
             if not is_cold and cached - saved < read:
-                stakes.won += (prices.write - prices.read) * (read - (cached - saved))
+                stakes.net_saved += (prices.write - prices.read) * (read - (cached - saved))
         paid += prices.write * view if is_cold else prices.read * read + prices.write * (view - read)
         stakes.send(view, prices, is_cold=is_cold)
         cached, is_first = view, False
-    assert stakes.kept_cost - paid == pytest.approx(stakes.won, rel=1e-6, abs=1e-3)
+    assert stakes.kept_cost - paid == pytest.approx(stakes.net_saved, rel=1e-6, abs=1e-3)
 
 
 def test_a_result_that_is_asked_for_again_costs_a_round_and_its_tokens() -> None:
     prices, stakes = CachePrices(0.1, 1.25), ClearingLedger()
     stakes.cut(3_000, 0.0)
-    stakes.bring_back(3_000, 50_000, prices)
-    assert stakes.won == pytest.approx(-(0.1 * 50_000 + 1.25 * 3_000))
+    stakes.record_reread(3_000, 50_000, prices)
+    assert stakes.net_saved == pytest.approx(-(0.1 * 50_000 + 1.25 * 3_000))
     stakes.send(50_000, prices, is_cold=False)
-    assert stakes.gone_tokens == 0
-    assert stakes.won == pytest.approx(-(0.1 * 50_000 + 1.25 * 3_000)), "nothing is saved any more"
+    assert stakes.cleared_tokens == 0
+    assert stakes.net_saved == pytest.approx(-(0.1 * 50_000 + 1.25 * 3_000)), "nothing is saved any more"
 
 
 def test_a_compaction_ends_what_is_saved_and_keeps_what_was_won() -> None:
     prices, stakes = CachePrices(0.1, 1.25), ClearingLedger()
     stakes.cut(10_000, 0.0)
     stakes.send(50_000, prices, is_cold=False)
-    won = stakes.won
+    won = stakes.net_saved
     stakes.start_over()
     stakes.send(20_000, prices, is_cold=False)
-    assert stakes.won == won > 0
+    assert stakes.net_saved == won > 0

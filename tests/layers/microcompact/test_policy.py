@@ -43,7 +43,7 @@ def choose(
 def spent(won: float = 0.0) -> ClearingLedger:
     """The account of a session that has gone on for a while."""
     stakes = ClearingLedger()
-    stakes.kept_cost, stakes.won = 400_000.0, won
+    stakes.kept_cost, stakes.net_saved = 400_000.0, won
     return stakes
 
 
@@ -248,9 +248,9 @@ def test_ski_clears_when_the_reads_paid_equal_the_rewrite() -> None:
     rounds = [number for number in range(12, 60) if choose(shelf, ski, facts=moment(shelf, round_=number))]
     assert rounds, "it never cleared"
     first = moment(shelf, round_=rounds[0])
-    stale = shelf.stale(5, rounds[0])
+    stale = shelf.find_stale(5, rounds[0])
     saved = sum(item.result.saved_tokens for item in stale)
-    paid = sum(item.result.saved_tokens * shelf.stale_rounds(item, 5, rounds[0]) for item in stale)
+    paid = sum(item.result.saved_tokens * shelf.count_stale_rounds(item, 5, rounds[0]) for item in stale)
     rewrite = 1.15 * (first.cached_tokens - saved - stale[-1].anchor)
     assert 0.1 * paid >= rewrite > 0.1 * (paid - saved)
 

@@ -177,7 +177,7 @@ class Mirror:
             self._last = sent
 
     def _grow(self, sent: PlayedRequest) -> None:
-        part = self.made.stretches[0]
+        part = self.made.segments[0]
         turn = part.rounds[self._rounds]
         self._rounds += 1
         for number in turn.results:
@@ -252,7 +252,7 @@ def test_the_cache_model_reads_what_the_fast_account_says_whatever_is_cut(
         reads.append(sent.read_tokens)
 
     def clear_any(facts: ClearingFacts, shelf: ClearableResults, *_: object) -> ClearingPlan | None:
-        stale = shelf.stale(0, facts.round)[::-1] if chance.random() < 0.4 else []
+        stale = shelf.find_stale(0, facts.round)[::-1] if chance.random() < 0.4 else []
         gone = [item for item in stale if chance.random() < 0.3]
         saved = sum(item.result.saved_tokens for item in gone)
         return (

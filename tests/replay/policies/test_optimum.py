@@ -115,7 +115,7 @@ def test_the_optimum_is_never_dearer_than_keeping_everything(made: list[Made], r
     whole = recording(stretch(made))
     kept = play_recording(whole, CLEARING_POLICIES["keep"], rates)
     assert find_optimum(whole, rates).cost <= kept.cost + 1e-6
-    assert kept.cost == pytest.approx(naive_cost(whole.stretches[0], rates, frozenset(), 5))
+    assert kept.cost == pytest.approx(naive_cost(whole.segments[0], rates, frozenset(), 5))
 
 
 def test_cuts_are_made_where_they_pay() -> None:

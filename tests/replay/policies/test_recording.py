@@ -47,7 +47,7 @@ def test_rounds_results_and_uses_are_read_from_the_log(tmp_path: Path) -> None:
         line("user", 4, [result(3, "The file /src/a.py has been updated.")]),
         line("assistant", 5, [{"type": "text", "text": "done"}]),
     )
-    (stretch,) = found.stretches
+    (stretch,) = found.segments
     assert [item.result.tool for item in stretch.results] == ["Read", "Edit"], "a todo list stays"
     assert [turn.results for turn in stretch.rounds] == [range(0), range(1), range(1, 2)]
     assert [turn.started.minute for turn in stretch.rounds] == [0, 2, 4]
@@ -76,7 +76,7 @@ def test_a_boundary_starts_a_stretch_whose_uses_of_the_past_are_lost(tmp_path: P
         ),
         line("assistant", 5, [call(2, "Edit", file_path="/x/b.py", old_string=LONG, new_string="0")]),
     )
-    first, second = found.stretches
+    first, second = found.segments
     assert (len(first.rounds), len(second.rounds)) == (2, 1)
     assert second.previous == first.rounds[-1].started
     assert [use.sources for use in second.rounds[0].uses if use.kind == "span"] == [()]
@@ -92,7 +92,7 @@ def test_the_frame_is_what_the_first_bill_holds_besides_the_messages(
         line("user", 0, [{"type": "text", "text": "go"}]),
         line("assistant", 1, [{"type": "text", "text": "done"}], usage=billed(bill)),
     )
-    assert found.stretches[0].frame_tokens == pytest.approx(frame, abs=20)
+    assert found.segments[0].frame_tokens == pytest.approx(frame, abs=20)
 
 
 def test_bills_set_how_heavy_the_messages_are(tmp_path: Path) -> None:
@@ -105,8 +105,8 @@ def test_bills_set_how_heavy_the_messages_are(tmp_path: Path) -> None:
         ]
 
     light, heavy = read(tmp_path, *lines(32_500)), read(tmp_path, *lines(33_500))
-    assert light.stretches[0].rounds[1].tokens == pytest.approx(32_500, abs=60)
-    assert heavy.stretches[0].rounds[1].tokens == pytest.approx(33_500, abs=60)
+    assert light.segments[0].rounds[1].tokens == pytest.approx(32_500, abs=60)
+    assert heavy.segments[0].rounds[1].tokens == pytest.approx(33_500, abs=60)
     assert heavy.tokens > light.tokens
 
 

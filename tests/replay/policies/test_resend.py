@@ -126,6 +126,6 @@ def test_a_clearing_session_costs_what_the_figures_say(session: Session) -> None
 def test_calls_before_the_first_with_a_time_are_sent_and_nothing_is_asked_of_them(tmp_path: Path) -> None:
     found = read(tmp_path, [*(reading(number) for number in range(12)), edit(12)], first_time=3)
     run = found.drive("keep")
-    rounds = sum(len(each.rounds) for each in found.recording.stretches)
+    rounds = sum(len(each.rounds) for each in found.recording.segments)
     assert rounds < run.requests == 13
     assert run.rereads == 0

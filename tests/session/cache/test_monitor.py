@@ -172,9 +172,9 @@ def test_an_unannounced_change_is_named_as_the_provider_names_it(desk: Desk, nam
     broken = [event for event in desk.events if isinstance(event, PrefixBroken)]
     assert [(event.cause, event.path) for event in broken] == [(cause, path)]
     reasons = {"params": "unavailable", "message": "messages_changed"}
-    assert found.told == reasons.get(cause, f"{cause}_changed")
+    assert found.diagnostics == reasons.get(cause, f"{cause}_changed")
     missed = [event for event in desk.events if isinstance(event, CacheMissed)]
-    assert [(event.cause, event.told) for event in missed] == [(cause, found.told)]
+    assert [(event.cause, event.told) for event in missed] == [(cause, found.diagnostics)]
     assert missed[0].expected_tokens > found.read_tokens
 
 
@@ -248,7 +248,7 @@ def test_a_drop_that_nothing_explains_is_told(desk: Desk) -> None:
     assert desk.sim is not None
     desk.sim.reset()
     found = desk.send(*SAID, assistant("So."), user("More?"))
-    assert (found.cause, found.told) == ("unexplained", "previous_message_not_found")
+    assert (found.cause, found.diagnostics) == ("unexplained", "previous_message_not_found")
     assert desk.names == ["CacheMissed"]
 
 
@@ -304,7 +304,7 @@ def test_an_answer_to_a_request_that_nobody_checked_is_booked_all_the_same() -> 
     desk = Desk()
     found = desk.watch.settle(marked(SAID), replace(NOTHING, usage=Usage(read=9)), START)
     assert (found.expected_tokens, found.read_tokens, found.cause) == (0, 9, None)
-    assert desk.watch.book.total().calls == 1
+    assert desk.watch.ledger.total().calls == 1
 
 
 def test_a_fork_goes_on_from_the_main_conversation(desk: Desk) -> None:

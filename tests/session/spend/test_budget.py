@@ -47,7 +47,7 @@ from sevenfold.store.files.folder import Folder
 
 MODEL = "claude-opus-5-5"
 NOTES = ModelRequest(
-    RequestParams(model=MODEL, max_tokens=1_000), (Message("user", "note this"),), who="notes"
+    RequestParams(model=MODEL, max_tokens=1_000), (Message("user", "note this"),), purpose="notes"
 )
 TALK = ModelRequest(RequestParams(model=MODEL, max_tokens=1_000), (Message("user", "hello"),))
 NOW = ManualClock().now()
@@ -133,7 +133,7 @@ async def test_three_failures_in_a_row_stop_a_kind_across_restarts_and_others_go
     with pytest.raises(SpendRefused, match="forgive notes"):
         await again.send(NOTES)
     assert [event.strikes for event in seen if isinstance(event, KindPaused)] == [3]
-    other = ModelRequest(NOTES.frame, NOTES.messages, who="summary")
+    other = ModelRequest(NOTES.frame, NOTES.messages, purpose="summary")
     assert (await again.send(other)).text == "fine"
 
 
@@ -268,7 +268,7 @@ async def test_a_marked_prompt_is_expected_to_be_read_and_any_other_paid_in_full
     fork = ModelRequest(NOTES.frame, long, (Breakpoint("messages", 0),), "notes")
     models = GovernedProvider(ScriptedProvider(["fine"]), ruler)
     with pytest.raises(SpendRefused):
-        await models.send(ModelRequest(NOTES.frame, long, who="notes"))
+        await models.send(ModelRequest(NOTES.frame, long, purpose="notes"))
     assert (await models.send(fork)).text == "fine"
 
 

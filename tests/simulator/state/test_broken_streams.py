@@ -83,4 +83,4 @@ def test_a_compaction_in_a_broken_stream_is_billed_whole(ask: Asker) -> None:
     ask.sim.fail(StreamFault(after_events=1))
     stream(ask, PROSE * 90, **fields)
     cut = ask.sim.last.usage
-    assert (cut.beside, cut.output, cut.iterations[-1].output) == (whole.beside, 1, 1)
+    assert (cut.untotaled, cut.output, cut.iterations[-1].output) == (whole.untotaled, 1, 1)

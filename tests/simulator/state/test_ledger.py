@@ -167,7 +167,7 @@ def test_the_totals_have_the_tokens_of_everything_that_is_in_their_dollars(ask: 
     told = answer.at("totals", "beside", 0)
     assert isinstance(told, JsonObject)
     assert told["kind"] == "compaction"
-    runs = [run for entry in ask.sim.ledger.entries for run in entry.usage.beside]
+    runs = [run for entry in ask.sim.ledger.entries for run in entry.usage.untotaled]
     for name in ("read", "written_5m", "written_1h", "fresh", "output"):
         assert told[name] == sum(getattr(run, name) for run in runs)
     assert answer.at("totals", "beside", 1) is None

@@ -25,7 +25,7 @@ def open_and_close(flags: int) -> Attempt:
 READING: dict[str, Attempt] = {
     "read": lambda folder, key: folder.read(key, max_bytes=1000),
     "read_range": lambda folder, key: folder.read_range(key, 0, 10),
-    "entry": lambda folder, key: folder.entry(key),
+    "entry": lambda folder, key: folder.stat(key),
     "open": open_and_close(os.O_RDONLY),
     "open to write": open_and_close(os.O_RDWR | os.O_APPEND),
     "open or make": open_and_close(os.O_RDWR | os.O_CREAT),
@@ -41,7 +41,7 @@ WRITING: dict[str, Attempt] = {
 ENTERING: dict[str, Attempt] = {
     "subfolder": lambda folder, key: folder.subfolder(key).close(),
     "there": lambda folder, key: folder.subfolder(key, create=False).close(),
-    "settle": lambda folder, key: folder.settle(key),
+    "settle": lambda folder, key: folder.sync_name(key),
 }
 ALL = READING | WRITING | ENTERING
 

@@ -32,7 +32,7 @@ def either(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[Folder]:
 def test_a_move_takes_the_file_from_its_old_name_to_its_new(either: Folder) -> None:
     either.move("old.md", "cur/new.md")
     assert tree(either.path) == {"cur/new.md": b"old"}
-    assert either.entry("cur/new.md") is not None
+    assert either.stat("cur/new.md") is not None
 
 
 def test_neither_a_move_nor_a_creation_ever_replaces(either: Folder) -> None:

@@ -68,11 +68,11 @@ def test_files_and_folders_are_their_owners_alone(folder: Folder, place: Path) -
 def test_keys_of_any_depth_are_read_written_and_removed(folder: Folder, place: Path, key: str) -> None:
     folder.subfolder("a/b").close()
     folder.create(key, b"one")
-    assert folder.entry(key) == FileStat(3, (place / key).stat().st_mtime_ns)
+    assert folder.stat(key) == FileStat(3, (place / key).stat().st_mtime_ns)
     folder.replace(key, b"three")
     assert folder.read(key, max_bytes=5) == b"three"
     folder.remove(key)
-    assert folder.entry(key) is None
+    assert folder.stat(key) is None
     with pytest.raises(FileMissing):
         folder.remove(key)
     with pytest.raises(FileMissing):
@@ -256,7 +256,7 @@ def test_a_folder_found_there_is_made_durable_too(tmp_path: Path) -> None:
             folder.subfolder("below").close()
         assert effects(disk.seen) == ["names", "mkdir", "fsync", "open"] * 2
         disk.seen.clear()
-        folder.settle("below/name")
+        folder.sync_name("below/name")
         assert effects(disk.seen) == ["open", "fsync"]
 
 
@@ -380,8 +380,8 @@ def test_a_handle_that_fails_to_be_looked_at_or_closed_is_one_of_our_errors(
     disk.failing = failing
     for act in (
         lambda: folder.read("a.md", max_bytes=10),
-        lambda: folder.entry("a.md"),
-        lambda: folder.replace("below/b.md", b"x") if failing == "close" else folder.entry("a.md"),
+        lambda: folder.stat("a.md"),
+        lambda: folder.replace("below/b.md", b"x") if failing == "close" else folder.stat("a.md"),
         lambda: folder.subfolder("below", create=False) if failing == "stat" else folder.close(),
     ):
         with pytest.raises(StoreError):

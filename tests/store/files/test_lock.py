@@ -130,7 +130,7 @@ def test_who_held_it_too_long_publishes_nothing_even_where_nobody_took_over(
     with pytest.raises(LeaseLost, match="over 1:00:00; nothing was published"):
         lease.publish(never)
     assert lock.read_state().last_success is None
-    lease.give_up()
+    lease.release()
     assert lock.read_state().strikes == 1
 
 
@@ -152,7 +152,7 @@ def test_who_was_away_too_long_publishes_nothing(lock: Lock, clock: ManualClock,
     for attempt in (late.renew, lambda: late.publish(never)):
         with pytest.raises(LeaseLost, match="our token 1, now 2"):
             attempt()
-    late.give_up()
+    late.release()
     other.renew()
     done: list[int] = []
     other.publish(lambda: done.append(other.token))
@@ -169,7 +169,7 @@ def test_a_lease_publishes_once(lock: Lock) -> None:
         lease.publish(never)
     with pytest.raises(LeaseLost):
         lease.renew()
-    lease.give_up()
+    lease.release()
     assert lock.read_state().strikes == 0
     assert is_free(lock)
 
@@ -196,7 +196,7 @@ def test_success_is_recorded_when_work_is_published_and_at_no_other_time(
     lock.acquire()
     clock.pass_time(DEFAULT_LEASE)
     assert lock.read_state().last_success is None, "it crashed"
-    lock.acquire().give_up()
+    lock.acquire().release()
     assert lock.read_state().last_success is None, "it gave up"
     lease = lock.acquire()
     clock.pass_time(MINUTE)
@@ -205,7 +205,7 @@ def test_success_is_recorded_when_work_is_published_and_at_no_other_time(
     lease.publish(lambda: None)
     published = clock.now()
     clock.pass_time(DAY)
-    lock.acquire().give_up()
+    lock.acquire().release()
     state = lock.read_state()
     assert state.last_success == published
     assert state.last_attempt == clock.now()
@@ -216,7 +216,7 @@ def test_strikes_outlive_the_process_and_end_with_a_success(
 ) -> None:
     lock.acquire()
     clock.pass_time(DEFAULT_LEASE)
-    lock.acquire().give_up()
+    lock.acquire().release()
     again = Lock(control, "dream", clock=clock)
     assert again.read_state().strikes == 2, "a crash and a failure"
     again.acquire().publish(lambda: None)
@@ -232,7 +232,7 @@ def test_a_commit_that_fails_is_no_success_and_the_lease_goes_on(lock: Lock) -> 
         lease.publish(fail)
     assert lock.read_state().last_success is None
     assert not is_free(lock)
-    lease.give_up()
+    lease.release()
     assert (lock.read_state().strikes, lock.read_state().last_success) == (1, None)
 
 
@@ -318,7 +318,7 @@ def test_whatever_the_schedule_tokens_are_published_in_order_and_only_by_their_h
                     act: dict[str, Callable[[], None]] = {
                         "renew": lease.renew,
                         "publish": partial(lease.publish, partial(published.append, lease.token)),
-                        "give up": lease.give_up,
+                        "give up": lease.release,
                     }
                     before = len(published)
                     try:

@@ -44,7 +44,7 @@ def spoilt(field: str, value: object) -> bytes:
     holder = LockHolder(pid=1, boot="boot", started=at, started_up=SECOND, until=at, until_up=MINUTE)
     record = write_lock_state(
         LockState(
-            token=5, holder=holder, last_success=at, last_attempt=at, strikes=1, faces=(PidStamp(1, 2),)
+            token=5, holder=holder, last_success=at, last_attempt=at, strikes=1, stamps=(PidStamp(1, 2),)
         )
     )
     inner = cast("dict[str, object]", record["holder"])
@@ -87,14 +87,14 @@ def test_a_damaged_record_is_started_anew_above_any_token_it_can_have_held(
     lock: Lock, control: Folder, events: list[Event], content: bytes
 ) -> None:
     for _ in range(4):
-        lock.acquire().give_up()
+        lock.acquire().release()
     held = lock.acquire()
     control.replace(RECORD, content)
     with pytest.raises(LeaseLost):
         held.publish(never)
     with pytest.raises(LeaseLost):
         held.renew()
-    held.give_up()
+    held.release()
     lease = lock.acquire()
     assert lease.token > held.token
     assert {type(event) for event in events} == {LockRebuilt}
@@ -137,7 +137,7 @@ def test_a_removed_record_does_not_let_two_publish(lock: Lock, control: Folder) 
     held = lock.acquire()
     with pytest.raises(LeaseLost):
         lost.publish(never)
-    lost.give_up()
+    lost.release()
     done: list[int] = []
     held.publish(lambda: done.append(held.token))
     assert done == [held.token]
@@ -146,7 +146,7 @@ def test_a_removed_record_does_not_let_two_publish(lock: Lock, control: Folder) 
 def test_an_older_copy_put_back_gives_nobody_the_lock_twice(lock: Lock, control: Folder) -> None:
     before = lock.acquire()
     older = control.read(RECORD, max_bytes=10_000)
-    before.give_up()
+    before.release()
     between = lock.acquire()
     control.replace(RECORD, older)
     with pytest.raises(LeaseLost):

@@ -88,12 +88,12 @@ def test_it_shows_who_holds_the_lock_since_when_and_then_the_success(
 def test_giving_up_rolls_the_time_back_to_the_last_success_or_to_none(
     lock: Lock, file: Path, clock: ManualClock
 ) -> None:
-    lock.acquire().give_up()
+    lock.acquire().release()
     assert shown(file)[1] == EPOCH
     lock.acquire().publish(lambda: None)
     success = clock.now()
     clock.pass_time(DAY)
-    lock.acquire().give_up()
+    lock.acquire().release()
     assert shown(file)[1] == success
     assert lock.read_state().last_success == success
 
@@ -144,7 +144,7 @@ def test_a_consolidation_by_another_program_counts(
     theirs = clock.now() - MINUTE
     write_foreign(file, dead, theirs)
     assert lock.read_state().last_success == theirs
-    lock.acquire().give_up()
+    lock.acquire().release()
     assert lock.read_state().last_success == theirs, "it is kept in the record"
     assert shown(file)[1] == theirs
 
@@ -159,7 +159,7 @@ def test_a_backup_that_touches_our_face_is_no_success(lock: Lock, file: Path, cl
     clock.pass_time(30 * timedelta(hours=1))
     touch(file, clock.now())
     assert lock.read_state().last_success == success
-    lock.acquire().give_up()
+    lock.acquire().release()
     assert lock.read_state().last_success == success, "nor is it kept in the record"
     assert shown(file)[1] == success, "what was touched is put right"
 
@@ -170,7 +170,7 @@ def test_a_touch_while_we_hold_the_lock_is_put_right_when_we_let_go(
     lease = lock.acquire()
     clock.pass_time(MINUTE)
     touch(file, clock.now())
-    lease.give_up()
+    lease.release()
     assert shown(file)[1] == EPOCH
     assert lock.read_state().last_success is None
 
@@ -194,7 +194,7 @@ def test_another_program_that_lives_on_may_succeed_more_than_once(
         write_foreign(file, dead, clock.now())
         assert lock.read_state().last_success == clock.now()
         # It is seen on the face when we take the lock, and is not ours for that.
-        lock.acquire().give_up()
+        lock.acquire().release()
 
 
 def test_an_older_consolidation_does_not_undo_a_newer_one(
@@ -238,7 +238,7 @@ def test_a_dead_holder_and_our_own_process_hold_nothing(
 ) -> None:
     for pid in (dead, os.getpid()):
         write_foreign(file, pid, clock.now())
-        lock.acquire().give_up()
+        lock.acquire().release()
     assert lock.read_state().token == 2
 
 
@@ -270,7 +270,7 @@ def test_a_face_that_another_program_took_meanwhile_is_theirs(
     clock.pass_time(MINUTE)
     write_foreign(file, alive, clock.now())
     theirs = shown(file)
-    lease.publish(lambda: None) if ending == "publish" else lease.give_up()
+    lease.publish(lambda: None) if ending == "publish" else lease.release()
     assert shown(file) == theirs
     assert lock.read_state().last_success == clock.now()
     with pytest.raises(LockBusy):

@@ -101,7 +101,7 @@ def test_a_lock_taken_while_its_state_is_read_is_no_success_of_another_programs(
     own = frozenset([PID_FILE])
     with Folder.open(tmp_path, disk=disk, own=own) as ours, Folder.open(tmp_path, own=own) as theirs:
         rival = Lock(theirs, "dream", clock=clock, face=PidFile(theirs))
-        rival.acquire().give_up()
+        rival.acquire().release()
         clock.pass_time(timedelta(hours=1))
         disk.meanwhile = lambda: rival.acquire() and None
         assert Lock(ours, "dream", clock=clock, face=PidFile(ours)).read_state().last_success is None

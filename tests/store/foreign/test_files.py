@@ -128,7 +128,7 @@ def test_folders_are_searched_and_files_are_taken_as_named(tmp_path: Path) -> No
     named = write(tmp_path / "transcript.log", {})
     write(tmp_path / "a" / "notes.md", {})
     found = find_transcripts([tmp_path / "a", named, deep])
-    assert {item.path for item in found.found} == {deep, named}
+    assert {item.path for item in found.files} == {deep, named}
     assert found.unreadable == ()
 
 
@@ -136,7 +136,7 @@ def test_the_newest_file_comes_first(tmp_path: Path) -> None:
     paths = [write(tmp_path / f"{place}.jsonl", {}) for place in range(3)]
     for age, path in enumerate(paths):
         os.utime(path, ns=(0, 1_000_000_000 * (10 - age)))
-    assert [item.path for item in find_transcripts([tmp_path]).found] == paths
+    assert [item.path for item in find_transcripts([tmp_path]).files] == paths
 
 
 def test_a_link_to_a_file_does_not_count_it_twice(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_a_link_to_a_file_does_not_count_it_twice(tmp_path: Path) -> None:
     (tmp_path / "two.jsonl").symlink_to(path)
     (tmp_path / "gone.jsonl").symlink_to(tmp_path / "nothing")
     search = find_transcripts([tmp_path])
-    assert len(search.found) == 1
+    assert len(search.files) == 1
     assert [item.path.name for item in search.unreadable] == ["gone.jsonl"]
 
 

@@ -30,13 +30,13 @@ EMPTY: Mapping[str, str] = MappingProxyType({})
 VERBS: dict[str, Callable[[Folder, str], object]] = {
     "read": lambda folder, key: folder.read(key, max_bytes=99),
     "read_range": lambda folder, key: folder.read_range(key, 0, 9),
-    "entry": lambda folder, key: folder.entry(key),
+    "entry": lambda folder, key: folder.stat(key),
     "replace": lambda folder, key: folder.replace(key, b"mine"),
     "create": lambda folder, key: folder.create(key, b"mine"),
     "remove": lambda folder, key: folder.remove(key),
     "move from": lambda folder, key: folder.move(key, "taken.md"),
     "move to": lambda folder, key: folder.move("topic.md", key),
-    "settle": lambda folder, key: folder.settle(key),
+    "settle": lambda folder, key: folder.sync_name(key),
     "subfolder": lambda folder, key: folder.subfolder(key),
     "open_file": lambda folder, key: folder.open_file(key, os.O_RDWR | os.O_CREAT),
     "opened": lambda folder, key: folder.opened(key, os.O_RDONLY).__enter__(),
@@ -57,7 +57,7 @@ def test_names_of_our_own_do_not_exist_for_whoever_has_the_memory_folder(
         memory_dir=elsewhere if place == "own" else None,
         memory_home=elsewhere if place == "among" else None,
     ) as project:
-        project.face.write(make_pid_stamp(None))
+        project.pid_file.write(make_pid_stamp(None))
         project.memory.replace("topic.md", b"x")
         with project.memory.subfolder("logs") as logs, pytest.raises(KeyRefused):
             VERBS[verb](logs if "/" in name else project.memory, name.removeprefix("logs/"))
@@ -69,7 +69,7 @@ def test_names_of_our_own_do_not_exist_for_whoever_has_the_memory_folder(
         assert tree(project.memory.path) == before
         assert project.memory.names() == ["logs", "topic.md"]
         assert project.memory.sweep(datetime.now(UTC) + timedelta(days=2), ignore_event) == 0
-        assert project.face.read() == make_pid_stamp(None)
+        assert project.pid_file.read() == make_pid_stamp(None)
 
 
 def test_every_verb_of_a_folder_is_tried_on_names_of_our_own() -> None:
@@ -83,7 +83,7 @@ def test_memory_can_be_put_somewhere_else(home: Path, work: Path, elsewhere: Pat
         with Project.open(work, home=home, memory_dir=elsewhere / "memory") as project:
             assert project.memory.path == elsewhere / "memory"
             project.memory.replace("topic.md", b"x")
-            project.face.write(make_pid_stamp(None))
+            project.pid_file.write(make_pid_stamp(None))
             assert project.memory.names() == ["topic.md"]
     assert sorted(tree(elsewhere)) == [f"memory/{name}" for name in (PID_FILE, CLAIM_FILE, "topic.md")]
     assert not (home / "projects" / make_project_id(work) / "memory").exists()
@@ -166,7 +166,7 @@ def test_settings_say_how_long_those_in_a_project_wait_for_one_another(
 def test_a_caller_that_asks_for_no_lock_settings_gets_their_defaults(tmp_path: Path, work: Path) -> None:
     settings = read_settings([PlaceSettings], root=work, environ={}, managed_file=tmp_path / "managed.toml")
     with open_project(work, settings, user_home=tmp_path / "ann") as project:
-        assert project.control.patience == LockSettings().patience == FOLDER_TIMEOUTS
+        assert project.control.patience == LockSettings().timeouts == FOLDER_TIMEOUTS
         assert settings.of(PlaceSettings).sweep_every == FOLDER_TIMEOUTS.sweep
 
 

@@ -27,7 +27,7 @@ def test_a_project_has_its_folders_under_its_identity(home: Path, work: Path) ->
         place = home / "projects" / project.id
         assert sorted(os.listdir(place)) == ["control", "mail", "memory", IDENTITY_FILE, "sessions"]
         assert read_claim(project.folder, IDENTITY_FILE) == hash_path(work)
-        project.face.write(make_pid_stamp(None))
+        project.pid_file.write(make_pid_stamp(None))
         project.sessions.replace("s.jsonl", b"")
     assert (place / "sessions" / "s.jsonl").exists()
 

@@ -49,7 +49,7 @@ def test_a_full_file_becomes_the_older_one_and_nothing_grows_without_end(
             log.add(WriterFailed(str(number), "x"))
             log.flush()
         found = [int(str(told.fields["writer"])) for told in read_events(folder)]
-        sizes = [entry.size_bytes for name in folder.names() if (entry := folder.entry(name))]
+        sizes = [entry.size_bytes for name in folder.names() if (entry := folder.stat(name))]
     assert found == list(range(found[0], 200))
     assert len(found) > 5
     assert sum(sizes) < 5_000

@@ -273,7 +273,7 @@ def test_who_tries_again_by_itself_says_once_that_the_server_is_away(office: Off
     for _ in range(5):
         asyncio.run(away.team.try_exchange(is_patient=True))
         away.clock.pass_time(timedelta(minutes=6))
-    assert len(away.team.ledger.read_pace().failures) == 5
+    assert len(away.team.ledger.read_retry().failures) == 5
     assert len(away.told(TeamUnreached)) == 1
 
 
@@ -446,10 +446,10 @@ def test_a_person_who_asks_is_not_held_up_by_an_earlier_refusal_and_ends_it(
     office.with_token(ada, "sfm_nobody_nothing")
     ada.write(KEY, "one\n")
     asyncio.run(ada.team.try_exchange())
-    assert ada.team.ledger.read_pace().refusal
+    assert ada.team.ledger.read_retry().refusal
     office.with_token(ada, good)
     asyncio.run(ada.team.push())
-    assert not ada.team.ledger.read_pace().refusal
+    assert not ada.team.ledger.read_retry().refusal
 
 
 def test_a_device_signs_in_with_a_code_that_somebody_approves(office: Office) -> None:

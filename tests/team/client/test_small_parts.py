@@ -123,8 +123,8 @@ def test_what_is_written_down_is_read_again(state: SyncState, tmp_path: Path) ->
             refusal="no",
             mark="m",
         )
-        ledger.write_pace(pace)
-        assert ledger.read_pace() == pace
+        ledger.write_retry(pace)
+        assert ledger.read_retry() == pace
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_damaged_ledger_is_an_error_and_nothing_is_guessed(data: bytes, tmp_pa
         ledger = FolderLedger(folder)
         with pytest.raises(FileDamaged, match="sevenfold team leave"):
             ledger.read_state()
-        assert ledger.read_pace() == RetryState()
+        assert ledger.read_retry() == RetryState()
 
 
 def test_joining_another_server_forgets_what_was_agreed_with_the_first(tmp_path: Path) -> None:

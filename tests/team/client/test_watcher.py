@@ -91,7 +91,7 @@ def test_a_server_that_is_away_is_asked_less_and_less(office: Office, failures: 
     watcher = watch(away)
     away.write("a.md", "one\n")
     look(away, watcher, 600)
-    tried = len(away.team.ledger.read_pace().failures)
+    tried = len(away.team.ledger.read_retry().failures)
     assert 3 <= tried <= failures
 
 

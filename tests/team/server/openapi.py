@@ -157,7 +157,7 @@ def _operation(one: Operation) -> Schema:
 
 
 def _parameters(one: Operation) -> Iterator[Schema]:
-    for name in one.places:
+    for name in one.path_params:
         yield {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
     for name, meaning in one.query.items():
         schema: Schema = {"type": "string", "minLength": 1}

@@ -116,7 +116,7 @@ ABSENT = {"checksum": compute_checksum("nobody's"), "member": "0" * 16, "id": "0
 
 
 @pytest.mark.parametrize(
-    "operation", [one for one in GUARDED if one.places or one.needs_repo], ids=lambda one: one.name
+    "operation", [one for one in GUARDED if one.path_params or one.needs_repo], ids=lambda one: one.name
 )
 def test_what_another_organisation_has_is_answered_as_what_never_was(
     crowd: Crowd, operation: Operation
@@ -125,7 +125,7 @@ def test_what_another_organisation_has_is_answered_as_what_never_was(
     before = crowd.stranger.read(lambda tx: list_tokens(tx, crowd.stranger.org.id))
 
     def answer(names: Mapping[str, str]) -> tuple[int, str]:
-        own = {**names, "repo": crowd.team.repo} if operation.places else names
+        own = {**names, "repo": crowd.team.repo} if operation.path_params else names
         path = operation.path.format(**own)
         path += f"?repo={own['repo']}" if operation.needs_repo else ""
         got = crowd.live.ask(operation.method, path, crowd.team.token, json=VALID.get(operation.name))

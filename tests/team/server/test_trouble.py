@@ -226,7 +226,7 @@ def test_one_organisation_cannot_take_all_places_of_those_who_wait(database: Dat
         ending, begun = asyncio.Event(), list[str]()
 
         async def ask(line: str) -> None:
-            async with desk.turn(line):
+            async with desk.acquire_slot(line):
                 begun.append(line)
                 await ending.wait()
 

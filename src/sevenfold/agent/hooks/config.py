@@ -71,22 +71,22 @@ class HookResult:
     """To be told to the model."""
     notices: tuple[str, ...] = ()
     """To be told to the person."""
-    given: JsonObject | None = None
+    updated_input: JsonObject | None = None
     """Another input for the tool; None: as it was."""
-    output: str | None = None
+    updated_output: str | None = None
     """Another output of the tool; None: as it was."""
-    halted: str | None = None
+    stop_reason: str | None = None
     """Why the agent should stop altogether; None: it goes on."""
-    first: tuple[str, ...] = ()
+    initial_messages: tuple[str, ...] = ()
     """What the user is to have said first in a session."""
-    unheeded: tuple[str, ...] = ()
+    unsupported: tuple[str, ...] = ()
     """Fields that ask for what is not done here."""
 
     @property
     def is_long(self) -> bool:
         """Whether a text in it is over what goes into a window."""
-        own = (self.blocked, self.reason, self.output, self.halted)
-        texts = (*own, *self.context, *self.notices, *self.first)
+        own = (self.blocked, self.reason, self.updated_output, self.stop_reason)
+        texts = (*own, *self.context, *self.notices, *self.initial_messages)
         return any(text is not None and len(text) > MAX_HOOK_TEXT_CHARS for text in texts)
 
     def shortened(self, shorten: ShortenText) -> HookResult:
@@ -97,9 +97,9 @@ class HookResult:
             reason=shorten(self.reason),
             context=tuple(map(shorten, self.context)),
             notices=tuple(map(shorten, self.notices)),
-            output=None if self.output is None else shorten(self.output),
-            halted=None if self.halted is None else shorten(self.halted),
-            first=tuple(map(shorten, self.first)),
+            output=None if self.updated_output is None else shorten(self.updated_output),
+            halted=None if self.stop_reason is None else shorten(self.stop_reason),
+            first=tuple(map(shorten, self.initial_messages)),
         )
 
 
@@ -126,11 +126,15 @@ def merge_hook_results(heard: Iterable[HookResult]) -> HookResult:
         reason=strictest.reason,
         context=tuple(text for one in all_heard for text in one.context),
         notices=tuple(text for one in all_heard for text in one.notices),
-        given=next((one.given for one in reversed(all_heard) if one.given is not None), None),
-        output=next((one.output for one in reversed(all_heard) if one.output is not None), None),
-        halted=next((one.halted for one in all_heard if one.halted is not None), None),
-        first=tuple(text for one in all_heard for text in one.first),
-        unheeded=tuple(name for one in all_heard for name in one.unheeded),
+        updated_input=next(
+            (one.updated_input for one in reversed(all_heard) if one.updated_input is not None), None
+        ),
+        updated_output=next(
+            (one.updated_output for one in reversed(all_heard) if one.updated_output is not None), None
+        ),
+        stop_reason=next((one.stop_reason for one in all_heard if one.stop_reason is not None), None),
+        initial_messages=tuple(text for one in all_heard for text in one.initial_messages),
+        unsupported=tuple(name for one in all_heard for name in one.unsupported),
     )
 
 
@@ -151,11 +155,13 @@ def _read_json(event: HookEvent, wire: JsonObject) -> HookResult:
         reason=(_text(own, "permissionDecisionReason") or reason) if is_deciding else "",
         context=(context,) if context else (),
         notices=(notice,) if notice else (),
-        given=given if isinstance(given, JsonObject) else None,
-        output=None if output is None else _output(output),
-        halted=(_text(wire, "stopReason") or "a hook stopped it") if wire.get("continue") is False else None,
-        first=(first,) if first else (),
-        unheeded=tuple(name for name in UNSUPPORTED_FIELDS if own.get(name)),
+        updated_input=given if isinstance(given, JsonObject) else None,
+        updated_output=None if output is None else _output(output),
+        stop_reason=(_text(wire, "stopReason") or "a hook stopped it")
+        if wire.get("continue") is False
+        else None,
+        initial_messages=(first,) if first else (),
+        unsupported=tuple(name for name in UNSUPPORTED_FIELDS if own.get(name)),
     )
 
 

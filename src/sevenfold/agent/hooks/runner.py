@@ -168,7 +168,7 @@ class HookContext:
     folder: Path | None = None
     """The session's, where long texts of hooks go; None: what is too long is left out."""
 
-    def question(self, event: HookEvent, details: Mapping[str, object]) -> JsonObject:
+    def build_input(self, event: HookEvent, details: Mapping[str, object]) -> JsonObject:
         common = {
             "session_id": self.session,
             "transcript_path": self.transcript,
@@ -178,7 +178,7 @@ class HookContext:
         }
         return freeze_object({**common, **details})
 
-    def surroundings(self) -> dict[str, str]:
+    def build_environ(self) -> dict[str, str]:
         root = str(self.root)
         own = {"SEVENFOLD_PROJECT_DIR": root, "SEVENFOLD_SESSION_ID": self.session}
         # What scripts that were written for Claude Code look at.
@@ -216,8 +216,8 @@ class SessionHooks:
         return merge_hook_results(await asyncio.gather(*asked))
 
     async def _ask(self, hook: Hook, details: Mapping[str, object]) -> HookResult:
-        question = write_json(self.place.question(hook.event, details))
-        environ = self.place.surroundings()
+        question = write_json(self.place.build_input(hook.event, details))
+        environ = self.place.build_environ()
         try:
             ended = await execute_hook_command(
                 hook.command, question, cwd=self.place.cwd, environ=environ, limit=hook.limit
@@ -233,8 +233,8 @@ class SessionHooks:
             heard = parse_hook_result(hook.event, ended.code, ended.out, ended.err)
         except WireError as error:
             return self._failed(hook, f"its answer cannot be read: {error}")
-        if heard.unheeded:
-            asked = ", ".join(heard.unheeded)
+        if heard.unsupported:
+            asked = ", ".join(heard.unsupported)
             self._failed(
                 hook, f"it asks for {asked}, which is not to be had here; the rest of its answer counts"
             )

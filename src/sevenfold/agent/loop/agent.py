@@ -117,7 +117,7 @@ class Agent:
         self.session, self.toolbox, self.provider = gear.session, gear.toolbox, gear.provider
         self.hooks, self.frame, self._kept = gear.hooks, gear.frame, gear.kept
         self.inbox = Inbox()
-        self.crew = UsageLedger()
+        self.subagent_usage = UsageLedger()
         """What agents that this one started have spent."""
         self.dream: RunDream | None = None
         """Merges and tidies the project's memories now; None for an agent of another's."""
@@ -162,7 +162,7 @@ class Agent:
                 "the agent is closed" if self._is_closed else "a turn is under way; interrupt it or post"
             )
         turn = TurnState(watch=watch)
-        self._gear.relay.show_to(watch)
+        self._gear.relay.set_watcher(watch)
         turn.notice(*self._opening.notices)
         self._opening = OpeningMessages()
         caller = asyncio.current_task()
@@ -280,7 +280,7 @@ class Agent:
             turn.notice(PROMPT_DROPPED_NOTICE)  # not kept: the hook might have refused it
             raise
         turn.notice(*heard.notices)
-        refusal = heard.blocked or heard.halted
+        refusal = heard.blocked or heard.stop_reason
         if refusal is None:
             self.session.history.append(prompt)
             self._asides += (f"UserPromptSubmit hook additional context: {text}" for text in heard.context)
@@ -317,7 +317,7 @@ class Agent:
                 raise
             view = shorter
             reply = await self._send(view, turn)
-        turn.half = []
+        turn.partial_text = []
         # An answer that came is paid for: it is kept, whoever has lost patience meanwhile.
         await await_shielded(self._record(reply))
         turn.rounds, turn.text = turn.rounds + 1, reply.text
@@ -331,31 +331,31 @@ class Agent:
             self._kept = self.frame
 
     async def _send(self, view: PreparedRequest, turn: TurnState) -> ModelResponse:
-        turn.half = []
-        return await self.provider.send(view.request, turn.hear)
+        turn.partial_text = []
+        return await self.provider.send(view.request, turn.add_delta)
 
     async def _run_tools(self, reply: ModelResponse, turn: TurnState) -> str | None:
         """Answer every call of a reply; why the turn should end here, where a hook says so."""
-        turn.answers = ToolBatch(uses=reply.tool_uses)
+        turn.tool_batch = ToolBatch(uses=reply.tool_uses)
         whole = select_complete_calls(reply)
         undone = reply.tool_uses[len(whole) :]
-        turn.answers.outputs.update((use.id, ToolOutput(NOT_RUN_RESULT, is_error=True)) for use in undone)
-        await self.toolbox.run(whole, turn.watch, turn.answers)
-        return self._answer_calls(turn.answers, turn)
+        turn.tool_batch.outputs.update((use.id, ToolOutput(NOT_RUN_RESULT, is_error=True)) for use in undone)
+        await self.toolbox.run(whole, turn.watch, turn.tool_batch)
+        return self._answer_calls(turn.tool_batch, turn)
 
     def _answer_calls(self, answers: ToolBatch, turn: TurnState) -> str | None:
-        turn.answers = None
+        turn.tool_batch = None
         self.session.history.append(Message("user", answers.results()))
         self._asides += answers.context
         turn.notice(*answers.notices)
-        return answers.halted
+        return answers.stop_reason
 
     async def _is_done(self, reply: ModelResponse, turn: TurnState) -> bool:
         """Whether the turn may end: the answer is whole, nobody has said more, and no hook objects."""
         if self.inbox:
             return False
-        if reply.stop_reason in TRUNCATED_STOPS and turn.continued < MAX_CONTINUATIONS:
-            turn.continued += 1
+        if reply.stop_reason in TRUNCATED_STOPS and turn.continuations < MAX_CONTINUATIONS:
+            turn.continuations += 1
             self._say_aside(CONTINUE_REMINDER)
             return False
         heard = await self.hooks.ask(
@@ -365,7 +365,7 @@ class Agent:
         )
         turn.notice(*heard.notices)
         reasons = [text for text in (heard.blocked, *heard.context) if text]
-        if not reasons or heard.halted is not None or turn.stops_refused >= MAX_STOP_BLOCKS:
+        if not reasons or heard.stop_reason is not None or turn.stops_refused >= MAX_STOP_BLOCKS:
             return True
         turn.stops_refused += 1
         self._say_aside("\n\n".join(reasons))
@@ -375,9 +375,9 @@ class Agent:
         """Leave a history that goes on: what came of an answer stays, and every open call gets a result."""
         history = self.session.history
         waiting = find_open_calls(history)
-        half = "".join(turn.half).strip()
+        half = "".join(turn.partial_text).strip()
         if waiting:
-            self._answer_calls(turn.answers or ToolBatch(uses=waiting), turn)
+            self._answer_calls(turn.tool_batch or ToolBatch(uses=waiting), turn)
         elif half or (history and history[-1].role != "assistant"):
             # Not the user's words: what they say next may not follow a system message.
             history.append(Message("assistant", (Text(f"{half}\n\n{remark}".strip()),)))
@@ -388,7 +388,7 @@ class Agent:
     def spent(self) -> tuple[SpendSummary, ...]:
         """What was billed since the session was opened here, to agents that it started too, by whose calls
         they were. A teammate that goes on by itself keeps its own account."""
-        return (*self.session.spent, *self.crew.spent())
+        return (*self.session.spent, *self.subagent_usage.spent())
 
     @property
     def spent_usd(self) -> float | None:

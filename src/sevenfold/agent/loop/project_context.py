@@ -194,7 +194,7 @@ class ProjectContext:
     def session_folder(self, session: SessionId) -> Path:
         return Path(self.project.sessions.path) / session
 
-    def keep(self, session: SessionId, stored: StoredParams) -> None:
+    def write_params(self, session: SessionId, stored: StoredParams) -> None:
         """Write down what a session is sent with. Blocks on the disk."""
         with self.project.sessions.subfolder(session) as folder:
             write_stored_params(folder, stored)
@@ -207,7 +207,7 @@ def _choose(sessions: Folder, wish: SessionSelector, clock: Clock, emit: Emit) -
     if wish.session is None:
         return None
     named = latest_session(sessions) if wish.session == LATEST_SESSION else SessionId(wish.session)
-    if sessions.entry(f"{named}.jsonl") is None and not is_agent_session(named):
+    if sessions.stat(f"{named}.jsonl") is None and not is_agent_session(named):
         raise FileMissing(
             f"no session {named!r} in {sessions.path}; take one that is there, or `{LATEST_SESSION}`"
         )
@@ -236,7 +236,7 @@ class LocalSettingsFile:
     settings: Mapping[str, Mapping[str, object]] | None = None
     """Given in the call, by section."""
 
-    async def is_agreed(self, confirm: Confirm) -> bool:
+    async def confirm_trust(self, confirm: Confirm) -> bool:
         """Whether it may count as the user's own. Asks where nobody has agreed to it as it is now."""
         root = await run_blocking(lambda: find_checkout(self.project))
         try:

@@ -105,18 +105,18 @@ class TurnState:
     rounds: int = 0
     text: str = ""
     """Of the last whole answer."""
-    half: list[str] = field(default_factory=list[str])
+    partial_text: list[str] = field(default_factory=list[str])
     """What has come of an answer that is not whole yet."""
-    answers: ToolBatch | None = None
+    tool_batch: ToolBatch | None = None
     """Of the calls that are being run."""
-    continued: int = 0
+    continuations: int = 0
     """How often the turn went on after an answer that was cut short."""
     stops_refused: int = 0
     """How often hooks had the turn go on."""
 
-    def hear(self, delta: Delta) -> None:
+    def add_delta(self, delta: Delta) -> None:
         if isinstance(delta, TextDelta):
-            self.half.append(delta.text)
+            self.partial_text.append(delta.text)
         self.watch(DeltaReceived(delta))
 
     def notice(self, *texts: str) -> None:
@@ -156,15 +156,15 @@ class EventRelay:
             self._unkept.append(event)
         else:
             self._keep(event)
-        self.pass_on(event)
+        self.forward(event)
 
-    def keep_with(self, keep: Emit) -> None:
+    def log_to(self, keep: Emit) -> None:
         """From now on events are kept there too, and those from before there was a session first."""
         while self._unkept:
             keep(self._unkept.popleft())
         self._keep = keep
 
-    def pass_on(self, event: Event) -> None:
+    def forward(self, event: Event) -> None:
         """The same for an event that the session has kept itself."""
         self._emit(event)
         if threading.get_ident() == self._thread:
@@ -172,7 +172,7 @@ class EventRelay:
         elif not self._loop.is_closed():
             self._loop.call_soon_threadsafe(lambda: self._show(event))
 
-    def show_to(self, watch: OnTurnEvent) -> None:
+    def set_watcher(self, watch: OnTurnEvent) -> None:
         """From now on; what happened before anybody watched comes first."""
         self._watch = watch
         while self._unseen:

@@ -42,7 +42,7 @@ async def call_server_tool(
     links: McpConnections, name: str, given: JsonObject, on_progress: OnProgress
 ) -> ToolOutput:
     """Call a server's tool by our name for it."""
-    link = links.link_of(name)
+    link = links.connection_of(name)
     if link is None:
         return ToolOutput(
             f"no MCP server has a tool called {name}; look for one with {TOOL_SEARCH_NAME}", is_error=True

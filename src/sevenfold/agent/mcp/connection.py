@@ -291,7 +291,7 @@ class McpConnections:
     def find(self, name: str) -> ServerTool | None:
         return next((tool for tool in self.known if tool.name == name), None)
 
-    def link_of(self, name: str) -> McpConnection | None:
+    def connection_of(self, name: str) -> McpConnection | None:
         """The connection that a tool belongs to by its name, also where its server was not connected yet."""
         tool = self.find(name)
         if tool is not None:

@@ -81,16 +81,16 @@ class _Heard:
         with self._turn:
             return self._told(attribute_change(before, after, self._witnesses()))
 
-    def judge_wish(self, words: str) -> Origin:
+    def judge_words(self, words: str) -> Origin:
         with self._turn:
-            return self._told(self._witnesses().judge(words))
+            return self._told(self._witnesses().attribute(words))
 
     def with_own_head(self, draft: MemoryDraft, known: Collection[str]) -> MemoryDraft:
         with self._turn:
             return restrict_head(draft, self._witnesses(), known)
 
     def _witnesses(self) -> ConversationSources:
-        return self._listener.listen(self.session.parent.messages)
+        return self._listener.update(self.session.parent.messages)
 
     def _told(self, found: Attribution) -> Origin:
         said_by, taint = found.said_by, found.taint

@@ -85,11 +85,11 @@ class AgentCompactHooks:
         self._hooks: SessionHooks | None = None
         self._where: Callable[[], str] = str
 
-    def begin(self, toolbox: ToolExecutor, hooks: SessionHooks, where: Callable[[], str]) -> None:
+    def attach(self, toolbox: ToolExecutor, hooks: SessionHooks, where: Callable[[], str]) -> None:
         """From now on there is something to say; `where` tells where the agent works."""
         self._toolbox, self._hooks, self._where = toolbox, hooks, where
 
-    def calls(self) -> CompactHooks:
+    def make_hooks(self) -> CompactHooks:
         return CompactHooks(self._before, self._restoring, self._after)
 
     async def _before(self, trigger: CompactionTrigger) -> str:
@@ -159,7 +159,7 @@ async def open_agent(setup: AgentOptions) -> Agent:
     relay = EventRelay(setup.emit)
     file = LocalSettingsFile(setup.project, setup.environ, setup.clock, setup.settings)
     await file.ask_proposals(setup.confirm)
-    is_agreed = await file.is_agreed(setup.confirm)
+    is_agreed = await file.confirm_trust(setup.confirm)
     wish = SessionSelector(
         project=setup.project,
         session=setup.session,
@@ -204,7 +204,7 @@ class _Opener:
         await run_blocking(
             lambda: [tool.begin(toolbox.place) for tool in tools if isinstance(tool, StatefulTool)]
         )
-        compaction.begin(toolbox, hooks, self._surrounds)
+        compaction.attach(toolbox, hooks, self._surrounds)
         opening = await self._opening(hooks, frame)
         gear = AgentDeps(
             session=session,
@@ -246,17 +246,17 @@ class _Opener:
             session=self.ground.session,
             provider=provider,
             settings=setup.settings,
-            hooks=compaction.calls(),
+            hooks=compaction.make_hooks(),
             governs=not setup.is_child,
             is_agent=True,
             trusts_local=self.trusts_local,
             memory=self.ground.memory,
             clock=setup.clock,
-            emit=self.relay.pass_on,
+            emit=self.relay.forward,
             environ=setup.environ,
         )
         self.exits.push_async_callback(session.close)
-        self.relay.keep_with(session.keep_event)
+        self.relay.log_to(session.keep_event)
         await session.add_context()
         return session
 
@@ -296,7 +296,7 @@ class _Opener:
         setup = self.setup
         open_child = None if setup.is_child else self._open_child
         making = ToolsetBuilder(
-            ground=self.ground,
+            project_context=self.ground,
             guard=guard,
             environ=setup.environ,
             confirm=setup.confirm,
@@ -305,7 +305,7 @@ class _Opener:
             open_child=open_child,
             mcp=setup.mcp,
         )
-        return await making.equip()
+        return await making.build()
 
     async def _open_child(self, child: SubagentOptions, mcp: McpClient | None) -> Agent:
         """An agent that this one starts: with a session and tools of its own, asking whom it is told."""
@@ -365,7 +365,7 @@ class _Opener:
         async def keep(frame: RequestParams) -> bool:
             stored = StoredParams(frame, self._surrounds())
             try:
-                await run_blocking(lambda: self.ground.keep(session, stored))
+                await run_blocking(lambda: self.ground.write_params(session, stored))
             except StoreError as error:
                 self.relay(WriterFailed("frame", str(error)))
                 return False
@@ -398,7 +398,7 @@ class _Opener:
         permissions = self.ground.settings.of(PermissionSettings)
         mode = setup.mode or permissions.start_mode
         held = self.ground.settings.of(SandboxSettings).allow_workspace
-        keep = RuleSaver(self.ground.root, self.relay, TrustStore(self.ground.project.control)).keep
+        keep = RuleSaver(self.ground.root, self.relay, TrustStore(self.ground.project.control)).save
         root, home, user_home = self.ground.root, folders.home, folders.user_home
         return Guard(
             mode=mode,
@@ -407,8 +407,8 @@ class _Opener:
             ask=setup.ask,
             home=home,
             user_home=user_home,
-            keep=keep,
-            may_run_held=held,
+            save_rule=keep,
+            may_run_sandboxed=held,
         )
 
     async def _opening(self, hooks: SessionHooks, frame: RequestParams) -> OpeningMessages:
@@ -425,7 +425,7 @@ class _Opener:
         is_said = stored is not None and _undated(stored.surrounds) == _undated(surrounds)
         texts = [] if is_said else [surrounds]
         texts += (f"SessionStart hook additional context: {text}" for text in heard.context)
-        return OpeningMessages(tuple(texts), (*heard.notices, *waiting), heard.first)
+        return OpeningMessages(tuple(texts), (*heard.notices, *waiting), heard.initial_messages)
 
     def _surrounds(self) -> str:
         today = self.setup.clock.now().astimezone().date()

@@ -74,7 +74,7 @@ class Teammate:
         if isinstance(guard, Guard) and self._charge.memory:
             guard.reach = Reach(guard.reach.read, (*guard.reach.edit, Path(self._charge.memory)))
 
-    def take(self, mail_id: str, sender: str, letter: MailMessage) -> None:
+    def receive(self, mail_id: str, sender: str, letter: MailMessage) -> None:
         """A message came."""
         agent = self._agent
         if agent is None:
@@ -91,7 +91,7 @@ class Teammate:
     async def send(self, sender: str, to: Address, letter: MailMessage, summary: str) -> str:
         match to:
             case BridgeAddress() | SocketAddress():
-                return await self._office.send_abroad(to, letter, summary)
+                return await self._office.send_to_session(to, letter, summary)
             case BroadcastAddress():
                 told = await self._office.send_to_all(sender, frozenset({sender}), letter, summary)
                 return f"sent to {', '.join(told)}" if told else "nobody else runs"
@@ -134,7 +134,7 @@ async def run_teammate(charge: TeammateConfig, line: ParentPipe | None = None) -
     async with AsyncExitStack() as exits:
         cwd, clock = Path(charge.cwd), SystemClock()
         environ = dict(os.environ)
-        is_agreed = await LocalSettingsFile(cwd, environ, clock).is_agreed(decline_confirmation)
+        is_agreed = await LocalSettingsFile(cwd, environ, clock).confirm_trust(decline_confirmation)
         wish = SessionSelector(
             project=cwd, session=None, is_fork=False, settings=None, trusts_local=is_agreed
         )
@@ -174,12 +174,12 @@ async def run_teammate(charge: TeammateConfig, line: ParentPipe | None = None) -
             listed,
             ground.project.sessions,
             sockets=sockets,
-            on_letter=mate.take,
+            on_letter=mate.receive,
             emit=agent.place.emit,
         )
         exits.push_async_callback(ear.close)
         working = asyncio.create_task(mate.work(agent))
-        leaving = asyncio.create_task(line.hear() if line else asyncio.Event().wait())
+        leaving = asyncio.create_task(line.receive_responses() if line else asyncio.Event().wait())
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
         leaving.cancel()
         if not working.done():
@@ -203,7 +203,9 @@ async def _open_provider(
     book = await run_blocking(lambda: SpendStore.open(home))
     governor = Governor(book, settings.of(SpendSettings), session=charge.session, catalog=ground.catalog)
     exits.push_async_callback(governor.close)
-    return AttributedProvider(GovernedProvider(provider, governor), TEAMMATE_KIND, line.pay if line else None)
+    return AttributedProvider(
+        GovernedProvider(provider, governor), TEAMMATE_KIND, line.report_usage if line else None
+    )
 
 
 async def _run(charge: TeammateConfig) -> None:

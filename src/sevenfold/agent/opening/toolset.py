@@ -107,7 +107,7 @@ class AgentToolset:
 class ToolsetBuilder:
     """Makes them. What has to be closed with the agent goes to `exits`."""
 
-    ground: ProjectContext
+    project_context: ProjectContext
     guard: Guard
     environ: Mapping[str, str]
     confirm: Confirm
@@ -118,18 +118,18 @@ class ToolsetBuilder:
     mcp: McpClient | None = None
     """Connections of whoever started this one; None: its own."""
 
-    async def equip(self) -> AgentToolset:
-        settings = self.ground.settings
+    async def build(self) -> AgentToolset:
+        settings = self.project_context.settings
         tasks = BackgroundTasks()
         self.exits.push_async_callback(tasks.close)
         sandbox = await probe_sandbox(settings.of(SandboxSettings), self.environ, self.emit)
-        hides, project = self.guard.is_hidden, self.ground.project
-        folders = list_skill_folders(self.ground.root, self.ground.folders.home)
+        hides, project = self.guard.is_hidden, self.project_context.project
+        folders = list_skill_folders(self.project_context.root, self.project_context.folders.home)
         skill = SkillTool(skills=await run_blocking(lambda: find_skills(folders, self.emit)))
         book = SandboxRunStore(project.control)
         shell = ShellTool(sandbox, tasks, lambda: self.guard.mode, settings.of(ShellSettings), book)
         mcp = await self._connect()
-        stored = self.ground.stored
+        stored = self.project_context.stored
         tools = (
             ReadTool(),
             WriteTool(),
@@ -142,7 +142,7 @@ class ToolsetBuilder:
             TodoTool(),
             PlanTool(self.guard, PlanFile(None)),
             WebFetchTool(settings.of(WebSettings)),
-            *((MemoryTool(self.ground.memory),) if settings.of(MemorySettings).enabled else ()),
+            *((MemoryTool(self.project_context.memory),) if settings.of(MemorySettings).enabled else ()),
             skill,
             *await self._team(mcp, tasks),
             *await mcp.tools(stored.frame.tools if stored else None),
@@ -156,17 +156,17 @@ class ToolsetBuilder:
 
         async def open_child(child: SubagentOptions) -> Agent:
             # In a folder of its own, servers have to work there too.
-            is_shared = child.cwd == self.ground.cwd
+            is_shared = child.cwd == self.project_context.cwd
             return await open_with(child, mcp if is_shared else None)
 
-        team = await run_blocking(lambda: AgentTeam(self.ground, open_child, self.emit, tasks))
+        team = await run_blocking(lambda: AgentTeam(self.project_context, open_child, self.emit, tasks))
         self.exits.push_async_callback(team.close)
         return (AgentTool(team), SendMessageTool(team, LEAD_NAME))
 
     async def _connect(self) -> McpClient:
         if self.mcp is not None:
             return self.mcp.share()
-        ground = self.ground
+        ground = self.project_context
         servers = await find_servers(
             ground.settings,
             ground.root,

@@ -189,8 +189,8 @@ class Guard:
     home: Path | None = None
     """This program's own files: an edit there is always asked for."""
     user_home: Path = field(default_factory=Path.home)
-    keep: SaveRule = discard_rule
-    may_run_held: bool = False
+    save_rule: SaveRule = discard_rule
+    may_run_sandboxed: bool = False
     """In `ask` mode: a command that a sandbox holds to the project need not be asked for."""
     grants: Grants = field(default_factory=Grants)
 
@@ -258,7 +258,7 @@ class Guard:
         if rule and answer.lasts != "once":
             self.grants.rules.append(rule)
             if answer.lasts == "always":
-                await self.keep(rule)
+                await self.save_rule(rule)
         return PermissionVerdict("allow", answer.words, verdict.paths)
 
     def _case(self, use: ToolUse, need: AccessRequest) -> RuleSubject:
@@ -324,7 +324,7 @@ class Guard:
         return None if self.mode == "accept-edits" or is_own else "it changes a file"
 
     def _why_ask_run(self, need: AccessRequest) -> str | None:
-        is_held = need.profile == "workspace" and (self.mode == "accept-edits" or self.may_run_held)
+        is_held = need.profile == "workspace" and (self.mode == "accept-edits" or self.may_run_sandboxed)
         return None if need.profile == "read-only" or is_held else "it runs a command"
 
     def _is_own_edit(self, need: AccessRequest) -> bool:
@@ -359,7 +359,7 @@ class RuleSaver:
     trust: TrustStore | None = None
     """Where it is kept what a person has agreed to; None: nobody is asked about the file."""
 
-    async def keep(self, rule: PermissionRule) -> None:
+    async def save(self, rule: PermissionRule) -> None:
         try:
             await run_blocking(lambda: add_allow_rule(self.root, str(rule), self.trust))
         except SevenfoldError as error:

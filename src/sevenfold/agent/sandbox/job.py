@@ -79,7 +79,7 @@ class CommandOutput:
         gap = f"\n[… {left_out:,} bytes left out here; {where}]\n"
         return strip_terminal_codes(self._head) + gap + strip_terminal_codes(tail)
 
-    def news(self) -> str:
+    def read_new(self) -> str:
         """What came since this was last asked."""
         fresh = self.total_bytes - self._seen_bytes
         is_first = not self._seen_bytes
@@ -137,14 +137,14 @@ class SandboxJob:
         self, wish: CommandRequest, sandbox: Sandbox, place: ToolContext, book: SandboxRunStore | None = None
     ) -> None:
         """With a store, files that it may not create are moved aside even if we are killed before its end."""
-        self.wish = wish
+        self.request = wish
         self._place = place
         self._root = choose_writable_root(place) if wish.profile == "workspace" else None
         self._known: Mapping[str, LinkTarget | None] = {}
         if self._root is not None:
             make_own_folder(self._root)
             self._known = read_guarded(self._root)
-        orders = sandbox.orders(wish.profile, wish.line, place)
+        orders = sandbox.build_launch_spec(wish.profile, wish.line, place)
         folder = place.session_folder
         self.output = CommandOutput(None if folder is None else folder / SPILL_FOLDER)
         self._note = book.note(self._root, self._known) if book and self._root else None
@@ -181,12 +181,12 @@ class SandboxJob:
             ended = await self.command.close()
         finally:
             self.output.close()
-            self._strike_out(is_clean=self.take_back())
+            self._strike_out(is_clean=self.move_guarded_files())
         if not self._is_cut:
-            self.notes += _notes(ended, self.wish.profile, self._root)
+            self.notes += _notes(ended, self.request.profile, self._root)
         return ended
 
-    def take_back(self) -> bool:
+    def move_guarded_files(self) -> bool:
         """What it made so far that programs obey is not left where they would find it; False where some of it
         could not be moved."""
         found = list(move_aside(self._root, self._known)) if self._root else []
@@ -203,7 +203,7 @@ class SandboxJob:
         if self._note is not None:
             self._note.close(self._place.emit, is_clean=is_clean)
 
-    def told(self, text: str) -> str:
+    def render_output(self, text: str) -> str:
         """An output with the notes below it."""
         lines = [text.rstrip("\n"), *(f"[{note}]" for note in self.notes)]
         return "\n".join(line for line in lines if line)
@@ -246,7 +246,7 @@ class BackgroundTask:
 
     @property
     def title(self) -> str:
-        wish = self.job.wish
+        wish = self.job.request
         return wish.description or wish.line.splitlines()[0][:80]
 
     @property
@@ -303,7 +303,7 @@ class BackgroundTasks:
     def take_back(self) -> None:
         """What they made so far that programs obey is moved aside now: whatever starts next would obey it."""
         for task in self.running():
-            task.job.take_back()
+            task.job.move_guarded_files()
 
     async def stop(self, name: str) -> BackgroundTask:
         """End it and all that it started; nothing of it is left afterwards."""

@@ -117,10 +117,10 @@ class Sandbox:
     settings: SandboxSettings = field(default_factory=SandboxSettings)
     bubblewrap: str | None = None
 
-    def holds(self, profile: SandboxProfile) -> bool:
+    def supports(self, profile: SandboxProfile) -> bool:
         return profile in self.means
 
-    def orders(self, profile: SandboxProfile, command: str, place: ToolContext) -> LaunchSpec:
+    def build_launch_spec(self, profile: SandboxProfile, command: str, place: ToolContext) -> LaunchSpec:
         """How to run a command. The profile must be supported."""
         argv = [find_shell(), "-c", command]
         if profile == "open":
@@ -218,7 +218,7 @@ async def probe_sandbox(
     """The sandbox of this machine. Takes a tenth of a second, once; reports what is missing."""
     found = await _find(settings, environ)
     for profile in SANDBOXED_PROFILES:
-        if not found.holds(profile):
+        if not found.supports(profile):
             emit(SandboxFailed(profile, found.why_not))
     return found
 
@@ -285,7 +285,7 @@ async def _try(sandbox: Sandbox, profile: SandboxProfile, environ: Mapping[str, 
 
 
 async def _run(sandbox: Sandbox, profile: SandboxProfile, line: str, place: ToolContext) -> str:
-    command = SupervisedCommand(sandbox.orders(profile, line, place))
+    command = SupervisedCommand(sandbox.build_launch_spec(profile, line, place))
     printed = b""
     try:
         while part := await command.read():

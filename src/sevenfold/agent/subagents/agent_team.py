@@ -74,18 +74,18 @@ class AgentTeam:
         """The agent whose team this is. From now on others can write to it."""
         if self._runs is not None:
             return
-        agent.crew = UsageLedger(self._ground.catalog)
+        agent.subagent_usage = UsageLedger(self._ground.catalog)
         place, project = agent.place, self._ground.project
         name = f"{MAIN_NAME_PREFIX}{agent.session.id[:8]}"
         office = MailSender(name, project.mail, project.control, place.clock, emit=place.emit)
         progress = ProgressReporter(self._ground.catalog, place.emit)
         self._runs = SubagentRunner(
-            ground=self._ground,
+            project_context=self._ground,
             lead=agent,
-            office=office,
+            mail_sender=office,
             open_child=self._open_child,
             progress=progress,
-            waves={},
+            fork_batches={},
         )
         self._mail = TeamMail(self, office, agent)
         self._mail.listen(self._ground)
@@ -118,8 +118,8 @@ class AgentTeam:
 
     async def start(self, order: SpawnRequest, on_progress: OnProgress) -> str:
         """Start an agent: its answer, or how its end will be reported."""
-        listed = self._joined.list_new(self._new_name(order), new_agent_session(), order)
-        member = Subagent(listed=listed, definition=order.definition)
+        listed = self._joined.make_entry(self._new_name(order), new_agent_session(), order)
+        member = Subagent(entry=listed, definition=order.definition)
         self._members[member.name] = member
         if order.kind == "teammate":
             self._go_on(member, order)
@@ -136,12 +136,12 @@ class AgentTeam:
         ending = member.ending or SubagentOutcome(outcome="cancelled", text="")
         return ending.render()
 
-    def take_up(self, listed: RosterEntry, prompt: str) -> str:
+    def resume(self, listed: RosterEntry, prompt: str) -> str:
         """Go on with an agent that has ended, from its transcript, in the background."""
         if listed.kind == "fork":
             raise AddressUnknown(f"{listed.name} was a fork and has ended; start another one")
         definition = self.find_definition(listed.definition or self.definitions[0].name)
-        member = Subagent(listed=listed, definition=definition)
+        member = Subagent(entry=listed, definition=definition)
         self._members[listed.name] = member
         order = SpawnRequest(
             prompt=prompt,
@@ -201,7 +201,7 @@ class AgentTeam:
     async def _run(self, member: Subagent, order: SpawnRequest, on_progress: OnProgress) -> SubagentOutcome:
         runs = self._joined
         emit = runs.lead.place.emit
-        emit(AgentStarted(member.name, member.listed.kind, order.is_background))
+        emit(AgentStarted(member.name, member.entry.kind, order.is_background))
         ending = SubagentOutcome(outcome="cancelled", text="")
         try:
             async with self._room:
@@ -215,10 +215,10 @@ class AgentTeam:
             ending = SubagentOutcome(outcome="failed", text=f"{type(error).__name__}: {error}")
         finally:
             member.ending = ending
-            emit(ending.event(member.listed))
-        if member.waiting:
+            emit(ending.event(member.entry))
+        if member.queued:
             # Said to it between its last round and its end.
-            self.take_up(member.listed, "\n\n".join(member.waiting))
+            self.resume(member.entry, "\n\n".join(member.queued))
         return ending
 
 
@@ -258,7 +258,7 @@ class AgentSummary:
 
     name: str
     state: str
-    said: str
+    activity: str
 
 
 class AgentTool:
@@ -297,7 +297,7 @@ class AgentTool:
         running = [row for row in self.running() if row.state == "running"]
         if not running:
             return ()
-        lines = "\n".join(f"- {row.name}: {row.said}" for row in running)
+        lines = "\n".join(f"- {row.name}: {row.activity}" for row in running)
         return (Extra("agents", "agents that you started and that still run", lines),)
 
     def listing(self) -> Sequence[str]:
@@ -367,7 +367,7 @@ def _read(given: JsonObject) -> _Asked:
 
 
 def _said(member: Subagent) -> str:
-    return member.said or member.listed.description
+    return member.activity or member.entry.description
 
 
 _SCHEMA = object_schema(

@@ -367,20 +367,20 @@ class SubagentOutcome:
 class Subagent:
     """An agent of a team, while it runs and after it."""
 
-    listed: RosterEntry
+    entry: RosterEntry
     definition: AgentDefinition
     agent: Agent | None = None
     """While it runs in this process."""
     task: asyncio.Task[SubagentOutcome] | None = None
-    waiting: list[str] = field(default_factory=list[str])
+    queued: list[str] = field(default_factory=list[str])
     """Said to it before it was there."""
-    said: str = ""
+    activity: str = ""
     """What it is doing, in a line."""
     ending: SubagentOutcome | None = None
 
     @property
     def name(self) -> str:
-        return self.listed.name
+        return self.entry.name
 
     @property
     def is_running(self) -> bool:
@@ -390,17 +390,17 @@ class Subagent:
     def state(self) -> str:
         return "running" if self.ending is None else self.ending.outcome
 
-    def hear(self, text: str) -> None:
+    def post(self, text: str) -> None:
         """Send a message to a running agent; its next round includes it."""
         if self.agent is None:
-            self.waiting.append(text)
+            self.queued.append(text)
         else:
             self.agent.post(text)
 
 
 def render_subagent_end(member: Subagent, ending: SubagentOutcome) -> str:
     """How the end of a background agent is told to whoever started it."""
-    who = f"{member.name!r} ({member.listed.description})"
+    who = f"{member.name!r} ({member.entry.description})"
     return (
         f"The agent {who} that you started in the background has "
         f"ended.\n{fence_text('result', ending.render())}"
@@ -415,7 +415,7 @@ class AttributedProvider(ProviderWrapper):
         self._who, self._book = who, book
 
     async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
-        own = replace(request, who=self._who) if request.who == MAIN_KIND else request
+        own = replace(request, who=self._who) if request.purpose == MAIN_KIND else request
         reply = await self._inner.send(own, on_delta)
         if self._book is not None:
             self._book(own, reply)

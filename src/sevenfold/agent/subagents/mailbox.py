@@ -102,7 +102,7 @@ class MailFeed:
         """Put a message that came another way into the mailbox, durably, and have it looked at."""
         self._mailbox.deliver(mail)
 
-    async def settle(self) -> None:
+    async def acknowledge(self) -> None:
         """Acknowledge what is safe by now."""
         try:
             await run_blocking(self.collect)
@@ -180,7 +180,7 @@ class MailListener:
         """Take the name and begin to listen; `LockBusy` where a living process has it."""
         async with AsyncExitStack() as exits:
             held = exits.enter_context(ExitStack())
-            await run_blocking(lambda: office.roster.hold(listed, held))
+            await run_blocking(lambda: office.roster.claim(listed, held))
             box = await run_blocking(lambda: office.open_mailbox(listed.name, held))
             feed = MailFeed(listed.name, box, sessions, listed.session, emit=emit)
 
@@ -205,7 +205,7 @@ class MailListener:
 
     async def close(self) -> None:
         """Acknowledge what is safe by now, and let go of the name."""
-        await self._feed.settle()
+        await self._feed.acknowledge()
         await self._exits.aclose()
 
 
@@ -222,7 +222,7 @@ class MailRecipients(Protocol):
 
     def find(self, name: str) -> Subagent | None: ...
 
-    def take_up(self, listed: RosterEntry, prompt: str) -> str: ...
+    def resume(self, listed: RosterEntry, prompt: str) -> str: ...
 
 
 class TeamMail:
@@ -263,7 +263,7 @@ class TeamMail:
         """Bring a message to whoever is meant; what became of it."""
         match to:
             case BridgeAddress() | SocketAddress():
-                return await self._office.send_abroad(to, letter, summary)
+                return await self._office.send_to_session(to, letter, summary)
             case BroadcastAddress():
                 return await self._send_to_all(sender, letter, summary)
             case AgentAddress(name) if name in (LEAD_NAME, self.name):
@@ -271,7 +271,7 @@ class TeamMail:
             case AgentAddress(name):
                 return await self._send_to_name(sender, name, letter, summary)
 
-    def take(self, mail_id: str, sender: str, letter: MailMessage) -> None:
+    def receive(self, mail_id: str, sender: str, letter: MailMessage) -> None:
         """A message for the lead, from wherever."""
         text = render_mail(mail_id, sender, letter)
         if isinstance(letter, (PlanApprovalResponse, ShutdownResponse)) and not self._handshakes.settle(
@@ -296,14 +296,14 @@ class TeamMail:
                 listed,
                 ground.project.sessions,
                 sockets=choose_socket_folder(folders.home, lead.place.environ),
-                on_letter=self.take,
+                on_letter=self.receive,
                 emit=emit,
             )
         except SevenfoldError as error:
             emit(MailSkipped(self.name, str(error)))
 
     async def _send_to_all(self, sender: str, letter: MailMessage, summary: str) -> str:
-        own = [member for member in self._team.members if member.is_running and member.listed.kind == "fresh"]
+        own = [member for member in self._team.members if member.is_running and member.entry.kind == "fresh"]
         here = frozenset({self.name, *(member.name for member in own)})
         told = await self._office.send_to_all(sender, here, letter, summary)
         for name in (*told, *here):
@@ -313,7 +313,7 @@ class TeamMail:
             told.append(LEAD_NAME)
         for member in own:
             if member.name != sender:
-                member.hear(render_mail(uuid4().hex, sender, letter))
+                member.post(render_mail(uuid4().hex, sender, letter))
                 told.append(member.name)
         return f"sent to {', '.join(sorted(told))}" if told else "nobody else runs"
 
@@ -321,15 +321,15 @@ class TeamMail:
         if sender == self.name:
             raise AddressUnknown("you are the lead yourself; answer your user directly")
         self._note_request(letter, self.name)
-        self.take(uuid4().hex, sender, letter)
+        self.receive(uuid4().hex, sender, letter)
         return "your lead has it"
 
     async def _send_to_name(self, sender: str, name: str, letter: MailMessage, summary: str) -> str:
         self._note_request(letter, name)
         member = self._team.find(name)
-        if member is not None and member.listed.kind == "fork":
+        if member is not None and member.entry.kind == "fork":
             raise AddressUnknown(f"{name} is a fork, which hears nothing; start a fresh agent to talk with")
-        if member is not None and member.listed.kind == "fresh":
+        if member is not None and member.entry.kind == "fresh":
             return self._tell(member, sender, letter)
         listed = await run_blocking(lambda: self._office.roster.find(name))
         if listed is not None and listed.kind == "fresh":
@@ -341,22 +341,22 @@ class TeamMail:
             return f"it is in the mailbox of {name}: {summarize_mail(letter, summary)}"
         if listed is None or listed.kind == "main":
             return f"it is in the mailbox of {name}, who is not running now"
-        return self._team.take_up(listed, "")
+        return self._team.resume(listed, "")
 
     def _tell(self, member: Subagent, sender: str, letter: MailMessage) -> str:
         if not member.is_running:
-            return self._go_on(member.listed, sender, letter)
+            return self._go_on(member.entry, sender, letter)
         self._check_answer(member.name, sender, letter)
         if self._is_go_ahead(sender, letter) and member.agent is not None:
             member.agent.mode = self._lead.mode
-        member.hear(render_mail(uuid4().hex, sender, letter))
+        member.post(render_mail(uuid4().hex, sender, letter))
         return f"{member.name} hears it when its next round begins"
 
     def _go_on(self, listed: RosterEntry, sender: str, letter: MailMessage) -> str:
         """Take up an agent that has ended, with a message."""
         self._check_answer(listed.name, sender, letter)
         approved = replace(listed, plan=PLAN_APPROVED) if self._is_go_ahead(sender, letter) else listed
-        return self._team.take_up(approved, render_mail(uuid4().hex, sender, letter))
+        return self._team.resume(approved, render_mail(uuid4().hex, sender, letter))
 
     def _check_answer(self, asker: str, sender: str, letter: MailMessage) -> None:
         if isinstance(letter, (PlanApprovalResponse, ShutdownResponse)) and not self._handshakes.settle(

@@ -72,7 +72,7 @@ class Roster:
     def __init__(self, control: Folder) -> None:
         self._control = control
 
-    def hold(self, listed: RosterEntry, until: ExitStack) -> None:
+    def claim(self, listed: RosterEntry, until: ExitStack) -> None:
         """Take a name for as long as `until` is open, and write down whose it is; `LockBusy`: it is taken.
         Blocks on the disk."""
         until.enter_context(mutex(self._control, f"agent-{listed.name}", wait=timedelta()))
@@ -169,7 +169,7 @@ class MailSender:
             await self.send_to_name(sender, name, letter, summary)
         return names
 
-    async def send_abroad(
+    async def send_to_session(
         self, to: SocketAddress | BridgeAddress, letter: MailMessage, summary: str = ""
     ) -> str:
         """To another session, of whatever project; what became of it."""

@@ -146,7 +146,7 @@ class ProgressReporter:
 async def _ask_cheap(agent: Agent, model: Model, tail: str) -> str:
     frame = RequestParams(model=model.name, max_tokens=PROGRESS_OUTPUT_TOKENS, system=ONLOOKER_PROMPT)
     asked = Message("user", f"{fence_text('steps', tail)}\n\n{_ASK}")
-    return (await agent.provider.send(ModelRequest(frame, (asked,), who=PROGRESS_KIND))).text
+    return (await agent.provider.send(ModelRequest(frame, (asked,), purpose=PROGRESS_KIND))).text
 
 
 DRAIN_TIMEOUT = timedelta(seconds=5)
@@ -166,22 +166,22 @@ _FORK = (
 class SubagentRunner:
     """How the agents of one lead are run."""
 
-    ground: ProjectContext
+    project_context: ProjectContext
     lead: Agent
-    office: MailSender
+    mail_sender: MailSender
     open_child: OpenSubagent
     progress: ProgressReporter
-    waves: dict[int, ForkBatch]
+    fork_batches: dict[int, ForkBatch]
     """By how long the lead's history was when its forks were asked for."""
 
     @property
     def settings(self) -> TeamSettings:
-        return self.ground.settings.of(TeamSettings)
+        return self.project_context.settings.of(TeamSettings)
 
     async def run(
         self, member: Subagent, order: SpawnRequest, pen: Tool, on_progress: OnProgress
     ) -> SubagentOutcome:
-        match member.listed.kind:
+        match member.entry.kind:
             case "fork":
                 return await self._run_fork(member, order)
             case "teammate":
@@ -193,20 +193,20 @@ class SubagentRunner:
         self, member: Subagent, order: SpawnRequest, pen: Tool, on_progress: OnProgress
     ) -> SubagentOutcome:
         tree: WorktreeOutcome | None = None
-        listed = member.listed
+        listed = member.entry
         if order.is_isolated:
             _check_isolation(self.lead.mode)
         async with AsyncExitStack() as exits:
             if order.name:
                 # Others may want to talk with it, now or later.
                 held = exits.enter_context(ExitStack())
-                await run_blocking(lambda: self.office.roster.hold(member.listed, held))
+                await run_blocking(lambda: self.mail_sender.roster.claim(member.entry, held))
             if order.is_isolated:
                 trees = self._worktrees()
                 # What killed processes left behind goes now: nobody else looks for it.
                 await trees.sweep()
                 tree = await exits.enter_async_context(trees.make(member.name))
-                member.listed = replace(member.listed, cwd=str(tree.tree.path))
+                member.entry = replace(member.entry, cwd=str(tree.tree.path))
             child = await self._open(member, order, pen)
             exits.push_async_callback(child.close)
             every = self.settings.progress_every
@@ -214,10 +214,10 @@ class SubagentRunner:
                 exits.push_async_callback(_end, asyncio.create_task(self._tell(member, on_progress, every)))
             ending = await self._converse(member, child, order.prompt, on_progress)
         if tree is None or not tree.kept:
-            member.listed = listed
+            member.entry = listed
             return ending
         if order.name:
-            await run_blocking(lambda: self.office.roster.write(member.listed))
+            await run_blocking(lambda: self.mail_sender.roster.write(member.entry))
         where = f"{tree.tree.path}, on branch {tree.tree.branch}"
         return replace(ending, note=f"its worktree stays at {where}: {tree.kept}")
 
@@ -230,9 +230,9 @@ class SubagentRunner:
 
         member.agent = child
         try:
-            for text in member.waiting:
+            for text in member.queued:
                 child.post(text)
-            member.waiting.clear()
+            member.queued.clear()
             end = await child.run_turn(prompt, watch)
             rounds = end.rounds
             # Nothing is awaited from here on, so whatever is said to it later finds it gone and takes it up.
@@ -246,13 +246,13 @@ class SubagentRunner:
         return SubagentOutcome(outcome=end.reason, text=text, rounds=rounds, usage=used)
 
     async def _open(self, member: Subagent, order: SpawnRequest, pen: Tool) -> Agent:
-        definition, listed = member.definition, member.listed
+        definition, listed = member.definition, member.entry
         memory = await self._memory(member)
         who = "background agent" if order.is_background else AGENT_TOOL_NAME
         lead, guard = self.lead, self.lead.toolbox.guard
 
         def book(request: ModelRequest, reply: ModelResponse) -> None:
-            lead.crew.add(who, request.frame.model, reply, lead.place.clock.now().date())
+            lead.subagent_usage.add(who, request.frame.model, reply, lead.place.clock.now().date())
 
         child = await self.open_child(
             SubagentOptions(
@@ -290,23 +290,23 @@ class SubagentRunner:
 
     def _mode(self, member: Subagent) -> PermissionMode:
         starter = self.lead.mode
-        is_free = member.listed.plan == PLAN_APPROVED
+        is_free = member.entry.plan == PLAN_APPROVED
         return starter if is_free else choose_agent_mode(member.definition.mode, starter)
 
     async def _memory(self, member: Subagent) -> AgentMemory | None:
         scope, name = member.definition.memory, member.definition.name
         if scope is None:
             return None
-        folders, project = self.ground.folders, self.ground.project
-        places = AgentMemoryPaths(folders.home, self.ground.root, Path(project.folder.path))
+        folders, project = self.project_context.folders, self.project_context.project
+        places = AgentMemoryPaths(folders.home, self.project_context.root, Path(project.folder.path))
         return await run_blocking(lambda: read_agent_memory(places, scope, name))
 
     async def _run_fork(self, member: Subagent, order: SpawnRequest) -> SubagentOutcome:
         lead = self.lead
         parent = lead.session.parent
-        wave = self.waves.setdefault(len(parent.messages), ForkBatch())
-        for old in [key for key in self.waves if key < len(parent.messages)]:
-            del self.waves[old]
+        wave = self.fork_batches.setdefault(len(parent.messages), ForkBatch())
+        for old in [key for key in self.fork_batches if key < len(parent.messages)]:
+            del self.fork_batches[old]
         guard = lead.toolbox.guard
         if isinstance(guard, Guard):
             guard = replace(guard, ask=self._ask(member))
@@ -323,17 +323,17 @@ class SubagentRunner:
             max_rounds=self.settings.fork_rounds,
         )
         since = lead.place.clock.uptime() - order.asked if order.asked else timedelta()
-        async with wave.joined(warm=is_prefix_warm(parent, since)) as on_delta:
+        async with wave.join(warm=is_prefix_warm(parent, since)) as on_delta:
             done = await lead.session.run_fork(brief, run_tool=run_tool, on_delta=on_delta)
         outcome = "answered" if done.is_done else "out of rounds"
         return SubagentOutcome(outcome=outcome, text=done.text, rounds=len(done.replies), usage=done.usage)
 
     async def _run_teammate(self, member: Subagent, order: SpawnRequest) -> SubagentOutcome:
-        listed, definition = member.listed, member.definition
+        listed, definition = member.entry, member.definition
         memory = await self._memory(member)
         charge = TeammateConfig(
             name=listed.name,
-            lead=self.office.name,
+            lead=self.mail_sender.name,
             cwd=listed.cwd,
             session=listed.session,
             model=listed.model,
@@ -362,7 +362,7 @@ class SubagentRunner:
         """Answer the permission requests of a teammate and record what it pays, until it has ended."""
         asking: set[asyncio.Task[None]] = set()
         try:
-            async for line in process.hear():
+            async for line in process.receive():
                 try:
                     said = decode_pipe_message(line)
                     if isinstance(said, PermissionQuery):
@@ -383,22 +383,28 @@ class SubagentRunner:
 
     def _book(self, paid: UsageReport) -> None:
         today = self.lead.place.clock.now().date()
-        self.lead.crew.add_usage(paid.who, paid.model, read_stored_usage(paid.wire, paid.dialect), today)
+        self.lead.subagent_usage.add_usage(
+            paid.who, paid.model, read_stored_usage(paid.wire, paid.dialect), today
+        )
 
     async def _tell(self, member: Subagent, on_progress: OnProgress, every: timedelta) -> None:
         def say(line: str) -> None:
-            member.said = line
+            member.activity = line
             on_progress(f"{member.name}: {line}\n")
 
         await self.progress.watch(member.name, lambda: member.agent, say, every)
 
     def _worktrees(self) -> Worktrees:
-        folder = Path(self.ground.project.folder.path) / WORKTREES_FOLDER
-        return Worktrees(self.ground.root, folder, self.ground.project.control, emit=self.lead.place.emit)
+        folder = Path(self.project_context.project.folder.path) / WORKTREES_FOLDER
+        return Worktrees(
+            self.project_context.root, folder, self.project_context.project.control, emit=self.lead.place.emit
+        )
 
-    def list_new(self, name: str, session: str, order: SpawnRequest) -> RosterEntry:
+    def make_entry(self, name: str, session: str, order: SpawnRequest) -> RosterEntry:
         """How a new agent is written down."""
-        model = choose_agent_model(order.definition.model, self.lead.frame.model, self.ground.catalog)
+        model = choose_agent_model(
+            order.definition.model, self.lead.frame.model, self.project_context.catalog
+        )
         return RosterEntry(
             name=name,
             kind=order.kind,

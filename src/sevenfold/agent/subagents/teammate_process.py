@@ -101,8 +101,8 @@ def encode_permission_response(asked: str, answer: PermissionResponse) -> bytes:
 class ParentPipe:
     """A teammate's end of it. Answers are awaited by whoever asked."""
 
-    telling: BinaryIO
-    hearing: asyncio.StreamReader
+    output: BinaryIO
+    input: asyncio.StreamReader
     _open: dict[str, asyncio.Future[PermissionResponse]] = field(
         default_factory=dict[str, "asyncio.Future[PermissionResponse]"]
     )
@@ -120,14 +120,14 @@ class ParentPipe:
         finally:
             del self._open[asked.id]
 
-    def pay(self, request: ModelRequest, reply: ModelResponse) -> None:
+    def report_usage(self, request: ModelRequest, reply: ModelResponse) -> None:
         """Tell the lead of a call that was answered."""
         model = reply.model or request.frame.model
-        self._say(encode_pipe_message(UsageReport(request.who, model, reply.usage_wire, reply.dialect)))
+        self._say(encode_pipe_message(UsageReport(request.purpose, model, reply.usage_wire, reply.dialect)))
 
-    async def hear(self) -> None:
+    async def receive_responses(self) -> None:
         """Take in answers until the lead is gone."""
-        while line := await self.hearing.readline():
+        while line := await self.input.readline():
             self._take(line)
         for waiting in self._open.values():
             if not waiting.done():
@@ -135,8 +135,8 @@ class ParentPipe:
 
     def _say(self, line: bytes) -> None:
         with suppress(OSError):  # the lead is gone, and so are we when its other pipe is found closed
-            self.telling.write(line)
-            self.telling.flush()
+            self.output.write(line)
+            self.output.flush()
 
     def _take(self, line: bytes) -> None:
         wire = read_object(line)
@@ -236,7 +236,7 @@ class TeammateProcess:
         self._running = running
         self._errors = asyncio.create_task(_read_end(running.stderr))
 
-    async def hear(self) -> AsyncGenerator[bytes]:
+    async def receive(self) -> AsyncGenerator[bytes]:
         """What it says, a line at a time, until it has ended."""
         while self._running.stdout is not None and (line := await self._running.stdout.readline()):
             yield line

@@ -247,7 +247,7 @@ def list_leftover_worktrees(folder: Path, control: Folder) -> tuple[Path, ...]:
 
 def _is_held(control: Folder, name: str) -> bool:
     lock = f"worktree-{name}"
-    if control.entry(f"{lock}.mutex") is None:
+    if control.stat(f"{lock}.mutex") is None:
         return False
     try:
         with mutex(control, lock, wait=timedelta()):

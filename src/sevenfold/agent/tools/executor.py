@@ -63,17 +63,17 @@ class ToolBatch:
     """What hooks want the model to know beside the results."""
     notices: list[str] = field(default_factory=list[str])
     """What hooks want the person to know."""
-    halted: str | None = None
+    stop_reason: str | None = None
     """Why a hook wants the agent to stop."""
 
     def results(self) -> tuple[ToolResult, ...]:
         """A result for every call; one that has not ended says so."""
         return tuple(_result(use, self.outputs.get(use.id, _CUT_SHORT)) for use in self.uses)
 
-    def hear(self, event: HookEvent, heard: HookResult) -> None:
+    def add_hook_result(self, event: HookEvent, heard: HookResult) -> None:
         self.context += (f"{event} hook additional context: {text}" for text in heard.context)
         self.notices += heard.notices
-        self.halted = self.halted or heard.halted
+        self.stop_reason = self.stop_reason or heard.stop_reason
 
 
 _CUT_SHORT = ToolOutput(INTERRUPTED_RESULT, is_error=True)
@@ -158,7 +158,7 @@ class ToolExecutor:
         named = ", ".join(self._tools) or "none"
         return ToolOutput(f"there is no tool called {use.name!r}; there are: {named}", is_error=True)
 
-    async def forewarn(self, use: ToolUse, need: AccessRequest, beside: Sequence[ToolUse]) -> CallNotice:
+    async def review_call(self, use: ToolUse, need: AccessRequest, beside: Sequence[ToolUse]) -> CallNotice:
         """What to say before a call; nothing before one that is denied anyway. No person is asked yet."""
         if self.rules is None:
             return NO_CALL_NOTICE
@@ -236,7 +236,7 @@ class _Call:
     async def _run_found(self, tool: Tool) -> ToolOutput:
         use = self.use
         need = tool.need(use.input, self.box.place)
-        foreword = await self.box.forewarn(use, need, self.answers.uses)
+        foreword = await self.box.review_call(use, need, self.answers.uses)
         if foreword.hold:
             return ToolOutput(foreword.hold, is_error=True)
         return _with_note(await self._run_needed(tool, need), foreword.note)
@@ -244,10 +244,10 @@ class _Call:
     async def _run_needed(self, tool: Tool, need: AccessRequest) -> ToolOutput:
         place, hooks, use = self.box.place, self.box.hooks, self.use
         heard = await hooks.ask_before(use, need.tool) if hooks else NO_HOOK_RESULT
-        self.answers.hear("PreToolUse", heard)
-        if heard.given is not None:
+        self.answers.add_hook_result("PreToolUse", heard)
+        if heard.updated_input is not None:
             # What the model asked for stays in the history; this is what is done.
-            use = replace(use, input=heard.given)
+            use = replace(use, input=heard.updated_input)
             need = tool.need(use.input, place)
         verdict = await self.box.admit(use, need, heard)
         if verdict.decision != "allow":
@@ -262,7 +262,7 @@ class _Call:
         if hooks is None:
             return output
         after = await hooks.ask_after(use, _shown(output), place.clock.uptime() - started, need.tool)
-        self.answers.hear("PostToolUse", after)
+        self.answers.add_hook_result("PostToolUse", after)
         return _as_heard(output, after)
 
 
@@ -280,8 +280,8 @@ def _with_note(output: ToolOutput, note: str) -> ToolOutput:
 
 
 def _as_heard(output: ToolOutput, heard: HookResult) -> ToolOutput:
-    if heard.output is not None:
-        output = replace(output, content=heard.output)
+    if heard.updated_output is not None:
+        output = replace(output, content=heard.updated_output)
     if heard.blocked is None:
         return output
     remark = Text(f"[a hook objects: {heard.blocked}]")

@@ -73,7 +73,7 @@ class ConversationJudge(Protocol):
         """Who wants a memory to become this."""
         ...
 
-    def judge_wish(self, words: str, /) -> Origin:
+    def judge_words(self, words: str, /) -> Origin:
         """Who said this."""
         ...
 
@@ -88,7 +88,7 @@ class UnknownConversation:
     def judge_change(self, _before: Memory | None, _after: Memory, /) -> Origin:
         return _SAVED
 
-    def judge_wish(self, _words: str, /) -> Origin:
+    def judge_words(self, _words: str, /) -> Origin:
         return _SAVED
 
     def with_own_head(self, draft: MemoryDraft, _known: Collection[str], /) -> MemoryDraft:
@@ -172,7 +172,7 @@ class MemoryTool:
         change = Remove(key, there.sha256)
         name = re.sub(r"[-_/]", " ", key.removesuffix(".md"))
         # A page may want a rule of the user's forgotten: they have to have said so.
-        wishes = [self.conversation.judge_wish(f"{verb} {name}") for verb in _FORGETTING]
+        wishes = [self.conversation.judge_words(f"{verb} {name}") for verb in _FORGETTING]
         origin = next((wish for wish in wishes if wish.is_trusted), wishes[0])
         if not origin.is_trusted and self.memory.was_asked([change]):
             return f"{key} stays as it is: {ALREADY_ASKED}; `sevenfold memory review` shows what waits"

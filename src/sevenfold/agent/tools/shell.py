@@ -54,7 +54,7 @@ def choose_profile(
 ) -> SandboxProfile:
     """The profile of a command: the one it asks for, or that of the mode; never more than `most`."""
     chosen: SandboxProfile = wanted or DEFAULT_PROFILES[mode]
-    if wanted is None and mode in ("ask", "accept-edits") and not sandbox.holds(chosen):
+    if wanted is None and mode in ("ask", "accept-edits") and not sandbox.supports(chosen):
         # It will be asked for, where a mode that asks nobody would refuse it.
         chosen = "open"
     return next(profile for profile in STRICTEST_FIRST if profile in (chosen, most))
@@ -93,7 +93,7 @@ class ShellTool:
             return error_output(
                 f"not run: commands run on Linux only so far, and this is {os.uname().sysname}"
             )
-        if wish.profile != "open" and not self._sandbox.holds(wish.profile):
+        if wish.profile != "open" and not self._sandbox.supports(wish.profile):
             place.emit(SandboxFailed(wish.profile, self._sandbox.why_not))
             return error_output(
                 f"not run: a command cannot be held to {wish.profile} access on this machine "
@@ -120,7 +120,7 @@ class ShellTool:
         finally:
             ended = await job.close()
             self._tasks.take_back()
-        return ToolOutput(job.told(job.output.text()), is_error=is_late or ended.code != 0)
+        return ToolOutput(job.render_output(job.output.text()), is_error=is_late or ended.code != 0)
 
     def _wish(self, given: JsonObject, place: ToolContext) -> CommandRequest:
         line = replace_lone_surrogates(get_string(given, "command"))
@@ -224,6 +224,6 @@ class TaskStopTool:
 
 
 def _told(task: BackgroundTask) -> str:
-    news = task.job.output.news()
-    printed = task.job.told(news) if task.ended else news.rstrip("\n")
+    news = task.job.output.read_new()
+    printed = task.job.render_output(news) if task.ended else news.rstrip("\n")
     return f"{task.line}\n{printed or '[nothing new was printed]'}"

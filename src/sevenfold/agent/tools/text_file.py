@@ -22,7 +22,7 @@ class TextFormat:
     """How a text stands in its file."""
 
     encoding: str = "utf-8"
-    mark: bytes = b""
+    bom: bytes = b""
     """The byte order mark at its beginning."""
     is_crlf: bool = False
     """Every line ends with CR LF. Where some do not, line ends are part of the text."""
@@ -59,7 +59,7 @@ def encode_text_file(text: str, form: TextFormat, name: str) -> bytes:
     if form.is_crlf:
         text = text.replace("\r\n", "\n").replace("\n", "\r\n")
     try:
-        return form.mark + text.encode(form.encoding)
+        return form.bom + text.encode(form.encoding)
     except UnicodeEncodeError as error:
         odd = text[error.start : error.start + 1]
         raise InputError(

@@ -138,15 +138,15 @@ class ChatTerminal(TurnSurface, Protocol):
         """Have `read` end."""
         ...
 
-    def empty(self) -> None:
+    def clear_input(self) -> None:
         """Take back what is typed."""
         ...
 
-    def set_aside(self) -> None:
+    def stash_input(self) -> None:
         """Make room for an answer; `bring_back` restores what was typed."""
         ...
 
-    def bring_back(self) -> None: ...
+    def restore_input(self) -> None: ...
 
 
 class Chat:
@@ -160,7 +160,7 @@ class Chat:
         make_keyboard: Callable[[InputDelegate], ChatTerminal],
         clock: Clock | None = None,
     ) -> None:
-        self.agent, self.house = agent, house
+        self.agent, self.services = agent, house
         self._asking = asking
         self._clock = clock or SystemClock()
         self._keyboard = make_keyboard(self)
@@ -175,7 +175,7 @@ class Chat:
         self._last_interrupt: timedelta | None = None
         self._is_over = False
         asking.on_change = self._question_changed
-        self.renew_status()
+        self.refresh_status()
 
     async def run(self, first: str = "") -> None:
         """Until the person leaves: then the turn is interrupted, and the session closed."""
@@ -211,16 +211,16 @@ class Chat:
         self._is_over = True
         self._keyboard.leave()
 
-    async def exchange(self, session: str | None) -> None:
+    async def switch_session(self, session: str | None) -> None:
         """Go on in another session, or in a new one. The one that was open is closed only if that works."""
-        fresh = await self.house.open(session)
+        fresh = await self.services.open_agent(session)
         old, self.agent = self.agent, fresh
         if self._heeding is not None:
             self._heeding.cancel()
             self._heeding = asyncio.create_task(self._heed_mail())
         await old.close("clear" if session is None else "resume")
         self.view.status = replace(self.view.status, context_tokens=0, spent_usd=0.0, news="")
-        self.renew_status()
+        self.refresh_status()
 
     async def _end_turn(self) -> None:
         """Interrupt the turn, if one runs, and wait until its history is whole."""
@@ -254,7 +254,7 @@ class Chat:
         elif self._doing is not None and not self._doing.done():
             self._doing.cancel()
         elif is_typed:
-            self._keyboard.empty()
+            self._keyboard.clear_input()
         else:
             self.say("Ctrl-C again leaves; so does Ctrl-D", "faint")
 
@@ -267,7 +267,7 @@ class Chat:
         with suppress(EOFError):
             while not self._is_over:
                 line = await self._keyboard.read()
-                if line.strip() and not self._asking.hear(line):
+                if line.strip() and not self._asking.answer(line):
                     self._lines.put_nowait(line)
         self._lines.put_nowait(None)
 
@@ -283,7 +283,7 @@ class Chat:
             else:
                 self._say_to_agent(line)
 
-    def renew_status(self) -> None:
+    def refresh_status(self) -> None:
         """The model or the mode may have changed."""
         self.view.status = replace(self.view.status, model=self.agent.frame.model, mode=self.agent.mode)
         self._keyboard.refresh()
@@ -291,10 +291,10 @@ class Chat:
     def _question_changed(self) -> None:
         keyboard, question = self._keyboard, self._asking.question
         if question is None:
-            keyboard.bring_back()
+            keyboard.restore_input()
         else:
             keyboard.put(render_permission_request(question, keyboard.brush()))
-            keyboard.set_aside()
+            keyboard.stash_input()
         keyboard.refresh()
 
     def _say_to_agent(self, line: str) -> None:

@@ -88,7 +88,7 @@ class PermissionPrompt:
             self._open = None
             self.on_change()
 
-    def hear(self, line: str) -> bool:
+    def answer(self, line: str) -> bool:
         """Take a line as the answer; False when nothing was asked."""
         if self._open is None:
             return False

@@ -90,7 +90,7 @@ class BufferedOutput:
         self._stream.flush()
 
     @contextmanager
-    def held(self) -> Generator[None]:
+    def batched(self) -> Generator[None]:
         """Let nothing out before the end of the block."""
         self._is_held = True
         try:
@@ -117,7 +117,7 @@ class InputHistory:
 
     def read_all(self) -> list[str]:
         """Oldest first. A line that cannot be read is left out: a crash may have torn it."""
-        entry = self._home.entry(INPUT_HISTORY_FILE)
+        entry = self._home.stat(INPUT_HISTORY_FILE)
         start = max(0, entry.size_bytes - MAX_INPUT_HISTORY_BYTES) if entry else 0
         with suppress(FileMissing):
             data = self._home.read_range(INPUT_HISTORY_FILE, start, MAX_INPUT_HISTORY_BYTES)

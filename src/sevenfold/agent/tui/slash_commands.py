@@ -30,7 +30,7 @@ COMMAND_PREFIX = "/"
 @dataclass(frozen=True, slots=True)
 class SlashCommand:
     name: str
-    takes: str
+    argument_hint: str
     """How its argument is called in help; empty when it takes none."""
     help: str
     is_anytime: bool = False
@@ -110,7 +110,7 @@ _KEYS = (
 
 
 def _usage(slash: SlashCommand) -> str:
-    return f"/{slash.name} {slash.takes}".rstrip()
+    return f"/{slash.name} {slash.argument_hint}".rstrip()
 
 
 # Background commands and agents, found through the tools that start them.
@@ -137,7 +137,7 @@ def count_running(agent: Agent) -> int:
 class ChatServices:
     """What a chat is given by whoever opens it."""
 
-    open: Callable[[str | None], Awaitable[Agent]]
+    open_agent: Callable[[str | None], Awaitable[Agent]]
     """An agent in a session of that id; None: in a new one."""
     sessions: Callable[[], Sequence[SessionEntry]]
     describe_context: Callable[[str], Awaitable[str]]
@@ -150,7 +150,7 @@ class ChatHandle(Protocol):
     """A chat as its commands see it."""
 
     agent: Agent
-    house: ChatServices
+    services: ChatServices
     view: TurnView
 
     @property
@@ -162,11 +162,11 @@ class ChatHandle(Protocol):
         """Print what is painted already."""
         ...
 
-    def renew_status(self) -> None:
+    def refresh_status(self) -> None:
         """The model or the mode may have changed."""
         ...
 
-    async def exchange(self, session: str | None) -> None:
+    async def switch_session(self, session: str | None) -> None:
         """Go on in another session, or in a new one."""
         ...
 
@@ -207,7 +207,7 @@ async def _compact(chat: ChatHandle, focus: str) -> None:
 
 async def _context(chat: ChatHandle, _: str) -> None:
     try:
-        chat.put(await chat.house.describe_context(chat.agent.session.id))
+        chat.put(await chat.services.describe_context(chat.agent.session.id))
     except FileMissing:
         # A session has a file from its first words on.
         chat.say("nothing was said yet: the window is empty", "faint")
@@ -228,7 +228,7 @@ async def _cost(chat: ChatHandle, _: str) -> None:
 
 
 async def _memory(chat: ChatHandle, words: str) -> None:
-    for line in await asyncio.to_thread(lambda: chat.house.memories(words)):
+    for line in await asyncio.to_thread(lambda: chat.services.memories(words)):
         chat.say(line)
 
 
@@ -248,7 +248,7 @@ async def _agents(chat: ChatHandle, _: str) -> None:
     for line in agents.listing() if agents else ():
         chat.say(line)
     for row in agents.running() if agents else ():
-        chat.say(f"{row.name}: {row.state}, {row.said}", "accent")
+        chat.say(f"{row.name}: {row.state}, {row.activity}", "accent")
     if agents is None:
         chat.say("this session has no tool for starting agents", "faint")
 
@@ -256,7 +256,7 @@ async def _agents(chat: ChatHandle, _: str) -> None:
 async def _tasks(chat: ChatHandle, _: str) -> None:
     tasks, agents = find_background_tasks(chat.agent), find_agent_tool(chat.agent)
     lines = [task.line for task in tasks.all()] if tasks else []
-    lines += [f"{row.name}: {row.state}, {row.said}" for row in agents.running()] if agents else []
+    lines += [f"{row.name}: {row.state}, {row.activity}" for row in agents.running()] if agents else []
     for line in lines or ("nothing runs in the background",):
         chat.say(line)
 
@@ -282,7 +282,7 @@ async def _expand(chat: ChatHandle, argument: str) -> None:
 async def _mode(chat: ChatHandle, argument: str) -> None:
     if argument in PERMISSION_MODES:
         chat.agent.mode = argument
-        chat.renew_status()
+        chat.refresh_status()
     elif argument:
         chat.say(f"there is no mode {argument!r}; expected one of {', '.join(PERMISSION_MODES)}", "warning")
         return
@@ -292,7 +292,7 @@ async def _mode(chat: ChatHandle, argument: str) -> None:
 async def _model(chat: ChatHandle, name: str) -> None:
     if name:
         before, model = chat.agent.frame.model, chat.agent.use_model(name)
-        chat.renew_status()
+        chat.refresh_status()
         if not model.is_known:
             chat.say(
                 f"no table knows {name}: should the provider not know it either, /model {before} goes back",
@@ -302,7 +302,7 @@ async def _model(chat: ChatHandle, name: str) -> None:
 
 
 async def _resume(chat: ChatHandle, session: str) -> None:
-    every = await asyncio.to_thread(chat.house.sessions)
+    every = await asyncio.to_thread(chat.services.sessions)
     sessions = [entry for entry in every if not is_agent_session(entry.id)]
     if not session:
         for entry in sessions[:MAX_LISTED_SESSIONS]:
@@ -314,13 +314,13 @@ async def _resume(chat: ChatHandle, session: str) -> None:
     if len(found) != 1:
         chat.say(f"{len(found) or 'no'} sessions begin with {session!r}; /resume lists them", "warning")
         return
-    await chat.exchange(found[0])
+    await chat.switch_session(found[0])
     chat.say(f"session {found[0][:12]}, {len(chat.agent.session.history)} messages", "good")
 
 
 async def _clear(chat: ChatHandle, _: str) -> None:
     old = chat.agent.session.id
-    await chat.exchange(None)
+    await chat.switch_session(None)
     chat.say(f"a new session; /resume {old[:12]} goes back", "good")
 
 

@@ -63,7 +63,7 @@ class Terminal:
     def put(self, text: str) -> None:
         """Print above the input."""
         app = self._session.app
-        with self._pane.held():
+        with self._pane.batched():
             if not app.is_running:
                 self._pane.write(f"{text}\n")
                 return
@@ -80,7 +80,7 @@ class Terminal:
         """Give back the lines that what was moving has taken."""
         app = self._session.app
         if app.is_running:
-            with self._pane.held():
+            with self._pane.batched():
                 app.renderer.erase()
                 self._draw()
 
@@ -94,15 +94,15 @@ class Terminal:
         if app.is_running and not app.is_done:
             app.exit(exception=EOFError)
 
-    def empty(self) -> None:
+    def clear_input(self) -> None:
         self._session.default_buffer.reset()
 
-    def set_aside(self) -> None:
+    def stash_input(self) -> None:
         """Empty the input for a question; `bring_back` restores what was typed."""
         self._saved = self._session.default_buffer.text
-        self.empty()
+        self.clear_input()
 
-    def bring_back(self) -> None:
+    def restore_input(self) -> None:
         if self._saved:
             self._session.default_buffer.insert_text(self._saved)
             self._saved = ""
@@ -186,14 +186,14 @@ class PlainTerminal:
     def leave(self) -> None:
         self._lines.put_nowait(None)
 
-    def empty(self) -> None:
+    def clear_input(self) -> None:
         """What is typed here is the terminal's own."""
 
-    def set_aside(self) -> None:
+    def stash_input(self) -> None:
         """Here a question has to be printed: there is no place that could be drawn again."""
         self.put(self._scene.question(self.brush()))
 
-    def bring_back(self) -> None:
+    def restore_input(self) -> None:
         """Nothing was taken away."""
 
     def _listen(self) -> None:

@@ -102,7 +102,7 @@ def describe_context(facts: ContextFacts) -> dict[str, object]:
             "is_automatic": after.is_automatic,
             "is_stopped": after.is_stopped,
             "tokens_left": after.tokens_left,
-            "rung": after.rung,
+            "rung": after.strategy,
             "asks_model": after.asks_model,
             "skipped": {skip.rung: skip.reason for skip in after.skipped},
             "kept_messages": after.kept_messages,
@@ -253,7 +253,7 @@ def _show_cut(after: NextCompaction, facts: ContextFacts, screen: Screen) -> Non
         screen.show_line(f"  is due in {format_tokens(after.tokens_left)} tokens")
     else:
         screen.show_line("  is due with the next request", "warning")
-    screen.show_line(f"  now it would go by {after.rung}: {STRATEGY_TEXTS.get(after.rung, '')}")
+    screen.show_line(f"  now it would go by {after.strategy}: {STRATEGY_TEXTS.get(after.strategy, '')}")
     kept = f"{format_count(after.kept_messages, 'message')}, {format_tokens(after.kept_tokens)} tokens"
     total = f"; the view would have {format_tokens(after.total_tokens)}" if after.total_tokens else ""
     screen.show_line(f"  kept word for word: {kept}{total}")

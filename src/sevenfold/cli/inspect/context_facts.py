@@ -74,7 +74,7 @@ class NextCompaction:
     """The breaker is open: compactions in a row have helped nothing."""
     tokens_left: int
     """Until it is due; 0 or less: now."""
-    rung: str
+    strategy: str
     asks_model: bool
     skipped: tuple[SkippedStrategy, ...]
     kept_messages: int
@@ -217,7 +217,7 @@ def read_context_facts(
     wanted = SessionOptions(project=project, session=session, looks_only=True, trusts_local=is_trusted)
     opened = SessionResources.open(wanted, environ, SystemClock(), told.append)
     with opened.exits:
-        scanned = _Scanned(catalog=opened.around.catalog)
+        scanned = _Scanned(catalog=opened.deps.catalog)
         scanned.read(opened)
         name = model or scanned.model
         if not name:
@@ -231,7 +231,7 @@ def read_context_facts(
 
 def _path(opened: SessionResources, model: str, frame_digest: str) -> ViewBuilder:
     frame = RequestParams(model=model, max_tokens=0)
-    around = replace(opened.around, journal=NoJournal(), spills=None)
+    around = replace(opened.deps, journal=NoJournal(), spills=None)
     path = ViewBuilder(frame, choose_capabilities(around.catalog.find(model), "anthropic"), around)
     # System prompt and tools are not stored; their hash tells which thinking belongs to them.
     path.binding = Digest(frame_digest) if frame_digest else path.binding
@@ -267,7 +267,7 @@ def _facts(opened: SessionResources, path: ViewBuilder, scanned: _Scanned) -> Co
 
 def _spills(opened: SessionResources, path: ViewBuilder) -> SpillFacts:
     stored = [item for item in path.spilling.decisions.values() if item.spill is not None]
-    spills = opened.around.spills
+    spills = opened.deps.spills
     paths = [spills.path_of(item) for item in stored] if spills else []
     missing = sum(1 for item in paths if item and not os.path.exists(item))
     return SpillFacts(len(stored), sum(item.size_bytes for item in stored), missing)
@@ -276,7 +276,7 @@ def _spills(opened: SessionResources, path: ViewBuilder) -> SpillFacts:
 def _next_cut(
     opened: SessionResources, path: ViewBuilder, scanned: _Scanned, view: PreparedRequest
 ) -> NextCompaction:
-    settings = path.around.settings
+    settings = path.deps.settings
     state = CompactionStateFile(opened.folder).read()
     notes = _notes(opened, path, scanned)
     job = CompactionJob(
@@ -298,7 +298,7 @@ def _next_cut(
         is_automatic=settings.compact.is_automatic,
         is_stopped=state.is_thrashing(settings.compact),
         tokens_left=path.window.thresholds.auto_compact - view.tokens,
-        rung=step.rung,
+        strategy=step.rung,
         asks_model=step.rung in MODEL_STRATEGIES,
         skipped=step.skipped,
         kept_messages=len(climb.messages) - kept_from,
@@ -344,7 +344,7 @@ def _notes(opened: SessionResources, path: ViewBuilder, scanned: _Scanned) -> Co
     if text is None:
         return CompactionNotes(template=template)
     covered = read_notes_record(opened.folder).covered_by(text)
-    shown = truncate_notes(text, path.around.settings.notes, estimate_text_tokens).text
+    shown = truncate_notes(text, path.deps.settings.notes, estimate_text_tokens).text
     last = scanned.ids[covered - 1] if 0 < covered <= len(scanned.ids) else None
     places = {
         path.entries[item.entry].id: at for at, item in enumerate(path.shown) if item.entry != ENGINE_ENTRY

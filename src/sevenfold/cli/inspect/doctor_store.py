@@ -95,7 +95,7 @@ def check_settings(project: Path, environ: Mapping[str, str]) -> SettingsCheck:
         for each in settings.refused
         if (each.source, each.key) not in answerable
     ]
-    changed = sum(item.value != item.spec.default for item in settings.chosen)
+    changed = sum(item.value != item.spec.default for item in settings.resolved)
     fine = DoctorFinding("settings", "fine", f"read; {format_count(changed, 'setting')} not at the default")
     return SettingsCheck((fine, *_check_proposals(proposals), *refused), settings)
 
@@ -326,7 +326,7 @@ def _check_team(control: Folder) -> Iterator[DoctorFinding]:
         joined = read_membership(folder)
         if joined is None:
             return
-        refusal = FolderLedger(folder).read_pace().refusal
+        refusal = FolderLedger(folder).read_retry().refusal
         if refusal:
             yield DoctorFinding(
                 "team", "worry", f"{joined.url} refuses: {refusal}", "`sevenfold team` says more"

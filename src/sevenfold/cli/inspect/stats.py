@@ -55,14 +55,14 @@ class SessionTotals:
     rounds: int
     compactions: int
     cuts: dict[int, int]
-    lanes: tuple[SpendSummary, ...]
+    spent: tuple[SpendSummary, ...]
     events: dict[str, int]
     rules: dict[str, int]
     unread: int
 
     @property
-    def all(self) -> SpendSummary:
-        return _added("all", self.lanes)
+    def total_spent(self) -> SpendSummary:
+        return _added("all", self.spent)
 
     @property
     def per_hundred(self) -> float | None:
@@ -86,7 +86,7 @@ def sum_session_facts(sessions: Sequence[SessionFacts]) -> SessionTotals:
         rounds=sum(session.rounds for session in sessions),
         compactions=sum(session.compactions for session in sessions),
         cuts=dict(sorted(cuts.items())),
-        lanes=tuple(_added(who, spent) for who, spent in lanes.items()),
+        spent=tuple(_added(who, spent) for who, spent in lanes.items()),
         events=dict(events),
         rules=dict(rules),
         unread=sum(session.unread for session in sessions),
@@ -119,7 +119,7 @@ def show_stats(facts: ProjectFacts, since: date, screen: Screen, *, by_session: 
 
 
 def _row(name: str, second: str, total: SessionTotals) -> list[TableCell]:
-    spent = total.all
+    spent = total.total_spent
     return [
         TableCell(name),
         TableCell(second),
@@ -137,7 +137,7 @@ def _show_sums(total: SessionTotals, screen: Screen) -> None:
     screen.show_line("")
     if total.per_hundred is not None:
         screen.show_line(f"Compactions per 100 rounds: {total.per_hundred:.1f}")
-    for lane in total.lanes:
+    for lane in total.spent:
         whose = "the conversation" if lane.who == MAIN else lane.who
         cached = format_share(lane.usage.read, lane.usage.prompt)
         screen.show_line(
@@ -221,8 +221,8 @@ def _described(total: SessionTotals) -> dict[str, object]:
         "compactions": total.compactions,
         "compactions_per_100_rounds": total.per_hundred,
         "cuts": {str(layer): count for layer, count in total.cuts.items()},
-        "hit_rate": total.all.hit_rate,
-        "spent": {lane.who: _described_lane(lane) for lane in total.lanes},
+        "hit_rate": total.total_spent.hit_rate,
+        "spent": {lane.who: _described_lane(lane) for lane in total.spent},
         "events": total.events,
         "rules": total.rules,
         "unread_bills": total.unread,

@@ -55,7 +55,7 @@ def read_memory_folder(path: Path, emit: Emit = ignore_event) -> ImportedFolder:
     with Folder.open(path) as folder:
         files = MemoryFiles(folder, tell)
         keys = files.keys()
-        found = zip(keys, map(files.look, keys), strict=True)
+        found = zip(keys, map(files.inspect, keys), strict=True)
         writes = [Write(key, look.text, None) for key, look in found if look and look.text is not None]
     return ImportedFolder(tuple(writes), tuple(refused))
 

@@ -49,7 +49,7 @@ class MemoryContext:
     @property
     def is_attended(self) -> bool:
         """Whether somebody can be asked."""
-        return not self.is_json and self.screen.is_watched
+        return not self.is_json and self.screen.is_interactive
 
     def now(self) -> datetime:
         return SystemClock().now()

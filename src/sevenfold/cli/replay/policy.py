@@ -76,14 +76,14 @@ def find_transcript_sources(
 
     def place(origin: ReportOrigin, search: TranscriptSearch) -> TranscriptSource:
         least_ns = 0 if since is None else since.timestamp() * 1_000_000_000
-        found = [item for item in search.found if since is None or item.modified_ns >= least_ns]
+        found = [item for item in search.files if since is None or item.modified_ns >= least_ns]
         return TranscriptSource(origin, tuple(found[:limit]), search.unreadable)
 
     if paths:
         yield place("named", find_transcripts(paths))
         return
     search = find_transcripts(list_default_folders(os.environ, find_user_home(os.environ)))
-    if search.found:
+    if search.files:
         yield place("usual places", search)
     with as_file(files("sevenfold.replay") / "sample" / "session.jsonl") as sample:
         yield place("sample", find_transcripts([sample]))

@@ -57,14 +57,16 @@ def join_team_repository(options: Namespace, desk: TeamContext) -> int:
     TokenStore(desk.home).write(url, place.org, token)
     write_membership(desk.folder, place, wait=TEAM_LOCK_TIMEOUT)
     report = asyncio.run(desk.open_team().exchange(wait=TEAM_LOCK_TIMEOUT))
-    if desk.desk.is_json:
+    if desk.memory_context.is_json:
         desk.screen.show_json(
             {"repo": place.repo, "repo_name": place.repo_name, **describe_sync_report(report)}
         )
         return 0
     desk.screen.show_line(f"joined {place.repo_name} on {url} as {place.member} of {place.org}")
     show_sync_report(report, desk.screen)
-    desk.screen.show_line(f"what is in {desk.desk.project.memory.path}/team is shared from now on", "faint")
+    desk.screen.show_line(
+        f"what is in {desk.memory_context.project.memory.path}/team is shared from now on", "faint"
+    )
     return 0
 
 
@@ -75,7 +77,7 @@ def leave_team_repository(options: Namespace, desk: TeamContext) -> int:
     forget_membership(desk.folder, wait=TEAM_LOCK_TIMEOUT)
     if options.forget_token:
         TokenStore(desk.home).forget(place.url, place.org)
-    if desk.desk.is_json:
+    if desk.memory_context.is_json:
         desk.screen.show_json({"left": place.url})
     else:
         desk.screen.show_line(f"left {place.repo_name} on {place.url}; the memories stay in team/")
@@ -90,7 +92,7 @@ def _token(options: Namespace, desk: TeamContext, url: str) -> str:
     known = TokenStore(desk.home).find(url)
     if known and asyncio.run(_is_good(url, known)):
         return known
-    if not desk.desk.is_attended:
+    if not desk.memory_context.is_attended:
         raise InputError("nobody can be asked for a token here; pipe it in with --token-stdin, or use --code")
     pasted = getpass(f"token for {url} (nothing: sign in with a code): ").strip()
     return check_token(pasted) if pasted else asyncio.run(_signed_in(desk, url))
@@ -116,7 +118,7 @@ async def _placed(desk: TeamContext, url: str, token: str, wanted: str) -> Membe
     async with ServerClient(url, token) as link:
         person = await pull_person(link)
         known = await pull_repositories(link)
-        found = choose_repository(known, wanted, desk.desk.project.root.name)
+        found = choose_repository(known, wanted, desk.memory_context.project.root.name)
         return make_membership(link, person, found)
 
 
@@ -144,13 +146,13 @@ def push_team_memories(_: Namespace, desk: TeamContext) -> int:
 def show_team_conflicts(_: Namespace, desk: TeamContext) -> int:
     team = desk.open_team()
     files, found = team.files.read_all(), find_conflicts(team)
-    if desk.desk.is_json:
+    if desk.memory_context.is_json:
         desk.screen.show_json([{"memory": one.key, "copy": one.copy} for one in found])
         return 0
     for one in found:
         texts = [files[key].text if key in files else "" for key in (one.key, one.copy)]
         old, new = (text.splitlines(keepends=True) for text in texts)
-        show_diff_text(desk.desk, "".join(unified_diff(old, new, one.key, one.copy)))
+        show_diff_text(desk.memory_context, "".join(unified_diff(old, new, one.key, one.copy)))
     if found:
         desk.screen.show_line("`sevenfold team resolve MEMORY --take original|copy` settles one", "faint")
     else:
@@ -161,12 +163,12 @@ def show_team_conflicts(_: Namespace, desk: TeamContext) -> int:
 def resolve_team_conflict(options: Namespace, desk: TeamContext) -> int:
     team = desk.open_team()
     conflict = _find_conflict(team, cast("str", options.memory))
-    before = desk.desk.memory.find(f"{TEAM_PREFIX}{conflict.key}")
+    before = desk.memory_context.memory.find(f"{TEAM_PREFIX}{conflict.key}")
     text = _chosen(options, team, conflict)
     if text is not None:
         origin = make_user_origin(f"resolved the conflict with {conflict.copy}")
         seen = None if before is None else before.sha256
-        desk.desk.memory.commit([Write(f"{TEAM_PREFIX}{conflict.key}", text, seen)], origin)
+        desk.memory_context.memory.commit([Write(f"{TEAM_PREFIX}{conflict.key}", text, seen)], origin)
     asyncio.run(team.delete(conflict.copy, wait=TEAM_LOCK_TIMEOUT))
     return _exchanged(desk, team, f"{conflict.key} is settled")
 
@@ -219,19 +221,19 @@ def _exchanged(desk: TeamContext, team: TeamMemory, done: str) -> int:
     try:
         report = asyncio.run(team.exchange(wait=TEAM_LOCK_TIMEOUT))
     except TeamOffline as error:
-        if desk.desk.is_json:
+        if desk.memory_context.is_json:
             desk.screen.show_json({"done": done, "sent": [], "waiting": str(error)})
         else:
             desk.screen.show_line(f"{done}; the others are told once the server can be reached ({error})")
         return 0
-    if not desk.desk.is_json:
+    if not desk.memory_context.is_json:
         desk.screen.show_line(done)
     return _told(desk, report)
 
 
 def _told(desk: TeamContext, report: SyncReport) -> int:
     """1 where something was held back that a person has to see to."""
-    if desk.desk.is_json:
+    if desk.memory_context.is_json:
         desk.screen.show_json(describe_sync_report(report))
     else:
         show_sync_report(report, desk.screen)

@@ -37,7 +37,7 @@ TEAM_LOCK_TIMEOUT = timedelta(seconds=30)
 class TeamContext:
     """A project's shared memories, joined or not, and the person who looks at them."""
 
-    desk: MemoryContext
+    memory_context: MemoryContext
     folder: Folder
     """The project's, with what is known of its exchanges."""
     home: Folder
@@ -45,7 +45,7 @@ class TeamContext:
 
     @property
     def screen(self) -> Screen:
-        return self.desk.screen
+        return self.memory_context.screen
 
     def open_team(self) -> TeamMemory:
         """The team, or `InputError` with how to join one."""
@@ -55,7 +55,9 @@ class TeamContext:
         return self.make_team(joined)
 
     def make_team(self, joined: TeamAccess) -> TeamMemory:
-        return TeamMemory(joined, self.desk.memory, self.folder, self.settings, emit=self.desk.warn)
+        return TeamMemory(
+            joined, self.memory_context.memory, self.folder, self.settings, emit=self.memory_context.warn
+        )
 
     def find_key(self, team: TeamMemory, name: str) -> TeamKey:
         """The shared memory that is meant by a name or a file."""
@@ -91,7 +93,7 @@ def show_sync_status(desk: TeamContext) -> None:
     """What is joined, what waits and what is in the way; no server is asked."""
     place = read_membership(desk.folder)
     if place is None:
-        if desk.desk.is_json:
+        if desk.memory_context.is_json:
             desk.screen.show_json({"joined": None})
         else:
             desk.screen.show_line("this project has joined no server; `sevenfold team join URL` does that")
@@ -102,7 +104,7 @@ def show_sync_status(desk: TeamContext) -> None:
             f"note: there is no token for {place.url}; `sevenfold team join {place.url}` asks for one"
         )
     team = desk.make_team(TeamAccess(place, token))
-    if desk.desk.is_json:
+    if desk.memory_context.is_json:
         desk.screen.show_json(_described(team))
         return
     rows = [
@@ -128,7 +130,7 @@ def _show_open(team: TeamMemory, screen: Screen) -> None:
         )
     for one in find_conflicts(team):
         screen.show_line(f"conflict: {one.key} and {one.copy}", "warning")
-    refusal = team.ledger.read_pace().refusal
+    refusal = team.ledger.read_retry().refusal
     if refusal:
         screen.show_line(f"refused by the server: {refusal}", "warning")
 
@@ -184,7 +186,7 @@ def _described(team: TeamMemory) -> dict[str, object]:
         "held": held,
         "leaked": _leaked(team, held),
         "conflicts": [{"memory": one.key, "copy": one.copy} for one in find_conflicts(team)],
-        "refusal": team.ledger.read_pace().refusal,
+        "refusal": team.ledger.read_retry().refusal,
     }
 
 

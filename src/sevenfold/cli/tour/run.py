@@ -50,14 +50,14 @@ COMMIT_COMMAND = "git commit -qam 'Round half a cent up'"
 SECOND_DAY_SCENES = (
     TourScene(
         title="Day two: what was learnt",
-        said="The next morning, in a new session that has read nothing yet. What a prompt is "
+        narration="The next morning, in a new session that has read nothing yet. What a prompt is "
         "about comes with it.",
         prompt="What did I say about tests before a commit?",
         replies=(say("That they always run first: a red build has cost you a day."),),
     ),
     TourScene(
         title="A rule that fires",
-        said="Nobody speaks of tests now. But the memory says that it matters before a commit, "
+        narration="Nobody speaks of tests now. But the memory says that it matters before a commit, "
         "so the call waits "
         "until the model has read it.",
         prompt="Commit the mend.",
@@ -74,7 +74,7 @@ SECOND_DAY_SCENES = (
 
 DREAM_SCENE = TourScene(
     title="A dream",
-    said="Somebody has noted the same thing twice, in two wordings, and something about "
+    narration="Somebody has noted the same thing twice, in two wordings, and something about "
     "tomorrow. A dream puts "
     "that in order: in a copy, checked for facts that would be lost, and published as one change.",
     prompt="",

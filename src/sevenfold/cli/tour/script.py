@@ -128,7 +128,7 @@ class TourScene:
     """One turn: what is said before it, what the person types, and how the model answers, call by call."""
 
     title: str
-    said: str
+    narration: str
     prompt: str
     replies: tuple[Reply, ...]
     hours_before: int = 0
@@ -170,7 +170,7 @@ def _files(first: int, last: int) -> tuple[str, ...]:
 TOUR_SCENES = (
     TourScene(
         title="A question",
-        said="The agent reads code and a log. The log is far too long for a prompt.",
+        narration="The agent reads code and a log. The log is far too long for a prompt.",
         prompt="The nightly report is one cent off. Why?",
         replies=(
             reply_with_calls(
@@ -189,7 +189,7 @@ TOUR_SCENES = (
     ),
     TourScene(
         title="A pause",
-        said="Two hours pass. The provider has forgotten the cached prompt and all of it has to "
+        narration="Two hours pass. The provider has forgotten the cached prompt and all of it has to "
         "be written anew: "
         "old results are let go of now, when that costs nothing.",
         prompt=f"Mend it, and run the tests. {LESSON_TEXT}",
@@ -206,7 +206,7 @@ TOUR_SCENES = (
     ),
     TourScene(
         title="A long task",
-        said="A law is pasted in, and the agent reads on. When writing a part of the prompt "
+        narration="A law is pasted in, and the agent reads on. When writing a part of the prompt "
         "again costs less than "
         "reading it in the rounds to come, old results leave it.",
         prompt="Are the other countries right too? Here is the law.",
@@ -219,7 +219,7 @@ TOUR_SCENES = (
     ),
     TourScene(
         title="A compaction",
-        said="The person types /compact. The notes that were kept all along become the summary, "
+        narration="The person types /compact. The notes that were kept all along become the summary, "
         "with no model "
         "call, and what the agent needs at hand is put back.",
         prompt="Where were we?",
@@ -230,7 +230,7 @@ TOUR_SCENES = (
     ),
     TourScene(
         title="Side work",
-        said="Two forks work at the same time. Each is sent the bytes of this conversation and "
+        narration="Two forks work at the same time. Each is sent the bytes of this conversation and "
         "one more line.",
         prompt="Have the rates of France and Germany checked once more.",
         replies=(
@@ -244,7 +244,8 @@ TOUR_SCENES = (
     ),
     TourScene(
         title="A message",
-        said="An agent with a context of its own works in the background, and writes when it has something.",
+        narration="An agent with a context of its own works in the background, and writes when "
+        "it has something.",
         prompt="Let a clerk count the orders, and do not wait for it.",
         replies=(
             reply_with_calls(

@@ -38,7 +38,7 @@ path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="ut
 
 TEAM_SCENE = TourScene(
     title="A second laptop",
-    said="A team server on this machine, and two people who share what they know of the shop. "
+    narration="A team server on this machine, and two people who share what they know of the shop. "
     "These are commands "
     "as you would type them.",
     prompt="",
@@ -52,7 +52,7 @@ class TeamStep:
 
     who: str
     words: tuple[str, ...]
-    said: str = ""
+    narration: str = ""
     edit: tuple[str, str] = ("", "")
     """What is replaced by what, in a memory that is edited."""
     status: int = 0
@@ -69,19 +69,19 @@ TEAM_STEPS = (
     TeamStep(
         who="ada",
         words=("memory", "add", _MEMORY, "-m", "The shop is deployed on Tuesdays."),
-        said="Ada learns something.",
+        narration="Ada learns something.",
     ),
     TeamStep(who="ada", words=("team", "push")),
     TeamStep(
         who="ben",
         words=("team", "pull"),
-        said="Ben's laptop knows it too. In a session this happens by itself.",
+        narration="Ben's laptop knows it too. In a session this happens by itself.",
     ),
     TeamStep(who="ben", words=("recall", "when is the shop deployed?")),
     TeamStep(
         who="ada",
         words=("memory", "edit", _MEMORY),
-        said="Both change it, each without the other.",
+        narration="Both change it, each without the other.",
         edit=("Tues", "Wednes"),
     ),
     TeamStep(who="ada", words=("team", "push")),
@@ -90,16 +90,16 @@ TEAM_STEPS = (
     TeamStep(
         who="ben",
         words=("team", "conflicts"),
-        said="Nothing was overwritten, and the conflict is there for all to see.",
+        narration="Nothing was overwritten, and the conflict is there for all to see.",
     ),
     TeamStep(who="ben", words=("team", "resolve", "deploy-days", "--take", "copy")),
     TeamStep(
         who="ben",
         words=("memory", "add", "team/access", "-m", f"Deploy with {FAKE_KEY}."),
-        said="A secret is stopped before it is written, and would be again before it is sent.",
+        narration="A secret is stopped before it is written, and would be again before it is sent.",
         status=2,
     ),
-    TeamStep(who="ada", words=("team", "pull"), said="And Ada has what was agreed."),
+    TeamStep(who="ada", words=("team", "pull"), narration="And Ada has what was agreed."),
     TeamStep(who="ada", words=("memory", "show", _MEMORY)),
 )
 

@@ -99,7 +99,7 @@ class TourView(TourGuide):
     async def open_scene(self, scene: TourScene) -> None:
         self.put("")
         self._say(scene.title, "strong")
-        self._say(scene.said, "faint")
+        self._say(scene.narration, "faint")
 
     async def start_turn(self, scene: TourScene) -> None:
         lines = len(scene.pasted.splitlines())
@@ -131,9 +131,9 @@ class TourView(TourGuide):
         return not missing
 
     def show_step(self, done: StepOutput) -> None:
-        if done.step.said:
+        if done.step.narration:
             self.put("")
-            self._say(done.step.said, "accent")
+            self._say(done.step.narration, "accent")
         self._say(done.step.shown, "strong")
         for line in done.output.strip().splitlines():
             self._say(line, DIFF_TONES.get(line[:1], "plain"), indent=2)

@@ -256,7 +256,7 @@ class BodyBreakpoint:
 class BreakpointProblem:
     """Why the provider answers 400."""
 
-    trouble: BreakpointProblemKind
+    kind: BreakpointProblemKind
     path: str
     message: str
     """The whole text of the error."""

@@ -166,7 +166,7 @@ class RenderedPrompt:
     """A rendered request."""
 
     model: str
-    knobs: tuple[PromptParam, ...]
+    params: tuple[PromptParam, ...]
     parts: tuple[PromptPart, ...]
     blocks: tuple[PromptBlock, ...] = field(repr=False, compare=False)
     """What each part was rendered from, kept so that the next request need not render it again."""
@@ -217,7 +217,7 @@ def render_prompt(
             for block, digest, size in zip(shown[len(opening) :], hashes, tokens, strict=True)
         ),
     )
-    return RenderedPrompt(model=model, knobs=knobs, parts=parts, blocks=shown, choices=choices)
+    return RenderedPrompt(model=model, params=knobs, parts=parts, blocks=shown, choices=choices)
 
 
 def _opening(
@@ -228,7 +228,7 @@ def _opening(
 ) -> tuple[PromptPart, ...]:
     """The first parts of the earlier prompt, up to a block that is not the same object. Only automatic
     breakpoints can differ."""
-    if after is None or after.choices != choices or after.knobs != knobs:
+    if after is None or after.choices != choices or after.params != knobs:
         return ()
     pairs = enumerate(map(is_, blocks, after.blocks))
     length = min(len(blocks), len(after.blocks))
@@ -263,7 +263,7 @@ def _chained(
 ) -> Iterator[Digest]:
     """The hash after each block behind the opening. While all before it was the same, a known part's hash is
     taken as it is."""
-    earlier = after.parts if after and after.choices == choices and after.knobs == knobs else ()
+    earlier = after.parts if after and after.choices == choices and after.params == knobs else ()
     in_step = True
     current, level = EMPTY_DIGEST, 0
     if opening:
@@ -369,7 +369,7 @@ def find_first_difference(previous: RenderedPrompt, current: RenderedPrompt) -> 
     level = min(
         PROMPT_LEVELS.index(previous.parts[index].level), PROMPT_LEVELS.index(current.parts[index].level)
     )
-    turned = [after for before, after in zip(previous.knobs, current.knobs, strict=True) if before != after]
+    turned = [after for before, after in zip(previous.params, current.params, strict=True) if before != after]
     if any(knob.name == SPEED_PARAM for knob in turned):
         return PromptDifference("model", SPEED_PARAM, index, missed)
     # A parameter counts from the start of its level, so it comes before a block that differs there or later.

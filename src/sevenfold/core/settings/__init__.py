@@ -235,7 +235,7 @@ class Settings:
 
     sections: tuple[SettingsSection, ...]
     named: tuple[NamedSettings, ...]
-    chosen: tuple[ResolvedSetting, ...]
+    resolved: tuple[ResolvedSetting, ...]
     refused: tuple[SettingRefused, ...]
 
     def of(self, section: type[S]) -> S:
@@ -251,7 +251,7 @@ class Settings:
 
     def origin(self, key: str) -> SettingOrigin:
         """Where the value of `section.name` came from; of a table, the strongest source that added to it."""
-        found = [item.origin for item in self.chosen if item.key == key or item.key.startswith(f"{key}.")]
+        found = [item.origin for item in self.resolved if item.key == key or item.key.startswith(f"{key}.")]
         if not found:
             raise SettingsError(f"no setting is called {key!r}; `sevenfold settings` lists them")
         return max(found, key=lambda origin: list(SettingSource).index(origin.source))

@@ -101,7 +101,7 @@ class SettingsCollector:
     """The sources, one after the other; what they ask for, what was refused, what cannot be used."""
 
     sections: tuple[type[SettingsSection], ...]
-    claims: list[SourcedValue] = field(default_factory=list[SourcedValue])
+    values: list[SourcedValue] = field(default_factory=list[SourcedValue])
     refused: list[SettingRefused] = field(default_factory=list[SettingRefused])
     problems: list[str] = field(default_factory=list[str])
     waiting: list[SettingRefused] = field(default_factory=list[SettingRefused])
@@ -113,7 +113,7 @@ class SettingsCollector:
     def __post_init__(self) -> None:
         self.specs = list_specs(self.sections)
 
-    def hear(self, draft: RawSettings) -> None:
+    def collect(self, draft: RawSettings) -> None:
         """A file's tables, or a caller's."""
         self._advice[draft.where] = draft.advice
         known = {section.SECTION: section for section in self.sections}
@@ -129,7 +129,7 @@ class SettingsCollector:
             else:
                 self._hear_table(draft, section, None, cast("Mapping[str, object]", table))
 
-    def hear_environment(self, environ: Mapping[str, str]) -> None:
+    def collect_environment(self, environ: Mapping[str, str]) -> None:
         """Variables of our own name, their aliases, and the switches that turn something off."""
         spoken: set[str] = set()
         for spec in self.specs:
@@ -193,7 +193,7 @@ class SettingsCollector:
         needs_consent = (
             draft.source is SettingSource.COMMITTED and not draft.is_agreed and value != slot.spec.default
         )
-        self.claims += self._free_of(draft, slot, claims) if claims and needs_consent else claims
+        self.values += self._free_of(draft, slot, claims) if claims and needs_consent else claims
 
     def _free_of(
         self, draft: RawSettings, slot: SettingKey, claims: list[SourcedValue]
@@ -216,7 +216,7 @@ class SettingsCollector:
     def _hear_variable(self, spec: SettingSpec, variable: str, text: str) -> None:
         value = spec.kind.read_text(text) if text else None
         if value is not None:
-            self.claims.extend(
+            self.values.extend(
                 _claims(SettingKey(spec), value, SettingOrigin(SettingSource.ENVIRONMENT, variable))
             )
         elif text:
@@ -225,7 +225,7 @@ class SettingsCollector:
     def _hear_off_switch(self, spec: SettingSpec, variable: str, text: str) -> None:
         word = text.strip().lower()
         if word in TRUE_WORDS:
-            self.claims.append(
+            self.values.append(
                 SourcedValue(SettingKey(spec), False, SettingOrigin(SettingSource.SWITCH, variable))
             )
         elif word and word not in FALSE_WORDS:
@@ -346,11 +346,11 @@ def merge_settings(
     """
     hearing = SettingsCollector(sections=tuple(sections), refused=list(refused), problems=list(problems))
     for draft in drafts:
-        hearing.hear(draft)
-    hearing.hear_environment(environ)
+        hearing.collect(draft)
+    hearing.collect_environment(environ)
     if hearing.problems:
         raise SettingsError(_report(hearing.problems))
-    ranked = sorted(hearing.claims, key=lambda claim: _RANK[claim.origin.source])
+    ranked = sorted(hearing.values, key=lambda claim: _RANK[claim.origin.source])
     strongest = {claim.slot: _settled(claim, user_home) for claim in _judge_rows(hearing, ranked)}
     names = _names(strongest)
     return Settings(

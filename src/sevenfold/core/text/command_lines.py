@@ -38,7 +38,7 @@ _STRING = "<<<"
 class SimpleCommand:
     words: list[str] = field(default_factory=list[str])
     """Without quotes, and without redirections but for a here-string."""
-    fed: list[str] = field(default_factory=list[str])
+    heredocs: list[str] = field(default_factory=list[str])
     """Here-documents on its row, also those that another command of the row may pass on to it."""
     substituted: list[str] = field(default_factory=list[str])
     """Command lines whose output stands in its words, or in a here-document."""
@@ -97,7 +97,7 @@ class _Reader:
                 break  # it was none: `$((1 << x))`
             body, at = self._line[at : end.start()], end.end()
             for command in row:
-                command.fed.append(body)
+                command.heredocs.append(body)
             if name == written:
                 row[0].substituted += _substituted(body)
         return at
@@ -238,7 +238,7 @@ def _inner_lines(simple: SimpleCommand, commands: Sequence[Sequence[str]]) -> It
     yield from simple.substituted
     if not _SHELLS.isdisjoint(word.rpartition("/")[2] for word in simple.words):
         yield from (_GLUED.sub("", word, count=1) for word in simple.words if " " in word or "\n" in word)
-        yield from simple.fed
+        yield from simple.heredocs
     for command in commands:
         if command[0] in _ELSEWHERE:
             starts = sorted(_starts(command, 1, _ELSEWHERE[command[0]]))[:MAX_REMOTE_READINGS]

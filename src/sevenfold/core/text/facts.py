@@ -87,7 +87,7 @@ class Fact:
         object.__setattr__(self, "bag", frozenset(self.words))
 
     @property
-    def says_nothing(self) -> bool:
+    def is_empty(self) -> bool:
         return not self.words and not self.hard - {NEGATION, NEGATION * 2}
 
     @property
@@ -98,7 +98,7 @@ class Fact:
 def split_facts(body: str) -> tuple[Fact, ...]:
     """What a text states: each sentence of a paragraph or list item, each line of code or of a table."""
     found = (parse_fact(sentence) for part in _parts(body) for sentence in part)
-    return tuple(fact for fact in found if not fact.says_nothing)
+    return tuple(fact for fact in found if not fact.is_empty)
 
 
 @lru_cache(maxsize=65_536)

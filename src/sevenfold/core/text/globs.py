@@ -78,7 +78,7 @@ class IgnoreRule:
     """The folder whose file says so, from the top."""
     is_folder: bool
     """It means folders alone."""
-    is_kept: bool
+    is_negated: bool
     """It takes back what an earlier one ignored."""
 
     def names(self, parts: Sequence[str], *, is_folder: bool) -> bool:
@@ -99,8 +99,8 @@ def is_ignored(parts: Sequence[str], rules: Iterable[IgnoreRule], *, is_folder: 
     ignored = False
     for rule in rules:
         # Only what would change the answer is worth a comparison.
-        if rule.is_kept == ignored and rule.names(parts, is_folder=is_folder):
-            ignored = not rule.is_kept
+        if rule.is_negated == ignored and rule.names(parts, is_folder=is_folder):
+            ignored = not rule.is_negated
     return ignored
 
 

@@ -166,7 +166,7 @@ class LineSource:
     """Who said a line."""
 
     taint: Taint
-    is_told: bool = False
+    is_program: bool = False
     """By the program itself."""
 
 

@@ -223,7 +223,7 @@ class Tally:
             self._billed, self._added = billed, added + before.times(-1) + self._total
         return weights
 
-    def take_ground(self, tokens: int) -> None:
+    def set_baseline(self, tokens: int) -> None:
         """The context as it is now was known to have this many: what was written down when it was last known
         better than it can be estimated."""
         self._billed, self._added = tokens, _NOTHING

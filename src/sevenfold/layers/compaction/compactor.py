@@ -273,14 +273,14 @@ class Compactor:
         """Ask a model. The call counts as failed until it succeeds, in case the process dies in it."""
         before = self._state
         try:
-            await self._keep(before.failed())
+            await self._keep(before.with_failure())
             draft = await asker.ask(rung, climb)
         except BaseException:
             # The caller cancelled it, which says nothing about summaries.
             await self._keep(before)
             raise
         if isinstance(draft, SummaryDraft):
-            await self._keep(self._state.succeeded())
+            await self._keep(self._state.with_success())
         elif self._state.failures_in_row == self._settings.breaker_failures:
             self._emit(BreakerOpened("summary", self._state.failures_in_row, draft.reason))
         return draft
@@ -293,7 +293,7 @@ class Compactor:
         was_stopped = self.is_stopped
         since = self._state.rounds_since(climb.messages)
         ending = CompactionOutcome(job.trigger, is_within, len(composed.head) + len(composed.kept), since)
-        await self._keep(self._state.ended(ending, self._settings))
+        await self._keep(self._state.with_outcome(ending, self._settings))
         for event in composed.events:
             self._emit(event)
         if self.is_stopped and not was_stopped:

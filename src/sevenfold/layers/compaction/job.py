@@ -98,7 +98,7 @@ class CompactionJob:
     notes: CompactionNotes = NO_NOTES
     structural: str = ""
     """The structural notes of the whole session: what a summary is when no model writes one."""
-    held: int | None = None
+    sent_messages: int | None = None
     """So many messages at the beginning stood in the last request that was answered; None: all."""
     is_warm: bool = True
     """Whether the provider's cache still holds the prefix."""
@@ -248,7 +248,7 @@ class CompactionRun:
         return self.job.request.messages
 
     @property
-    def wishes(self) -> str:
+    def instructions(self) -> str:
         """What the summary should look at, in the words of the caller and of hooks."""
         parts = (self.job.instructions.strip(), self.job.hook_text.strip())
         return "\n\n".join(part for part in parts if part)
@@ -298,8 +298,8 @@ def start_compaction_run(job: CompactionJob, model: Model, settings: CompactSett
     messages = job.request.messages
     if len(job.counts) != len(messages):
         raise InputError(f"{len(job.counts)} counts for {len(messages)} messages; give one for each")
-    if job.request.who != "main":
-        raise InputError(f"a {job.request.who} fork cannot be compacted; only the session's own view can")
+    if job.request.purpose != "main":
+        raise InputError(f"a {job.request.purpose} fork cannot be compacted; only the session's own view can")
     if job.trigger == "manual" and sum(job.counts) < _LEAST_TOKENS:
         raise InputError(
             f"there is nothing to compact yet: {sum(job.counts):,} tokens of conversation are less than a "

@@ -284,15 +284,15 @@ class BreakerState:
     def is_thrashing(self, settings: CompactSettings) -> bool:
         return self.futile_in_row >= settings.thrash_limit
 
-    def failed(self) -> BreakerState:
+    def with_failure(self) -> BreakerState:
         """A model call for a summary failed."""
         return replace(self, failures_in_row=self.failures_in_row + 1)
 
-    def succeeded(self) -> BreakerState:
+    def with_success(self) -> BreakerState:
         """A model wrote a summary that can be used."""
         return replace(self, failures_in_row=0)
 
-    def ended(self, end: CompactionOutcome, settings: CompactSettings) -> BreakerState:
+    def with_outcome(self, end: CompactionOutcome, settings: CompactSettings) -> BreakerState:
         """A compaction is over."""
         if end.trigger == "manual" and end.is_within:
             return replace(self, futile_in_row=0, last_length=end.length)

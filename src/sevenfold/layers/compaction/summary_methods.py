@@ -115,7 +115,7 @@ class SummaryRequester:
         """Ask the provider for a compaction block: the same parameters and messages, plus instructions."""
         request = climb.job.request
         kept_from = climb.unanswered()
-        wish = render_summary_directive(self.prompts.block, instructions=climb.wishes)
+        wish = render_summary_directive(self.prompts.block, instructions=climb.instructions)
         compaction: dict[str, Json] = {"type": "summarize", "instructions": wish}
         params = {**request.frame.params.without("context_management"), "compaction": JsonObject(compaction)}
         betas = tuple(dict.fromkeys((*request.frame.betas, COMPACTION_BLOCK_BETA)))
@@ -172,7 +172,7 @@ class SummaryRequester:
 
     def _choose_request(self, climb: CompactionRun, request: ModelRequest) -> ModelRequest:
         job, count = climb.job, len(request.messages)
-        held = count if job.held is None else min(job.held, count)
+        held = count if job.sent_messages is None else min(job.sent_messages, count)
         request = replace(request, messages=without_first_image(request.messages, held))
         stripped = without_thinking(without_media(without_restored(request.messages)))
         stripped_tokens = climb.sizer.frame_tokens + climb.sizer.rewritten(stripped, job)
@@ -196,7 +196,9 @@ class SummaryRequester:
     async def _ask_fork(
         self, climb: CompactionRun, request: ModelRequest, scope: str
     ) -> str | SummaryFailure:
-        directive = render_summary_directive(self.prompts.summary, instructions=climb.wishes, scope=scope)
+        directive = render_summary_directive(
+            self.prompts.summary, instructions=climb.instructions, scope=scope
+        )
         brief = ForkBrief(kind=_KIND, directive=directive, max_tokens=self._max_tokens(climb))
         reply = await self._send(climb, self._run(request, brief))
         return reply if isinstance(reply, SummaryFailure) else parse_summary_reply(reply)

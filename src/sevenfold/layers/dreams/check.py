@@ -76,15 +76,15 @@ class DreamCheck:
 
     def without(self, keys: Iterable[str]) -> frozenset[str]:
         """The changes that remain if these files, and all files in their groups, stay unchanged."""
-        return frozenset(self.changed) - self.together(keys)
+        return frozenset(self.changed) - self.find_linked(keys)
 
-    def together(self, keys: Iterable[str]) -> frozenset[str]:
+    def find_linked(self, keys: Iterable[str]) -> frozenset[str]:
         """The changes that must be published together with any of these files."""
         named, groups = frozenset(keys), _groups(self.changed, self.sources)
-        met = {groups[key] for key in self.changed if key in named or self.leans_on([key]) & named}
+        met = {groups[key] for key in self.changed if key in named or self.find_sources([key]) & named}
         return frozenset(key for key in self.changed if groups[key] in met)
 
-    def leans_on(self, keys: Iterable[str]) -> frozenset[str]:
+    def find_sources(self, keys: Iterable[str]) -> frozenset[str]:
         """The other files that these changes were made from or depend on."""
         return frozenset(source for key in keys for source in self.sources.get(key, ()))
 

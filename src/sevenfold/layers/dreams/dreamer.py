@@ -111,7 +111,7 @@ class Dreamer:
             DREAM_LOCK,
             clock=self._clock,
             emit=self._emit,
-            face=self._project.face,
+            face=self._project.pid_file,
             lease=self._locks.lease,
             longest_hold=self._locks.longest_hold,
         )
@@ -202,7 +202,7 @@ class Dreamer:
             stage = DreamWorkspace(
                 before=source.before, texts=texts, today=today, folder=copy, on_write=night.progress.touch
             )
-            await run_blocking(stage.lay_out)
+            await run_blocking(stage.write_copy)
             manifest = stage.manifest(MAX_SHOWN_MEMORIES)
             task = DreamTask(
                 today=today,
@@ -277,7 +277,7 @@ class Dreamer:
         record = night.record = replace(record, ended=ended, steps=steps, tools=night.progress.tools)
         if lease is not None:
             with suppress(StoreError):  # it lapses by itself
-                await run_blocking(lease.give_up)
+                await run_blocking(lease.release)
             with suppress(StoreError):  # the memories' history has what was done
                 await run_blocking(lambda: self.records.write(record, night.diff))
         self._emit(

@@ -52,7 +52,7 @@ class ReviewedDraft:
 
     @property
     def proposes(self) -> frozenset[str]:
-        return self.checked.together(self.checked.gained) - self.checked.together(self.spared)
+        return self.checked.find_linked(self.checked.gained) - self.checked.find_linked(self.spared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ class _Writing:
     def changes(self, keys: frozenset[str]) -> list[Write | Remove]:
         """The changes of these files, and a guard for each file that they rest on."""
         stored, texts = self.source.stored, self.judged.draft.texts
-        guards = self.judged.checked.leans_on(keys) - keys
+        guards = self.judged.checked.find_sources(keys) - keys
         made: list[Write | Remove] = []
         for key in sorted(keys):
             base = stored[key].sha256 if key in stored else None
@@ -307,7 +307,7 @@ class DreamRecordStore:
         self._folder.replace(f"{dream}.stop", b"")
 
     def is_asked_to_stop(self, dream: DreamId) -> bool:
-        return self._folder.entry(f"{dream}.stop") is not None
+        return self._folder.stat(f"{dream}.stop") is not None
 
     def tidy(self, keep: int, own: DreamId | None = None) -> None:
         """Remove copies and stop files that no running dream owns, and old records beyond the newest."""

@@ -60,7 +60,7 @@ class DreamWorkspace:
     on_write: Callable[[str], None] = lambda _key: None
     reasons: list[RemovalReason] = field(default_factory=list[RemovalReason])
 
-    def lay_out(self) -> None:
+    def write_copy(self) -> None:
         """Write the copy to the folder where the fork can read it. Blocks on the disk."""
         for key in self.texts:
             self._show(key)
@@ -147,7 +147,7 @@ class DreamWorkspace:
             return
         if key in self.texts:
             self.folder.replace(key, self.texts[key].encode("utf-8", "surrogateescape"), durable=False)
-        elif self.folder.entry(key):
+        elif self.folder.stat(key):
             self.folder.remove(key, durable=False)
 
 

@@ -221,7 +221,7 @@ class ForkBatch:
         self._leader: asyncio.Event | None = None
 
     @asynccontextmanager
-    async def joined(self, *, warm: bool) -> AsyncGenerator[OnDelta | None]:
+    async def join(self, *, warm: bool) -> AsyncGenerator[OnDelta | None]:
         """Wait until the prefix can be read. The first caller gets a function to call at each token."""
         while not warm and self._leader is not None and not self._leader.is_set():
             await self._leader.wait()

@@ -42,41 +42,41 @@ def compute_cache_prices(prices: Prices, ttl: timedelta) -> CachePrices:
 class ClearingLedger:
     """The account of one conversation, updated with each request."""
 
-    __slots__ = ("_before_tokens", "gone_tokens", "kept_cost", "won")
+    __slots__ = ("_before_tokens", "cleared_tokens", "kept_cost", "net_saved")
 
     def __init__(self) -> None:
-        self.won = 0.0
+        self.net_saved = 0.0
         """Saved by clearing so far, less what the cuts cost; below zero when they have not paid back yet."""
         self.kept_cost = 0.0
         """What all requests so far would have cost with everything kept."""
-        self.gone_tokens = 0
+        self.cleared_tokens = 0
         """What the view is shorter by."""
         self._before_tokens: int | None = None
 
     def send(self, view_tokens: int, prices: CachePrices, *, is_cold: bool) -> None:
         """A request goes out with this view."""
-        whole = view_tokens + self.gone_tokens
+        whole = view_tokens + self.cleared_tokens
         before = self._before_tokens
         if is_cold or before is None:
             self.kept_cost += prices.write * whole
         else:
             self.kept_cost += prices.read * before + prices.write * max(0, whole - before)
-        self.won += self.gone_tokens * (prices.write if is_cold else prices.read)
+        self.net_saved += self.cleared_tokens * (prices.write if is_cold else prices.read)
         self._before_tokens = whole
 
     def cut(self, saved_tokens: int, rewrite_cost: float) -> None:
         """A cut made the view shorter, at this cost."""
-        self.gone_tokens += saved_tokens
-        self.won -= rewrite_cost
+        self.cleared_tokens += saved_tokens
+        self.net_saved -= rewrite_cost
 
-    def bring_back(self, tokens: int, view_tokens: int, prices: CachePrices) -> None:
+    def record_reread(self, tokens: int, view_tokens: int, prices: CachePrices) -> None:
         """The agent asked again for a cleared result: one more round, and the result again."""
-        self.won -= prices.read * view_tokens + prices.write * tokens
-        self.gone_tokens -= tokens
+        self.net_saved -= prices.read * view_tokens + prices.write * tokens
+        self.cleared_tokens -= tokens
 
     def start_over(self) -> None:
         """A compaction: nothing that was cleared would be in view any more."""
-        self.gone_tokens = 0
+        self.cleared_tokens = 0
         self._before_tokens = None
 
 
@@ -334,7 +334,7 @@ class ClearableResults:
             for item in kept
         ]
 
-    def collapse(self) -> None:
+    def reset_anchors(self) -> None:
         """The cache is cold and everything is written again: it can then be read up to where it is marked,
         which is before the first of these."""
         if self.live:
@@ -346,13 +346,13 @@ class ClearableResults:
         self.live = []
         self._cleared.clear()
 
-    def stale(self, keep: int, before_round: int, most: int | None = None) -> list[PlacedResult]:
+    def find_stale(self, keep: int, before_round: int, most: int | None = None) -> list[PlacedResult]:
         """What a cut may take, newest first: all but the last `keep`, and none that no request has shown."""
         last = self.count - keep
         allowed = (item for item in reversed(self.live) if item.order <= last and item.round < before_round)
         return list(islice(allowed, most))
 
-    def stale_rounds(self, item: PlacedResult, keep: int, round_: int) -> int:
+    def count_stale_rounds(self, item: PlacedResult, keep: int, round_: int) -> int:
         """For how many rounds it has not been among the last `keep`."""
         follower = item.order + keep
         return round_ - self._rounds[follower - 1] if follower <= self.count else 0

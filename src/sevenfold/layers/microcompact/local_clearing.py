@@ -58,8 +58,8 @@ class LocalClearing:
     """The clearable results of one conversation, and what clearing has saved so far."""
 
     settings: MicrocompactSettings
-    shelf: ClearableResults = field(default_factory=ClearableResults)
-    stakes: ClearingLedger = field(default_factory=ClearingLedger)
+    results: ClearableResults = field(default_factory=ClearableResults)
+    ledger: ClearingLedger = field(default_factory=ClearingLedger)
     prices: CachePrices = DEFAULT_CACHE_PRICES
     _calls: dict[ToolUseId, ClearableResult] = field(default_factory=dict[ToolUseId, ClearableResult])
     _ends: deque[_End] = field(default_factory=deque[_End])
@@ -80,19 +80,19 @@ class LocalClearing:
             use = tools.get(result.tool_use_id)
             if use is not None and is_clearable(use.name):
                 call = self._calls[use.id] = describe_clearable(use, tokens)
-                if self.shelf.add(call, round_=at.round, place=place, anchor=at.cached):
-                    self.stakes.bring_back(tokens, at.place, self.prices)
+                if self.results.add(call, round_=at.round, place=place, anchor=at.cached):
+                    self.ledger.record_reread(tokens, at.place, self.prices)
             place += tokens
 
     @property
     def oldest(self) -> ToolUseId | None:
         """Of the results that may still be cleared."""
-        return self.shelf.live[0].result.id if self.shelf.live else None
+        return self.results.live[0].result.id if self.results.live else None
 
     @property
     def marked_tokens(self) -> int:
         """Of the view before that result: there the cache is marked in every request."""
-        return self.shelf.live[0].edge if self.shelf.live else 0
+        return self.results.live[0].edge if self.results.live else 0
 
     def live_tokens(self, now: datetime, ttl: timedelta) -> int:
         """Of the shortest request whose end can still be read from the cache."""
@@ -101,7 +101,7 @@ class LocalClearing:
         return self._ends[0].tokens if self._ends else 0
 
     def choose(self, facts: ClearingFacts) -> ClearingPlan | None:
-        return choose_clearing(facts, self.shelf, self.stakes, self.settings)
+        return choose_clearing(facts, self.results, self.ledger, self.settings)
 
     def call(self, use: ToolUseId) -> ClearableResult:
         """What is known of a result that is chosen."""
@@ -109,24 +109,24 @@ class LocalClearing:
 
     def cut(self, stake: ClearingCost, ids: Iterable[ToolUseId]) -> None:
         """These were cleared."""
-        self.stakes.cut(stake.saved_tokens, (self.prices.write - self.prices.read) * stake.rewrite_tokens)
+        self.ledger.cut(stake.saved_tokens, (self.prices.write - self.prices.read) * stake.rewrite_tokens)
         gone = frozenset(ids)
-        first = next((item.place for item in self.shelf.live if item.result.id in gone), None)
+        first = next((item.place for item in self.results.live if item.result.id in gone), None)
         while first is not None and self._ends and self._ends[-1].tokens > first:
             self._ends.pop()
-        self.shelf.clear(gone)
+        self.results.clear(gone)
 
-    def stake(self, chosen: ClearingPlan, ids: Iterable[ToolUseId]) -> ClearingCost:
+    def estimate_cost(self, chosen: ClearingPlan, ids: Iterable[ToolUseId]) -> ClearingCost:
         """What clearing these results saves and costs."""
         saved = sum(self._calls[use].saved_tokens for use in ids)
         return ClearingCost(saved, chosen.rewrite_tokens)
 
     def forget(self, ids: Iterable[ToolUseId]) -> None:
         """These cannot be cleared: do not choose them again."""
-        self.shelf.clear(frozenset(ids))
+        self.results.clear(frozenset(ids))
 
     def sent(self, view_tokens: int, started: datetime, *, is_cold: bool) -> None:
-        self.stakes.send(view_tokens, self.prices, is_cold=is_cold)
+        self.ledger.send(view_tokens, self.prices, is_cold=is_cold)
         if is_cold:
             self._ends.clear()
         if self._ends:
@@ -135,8 +135,8 @@ class LocalClearing:
 
     def start_over(self) -> None:
         """Another view begins."""
-        self.shelf.start_over()
-        self.stakes.start_over()
+        self.results.start_over()
+        self.ledger.start_over()
         self._calls.clear()
         self._ends.clear()
 

@@ -115,7 +115,7 @@ class _Outlook:
     @property
     def fund(self) -> float:
         """What a rewrite may cost without costing more in total than keeping everything."""
-        return max(0.0, self.stakes.won + MAX_RISK_SHARE * self.stakes.kept_cost)
+        return max(0.0, self.stakes.net_saved + MAX_RISK_SHARE * self.stakes.kept_cost)
 
     def worth(self, item: PlacedResult, shelf: ClearableResults) -> float:
         """What clearing this result is expected to save, apart from the rewrite."""
@@ -137,7 +137,7 @@ class _Outlook:
         """A rewrite that saves so much as this policy weighs it: infinite where it must not be."""
         unwon = max(0.0, rewrite_cost - self.fund)
         if unwon:
-            saved_a_round = self.facts.prices.read * (saved_tokens + self.stakes.gone_tokens)
+            saved_a_round = self.facts.prices.read * (saved_tokens + self.stakes.cleared_tokens)
             if unwon > min(RECOVERY_ROUNDS * saved_a_round, self.temper.unwon_share * self.stakes.kept_cost):
                 return inf
         return self.temper.margin * (rewrite_cost - unwon) + self.temper.unwon_margin * unwon
@@ -178,7 +178,7 @@ def choose_by_price(
         facts, CLEARING_WEIGHTS[settings.policy], estimate_rounds_ahead(facts, settings), stakes
     )
     is_whole = facts.is_cold or facts.round % FULL_SCAN_ROUNDS == 0
-    stale = shelf.stale(settings.keep_last, facts.round, None if is_whole else MAX_SCANNED_RESULTS)
+    stale = shelf.find_stale(settings.keep_last, facts.round, None if is_whole else MAX_SCANNED_RESULTS)
     found = [
         _Candidate(item, worth)
         for item in stale
@@ -195,7 +195,7 @@ def choose_ski_rental(
     facts: ClearingFacts, shelf: ClearableResults, settings: MicrocompactSettings
 ) -> ClearingPlan | None:
     """The plain rule: clear all but the last few once the reads paid on them equal the rewrite."""
-    stale = [item for item in shelf.stale(settings.idle_keep, facts.round) if item.result.saved_tokens]
+    stale = [item for item in shelf.find_stale(settings.idle_keep, facts.round) if item.result.saved_tokens]
     if not stale:
         return None
     if facts.is_cold:
@@ -203,7 +203,7 @@ def choose_ski_rental(
     prices, saved, paid = facts.prices, 0, 0
     for item in stale:
         saved += item.result.saved_tokens
-        paid += item.result.saved_tokens * shelf.stale_rounds(item, settings.idle_keep, facts.round)
+        paid += item.result.saved_tokens * shelf.count_stale_rounds(item, settings.idle_keep, facts.round)
     rewritten = count_rewrite_tokens(facts, saved, stale[-1])
     if prices.read * paid < (prices.write - prices.read) * rewritten:
         return None
@@ -248,7 +248,7 @@ def _warm_cut(
     for index, each in enumerate(found, 1):
         saved += each.item.result.saved_tokens
         gain += each.worth
-        stale = shelf.stale_rounds(each.item, settings.keep_last, facts.round)
+        stale = shelf.count_stale_rounds(each.item, settings.keep_last, facts.round)
         paid += prices.read * each.item.result.saved_tokens * stale
         rewritten = count_rewrite_tokens(facts, saved, each.item)
         cost = (prices.write - prices.read) * rewritten
@@ -312,7 +312,7 @@ def choose_by_time(
     """After a long pause the cache has expired, so clearing breaks nothing."""
     if facts.idle <= timedelta(minutes=settings.idle_minutes):
         return None
-    stale = _worthwhile(shelf.stale(settings.idle_keep, facts.round))
+    stale = _worthwhile(shelf.find_stale(settings.idle_keep, facts.round))
     if not stale:
         return None
     minutes = facts.idle // timedelta(minutes=1)
@@ -327,7 +327,7 @@ def choose_by_pressure(
         return None
     if sum(item.result.tokens for item in shelf.live) < settings.pressure_tokens:
         return None
-    stale = _worthwhile(shelf.stale(settings.pressure_keep, facts.round))
+    stale = _worthwhile(shelf.find_stale(settings.pressure_keep, facts.round))
     saved = sum(item.result.saved_tokens for item in stale)
     if not stale or saved < settings.pressure_saves_tokens:
         return None

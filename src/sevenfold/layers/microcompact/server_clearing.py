@@ -209,7 +209,7 @@ class ServerClearing:
         """Once something is cleared: the oldest use that is not."""
         return self._uses[self.depth] if 0 < self.depth < len(self._uses) else None
 
-    def go_to(self, depth: int) -> float:
+    def restore_depth(self, depth: int) -> float:
         """Restore the depth of a resumed session; returns the weight that is cleared with it."""
         before, self.depth = self.depth, depth
         return sum(self._weights[before:depth])

@@ -51,7 +51,7 @@ class FileFacts:
     def is_document(self) -> bool:
         return bool(_DOCUMENTS.search(self.path))
 
-    def said(self) -> str:
+    def render_outcome(self) -> str:
         """What happened, in a few words."""
         parts = [
             f"written {_times(self.writes)}" if self.writes else "",
@@ -165,7 +165,7 @@ def render_working_entries(files: list[FileFacts]) -> list[NotesEntry]:
     ranks = {facts.path: place for place, facts in enumerate(opened)}
     return [
         NotesEntry(
-            f"- {facts.path} — {facts.said()}{_named(facts)}",
+            f"- {facts.path} — {facts.render_outcome()}{_named(facts)}",
             brief=f"- {facts.path}",
             weight=_weight(facts, ranks[facts.path]),
         )

@@ -316,7 +316,11 @@ class StructuralNotes:
             ("Open", "; ".join(self._work.open_items()[:20]), 80.0),
             ("Done of the plan", "; ".join(self._work.done_items()[-20:]), 40.0),
             ("Changed in this turn", ", ".join(self._work.changed()[:20]), 60.0),
-            ("Last command", f"`{command.command[:200]}` {command.said()}" if command else "", 50.0),
+            (
+                "Last command",
+                f"`{command.command[:200]}` {command.render_outcome()}" if command else "",
+                50.0,
+            ),
             (
                 "Not mended yet",
                 "; ".join(item.error[:160] for item in self._commands.open_errors()[-3:]),

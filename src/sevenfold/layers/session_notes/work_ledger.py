@@ -33,7 +33,7 @@ class TurnFacts:
     failures: int = 0
     changed: dict[str, None] = field(default_factory=dict[str, None])
 
-    def said(self) -> str:
+    def render_summary(self) -> str:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(self.kinds.items()))
         failed = f", {self.failures} failed" if self.failures else ""
         changed = f"; changed {', '.join(list(self.changed)[:6])}" if self.changed else ""
@@ -136,7 +136,9 @@ class WorkLedger:
     def entries(self) -> list[NotesEntry]:
         """Turns first, folded; then the last rounds one by one."""
         rounds = [*self._rounds, *([self._line()] if self._steps else [])]
-        turns = [NotesEntry(turn.said(), weight=100.0 + place) for place, turn in enumerate(self._turns)]
+        turns = [
+            NotesEntry(turn.render_summary(), weight=100.0 + place) for place, turn in enumerate(self._turns)
+        ]
         return turns + [NotesEntry(line, weight=float(place)) for place, line in enumerate(rounds)]
 
     def _turn(self) -> TurnFacts:
@@ -186,13 +188,13 @@ class CommandFacts:
     failures: int = 0
     last: int = 0
     has_failed: bool = False
-    told: str = ""
+    outcome: str = ""
 
-    def said(self) -> str:
+    def render_outcome(self) -> str:
         times = f"{self.count}×, " if self.count > 1 else ""
         ended = "failed" if self.has_failed else "ok"
         again = f" ({self.failures} failed)" if self.failures and self.count > 1 else ""
-        told = f": {self.told}" if self.told else ""
+        told = f": {self.outcome}" if self.outcome else ""
         return f"{times}{ended}{again}{told}"
 
 
@@ -239,7 +241,7 @@ class CommandLedger:
         size = len(facts)
         return [
             NotesEntry(
-                f"- {render_command(item.command)} → {item.said()}",
+                f"- {render_command(item.command)} → {item.render_outcome()}",
                 brief=f"- {render_command(item.command)}",
                 weight=min(30, 6 * item.count) + (60 if size - place <= _RECENT else 0) + place / size,
             )
@@ -263,7 +265,7 @@ class CommandLedger:
         facts.count += 1
         facts.failures += outcome.failed
         facts.last, facts.has_failed = at, outcome.failed
-        facts.told = (outcome.error if outcome.failed else outcome.last)[:MAX_OUTCOME_CHARS]
+        facts.outcome = (outcome.error if outcome.failed else outcome.last)[:MAX_OUTCOME_CHARS]
         self._commands[action.command] = facts
         if len(self._commands) > MAX_COMMANDS:
             self._commands.popitem(last=False)

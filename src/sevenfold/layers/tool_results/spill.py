@@ -125,14 +125,14 @@ class SpillStore:
     def _has_same(self, name: str, data: bytes) -> bool:
         """Whether an earlier try, or a retry of the same request, has stored exactly this."""
         try:
-            entry = self._folder.entry(name)
+            entry = self._folder.stat(name)
             if entry is None or entry.size_bytes != len(data):
                 return False
             if self._folder.read(name, max_bytes=len(data)) != data:
                 return False
         except (FileMissing, KeyRefused, NotRegular):
             return False
-        self._folder.settle(name)
+        self._folder.sync_name(name)
         return True
 
     def _count_bytes(self) -> int:
@@ -143,7 +143,7 @@ class SpillStore:
 
     def _size(self, name: str) -> int:
         try:
-            entry = self._folder.entry(name)
+            entry = self._folder.stat(name)
         except (NotRegular, AccessDenied):
             return 0  # not one of ours
         return entry.size_bytes if entry else 0

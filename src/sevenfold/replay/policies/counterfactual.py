@@ -157,7 +157,7 @@ def play_recording(
 ) -> PolicyOutcome:
     """A recorded session under a policy. A callback gets every request."""
     playing = _Playing(settings, rates, on_request)
-    for stretch in recording.stretches:
+    for stretch in recording.segments:
         playing.start(stretch)
         for turn in stretch.rounds:
             playing.send(turn)
@@ -209,7 +209,7 @@ class _Playing:
             self._show(recorded.result, number, recorded.place - self._shorter)
         facts = self._facts(turn)
         if facts.is_cold:
-            self._shelf.collapse()
+            self._shelf.reset_anchors()
         chosen = choose_clearing(facts, self._shelf, self._stakes, self._settings)
         if chosen is not None:
             self._cut(chosen)
@@ -245,7 +245,7 @@ class _Playing:
     def _show(self, result: ClearableResult, number: int, place: int) -> None:
         self.sight.show(result.id, number)
         if self._shelf.add(result, round_=self._round, place=place, anchor=self._cached):
-            self._stakes.bring_back(result.tokens, self._view, self._rates.prices)
+            self._stakes.record_reread(result.tokens, self._view, self._rates.prices)
 
     def _cut(self, chosen: ClearingPlan) -> None:
         ids = frozenset(chosen.ids)

@@ -30,7 +30,7 @@ class OptimalCuts:
 def find_optimum(recording: Recording, rates: CacheRates, keep: int = KEPT_RESULTS) -> OptimalCuts:
     """The least that a session could have cost, with cuts at the best times."""
     cost, cuts, before = 0.0, list[int](), 0
-    for stretch in recording.stretches:
+    for stretch in recording.segments:
         plan = SegmentSearch(stretch, rates, keep).find()
         cost += plan.cost
         cuts += [before + number for number in plan.cuts]

@@ -215,7 +215,7 @@ def try_policy(order: TrialTask, on_bytes: Callable[[int], None]) -> PolicyTrial
         return UnreadableFile(file.path, NO_CALL_REASON)
     if recording is None:
         return UnreadableFile(file.path, NO_TIMES_REASON)
-    if since and recording.stretches[-1].rounds[-1].answered < since:
+    if since and recording.segments[-1].rounds[-1].answered < since:
         return UnreadableFile(file.path, TOO_OLD_REASON)
     rated = choose_session_rates(calls, question)
     figures = _measure(stretches, recording, question, rated.prices, lambda: on_bytes(file.size_bytes // 3))

@@ -75,7 +75,7 @@ class RecordedSegment:
 @dataclass(frozen=True, slots=True)
 class Recording:
     name: str
-    stretches: tuple[RecordedSegment, ...]
+    segments: tuple[RecordedSegment, ...]
     tokens: int
     """Of all its messages."""
 
@@ -296,7 +296,7 @@ def read_message_segments(path: Path, agent: ForeignAgent) -> list[MessageSegmen
 def compute_token_scale(stretches: Sequence[MessageSegment], recording: Recording) -> float:
     """What the session's bills made of the estimates, so that both accounts weigh its messages alike."""
     scaled = weighed = 0
-    for said, played in zip(stretches, recording.stretches, strict=False):
+    for said, played in zip(stretches, recording.segments, strict=False):
         scaled += played.rounds[-1].tokens - played.frame_tokens
         last = max(at for at, step in enumerate(said.steps) if isinstance(step, RecordedCall))
         weighed += sum(round(weigh_by_shape(block)) for step in said.steps[:last] for block in step.blocks)

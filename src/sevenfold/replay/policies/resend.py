@@ -154,7 +154,7 @@ class _Driver:
 
     def _turns(self, stretches: Sequence[MessageSegment]) -> Iterator[_Turn | None]:
         """What each call used. The figures leave out calls before the first that has a time."""
-        found = [_Turn(each, turn) for each in self.recording.stretches for turn in each.rounds]
+        found = [_Turn(each, turn) for each in self.recording.segments for turn in each.rounds]
         calls = sum(isinstance(step, RecordedCall) for stretch in stretches for step in stretch.steps)
         yield from [None] * (calls - len(found))
         before = None
@@ -269,7 +269,7 @@ class _Driver:
 
     def _count(self, level: PromptLevel, block: JsonObject) -> int:
         if level != "messages":
-            return self.recording.stretches[0].frame_tokens
+            return self.recording.segments[0].frame_tokens
         if block.get("content") == BARE_MARKER:
             # Nothing is spilled here; where something is, its marker says where.
             return MARKER_TOKENS

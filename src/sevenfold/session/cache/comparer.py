@@ -46,22 +46,22 @@ from sevenfold.session.cache.placement import has_user_text
 class PromptTraits:
     """What some message of a view has, and what its whole prompt depends on."""
 
-    shows: bool = False
+    has_images: bool = False
     """An image: the first one, and the last one that goes, change what the cache is found by."""
-    cites: bool = False
+    has_citations: bool = False
     """A document that may be cited, for the same reason."""
-    fades: bool = False
+    has_transient: bool = False
     """Something that leaves the prompt when a user speaks: thinking on a model that drops it, a message for
     one turn."""
-    compacts: bool = False
+    has_compaction: bool = False
     """A compaction block, before which nothing is read."""
 
     def __or__(self, other: PromptTraits) -> PromptTraits:
         return PromptTraits(
-            self.shows or other.shows,
-            self.cites or other.cites,
-            self.fades or other.fades,
-            self.compacts or other.compacts,
+            self.has_images or other.has_images,
+            self.has_citations or other.has_citations,
+            self.has_transient or other.has_transient,
+            self.has_compaction or other.has_compaction,
         )
 
 
@@ -98,11 +98,11 @@ class RequestComparer:
     def __init__(self, catalog: Catalog = CATALOG) -> None:
         self._catalog = catalog
 
-    def begin(self, request: ModelRequest) -> RequestOutline:
+    def outline(self, request: ModelRequest) -> RequestOutline:
         """Look through a whole request."""
         return self._sketch(request, _PLAIN, 0, self._knobs(request.frame))
 
-    def follow(self, previous: RequestOutline, request: ModelRequest) -> RequestComparison:
+    def compare(self, previous: RequestOutline, request: ModelRequest) -> RequestComparison:
         """Look at what is new in a request, and compare the rest."""
         before = previous.request
         shared = count_same_messages(before.messages, request.messages)
@@ -192,7 +192,7 @@ def render_cache_body(frame: RequestParams, messages: Iterable[Message]) -> Json
 def count_same_messages(before: Sequence[Message], after: Sequence[Message]) -> int:
     """With how many messages both begin that are the same objects."""
     length = min(len(before), len(after))
-    if isinstance(before, ListPrefix) and before.is_of(after):
+    if isinstance(before, ListPrefix) and before.shares_list_with(after):
         return length
     # One pass in C finds out that all are the same, which is nearly always so. Not by `==`, which looks past
     # the order of keys.
@@ -208,7 +208,10 @@ def _blocks(request: ModelRequest, first: int) -> int:
 def _is_set_alike(before: RequestOutline, after: RequestOutline) -> bool:
     """Whether all that both prompts depend on beside their blocks is the same."""
     one, other = before.traits, after.traits
-    if (one.shows, one.cites) != (other.shows, other.cites) or before.knobs != after.knobs:
+    if (one.has_images, one.has_citations) != (
+        other.has_images,
+        other.has_citations,
+    ) or before.knobs != after.knobs:
         return False
     return _is_same_frame(before.request.frame, after.request.frame)
 
@@ -216,7 +219,7 @@ def _is_set_alike(before: RequestOutline, after: RequestOutline) -> bool:
 def _trims(traits: PromptTraits, new: Iterable[Message]) -> bool:
     """Whether these messages take something out of a prompt with such traits."""
     for message in new:
-        if traits.fades and has_user_text(message):
+        if traits.has_transient and has_user_text(message):
             return True
         if any(isinstance(block, Compaction) for block in message.blocks):
             return True

@@ -92,7 +92,7 @@ def _all_runs(usage: Usage) -> Usage:
             written_1h=run.written_1h,
             output=run.output,
         )
-        for run in usage.beside
+        for run in usage.untotaled
     )
     whole = sum(beside, replace(usage, iterations=()))
     return replace(whole, requests=usage.requests)
@@ -141,7 +141,7 @@ class CacheOutcome:
     read_tokens: int
     cause: MissCause | None
     """Why less was read than expected; None when it was not."""
-    told: str
+    diagnostics: str
     """The reason that the provider's diagnostics gave; empty without one."""
     cost: Cost | None
 
@@ -184,7 +184,7 @@ class CacheMonitor:
         self._emit = emit
         self._comparer = RequestComparer(catalog)
         self._lanes: dict[str, _Lane] = {}
-        self.book = UsageLedger(catalog)
+        self.ledger = UsageLedger(catalog)
 
     def check(
         self, request: ModelRequest, now: datetime, cuts: Sequence[Cut] = ()
@@ -195,43 +195,47 @@ class CacheMonitor:
         a failure, changes nothing.
         """
         for cut in cuts:
-            self._emit(CutRegistered(request.who, cut.layer, cut.reason, cut.first))
+            self._emit(CutRegistered(request.purpose, cut.layer, cut.reason, cut.first))
         found = self._predecessor(request)
         if found is None:
-            self._lane(request.who).recent.append(_Sent(sketch=self._comparer.begin(request), started=now))
+            self._lane(request.purpose).recent.append(
+                _Sent(sketch=self._comparer.outline(request), started=now)
+            )
             return None
         sent, difference = _Sent(sketch=found.step.sketch, started=now), found.step.difference
-        self._lane(request.who).recent.append(sent)
+        self._lane(request.purpose).recent.append(sent)
         if found.step.is_longer:
             sent.expects = found.sent.left
         if difference is None or has_explaining_cut(cuts, difference):
             return difference
         lost = difference.missed_tokens
         if found.step.is_trimmed:
-            self._emit(PromptTrimmed(request.who, difference.path, lost))
+            self._emit(PromptTrimmed(request.purpose, difference.path, lost))
         elif not _branches(found, request):
             sent.expects, sent.broken = found.sent.left, difference.cause
-            self._emit(PrefixBroken(request.who, difference.cause, difference.path, lost))
+            self._emit(PrefixBroken(request.purpose, difference.cause, difference.path, lost))
         return difference
 
     def settle(self, request: ModelRequest, reply: ModelResponse, now: datetime) -> CacheOutcome:
         """Compare the bill of an answer with what was expected, and add it to the ledger."""
-        price = self.book.add(request.who, request.frame.model, reply, now)
+        price = self.ledger.add(request.purpose, request.frame.model, reply, now)
         told = _told(reply.extra.get("diagnostics"))
-        sent = next((item for item in self._own(request.who) if item.sketch.request is request), None)
+        sent = next((item for item in self._own(request.purpose) if item.sketch.request is request), None)
         run = reply.usage.last_run or _summed_up(reply.usage)
         if sent is None:
-            return CacheOutcome(expected_tokens=0, read_tokens=run.read, cause=None, told=told, cost=price)
+            return CacheOutcome(
+                expected_tokens=0, read_tokens=run.read, cause=None, diagnostics=told, cost=price
+            )
         promised, sent.promise = sent.expects, _promise(request, reply, sent.started)
         expected = promised.tokens if promised else 0
         if promised is None or run.read >= expected or _is_edited(reply):
             return CacheOutcome(
-                expected_tokens=expected, read_tokens=run.read, cause=None, told=told, cost=price
+                expected_tokens=expected, read_tokens=run.read, cause=None, diagnostics=told, cost=price
             )
         idle = max(timedelta(), sent.started - promised.since)
         cause = sent.broken or ("idle" if idle > promised.ttl else "unexplained")
         missed = CacheMissed(
-            who=request.who,
+            who=request.purpose,
             expected_tokens=expected,
             read_tokens=run.read,
             idle_seconds=int(idle.total_seconds()),
@@ -240,17 +244,17 @@ class CacheMonitor:
         )
         self._emit(missed)
         return CacheOutcome(
-            expected_tokens=expected, read_tokens=run.read, cause=cause, told=told, cost=price
+            expected_tokens=expected, read_tokens=run.read, cause=cause, diagnostics=told, cost=price
         )
 
     def _predecessor(self, request: ModelRequest) -> _Found | None:
-        if request.who == _MAIN:
+        if request.purpose == _MAIN:
             last = next(self._own(_MAIN), None)
             return self._compared(last, request) if last else None
         if all(mark.level != "messages" for mark in request.breakpoints):
             # It asks for no message to be cached, so there is none that it could miss.
             return None
-        own, main = tuple(self._own(request.who)), tuple(self._own(_MAIN))
+        own, main = tuple(self._own(request.purpose)), tuple(self._own(_MAIN))
         first: _Found | None = None
         # The newest first: what was sent before a cut is compared at length, and shares nothing.
         for sent in (*own[:1], *main[:1], *own[1:], *main[1:]):
@@ -263,7 +267,7 @@ class CacheMonitor:
         return first
 
     def _compared(self, sent: _Sent, request: ModelRequest) -> _Found:
-        return _Found(sent, self._comparer.follow(sent.sketch, request))
+        return _Found(sent, self._comparer.compare(sent.sketch, request))
 
     def _lane(self, who: str) -> _Lane:
         return self._lanes.setdefault(who, _Lane())
@@ -294,7 +298,7 @@ def _is_related(sent: _Sent, request: ModelRequest) -> bool:
 def _branches(found: _Found, request: ModelRequest) -> bool:
     """Whether a fork only leaves the conversation at an earlier place, with one message of its own."""
     is_alike = found.step.difference is not None and found.step.difference.cause == "message"
-    return request.who != _MAIN and is_alike and found.step.shared >= len(request.messages) - 1
+    return request.purpose != _MAIN and is_alike and found.step.shared >= len(request.messages) - 1
 
 
 def _summed_up(usage: Usage) -> TokenCounts:

@@ -80,7 +80,7 @@ class ContextEdits:
 
     tools: ToolClearing | None = None
     thinking: ThinkingClearing | None = None
-    compacting: CompactEdit | None = None
+    compact: CompactEdit | None = None
 
 
 def parse_context_edits(call: MessagesRequest) -> ContextEdits:
@@ -98,7 +98,7 @@ def parse_context_edits(call: MessagesRequest) -> ContextEdits:
         found = ContextEdits(
             _read_tools(f"{path}.{kind}", edit) if kind == CLEAR_TOOLS_EDIT else found.tools,
             _read_thinking(call, f"{path}.{kind}", edit) if kind == CLEAR_THINKING_EDIT else found.thinking,
-            _read_compacting(call, f"{path}.{kind}", edit) if kind == COMPACT_EDIT else found.compacting,
+            _read_compacting(call, f"{path}.{kind}", edit) if kind == COMPACT_EDIT else found.compact,
         )
     return found
 
@@ -158,7 +158,7 @@ def _read_thinking(call: MessagesRequest, path: str, edit: JsonObject) -> Thinki
 
 
 def _read_compacting(call: MessagesRequest, path: str, edit: JsonObject) -> CompactEdit:
-    if not call.gates.compacts:
+    if not call.features.compacts:
         raise make_invalid_request(f"{path}: compaction is not supported on {call.model_name}")
     usual = CompactEdit()
     trigger = _read_amount(path, edit, "trigger", ("input_tokens",))
@@ -288,7 +288,7 @@ def _check_seal(block: PromptBlock) -> None:
 
 
 def _check_request(call: MessagesRequest, blocks: Sequence[PromptBlock]) -> None:
-    if not call.gates.compacts:
+    if not call.features.compacts:
         raise make_invalid_request(f"compaction: not supported on {call.model_name}")
     compaction = optional_object("", call.body, "compaction") or EMPTY_OBJECT
     as_one_of("compaction.type", require_field("compaction", compaction, "type"), ("summarize",))

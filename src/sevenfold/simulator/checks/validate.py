@@ -255,7 +255,7 @@ def _refuse_unanswered(asked: dict[str, PromptBlock]) -> None:
 def _check_ending(call: MessagesRequest, choices: Choices, last: JsonObject) -> None:
     if last["role"] != "assistant":
         return
-    if call.gates.takes_prefill:
+    if call.features.takes_prefill:
         _check_prefill_text(last)
     elif not (choices.prefill_after_blocks and _ends_in(last, SERVER_RESULT_TYPES | {"compaction"})):
         raise make_invalid_request(NO_PREFILL_TEXT)

@@ -113,7 +113,7 @@ def _check_sampling(call: MessagesRequest) -> None:
             raise make_invalid_request(
                 f"{key}: sampling parameters are not supported in version {NEWER}; remove it"
             )
-        if not call.gates.takes_sampling:
+        if not call.features.takes_sampling:
             raise make_invalid_request(f"{key}: not supported on {call.model_name}; remove it")
         if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)) or value < 0:
             raise make_invalid_request(f"{key}: Input should be a valid number of at least 0")
@@ -132,7 +132,7 @@ def _check_max_tokens(call: MessagesRequest) -> None:
     if asked:
         return
     conflicts = {
-        "stream": call.streams,
+        "stream": call.is_streaming,
         "thinking.enabled": call.part("thinking").get("type") == "enabled",
         "output_config.format": call.part("output_config").get("format") is not None,
         "tool_choice": is_tool_forced(call),
@@ -148,8 +148,8 @@ def _check_thinking(call: MessagesRequest) -> None:
     if thinking is None:
         return
     kind = as_one_of("thinking.type", require_field("thinking", thinking, "type"), THINKING_MODES)
-    if kind not in call.gates.thinking:
-        allowed = " or ".join(f"'{item}'" for item in THINKING_MODES if item in call.gates.thinking)
+    if kind not in call.features.thinking:
+        allowed = " or ".join(f"'{item}'" for item in THINKING_MODES if item in call.features.thinking)
         raise make_invalid_request(
             f"thinking.type: '{kind}' is not supported on {call.model_name}; use {allowed}"
         )
@@ -292,7 +292,7 @@ def _check_choice(call: MessagesRequest, names: set[str], *, has_tools: bool) ->
     kind = as_one_of(
         "tool_choice.type", require_field("tool_choice", choice, "type"), ("auto", "any", "tool", "none")
     )
-    if is_tool_forced(call) and not call.gates.takes_forced_choice:
+    if is_tool_forced(call) and not call.features.takes_forced_choice:
         raise make_invalid_request(
             f"tool_choice.type: '{kind}' is not supported on {call.model_name}; use 'auto' or 'none'"
         )

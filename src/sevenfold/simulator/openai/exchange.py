@@ -330,7 +330,7 @@ class OpenAIRoutes:
         world = self._find_world()
         headers = {name.lower(): value for name, value in request.headers.items()}
         served = await OpenAIExchange(world).serve(endpoint, headers, await request.body())
-        world.arrivals.looked_up()
+        world.arrivals.mark_looked_up()
         if served.events is not None:
             from starlette.responses import StreamingResponse
 

@@ -55,7 +55,7 @@ class MessagesRequest:
     """The body's blocks."""
 
     @property
-    def gates(self) -> ModelFeatures:
+    def features(self) -> ModelFeatures:
         return find_model_features(self.model)
 
     @property
@@ -65,7 +65,7 @@ class MessagesRequest:
         return name if isinstance(name, str) else self.model.name
 
     @property
-    def streams(self) -> bool:
+    def is_streaming(self) -> bool:
         return self.body.get("stream") is True
 
     def part(self, key: str) -> JsonObject:

@@ -142,7 +142,7 @@ class CacheEditingProvider(ProviderWrapper):
         self._deleted: tuple[ToolUseId, ...] = ()
 
     async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
-        if request.who == "main":
+        if request.purpose == "main":
             self._choose(request)
         return await super().send(self._with_edits(request), on_delta)
 
@@ -152,7 +152,7 @@ class CacheEditingProvider(ProviderWrapper):
         count = len(frozenset(self._deleted) - before)
         if count:
             reason = f"{count} old results were deleted in the cached prefix"
-            self._emit(CutRegistered(request.who, 2, reason, len(request.messages)))
+            self._emit(CutRegistered(request.purpose, 2, reason, len(request.messages)))
             self._emit(ResultsCleared("cache edits", count, 0))
 
     def _with_edits(self, request: ModelRequest) -> ModelRequest:

@@ -134,7 +134,7 @@ class Folder:
             left = self._disk.stat(fd).st_size - start
             return read_fully(self._disk, fd, min(size, left), start)
 
-    def entry(self, key: str) -> FileStat | None:
+    def stat(self, key: str) -> FileStat | None:
         """Size and time of a file, or None when there is none."""
         try:
             with self.opened(key, READ_FLAGS) as fd, map_os_errors(f"look at {self._say(key)}"):
@@ -183,7 +183,7 @@ class Folder:
             self._disk.fsync(target)
             self._disk.fsync(source)
 
-    def settle(self, key: str) -> None:
+    def sync_name(self, key: str) -> None:
         """Make the name of a file that was found there durable: whoever made it may have died just before."""
         with self._parent(key) as (parent, _), map_os_errors(f"settle {self._say(key)}"):
             self._disk.fsync(parent)

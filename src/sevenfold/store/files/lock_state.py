@@ -67,7 +67,7 @@ class LockState:
     last_attempt: datetime | None = None
     strikes: int = 0
     """Attempts in a row that ended in failure or a crash; persisted, so that a crash loop cannot hide."""
-    faces: tuple[PidStamp, ...] = ()
+    stamps: tuple[PidStamp, ...] = ()
     """What we may have left in the PID file; any other PID there was written by another program."""
 
     def renewed(self, now: datetime, up: timedelta, lease: timedelta) -> LockState:
@@ -101,7 +101,7 @@ def write_lock_state(state: LockState) -> dict[str, object]:
         "last_success": state.last_success and state.last_success.isoformat(),
         "last_attempt": state.last_attempt and state.last_attempt.isoformat(),
         "strikes": state.strikes,
-        "faces": [{"pid": face.pid, "modified_ns": face.modified_ns} for face in state.faces],
+        "faces": [{"pid": face.pid, "modified_ns": face.modified_ns} for face in state.stamps],
     }
 
 
@@ -116,7 +116,7 @@ def read_lock_state(wire: JsonObject) -> LockState:
         last_success=_when(wire, "last_success"),
         last_attempt=_when(wire, "last_attempt"),
         strikes=_whole(wire, "strikes"),
-        faces=tuple(_read_face(face) for face in faces),
+        stamps=tuple(_read_face(face) for face in faces),
     )
 
 

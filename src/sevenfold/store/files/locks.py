@@ -94,7 +94,7 @@ def edit_file(
         after = change(before)
         if after is None or after == before:
             if after is not None:
-                folder.settle(key)
+                folder.sync_name(key)
             return before
         folder.replace(key, after)
         return after
@@ -142,7 +142,7 @@ class LockSettings:
     """A mark that notes are being updated, older than this, was left by a writer that died."""
 
     @property
-    def patience(self) -> FolderTimeouts:
+    def timeouts(self) -> FolderTimeouts:
         return FolderTimeouts(timedelta(seconds=self.wait_seconds), timedelta(seconds=self.mark_seconds))
 
     @property
@@ -176,9 +176,9 @@ class Lease:
         """Run `commit` while nobody can take over, then record the success and let go."""
         self._lock.publish(self.token, commit, self._nonce)
 
-    def give_up(self) -> None:
+    def release(self) -> None:
         """Let go without a success. Harmless when the lease is lost already."""
-        self._lock.give_up(self.token, self._nonce)
+        self._lock.release(self.token, self._nonce)
 
 
 class Lock:
@@ -223,7 +223,7 @@ class Lock:
             state = self._with_outside_success(self._read(), face)
             reason = self._why_free(state)
             now, up = self._clock.now(), self._clock.uptime()
-            refuse_foreign_holder(face, state.faces, now)
+            refuse_foreign_holder(face, state.stamps, now)
             token, nonce = state.token + 1, secrets.token_hex(8)
             taken = replace(
                 state,
@@ -260,7 +260,7 @@ class Lock:
             now = self._clock.now()
             self._let_go(replace(state, holder=None, last_success=now, strikes=0), now)
 
-    def give_up(self, token: int, nonce: str = "") -> None:
+    def release(self, token: int, nonce: str = "") -> None:
         """See `Lease.give_up`."""
         with mutex(self._control, self._name):
             state = self._read()
@@ -295,7 +295,7 @@ class Lock:
         )
 
     def _with_outside_success(self, state: LockState, face: PidStamp | None) -> LockState:
-        outside = find_outside_success(face, state.faces, self._clock.now())
+        outside = find_outside_success(face, state.stamps, self._clock.now())
         if outside and (state.last_success is None or outside > state.last_success):
             return replace(state, last_success=outside)
         return state
@@ -310,7 +310,7 @@ class Lock:
             self._write(state)
             return
         # Where another program took it meanwhile it is theirs to change.
-        ours = face is None or is_our_stamp(face, state.faces)
+        ours = face is None or is_our_stamp(face, state.stamps)
         self._write(state, face, make_pid_stamp(when) if ours else None)
 
     def _read_face(self) -> PidStamp | None:
@@ -343,7 +343,7 @@ class Lock:
         """Write the record first. It names what we left in the PID file and what we will write: anything else
         there is not ours."""
         if self._face and mark:
-            before = (seen,) if seen and is_our_stamp(seen, state.faces) else ()
+            before = (seen,) if seen and is_our_stamp(seen, state.stamps) else ()
             state = replace(state, faces=(*before, mark))
         self._control.replace(self._file, write_json(freeze(write_lock_state(state))) + b"\n")
         if self._face and mark:

@@ -212,7 +212,7 @@ class UnreadableFile:
 class TranscriptSearch:
     """What a search came upon, newest first."""
 
-    found: tuple[TranscriptFile, ...]
+    files: tuple[TranscriptFile, ...]
     unreadable: tuple[UnreadableFile, ...] = ()
 
 

@@ -154,7 +154,7 @@ class MemoryDir:
     def index_text(self) -> IndexText:
         """The index for a prompt, within its caps."""
         with self._fresh():
-            part = fit_index(replace_lone_surrogates(self._upkeep.index.text()))
+            part = fit_index(replace_lone_surrogates(self._upkeep.index.render()))
         if part.cut_lines:
             self._emit(IndexCut(part.cut_lines, part.warning))
         return IndexText(part.text, part.cut_lines, part.warning)
@@ -234,7 +234,7 @@ class MemoryDir:
         def plan(_: MemoryState) -> list[LoggedTransaction]:
             return [self._logged("reject", person, (), of=self._book.waiting(id_).id)]
 
-        return self._record(plan).told()
+        return self._record(plan).to_transaction()
 
     def trust(self, key: str, why: str = "") -> Transaction:
         """A person vouches for a memory as it is, whatever hands it went through."""
@@ -251,7 +251,7 @@ class MemoryDir:
             )
             return [self._logged("trust", person, (change,))]
 
-        return self._record(plan).told()
+        return self._record(plan).to_transaction()
 
     def notice(self, *, check: bool = False) -> tuple[PendingReview, ...]:
         """Look for edits made past the engine, reading every file with `check`; all that waits now."""
@@ -271,7 +271,9 @@ class MemoryDir:
             self._upkeep.take_edits(named, origin)
             found = [found.entry for found in self._book.log.read(before)]
         return tuple(
-            item.told() for item in found if isinstance(item, LoggedTransaction) and item.origin == origin
+            item.to_transaction()
+            for item in found
+            if isinstance(item, LoggedTransaction) and item.origin == origin
         )
 
     def log(self, key: str | None = None, limit: int | None = 50) -> tuple[Transaction, ...]:
@@ -281,7 +283,7 @@ class MemoryDir:
 
     def transaction(self, id_: str) -> Transaction:
         with self._fresh():
-            return self._history.find(id_).told()
+            return self._history.find(id_).to_transaction()
 
     def body(self, sha256: str) -> str:
         """Any text that a memory ever had, by its hash."""
@@ -302,7 +304,7 @@ class MemoryDir:
         """Take a transaction back, byte for byte; `MemoryConflict` if its memories have changed since."""
         with self._fresh():
             entry = self._history.find(id_)
-            undone = self._history.undone(entry.id)
+            undone = self._history.plan_revert(entry.id)
         return self._change(
             "revert", undone, Origin(who="user", why=why or f"takes back {entry.id}"), of=entry.id
         )
@@ -310,14 +312,14 @@ class MemoryDir:
     def undo(self, why: str = "") -> Transaction:
         """Take back the last transaction that was not taken back yet."""
         with self._fresh():
-            last = self._history.last_done()
+            last = self._history.find_last_effective()
         return self.revert(last, why)
 
     def restore(self, key: str, id_: str, why: str = "") -> Transaction:
         """Bring a memory back to the text that a transaction gave it, whatever happened since."""
         with self._fresh():
             entry = self._history.find(id_)
-            back = self._history.restored(key, entry.id)
+            back = self._history.plan_restore(key, entry.id)
         return self._change("revert", [back], Origin(who="user", why=why or f"back to {entry.id}"), of="")
 
     def purge(self, *, session: str = "", key: str = "", who: str = "") -> PurgeReport:
@@ -328,7 +330,7 @@ class MemoryDir:
             gone = {key for key in done.keys if key not in self._book.state.versions}
             forget_traces(self._control, done.keys, gone)
         if done.transactions:
-            self._emit(MemoryPurged(source.said, done.versions))
+            self._emit(MemoryPurged(source.kind, done.versions))
         return done
 
     @contextmanager
@@ -355,7 +357,7 @@ class MemoryDir:
             return replace(change, origin=origin, stamp=None)
         # Memories changed while it waited, and their lines with them.
         place = self._book.state.waiting[waiting.id].place
-        text = self._upkeep.index.updated(change.text, self._book.keys_since(place.offset))
+        text = self._upkeep.index.update(change.text, self._book.keys_since(place.offset))
         return replace(change, origin=origin, stamp=None, text=text, after=hash_text(text))
 
     def _change(
@@ -371,7 +373,7 @@ class MemoryDir:
         with self._thread:
             self._book.refresh()
             self._upkeep.notice_some(change.key for change in changes)
-            return self._record(plan).told()
+            return self._record(plan).to_transaction()
 
     def _record(self, plan: Callable[[MemoryState], Sequence[LoggedTransaction]]) -> LoggedTransaction:
         """Add one transaction and see it through; one without changes was not recorded."""

@@ -69,7 +69,7 @@ class MemoryFiles:
         """Every memory that lies in the folder, the index not among them."""
         return [key for key in self._walk(self._folder, "", MAX_MEMORY_DEPTH) if key != INDEX_FILE]
 
-    def look(self, key: str, known: FileSnapshot = NO_FILE) -> InspectedFile | None:
+    def inspect(self, key: str, known: FileSnapshot = NO_FILE) -> InspectedFile | None:
         """What the file is now, unread if it looks as it did; None where it cannot be read, which is told."""
         try:
             with self._folder.opened(key, READ_FLAGS) as fd, map_os_errors(f"read {self._folder.path}/{key}"):
@@ -96,7 +96,7 @@ class MemoryFiles:
             self._folder.subfolder(above).close()
         self._folder.replace(key, encode_text(text), durable=False)
         # Read again, and not just looked at: somebody else may have been at it already.
-        look, sha256 = self.look(key), hash_text(text)
+        look, sha256 = self.inspect(key), hash_text(text)
         return look.placement if look and look.placement.sha256 == sha256 else FileSnapshot(sha256)
 
     def remove(self, key: str) -> FileSnapshot:
@@ -114,7 +114,7 @@ class MemoryFiles:
         for key in named.values():
             # Any name makes all of its folder durable.
             with suppress(FileMissing):
-                self._folder.settle(key)
+                self._folder.sync_name(key)
 
     def refuse(self, name: str, reason: str) -> None:
         if name not in self._refused:
@@ -193,7 +193,7 @@ class MemoryLog:
         if writer is not None:
             writer.close()
 
-    def look(self) -> LogStat | None:
+    def stat(self) -> LogStat | None:
         """The file as it is now; None where there is none, or nothing in it."""
         try:
             with self._folder.opened(_FILE, READ_FLAGS) as fd, map_os_errors(f"look at {_FILE}"):
@@ -246,14 +246,14 @@ class MemoryLog:
         data = self._folder.read_range(_FILE, place.offset, place.length_bytes)
         entry = self._parsed(data.removesuffix(b"\n"), place.offset)
         if isinstance(entry, LoggedTransaction):
-            self.remember(LogLine(entry, place))
+            self.cache(LogLine(entry, place))
             return entry
         raise FileDamaged(
             f"{self._folder.path}/{_FILE} holds no transaction at {place.offset:,}: it was changed by hand, "
             "or the disk is damaged; restore it from a backup"
         )
 
-    def remember(self, found: LogLine) -> None:
+    def cache(self, found: LogLine) -> None:
         """Keep a transaction at hand for whoever asks for its texts."""
         if not isinstance(found.entry, LoggedTransaction) or found.place.offset in self._remembered:
             return
@@ -279,10 +279,10 @@ class MemoryLog:
 
     def replace(self, lines: Iterable[bytes]) -> None:
         """Put another history in place of this one, as a whole."""
-        self.forget()
+        self.reset()
         self._folder.replace(_FILE, b"".join(lines))
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Somebody put another file there: nothing that is known of this one holds."""
         self._remembered.clear()
         self._held_bytes = 0

@@ -52,7 +52,7 @@ class MemoryStore:
 
     def refresh(self) -> bool:
         """Read what was added since; whether there is any history."""
-        face = self.log.look()
+        face = self.log.stat()
         if face is None:
             self.state, self._head = MemoryState(), b""
             return False
@@ -76,7 +76,7 @@ class MemoryStore:
                 added = self.log.append(entries)
             except FileMissing:
                 # Somebody put another history in place while ours was open.
-                self.log.forget()
+                self.log.reset()
                 added = self.log.append(entries)
             for found in added:
                 if found.place.offset == self.state.end:
@@ -133,15 +133,15 @@ class MemoryStore:
             self.folder.replace(_STATE, write_memory_state(self.state), durable=False)
             self._written = self.state.end
 
-    def start_anew(self) -> None:
+    def reload(self) -> None:
         """We changed the history as a whole: read all of it, for the state on disk is of the one before."""
-        self.log.forget()
-        face = self.log.look()
+        self.log.reset()
+        face = self.log.stat()
         self.state, self._head, self._written = MemoryState(), face.head if face else b"", 0
         self.refresh()
 
     def _load(self, face: LogStat) -> None:
-        self.log.forget()
+        self.log.reset()
         self.state, self._head, self._written = MemoryState(), face.head, 0
         try:
             state = read_memory_state(self.folder.read(_STATE, max_bytes=_MAX_STATE_BYTES))
@@ -164,8 +164,8 @@ class MemoryStore:
             self._take(found)
 
     def _take(self, found: LogLine) -> None:
-        self.log.remember(found)
-        self.state.take(found)
+        self.log.cache(found)
+        self.state.apply(found)
 
 
 NO_EFFECT_KINDS = ("propose", "outside", "reject", "purge")
@@ -198,7 +198,7 @@ class MemoryHistory:
     def log(self, key: str | None, limit: int | None) -> tuple[Transaction, ...]:
         """The last transactions, the newest first; those that speak of `key` alone."""
         entries = (entry for entry in self._entries() if key is None or _speaks_of(entry, key))
-        return tuple(entry.told() for entry in reversed(deque(entries, maxlen=limit)))
+        return tuple(entry.to_transaction() for entry in reversed(deque(entries, maxlen=limit)))
 
     def find(self, id_: str) -> LoggedTransaction:
         """A transaction with its texts, by its id or how that begins."""
@@ -260,14 +260,14 @@ class MemoryHistory:
                     )
                 yield VersionStep(entry.id, past)
 
-    def undone(self, id_: str) -> list[LoggedChange]:
+    def plan_revert(self, id_: str) -> list[LoggedChange]:
         """What takes a transaction back, if nothing has happened to its memories since."""
         entry = self.find(id_)
         if entry.kind in NO_EFFECT_KINDS or not entry.changes:
             raise InputError(f"{entry.id} ({entry.kind}) changed no memory, so there is nothing to take back")
         return [self._undone(change, entry.id) for change in entry.changes if change.key]
 
-    def restored(self, key: str, id_: str) -> LoggedChange:
+    def plan_restore(self, key: str, id_: str) -> LoggedChange:
         """What brings a memory back to the text that a transaction gave it."""
         entry = self.find(id_)
         pasts = [step.past for step in self.steps(key) if step.past and step.transaction == entry.id]
@@ -277,7 +277,7 @@ class MemoryHistory:
             )
         return _back(key, self._book.state.sha_of(key), pasts[-1])
 
-    def last_done(self) -> TransactionId:
+    def find_last_effective(self) -> TransactionId:
         """The last transaction that changed something and was not taken back."""
         done: dict[TransactionId, None] = {}
         for entry in self._entries():

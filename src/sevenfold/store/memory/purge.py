@@ -54,12 +54,12 @@ class PurgeSource:
             raise InputError(f"nobody writes as {self.who!r}; there are {', '.join(CHANGE_AUTHORS)}")
 
     @property
-    def said(self) -> str:
+    def kind(self) -> str:
         """What kind of source it is, and not which."""
         return "a session" if self.session else "a key" if self.key else f"who: {self.who}"
 
     @property
-    def mark(self) -> bytes:
+    def needle(self) -> bytes:
         """What stands in every line that has to do with it."""
         return write_json(self.session or self.key or self.who)[1:-1]
 
@@ -95,7 +95,7 @@ def purge_history(
         lines = list(_without(book, source, erased))
         if erased.transactions:
             sync((*erased.keys, INDEX_FILE))
-            told = Origin(who="user", why=f"{erased.versions} versions erased by {source.said}")
+            told = Origin(who="user", why=f"{erased.versions} versions erased by {source.kind}")
             last = LoggedTransaction(id=new_transaction_id(), at=now, kind="purge", origin=told, changes=())
             kept = (_without_lines(book, line, erased.keys) for line in lines)
             book.log.replace(
@@ -106,7 +106,7 @@ def purge_history(
                     *_upkeep(book, now, placed),
                 ]
             )
-            book.start_anew()
+            book.reload()
     repeating = tuple(sorted(erased.repeating))
     return PurgeReport(len(erased.transactions), erased.versions, tuple(sorted(erased.keys)), repeating)
 
@@ -119,7 +119,7 @@ def forget_upkeep(book: MemoryStore, now: datetime) -> None:
         book.log.replace(
             [format_log_line(make_first_entry(now)), *lines, *_upkeep(book, now, book.state.placed)]
         )
-        book.start_anew()
+        book.reload()
 
 
 def _upkeep(book: MemoryStore, now: datetime, placed: Mapping[str, FileSnapshot]) -> Iterator[bytes]:
@@ -135,7 +135,7 @@ def _without(book: MemoryStore, source: PurgeSource, erased: _Erased) -> Iterato
     for line in book.log.read_lines():
         if is_upkeep(line):
             continue
-        entry = book.log.parse(line) if source.mark in line or erased.said else None
+        entry = book.log.parse(line) if source.needle in line or erased.said else None
         if not isinstance(entry, LoggedTransaction) or not _concerns(entry, source):
             _note_repeating(entry.changes if isinstance(entry, LoggedTransaction) else (), erased)
             yield line

@@ -97,7 +97,7 @@ class LoggedTransaction:
     def origin_of(self, change: LoggedChange) -> Origin:
         return change.origin or self.origin
 
-    def told(self) -> Transaction:
+    def to_transaction(self) -> Transaction:
         """Without the texts."""
         changes = tuple(
             MemoryChange(item.key, item.before, item.after, self.origin_of(item)) for item in self.changes

@@ -92,7 +92,7 @@ class MemoryState:
     boot: str = ""
     """Of the machine, when files were last put in place."""
 
-    def take(self, found: LogLine) -> None:
+    def apply(self, found: LogLine) -> None:
         """One line further."""
         self.tail, self.end = found.place.offset, found.place.offset + found.place.length_bytes
         if isinstance(found.entry, UpkeepRecord):

@@ -57,19 +57,19 @@ class IndexRenderer:
         self._book = book
         self._lines: dict[str, _Line] = {}
 
-    def text(self) -> str:
+    def render(self) -> str:
         """As it is to be shown now."""
         state = self._book.state
         arranged = self._book.text_of(INDEX_FILE, state.layout) if state.layout else ""
-        return self.updated(arranged, state.since)
+        return self.update(arranged, state.since)
 
-    def updated(self, text: str, touched: Collection[str]) -> str:
+    def update(self, text: str, touched: Collection[str]) -> str:
         """An index brought up to date with memories that changed."""
         return apply_index(text, self._ages(), self._line, touched, self._book.state.births)
 
     def is_same(self, found: str) -> bool:
         """Whether an edited index says nothing but what it would say anyway."""
-        return is_same_index(self.text(), found, self._ages(), self._line)
+        return is_same_index(self.render(), found, self._ages(), self._line)
 
     def was_once(self, found: str) -> bool:
         """Whether every line of it stood in the index once: what a power cut leaves of an older one."""
@@ -186,7 +186,7 @@ class MemoryUpkeep:
         """Files that a tool of ours changed: recorded as whose they are."""
         with self._alone():
             for key in keys:
-                look = self._files.look(key)
+                look = self._files.inspect(key)
                 if look is not None and self._is_news(key, look):
                     self._record_edit(key, look, origin)
             if self._needs_record():
@@ -220,7 +220,7 @@ class MemoryUpkeep:
 
     def _looks_known(self, key: str) -> bool:
         known = self._book.state.holding(key)
-        look = self._files.look(key, known)
+        look = self._files.inspect(key, known)
         return look is None or look.placement == known
 
     def _needs_record(self) -> bool:
@@ -267,7 +267,7 @@ class MemoryUpkeep:
         """Bring one file in line with the history, or the history with the file."""
         state = self._book.state
         known = self._placed.get(key) or state.holding(key)
-        look = self._files.look(key, NO_FILE if check else known)
+        look = self._files.inspect(key, NO_FILE if check else known)
         if look is None:
             return
         wanted = known.sha256 if key in state.held else state.sha_of(key)
@@ -340,7 +340,7 @@ class MemoryUpkeep:
         """The same for the index, of which only what a person says in it counts."""
         state = self._book.state
         known = self._placed.get(INDEX_FILE) or state.holding(INDEX_FILE)
-        look = self._files.look(INDEX_FILE, NO_FILE if check else known)
+        look = self._files.inspect(INDEX_FILE, NO_FILE if check else known)
         if look is None or look.placement.sha256 == known.sha256:
             return
         is_ours = look.text is None or look.placement.sha256 in state.intended
@@ -352,7 +352,7 @@ class MemoryUpkeep:
     def _place_index(self) -> None:
         state = self._book.state
         known = self._placed.get(INDEX_FILE) or state.holding(INDEX_FILE)
-        wanted = self._edited_index() if INDEX_FILE in state.held else self.index.text()
+        wanted = self._edited_index() if INDEX_FILE in state.held else self.index.render()
         if not wanted and state.layout is None:
             self._note(INDEX_FILE, self._files.remove(INDEX_FILE))
         elif (sha256 := hash_text(wanted)) != known.sha256:
@@ -365,15 +365,15 @@ class MemoryUpkeep:
 
     def _edited_index(self) -> str:
         """What somebody made of the index and nobody has accepted yet, with a line for every memory."""
-        state, look = self._book.state, self._files.look(INDEX_FILE)
+        state, look = self._book.state, self._files.inspect(INDEX_FILE)
         since = state.waiting[state.held[INDEX_FILE]].place.offset
         named = self._book.keys_since(since) | self._erased
-        return self.index.updated((look.text if look else None) or "", named)
+        return self.index.update((look.text if look else None) or "", named)
 
     def _adopted(self) -> LoggedTransaction:
         found: list[LoggedChange] = []
         for key in [*self._files.keys(), INDEX_FILE]:
-            look = self._files.look(key)
+            look = self._files.inspect(key)
             if look and look.text is not None and look.placement.stamp:
                 stamp = look.placement.stamp
                 found.append(

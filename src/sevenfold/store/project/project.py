@@ -265,7 +265,7 @@ class Project:
     """For agents too: names of our own in it, such as the lock's PID file, do not exist for this folder."""
     mail: Folder
     control: Folder
-    face: PidFile
+    pid_file: PidFile
     """The dream lock as the memory folder shows it to other programs."""
 
     @classmethod
@@ -315,7 +315,7 @@ class Project:
                 memory=memory,
                 mail=mail,
                 control=control,
-                face=face,
+                pid_file=face,
             )
             project._sweep_at_times((clock or SystemClock()).now(), emit)
             undo.pop_all()
@@ -333,13 +333,13 @@ class Project:
 
     def close(self) -> None:
         with ExitStack() as exits:
-            for folder in (self.folder, self.sessions, self.memory, self.face, self.mail, self.control):
+            for folder in (self.folder, self.sessions, self.memory, self.pid_file, self.mail, self.control):
                 exits.callback(folder.close)
 
     def _sweep_at_times(self, now: datetime, emit: Emit) -> None:
         """Sweep, if nobody has for a while. That it fails is told, and no reason not to open the project."""
         try:
-            last = self.control.entry(_SWEPT)
+            last = self.control.stat(_SWEPT)
             now_ns = int(now.timestamp()) * 10**9
             if last and 0 <= now_ns - last.modified_ns < self.folder.patience.sweep.total_seconds() * 1e9:
                 return
@@ -394,7 +394,7 @@ def find_control(home: Path, start: Path) -> Path:
 def _patience(settings: Settings) -> FolderTimeouts:
     """As the lock's section says, where whoever resolved the settings asked for it."""
     found = [section for section in settings.sections if isinstance(section, LockSettings)]
-    return found[0].patience if found else FOLDER_TIMEOUTS
+    return found[0].timeouts if found else FOLDER_TIMEOUTS
 
 
 def _sweep_tree(folder: Folder, now: datetime, emit: Emit, depth: int = MAX_KEY_PARTS) -> int:

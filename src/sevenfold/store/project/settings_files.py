@@ -152,12 +152,12 @@ def read_proposals(
             if content is None:
                 continue
             hearing = SettingsCollector(sections=known)
-            hearing.hear(
+            hearing.collect(
                 RawSettings(
                     source=file.source, where=str(file), tables=_parse(file.path, content), advice=file.advice
                 )
             )
-            free = tuple(dict.fromkeys(claim.slot.key for claim in hearing.claims))
+            free = tuple(dict.fromkeys(claim.slot.key for claim in hearing.values))
             consent = _Answers(home, root).find(file, content)
             found.append(
                 Proposal(

@@ -225,7 +225,7 @@ def list_sessions(sessions: Folder) -> list[SessionEntry]:
 
 def _entry(sessions: Folder, name: str) -> FileStat | None:
     try:
-        return sessions.entry(name)
+        return sessions.stat(name)
     except NotRegular:
         return None  # a folder or a link of that name is no transcript
 
@@ -246,7 +246,7 @@ MAX_COPIED_BYTES = 1024 * 1024 * 1024
 def fork_transcript(sessions: Folder, parent: SessionId, at: datetime) -> SessionId:
     """The new session, whole or not at all. The old one is not touched, and may be in use."""
     key = f"{parent}.jsonl"
-    if sessions.entry(key) is None:
+    if sessions.stat(key) is None:
         raise FileMissing(f"no session {parent!r} in {sessions.path} to branch off; name one that is there")
     lines = sessions.read(key, max_bytes=MAX_COPIED_BYTES)
     child = new_session_id()
@@ -355,7 +355,7 @@ class EventLog:
                 self._emit(EventsLost(f"{self._folder.path}/{_EVENTS}.jsonl", str(error)))
 
     def _make_room(self) -> None:
-        found = self._folder.entry(f"{_EVENTS}.jsonl")
+        found = self._folder.stat(f"{_EVENTS}.jsonl")
         if found is not None and found.size_bytes >= MAX_EVENT_LOG_BYTES:
             with suppress(FileMissing):
                 self._folder.remove(f"{OLDER_EVENTS}.jsonl")
@@ -368,7 +368,7 @@ class EventLog:
 def read_events(session: Folder) -> Iterator[LoggedEvent]:
     """What was told, oldest first. Lines that cannot be read are passed over."""
     for name in (OLDER_EVENTS, _EVENTS):
-        if session.entry(f"{name}.jsonl") is None:
+        if session.stat(f"{name}.jsonl") is None:
             continue
         for line in scan_transcript(session, name):
             body = line.record.body if isinstance(line, StoredRecord) else None

@@ -49,14 +49,14 @@ class FolderLedger:
                 "again, by which no text is lost"
             ) from error
 
-    def read_pace(self) -> RetryState:
+    def read_retry(self) -> RetryState:
         """One that cannot be read is as good as none: at worst it is tried once more."""
         try:
             return _pace(read_object(self._folder.read(RETRY_FILE, max_bytes=_MAX_STATE_BYTES)))
         except (FileMissing, WireError):
             return RetryState()
 
-    def write_pace(self, pace: RetryState) -> None:
+    def write_retry(self, pace: RetryState) -> None:
         self._folder.replace(
             RETRY_FILE,
             write_json(
@@ -278,7 +278,7 @@ def _is_at(folder: Folder, place: Membership) -> bool:
 
 def _forget(folder: Folder) -> None:
     for name in (MEMBER_FILE, SYNC_STATE_FILE, RETRY_FILE):
-        if folder.entry(name) is not None:
+        if folder.stat(name) is not None:
             folder.remove(name)
 
 

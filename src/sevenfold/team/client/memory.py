@@ -199,7 +199,7 @@ class TeamMemory:
         """Exchange, unless the last failure says not to yet. What goes wrong is told and remembered; the
         patient, who will try again by themselves, are told once that the server is away. `TeamLeft` where
         there is nothing more to try."""
-        pace = await run_blocking(self.ledger.read_pace)
+        pace = await run_blocking(self.ledger.read_retry)
         if is_patient and choose_wait(pace, self._clock.now(), ""):
             return None  # without a look at every file, each second that a server is away
         mark = await run_blocking(lambda: self.read_mark(sends=sends))
@@ -263,7 +263,7 @@ class TeamMemory:
             await delete_for_all(key, self.files, self.ledger)
 
     def _note_failure(self, error: SevenfoldError, mark: str) -> None:
-        self.ledger.write_pace(after_failure(self.ledger.read_pace(), self._clock.now(), error, mark))
+        self.ledger.write_retry(after_failure(self.ledger.read_retry(), self._clock.now(), error, mark))
 
     def read_mark(self, *, sends: bool) -> str:
         """What the team's files and the token are like, and what is asked for: another text whenever one of
@@ -299,9 +299,9 @@ class TeamMemory:
         return "local wins" if sends and (await self.ledger.read()).bases else "server wins"
 
     def _forget_failures(self) -> None:
-        pace = self.ledger.read_pace()
+        pace = self.ledger.read_retry()
         if pace.in_a_row or pace.refusal:
-            self.ledger.write_pace(after_success(pace, self._clock.now()))
+            self.ledger.write_retry(after_success(pace, self._clock.now()))
 
     @asynccontextmanager
     async def _link(self) -> AsyncGenerator[ServerClient]:

@@ -121,7 +121,7 @@ class ServerClient:
 
     async def pull_entries(self, etag: str) -> RemoteListing | None:
         headers = {"if-none-match": etag} if etag else {}
-        answer = await self.ask("GET", _MEMORY, query={"view": "hashes"}, headers=headers)
+        answer = await self.request("GET", _MEMORY, query={"view": "hashes"}, headers=headers)
         if answer.status == HTTPStatus.NOT_MODIFIED:
             return None
         found = _read(lambda: read_remote_entries(_checked(answer).body))
@@ -137,11 +137,11 @@ class ServerClient:
     async def pull_bodies(self, checksums: Sequence[Checksum]) -> Mapping[Checksum, str]:
         texts: dict[Checksum, str] = {}
         if len(checksums) > MAX_SINGLE_PULLS:
-            answer = _checked(await self.ask("GET", _MEMORY))
+            answer = _checked(await self.request("GET", _MEMORY))
             texts |= _read(lambda answer=answer: read_listed_texts(answer.body))
         # Somebody may have replaced a few since they were listed: the old ones can still be had singly.
         for checksum in [one for one in checksums if one not in texts][:MAX_SINGLE_PULLS]:
-            answer = await self.ask("GET", f"{_MEMORY}/bodies/{checksum}")
+            answer = await self.request("GET", f"{_MEMORY}/bodies/{checksum}")
             if answer.status == HTTPStatus.OK:
                 texts |= _read(lambda answer=answer: read_body_text(answer.body))
             elif answer.status != HTTPStatus.NOT_FOUND:
@@ -149,13 +149,13 @@ class ServerClient:
         return texts
 
     async def push_bodies(self, texts: Sequence[str]) -> None:
-        _checked(await self.ask("POST", f"{_MEMORY}/bodies", body={"bodies": list(texts)}))
+        _checked(await self.request("POST", f"{_MEMORY}/bodies", body={"bodies": list(texts)}))
 
     async def push_commit(self, commit: Commit) -> CommitApplied | CommitConflicts | MissingBodies:
         changes = [
             {"key": one.key, "expected": one.expected, "checksum": one.checksum} for one in commit.changes
         ]
-        answer = await self.ask("POST", f"{_MEMORY}/commit", body={"id": commit.id, "changes": changes})
+        answer = await self.request("POST", f"{_MEMORY}/commit", body={"id": commit.id, "changes": changes})
         if answer.status == HTTPStatus.CONFLICT and "conflicts" in answer.body:
             return _read(lambda: read_conflicts(answer.body))
         if answer.status == HTTPStatus.UNPROCESSABLE_ENTITY and "missing" in answer.body:
@@ -164,9 +164,9 @@ class ServerClient:
 
     async def call(self, method: str, path: str, body: Mapping[str, object] | None = None) -> JsonObject:
         """Any other operation of the server; its answer, or the error that it is."""
-        return _checked(await self.ask(method, f"{_API}{path}", body=body, is_of_repo=False)).body
+        return _checked(await self.request(method, f"{_API}{path}", body=body, is_of_repo=False)).body
 
-    async def ask(
+    async def request(
         self,
         method: str,
         path: str,

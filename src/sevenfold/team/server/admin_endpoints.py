@@ -161,7 +161,7 @@ MOST_LINES = 1_000
 
 async def handle_whoami(desk: AppState, call: ApiRequest) -> ApiResponse:
     who = call.who
-    await desk.look(who, lambda _tx: None)  # only whether it still holds
+    await desk.read_quick(who, lambda _tx: None)  # only whether it still holds
     expires = None if who.expires_ms is None else format_ms_time(who.expires_ms)
     told = messages.WhoTold(
         org=who.org,
@@ -220,12 +220,12 @@ async def handle_add_member(desk: AppState, call: ApiRequest) -> ApiResponse:
 
 async def handle_change_member(desk: AppState, call: ApiRequest) -> ApiResponse:
     sent, who, now = cast("messages.RoleSent", call.body), call.who, desk.now_ms
-    name = call.places["member"]
+    name = call.path_params["member"]
     return ApiResponse(_member(await desk.write(who, lambda tx: change_role(tx, who, name, sent.role, now))))
 
 
 async def handle_remove_member(desk: AppState, call: ApiRequest) -> ApiResponse:
-    who, now, name = call.who, desk.now_ms, call.places["member"]
+    who, now, name = call.who, desk.now_ms, call.path_params["member"]
     await desk.write(who, lambda tx: remove_member(tx, who, name, now))
     return ApiResponse(messages.DoneTold())
 
@@ -265,7 +265,7 @@ async def handle_add_token(desk: AppState, call: ApiRequest) -> ApiResponse:
 
 
 async def handle_revoke_token(desk: AppState, call: ApiRequest) -> ApiResponse:
-    who, now, token = call.who, desk.now_ms, call.places["id"]
+    who, now, token = call.who, desk.now_ms, call.path_params["id"]
     await desk.write(who, lambda tx: revoke_token(tx, who, token, now))
     return ApiResponse(messages.DoneTold())
 

@@ -54,7 +54,7 @@ class ApiRequest:
     repo: str
     query: Mapping[str, str]
     headers: Mapping[str, str]
-    places: Mapping[str, str]
+    path_params: Mapping[str, str]
     """What stands for the names in the path."""
     body: object
     raw_bytes: int
@@ -96,7 +96,7 @@ class AppState:
     async def read(self, who: RowOwner, work: Callable[[Tx], _T]) -> _T:
         return await _result(self._database.read(_org_of(who), self._checked(who, work)))
 
-    async def look(self, who: RowOwner, work: Callable[[Tx], _T]) -> _T:
+    async def read_quick(self, who: RowOwner, work: Callable[[Tx], _T]) -> _T:
         """Read some rows by their keys."""
         return await _result(self._database.read(_org_of(who), self._checked(who, work), quick=True))
 
@@ -104,7 +104,7 @@ class AppState:
         return await _result(self._database.write(_org_of(who), self._checked(who, work)))
 
     @asynccontextmanager
-    async def turn(self, line: str) -> AsyncGenerator[None]:
+    async def acquire_slot(self, line: str) -> AsyncGenerator[None]:
         """A place among the few requests of one line that are carried out at once. Each organisation has a
         line, so that however many it sends, another's request meets only those few."""
         turns = self._turns.get(line)
@@ -133,7 +133,7 @@ class AppState:
         org, key = who.org, key_of_org(self._key, who.org)
         blocked = await self._scanners.find(org, texts, key, ())
         if blocked:
-            allowances = await self.look(who, lambda tx: read_allowances(tx, org))
+            allowances = await self.read_quick(who, lambda tx: read_allowances(tx, org))
             blocked = await self._scanners.find(org, texts, key, allowances) if allowances else blocked
             refuse_blocked(blocked, len(texts))
 
@@ -207,7 +207,7 @@ class AccessControl:
     def admit_stranger(self, address: str) -> None:
         self._check(self._strangers, address, "your address without a token")
 
-    def check_seldom(self, who: str) -> None:
+    def check_rare(self, who: str) -> None:
         """Before a device's code is made or tried: who guesses codes, or uses them up, asks often."""
         self._check(self._seldom, who, "this kind")
 
@@ -217,21 +217,21 @@ class AccessControl:
         if permits:
             self._orgs.charge(principal.org, self._desk.clock.uptime(), permits)
 
-    def tell_taken(self) -> dict[str, int]:
+    def report_taken(self) -> dict[str, int]:
         """What was taken here of permits that all processes share, by the name of the bucket."""
         return {
             f"{kind} {name}": permits
             for kind, buckets in self._shared.items()
-            for name, permits in buckets.tell_taken().items()
+            for name, permits in buckets.report_taken().items()
         }
 
-    def take_elsewhere(self, taken: Mapping[str, int]) -> None:
+    def add_remote_taken(self, taken: Mapping[str, int]) -> None:
         """What other processes took of them."""
         now = self._desk.clock.uptime()
         for spelled, permits in taken.items():
             kind, _, name = spelled.partition(" ")
             if permits > 0:  # fewer than before: its row was forgotten meanwhile
-                self._shared[kind].take_elsewhere(name, now, permits)
+                self._shared[kind].add_remote_taken(name, now, permits)
 
     @property
     def _shared(self) -> Mapping[str, RateBuckets]:
@@ -272,8 +272,8 @@ class AccessControl:
         wait = self._strangers.look(address, self._desk.clock.uptime())
         if wait:
             raise _too_often(wait, "your address with tokens that are none")
-        async with self._desk.turn("sign in"):
-            principal = await self._desk.look(org, lambda tx: find_principal(tx, org, hash_, now_ms))
+        async with self._desk.acquire_slot("sign in"):
+            principal = await self._desk.read_quick(org, lambda tx: find_principal(tx, org, hash_, now_ms))
         if principal is not None:
             self._known[hash_] = principal
             if len(self._known) > MOST_REMEMBERED:

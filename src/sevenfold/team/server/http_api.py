@@ -98,7 +98,7 @@ class ServerMetrics:
         if self._write_line is not None:
             self._write_line(msgspec.json.encode(served).decode())
 
-    def tell(self, event: str, **facts: str | int) -> None:
+    def log_event(self, event: str, **facts: str | int) -> None:
         """Something about the server itself."""
         if self._write_line is not None:
             self._write_line(json.dumps({"event": event, **facts}, separators=(",", ":")))
@@ -224,7 +224,7 @@ class TeamApi:
                 status=422, kind="bad request", message=str(error)[:500], advice="correct the request"
             ) from error
         except DatabaseFailed as error:
-            self._meters.tell("database failed", error=str(error)[:500], request=seen.request)
+            self._meters.log_event("database failed", error=str(error)[:500], request=seen.request)
             raise ApiError(
                 status=503,
                 kind="not ready",
@@ -237,7 +237,7 @@ class TeamApi:
             # Where, and no more: what an error says may be somebody's text.
             frames = traceback.extract_tb(error.__traceback__)[-4:]
             where = " < ".join(f"{one.filename.rpartition('/')[2]}:{one.lineno}" for one in reversed(frames))
-            self._meters.tell("bug", error=type(error).__name__, where=where, request=seen.request)
+            self._meters.log_event("bug", error=type(error).__name__, where=where, request=seen.request)
             raise ApiError(
                 status=500,
                 kind="server",
@@ -253,7 +253,7 @@ class TeamApi:
         else:
             seen.principal = await self.gate.admit(authorization, address, verb)
         if operation.name in RARE_OPERATIONS:
-            self.gate.check_seldom(seen.principal.org if seen.principal else address)
+            self.gate.check_rare(seen.principal.org if seen.principal else address)
         if operation.needs_repo:
             seen.repo = _read_repo(request)
         body: object = None
@@ -266,11 +266,11 @@ class TeamApi:
             repo=seen.repo,
             query=request.query_params,
             headers=request.headers,
-            places=request.path_params,
+            path_params=request.path_params,
             body=body,
             raw_bytes=seen.bytes_in,
         )
-        async with self._desk.turn(seen.principal.org if seen.principal else ""):
+        async with self._desk.acquire_slot(seen.principal.org if seen.principal else ""):
             for _ in range(RIGHTS_TRIES):
                 try:
                     return await ENDPOINTS[operation.name](self._desk, call)

@@ -137,7 +137,7 @@ class SharedRates:
         self._followed: dict[str, _Followed] = {}
 
     async def share(self) -> None:
-        taken, now_ms = self._gate.tell_taken(), self._desk.now_ms
+        taken, now_ms = self._gate.report_taken(), self._desk.now_ms
         told = {**dict.fromkeys(self._followed, 0), **taken}
         if not told:
             return
@@ -145,7 +145,7 @@ class SharedRates:
         known = {
             name: self._followed.get(name, _Followed(total - told[name])) for name, total in totals.items()
         }
-        self._gate.take_elsewhere(
+        self._gate.add_remote_taken(
             {name: totals[name] - one.total - told[name] for name, one in known.items()}
         )
         now = {name: one.after(totals[name]) for name, one in known.items()}
@@ -211,7 +211,7 @@ class TeamServer:
                 one.cancel()
             await asyncio.gather(*beside, return_exceptions=True)
             await asyncio.to_thread(self._desk.close)
-        self._meters.tell("ended")
+        self._meters.log_event("ended")
 
     async def _share_on(self) -> None:
         rates, is_shared = SharedRates(self._desk, self._front.gate), True
@@ -222,7 +222,7 @@ class TeamServer:
                 is_shared = True
             except (DatabaseFailed, ApiError) as error:
                 if is_shared:  # once, and not every second
-                    self._meters.tell("rates not shared", error=str(error)[:500])
+                    self._meters.log_event("rates not shared", error=str(error)[:500])
                 is_shared = False
 
     async def _collect_on(self) -> None:
@@ -232,7 +232,7 @@ class TeamServer:
             try:
                 await self._collect()
             except (DatabaseFailed, ApiError) as error:
-                self._meters.tell("collection failed", error=str(error)[:500])
+                self._meters.log_event("collection failed", error=str(error)[:500])
             await asyncio.sleep(COLLECT_EVERY.total_seconds())
 
     async def _collect(self) -> None:
@@ -247,7 +247,7 @@ class TeamServer:
                     ),
                 )
                 if gone.tombstones or gone.bodies or gone.answers:
-                    self._meters.tell(
+                    self._meters.log_event(
                         "collected", repo=repo.id, tombstones=gone.tombstones, bodies=gone.bodies
                     )
 

@@ -254,7 +254,7 @@ async def handle_read_memory(desk: AppState, call: ApiRequest) -> ApiResponse:
         )
     seen = _tags(call.headers.get("if-none-match"))
     if seen is not None:
-        seq = await desk.look(who, lambda tx: read_seq(tx, who, repo))
+        seq = await desk.read_quick(who, lambda tx: read_seq(tx, who, repo))
         if {f'"{seq}"', f'W/"{seq}"', "*"} & seen:
             return ApiResponse(None, 304, seq)
     with_bodies = view != "hashes"
@@ -283,7 +283,7 @@ async def handle_send_bodies(desk: AppState, call: ApiRequest) -> ApiResponse:
 
 
 async def handle_read_body(desk: AppState, call: ApiRequest) -> ApiResponse:
-    who, repo, checksum = call.who, RepoId(call.repo), call.places["checksum"]
+    who, repo, checksum = call.who, RepoId(call.repo), call.path_params["checksum"]
     if not is_checksum(checksum):
         raise make_not_found("body with that checksum in the repository")
     body = await desk.read(who, lambda tx: read_body(tx, who, repo, checksum))

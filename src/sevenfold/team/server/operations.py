@@ -43,7 +43,7 @@ class Operation:
         return "repo" in self.query
 
     @property
-    def places(self) -> tuple[str, ...]:
+    def path_params(self) -> tuple[str, ...]:
         """The names in the path."""
         return tuple(part[1:-1] for part in self.path.split("/") if part.startswith("{"))
 

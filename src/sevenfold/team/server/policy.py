@@ -208,7 +208,7 @@ class RateBuckets:
             if len(self._taken) > MOST_BUCKETS:
                 self._taken.clear()
 
-    def tell_taken(self) -> dict[str, int]:
+    def report_taken(self) -> dict[str, int]:
         """What was taken here and not told yet, where it is half a second's worth."""
         taken = self._taken or {}
         told = {name: permits for name, permits in taken.items() if permits >= self._rate / 2}
@@ -216,7 +216,7 @@ class RateBuckets:
             del taken[name]
         return told
 
-    def take_elsewhere(self, name: str, now: timedelta, permits: int) -> None:
+    def add_remote_taken(self, name: str, now: timedelta, permits: int) -> None:
         """What other processes took of the same bucket."""
         self._lower(name, now, permits)
 

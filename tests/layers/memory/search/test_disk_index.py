@@ -44,7 +44,7 @@ def test_disk_and_memory_agree(question: str, tmp_path: Path) -> None:
     on_disk, in_memory = filled(tmp_path), build_lexical_index(TEXTS.items())
     found = on_disk.rank(question, 3)
     assert [hit.key for hit in found] == [hit.key for hit in in_memory.rank(question, 3)]
-    assert on_disk.weigh(question) == in_memory.weigh(question)
+    assert on_disk.weigh_query(question) == in_memory.weigh_query(question)
     on_disk.close()
 
 

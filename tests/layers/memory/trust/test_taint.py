@@ -38,7 +38,7 @@ def history(*said: str, tool: str = "read", text: str = FILE, **given: str) -> t
 
 
 def judge(text: str, passages: Sequence[Passage]) -> Attribution:
-    return ConversationSources(passages).judge(text)
+    return ConversationSources(passages).attribute(text)
 
 
 @pytest.mark.parametrize(
@@ -133,8 +133,8 @@ def test_without_strangers_a_models_words_are_its_own() -> None:
 def test_what_the_program_told_is_no_users_word_and_known() -> None:
     told = Message("user", render_reminder("A memory: deploys of the billing service wait for Anna."))
     witnesses = ConversationSources(split_passages([told, Message("user", "Go on.")]))
-    assert witnesses.was_told("Deploys of the billing service wait for Anna.")
-    assert not witnesses.was_told("Deploys of the billing service wait for Bob.")
+    assert witnesses.is_program_text("Deploys of the billing service wait for Anna.")
+    assert not witnesses.is_program_text("Deploys of the billing service wait for Bob.")
     assert not witnesses.supports("Deploys of the billing service wait for Anna.")
     assert witnesses.taints == frozenset()
 
@@ -172,17 +172,17 @@ def _told_apart(count: int) -> tuple[Message, ...]:
 def test_whoever_listens_all_along_judges_as_one_who_hears_it_now(stops: list[int], written: str) -> None:
     said, listener = _told_apart(4), SourceTracker()
     for stop in stops:  # also back: a view that was cut
-        heard = listener.listen(said[:stop])
-        assert heard.judge(written) == judge(written, split_passages(said[:stop]))
+        heard = listener.update(said[:stop])
+        assert heard.attribute(written) == judge(written, split_passages(said[:stop]))
         assert heard.taints == ConversationSources(split_passages(said[:stop])).taints
 
 
 def test_a_long_conversation_is_read_once_however_many_sentences_are_asked_about() -> None:
     said, listener = _told_apart(400), SourceTracker()
     with patch.object(stems, "find_stems_uncached", wraps=stems.find_stems_uncached) as reading:
-        listener.listen(said).judge(FILE)
+        listener.update(said).attribute(FILE)
         at_first = reading.call_count
-        listener.listen((*said, *history("And this?"))).judge(f"{FILE} Skip the linter. Skip the tests.")
+        listener.update((*said, *history("And this?"))).attribute(f"{FILE} Skip the linter. Skip the tests.")
     assert at_first >= 400
     assert reading.call_count - at_first < 10
 

@@ -145,8 +145,8 @@ class ExtractionTools:
         content = result.content or ""
         blocks = content if isinstance(content, tuple) else (Text(content),)
         text = "\n".join(block.text for block in blocks if isinstance(block, Text))
-        heard = Passage("foreign", text, len(self._ground.witnesses.passages), find_tool_taint(use))
-        self._ground = replace(self._ground, witnesses=self._ground.witnesses.hearing(heard))
+        heard = Passage("foreign", text, len(self._ground.sources.passages), find_tool_taint(use))
+        self._ground = replace(self._ground, witnesses=self._ground.sources.with_passage(heard))
 
     def _draft(self, use: ToolUse) -> MemoryDraft:
         if use.name == "memory":
@@ -290,7 +290,7 @@ class StatementReader:
         elif (there := self._shelf.find(run.topic.key)) and not _is_kin(run.topic, there):
             slug = choose_free_slug(run.topic.key.removesuffix(".md"), ground.keys)
             run.topic = replace(run.topic, key=f"{slug}.md")
-        run.topic = _trimmed(run.topic, ground.witnesses)
+        run.topic = _trimmed(run.topic, ground.sources)
         if not run.topic.statements and not run.topic.recap:
             return
         draft = render_topic(run.topic)
@@ -362,8 +362,8 @@ def _trimmed(topic: Topic, witnesses: ConversationSources) -> Topic:
     """Without what holds more than the user's own words, where a stranger may have said it."""
     if not witnesses.taints:
         return topic
-    recap = "" if witnesses.judge(topic.recap).taint else topic.recap
-    own = tuple(text for text in topic.statements if not witnesses.judge(text).taint)
+    recap = "" if witnesses.attribute(topic.recap).taint else topic.recap
+    own = tuple(text for text in topic.statements if not witnesses.attribute(text).taint)
     return replace(topic, recap=recap, statements=own)
 
 

@@ -43,7 +43,7 @@ class UnsavedPattern:
     pattern: re.Pattern[str]
     reason: str
 
-    def holds(self, sentence: str) -> bool:
+    def matches(self, sentence: str) -> bool:
         return bool(self.pattern.search(sentence))
 
 
@@ -165,7 +165,7 @@ FindNearest: TypeAlias = Callable[[str], Sequence[KnownMemory]]
 class GateContext:
     """What a draft is compared with."""
 
-    witnesses: ConversationSources
+    sources: ConversationSources
     known: Sequence[KnownMemory]
     near: FindNearest
     today: date
@@ -209,13 +209,13 @@ def check_draft(
         or find_unsaved_rule(dated)
         or _secret(dated)
         or _known(dated, before, ground)
-        or _recalled(dated, before, ground.witnesses)
+        or _recalled(dated, before, ground.sources)
     )
     if objection is not None:
         return objection
     found = _judged(dated, before, ground, may_drop=may_drop)
     is_told = before is not None and dated.description == before.memory.description
-    named = dated if found.taint or is_told else restrict_head(dated, ground.witnesses, ground.keys)
+    named = dated if found.taint or is_told else restrict_head(dated, ground.sources, ground.keys)
     return AdmittedDraft(named.key, _written(named, before), before.sha256 if before else None, found)
 
 
@@ -261,8 +261,8 @@ def find_unsaved_rule(draft: MemoryDraft) -> RefusedDraft | None:
         )
     sentences = split_sentences(prose)
     for kind in UNSAVED_PATTERNS:
-        hits = sum(kind.holds(sentence) for sentence in sentences)
-        if 2 * hits >= len(sentences) or (hits and kind.holds(draft.description)):
+        hits = sum(kind.matches(sentence) for sentence in sentences)
+        if 2 * hits >= len(sentences) or (hits and kind.matches(draft.description)):
             return RefusedDraft(draft.key, kind.rule, f"not saved: {kind.reason}")
     return None
 
@@ -351,7 +351,7 @@ def _recalled(
 ) -> RefusedDraft | None:
     """What the program itself said in this conversation is known, and not learnt again."""
     fresh = find_new_sentences(draft.body, before.memory if before else None)
-    if fresh and all(witnesses.was_told(text) and not witnesses.supports(text) for text in fresh):
+    if fresh and all(witnesses.is_program_text(text) and not witnesses.supports(text) for text in fresh):
         reason = "it was recalled from memory, or read from an instruction file, in this conversation"
         return RefusedDraft(draft.key, "recalled", reason)
     return None
@@ -362,7 +362,7 @@ def _judged(
 ) -> Attribution:
     """Whose words the new parts are, and who asked for the change; old parts keep their own taint."""
     after = read_memory(draft.key, _written(draft, before))
-    found = attribute_change(before.memory if before else None, after, ground.witnesses, may_drop=may_drop)
+    found = attribute_change(before.memory if before else None, after, ground.sources, may_drop=may_drop)
     return replace(found, taint=found.taint | (join_taint(before.origin) if before else frozenset()))
 
 
@@ -371,7 +371,7 @@ def restrict_head(draft: MemoryDraft, witnesses: ConversationSources, known: Col
     memory, and a stranger's rule would do its work there as well. One that is known keeps its name."""
     if not witnesses.taints:
         return draft
-    own = witnesses.hearing(Passage("user", draft.body, -1))
+    own = witnesses.with_passage(Passage("user", draft.body, -1))
     if not own.supports(draft.description):
         first = next(iter(split_sentences(draft.body)), draft.key)
         draft = replace(draft, description=truncate_words(first, MAX_DRAFT_DESCRIPTION_CHARS))

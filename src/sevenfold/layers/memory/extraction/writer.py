@@ -201,7 +201,7 @@ class ExtractionWriter:
     ) -> Topic:
         await run_blocking(self._shelf.refresh)
         ground = GateContext(
-            await run_blocking(lambda: self._listener.listen(heard.view)),
+            await run_blocking(lambda: self._listener.update(heard.view)),
             self._shelf.known,
             self._shelf.near,
             self._clock.now().astimezone().date(),

@@ -77,7 +77,7 @@ class MemoryFinder:
 
     @property
     def has_meanings(self) -> bool:
-        return isinstance(self._index, MemoryIndex) and self._index.has_meanings
+        return isinstance(self._index, MemoryIndex) and self._index.has_vectors
 
     def embed(self) -> int:
         """Compute some of the vectors that are missing; how many are left. For any thread."""

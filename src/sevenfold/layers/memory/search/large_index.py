@@ -145,7 +145,7 @@ class DiskIndex:
         hits = [SearchHit(str(searcher.doc(at)[_KEY][0]), float(score)) for score, at in found.hits]
         return sorted(hits, key=lambda hit: (-hit.score, hit.key))
 
-    def weigh(self, question: str) -> WeightedQuery:
+    def weigh_query(self, question: str) -> WeightedQuery:
         """The words of a question, as rare as they are here."""
         searcher = self._index.searcher()
         return weigh_query(question, len(self), lambda word: searcher.doc_freq(_WORDS, _spelled(word)))
@@ -233,7 +233,7 @@ class LargeIndex:
         """The memories that share most words with the question, best first."""
         asked = shorten_query(question)
         with self._lock:
-            hits, words = self._words.rank(asked, limit), self._words.weigh(asked)
+            hits, words = self._words.rank(asked, limit), self._words.weigh_query(asked)
         held = ((hit, self._read(hit.key)) for hit in hits)
         return tuple(
             RankedMemory(

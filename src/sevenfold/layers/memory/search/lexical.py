@@ -175,7 +175,7 @@ class LexicalIndex:
                 scores[key] = scores.get(key, 0.0) + weight * times / (times + held_back)
         return scores
 
-    def weigh(self, question: str) -> WeightedQuery:
+    def weigh_query(self, question: str) -> WeightedQuery:
         """The words of a question, for `overlap`."""
         return weigh_query(question, len(self), self._held_by)
 

@@ -233,7 +233,7 @@ class MemoryIndex:
         return len(self._words)
 
     @property
-    def has_meanings(self) -> bool:
+    def has_vectors(self) -> bool:
         """Whether vectors are at hand, if not of every memory yet."""
         return self._meant is not None
 
@@ -291,7 +291,7 @@ class MemoryIndex:
                 hits = choose_best(lexical, limit)
             else:
                 hits = self._meant.vectors.fuse(vector, lexical, limit)
-            words = self._words.weigh(asked)
+            words = self._words.weigh_query(asked)
             return tuple(
                 RankedMemory(
                     hit.key, hit.score, self._words.overlap(words, hit.key), self._nearness(hit.key, vector)

@@ -175,7 +175,7 @@ class Utterance:
     at: int
     text: str = ""
 
-    def may_say(self, sentence: str, stems: frozenset[str]) -> bool:
+    def may_support(self, sentence: str, stems: frozenset[str]) -> bool:
         """Whether it holds enough of it, and not the other way round: who said "tabs, not spaces" did not
         say "spaces, not tabs"."""
         if len(stems & self.stems) < _FLOOR * len(stems):
@@ -216,7 +216,7 @@ class ConversationSources:
         foreign = (passage for passage in self.passages if passage.voice == "foreign")
         return frozenset(passage.taint for passage in foreign if passage.taint is not None)
 
-    def judge(self, text: str) -> Attribution:
+    def attribute(self, text: str) -> Attribution:
         places: set[int] = set()
         strangers: set[Taint] = set()
         unsupported: list[str] = []
@@ -234,7 +234,7 @@ class ConversationSources:
         """Whether the user said this."""
         return self._find_user(sentence) is not None
 
-    def hearing(self, passage: Passage) -> ConversationSources:
+    def with_passage(self, passage: Passage) -> ConversationSources:
         """The same conversation with more messages. Earlier ones are not processed again."""
         heard = ConversationSources((passage,))
         heard.passages = (*self.passages, passage)
@@ -244,11 +244,11 @@ class ConversationSources:
         heard._shown = (*self._shown, *heard._shown)
         return heard
 
-    def was_told(self, sentence: str) -> bool:
+    def is_program_text(self, sentence: str) -> bool:
         """Whether the program said this itself: an instruction file, or a memory that was recalled."""
         stems, negated = find_content_stems(sentence), is_negated(sentence)
         return any(
-            shown.source.is_told and shown.is_negated == negated and shown.share >= SAME_TEXT_SHARE
+            shown.source.is_program and shown.is_negated == negated and shown.share >= SAME_TEXT_SHARE
             for shown in self._find_shown(stems)
         )
 
@@ -262,7 +262,7 @@ class ConversationSources:
             is_said = _squeezed(sentence).strip(" .!,;:") in self._words
             return next((unit.at for unit in self.said), None) if is_said else None
         best = max(
-            (unit for unit in self.said if unit.is_negated == negated and unit.may_say(sentence, stems)),
+            (unit for unit in self.said if unit.is_negated == negated and unit.may_support(sentence, stems)),
             key=lambda unit: len(stems & unit.stems),
             default=None,
         )
@@ -302,7 +302,7 @@ class SourceTracker:
         self._calls: dict[ToolUseId, ToolUse] = {}
         self._witnesses = ConversationSources(())
 
-    def listen(self, messages: Sequence[Message]) -> ConversationSources:
+    def update(self, messages: Sequence[Message]) -> ConversationSources:
         """The conversation as it is now. Hold it no longer than until the next call: it grows."""
         view, known = tuple(messages), len(self._messages)
         if view[:known] != self._messages:

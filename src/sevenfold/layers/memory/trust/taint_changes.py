@@ -40,7 +40,7 @@ def attribute_change(
     With `may_drop` no model chose what is taken away.
     """
     fresh = find_new_sentences(after.body, before)
-    found = witnesses.judge("\n".join(fresh))
+    found = witnesses.attribute("\n".join(fresh))
     if not witnesses.taints:
         return found
     own = [parse_fact(sentence) for sentence in fresh if sentence not in found.unsupported]
