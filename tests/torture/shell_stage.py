@@ -225,7 +225,7 @@ def strays(known: set[int]) -> list[str]:
     for pid in children():
         with suppress(OSError):
             line = Path(f"/proc/{pid}/cmdline").read_bytes()
-            is_known = pid in known or not line or line == own or b"confine.supervise" in line
+            is_known = pid in known or not line or line == own or b"sandbox.supervisor" in line
             found += [] if is_known else [line.replace(b"\0", b" ").decode("utf-8", "replace")[:100]]
     return found
 

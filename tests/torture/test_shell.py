@@ -19,10 +19,10 @@ pytestmark = pytest.mark.torture
 class Leaky(Sandbox):
     """Says that it holds, and does not."""
 
-    def holds(self, profile: SandboxProfile) -> bool:
+    def supports(self, profile: SandboxProfile) -> bool:
         return True
 
-    def orders(self, profile: SandboxProfile, command: str, place: ToolContext) -> RunOrders:
+    def build_launch_spec(self, profile: SandboxProfile, command: str, place: ToolContext) -> RunOrders:
         return Sandbox.build_launch_spec(self, "open", command, place)
 
 
