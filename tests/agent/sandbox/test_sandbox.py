@@ -263,7 +263,7 @@ def test_a_trial_notices_what_does_not_hold(monkeypatch: pytest.MonkeyPatch, tmp
         return held_orders(self, "open", command, place)
 
     held_orders = Sandbox.build_launch_spec
-    monkeypatch.setattr(Sandbox, "orders", open_orders)
+    monkeypatch.setattr(Sandbox, "build_launch_spec", open_orders)
     found = asyncio.run(probe_sandbox(SandboxSettings(), os.environ))
     assert found.means == {}
     assert "could signal the agent" in found.why_not or "got out of its folder" in found.why_not

@@ -467,7 +467,7 @@ def test_a_summary_takes_no_more_than_its_share_of_the_window(window: int | None
 def test_a_fork_is_never_compacted() -> None:
     wanted = job(talk())
     with pytest.raises(InputError, match="a notes fork cannot be compacted"):
-        Rig().compact(replace(wanted, request=replace(wanted.request, who="notes")))
+        Rig().compact(replace(wanted, request=replace(wanted.request, purpose="notes")))
 
 
 def test_by_hand_a_view_with_nothing_new_is_refused() -> None:

@@ -97,9 +97,9 @@ class HookResult:
             reason=shorten(self.reason),
             context=tuple(map(shorten, self.context)),
             notices=tuple(map(shorten, self.notices)),
-            output=None if self.updated_output is None else shorten(self.updated_output),
-            halted=None if self.stop_reason is None else shorten(self.stop_reason),
-            first=tuple(map(shorten, self.initial_messages)),
+            updated_output=None if self.updated_output is None else shorten(self.updated_output),
+            stop_reason=None if self.stop_reason is None else shorten(self.stop_reason),
+            initial_messages=tuple(map(shorten, self.initial_messages)),
         )
 
 

@@ -415,7 +415,7 @@ class AttributedProvider(ProviderWrapper):
         self._who, self._book = who, book
 
     async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
-        own = replace(request, who=self._who) if request.purpose == MAIN_KIND else request
+        own = replace(request, purpose=self._who) if request.purpose == MAIN_KIND else request
         reply = await self._inner.send(own, on_delta)
         if self._book is not None:
             self._book(own, reply)

@@ -344,7 +344,7 @@ class Lock:
         there is not ours."""
         if self._face and mark:
             before = (seen,) if seen and is_our_stamp(seen, state.stamps) else ()
-            state = replace(state, faces=(*before, mark))
+            state = replace(state, stamps=(*before, mark))
         self._control.replace(self._file, write_json(freeze(write_lock_state(state))) + b"\n")
         if self._face and mark:
             try:

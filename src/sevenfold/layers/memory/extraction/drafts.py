@@ -146,7 +146,7 @@ class ExtractionTools:
         blocks = content if isinstance(content, tuple) else (Text(content),)
         text = "\n".join(block.text for block in blocks if isinstance(block, Text))
         heard = Passage("foreign", text, len(self._ground.sources.passages), find_tool_taint(use))
-        self._ground = replace(self._ground, witnesses=self._ground.sources.with_passage(heard))
+        self._ground = replace(self._ground, sources=self._ground.sources.with_passage(heard))
 
     def _draft(self, use: ToolUse) -> MemoryDraft:
         if use.name == "memory":
