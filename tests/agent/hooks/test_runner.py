@@ -102,11 +102,16 @@ def test_an_answer_that_makes_no_sense_is_refused() -> None:
 LONG = "x" * MAX_HOOK_TEXT_CHARS + "y" * 5
 LONG_ANSWERS: dict[str, tuple[HookEvent, int, str, str]] = {
     "context": ("SessionStart", 0, LONG, ""),
-    "first": ("SessionStart", 0, f'{{"hookSpecificOutput": {{"initialUserMessage": "{LONG}"}}}}', ""),
+    "initial_messages": (
+        "SessionStart",
+        0,
+        f'{{"hookSpecificOutput": {{"initialUserMessage": "{LONG}"}}}}',
+        "",
+    ),
     "blocked": ("Stop", 2, "", LONG),
-    "halted": ("Stop", 0, f'{{"continue": false, "stopReason": "{LONG}"}}', ""),
+    "stop_reason": ("Stop", 0, f'{{"continue": false, "stopReason": "{LONG}"}}', ""),
     "notices": ("Stop", 0, f'{{"systemMessage": "{LONG}"}}', ""),
-    "output": ("PostToolUse", 0, f'{{"hookSpecificOutput": {{"updatedToolOutput": "{LONG}"}}}}', ""),
+    "updated_output": ("PostToolUse", 0, f'{{"hookSpecificOutput": {{"updatedToolOutput": "{LONG}"}}}}', ""),
     "reason": ("PreToolUse", 0, f'{{"decision": "block", "reason": "{LONG}"}}', ""),
 }
 

@@ -252,7 +252,7 @@ def test_an_image_that_no_request_has_shown_does_not_cost_the_warm_prefix(model:
     messages = [*talk(), Message("assistant", "Well?"), Message("user", (Text("like this"), image))]
     off = CompactSettings(blocks_enabled=False)
     rig = Rig(steps=[GOOD], settings=off)
-    rig.compact(job(messages, model, held=len(messages) - 1))
+    rig.compact(job(messages, model, sent_messages=len(messages) - 1))
     sent = rig.provider.requests[0]
     assert list(sent.messages[: len(messages) - 1]) == messages[:-1]
     assert sent.messages[len(messages) - 1].blocks == (Text("like this"), Text("[image]"))
