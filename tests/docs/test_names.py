@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -63,6 +64,8 @@ def _is_name(name: str) -> bool:
         if not hasattr(found, attribute):
             return False
         found = getattr(found, attribute)
+        if isinstance(found, ModuleType) and not _is_module(found.__name__):
+            return False
     return True
 
 
