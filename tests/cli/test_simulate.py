@@ -96,7 +96,9 @@ def test_a_model_of_ones_own_without_a_price_is_told_at_once_and_at_each_request
 ) -> None:
     home = tmp_path / ".sevenfold"
     home.mkdir()
-    (home / "settings.toml").write_text('[models."my-model"]\nwindow_tokens = 100_000\n', encoding="utf-8")
+    (home / "settings.toml").write_text(
+        '[models."my-model"]\nwindow_tokens = 100_000\n\n[notes]\nenabled = false\n', encoding="utf-8"
+    )
     monkeypatch.setenv("HOME", str(tmp_path))
     with simulating() as running:
         assert running.process.stdout is not None

@@ -72,7 +72,9 @@ def run_simulate(options: Namespace, screen: Screen) -> int:
 
 def _read_catalog(emit: Emit) -> Catalog:
     """The table with the user's own models over it; those without a price are reported at once."""
-    settings = read_settings([ModelSettings], root=find_checkout(Path()), environ=os.environ, emit=emit)
+    settings = read_settings(
+        [ModelSettings], root=find_checkout(Path()), environ=os.environ, is_part=True, emit=emit
+    )
     catalog = build_catalog(settings)
     for name in settings.each(ModelSettings):
         catalog.find(name, emit)

@@ -219,11 +219,20 @@ class RequestTrace:
 
     workspace: str
     blocks: tuple[int, ...]
+    conversation: str = ""
+    """Of a client that names its sessions. A request without tools, such as for a title, is not of the
+    conversation that has them."""
 
     @classmethod
     def of(cls, call: MessagesRequest) -> RequestTrace:
         keys = chain.from_iterable(_keys(known) for known in call.listing.messages)
-        return cls(call.envelope.workspace, tuple(keys))
+        named = call.envelope.conversation
+        kind = "tools" if call.body.get("tools") else "no tools"
+        return cls(call.envelope.workspace, tuple(keys), f"{named} {kind}" if named else "")
+
+    def is_beside(self, other: RequestTrace) -> bool:
+        """Whether both may be of one conversation."""
+        return (self.workspace, self.conversation) == (other.workspace, other.conversation)
 
     def opening(self, other: RequestTrace) -> int:
         """With how many blocks both begin."""
@@ -289,7 +298,7 @@ class _Candidate:
 
 
 def _most_alike(trace: RequestTrace, records: Sequence[RequestRecord]) -> _Candidate | None:
-    """The request that has most blocks in common with this one; None when none has any."""
+    """The request that has most blocks in common with this one, if that is most of the shorter of the two."""
     blocks = frozenset(trace.blocks)
     best: _Candidate | None = None
     for record in reversed(records):
@@ -297,7 +306,9 @@ def _most_alike(trace: RequestTrace, records: Sequence[RequestRecord]) -> _Candi
         if best is not None and len(record.trace.blocks) < best.shared:
             continue
         row = _Candidate(record, len(blocks.intersection(record.trace.blocks)), trace.opening(record.trace))
-        if row.shared and (best is None or row.rank() > best.rank()):
+        # One opening text that two conversations share, such as a description of the project, is not enough.
+        is_mostly_shared = 2 * row.shared > min(len(blocks), len(frozenset(record.trace.blocks)))
+        if is_mostly_shared and (best is None or row.rank() > best.rank()):
             best = row
     return best
 
@@ -325,16 +336,17 @@ class RequestRecords:
         return next(reversed(self._by_id.values()), None)
 
     def predecessor(self, trace: RequestTrace, model: str) -> RequestRecord | None:
-        """The last request of the same conversation: no id tells, so it is that with most blocks in common.
+        """The last request of the same conversation: of those with the same session in their headers, or with
+        none, that with most blocks in common.
 
-        Of several alike the one that begins most alike, and then the latest. Where nothing is shared, a new
-        conversation has begun. A conversation that comes back to a model goes on from its last request there,
-        since each model has a cache of its own.
+        Of several alike the one that begins most alike, and then the latest. Where little is shared, a new
+        conversation has begun, unless the headers say otherwise. A conversation that comes back to a model
+        goes on from its last request there, since each model has a cache of its own.
         """
-        recent = [item for item in self._by_id.values() if item.trace.workspace == trace.workspace]
+        recent = [item for item in self._by_id.values() if item.trace.is_beside(trace)]
         best = _most_alike(trace, recent[-MAX_COMPARED_REQUESTS:])
         if best is None:
-            return None
+            return recent[-1] if recent and trace.conversation else None
         if best.record.sent.model == model:
             return best.record
         own = [item for item in recent[-MAX_COMPARED_REQUESTS:] if item.sent.model == model]

@@ -169,7 +169,8 @@ def test_a_users_own_price_counts(
     assert '[models."gpt-5.5"]' in run(capsys, log)
     (empty_home / ".sevenfold").mkdir()
     (empty_home / ".sevenfold/settings.toml").write_text(
-        '[models."gpt-5.5"]\ninput_usd_per_mtok = 2\noutput_usd_per_mtok = 10\n', encoding="utf-8"
+        '[models."gpt-5.5"]\ninput_usd_per_mtok = 2\noutput_usd_per_mtok = 10\n\n[notes]\nenabled = false\n',
+        encoding="utf-8",
     )
     found = run_json(capsys, log)
     assert total(found)["unpriced"] == {"calls": 0, "tokens": 0}

@@ -179,6 +179,7 @@ def test_a_cleared_message_has_rules_of_its_own(ask: Asker, note: object, betas:
     ("fields", "betas", "status"),
     [
         ({"output_config": {"effort": "low"}}, ["mid-conversation-output-config-2026-07-01"], 200),
+        ({"output_config": {"effort": "low"}}, ["per-turn-control-2026-07-01"], 200),
         ({"output_config": {"effort": "huge"}}, ["mid-conversation-output-config-2026-07-01"], 400),
         ({"output_config": {"effort": "low"}}, [], 400),
         ({}, [], 400),

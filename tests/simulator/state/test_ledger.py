@@ -84,6 +84,26 @@ def test_conversations_are_told_apart(ask: Asker) -> None:
     assert [entry.difference for entry in ask.sim.ledger.entries] == [None] * 5
 
 
+def test_strangers_that_share_an_opening_text_stay_apart(ask: Asker) -> None:
+    ask.create(user(text(PROSE), text("Tell me of birds.")))
+    ask.create(user(text(PROSE), text("Tell me of fish.")))
+    assert [entry.previous for entry in ask.sim.ledger.entries] == [None, None]
+
+
+@pytest.mark.parametrize(
+    "name", ["x-claude-code-session-id", "x-session-id", "agent-session-id", "session-id"]
+)
+def test_a_session_in_the_headers_is_a_conversation(ask: Asker, name: str) -> None:
+    tools: dict[str, object] = {"tools": [tool("look")]}
+    ask.create("Tell me of birds.", headers={name: "a"}, **tools)
+    ask.create("Tell me of birds.", headers={name: "b"}, **tools)
+    ask.create("Tell me of birds.", headers={name: "a"})
+    ask.create("Tell me of birds.", headers={name: "a", "x-claude-code-agent-id": "helper"}, **tools)
+    ask.create("Tell me of birds.", **tools)
+    ask.create("In short: birds.", headers={name: "a"}, **tools)
+    assert [entry.previous for entry in ask.sim.ledger.entries] == [None, None, None, None, None, 1]
+
+
 def test_a_conversation_is_known_again_after_its_first_message_changed(ask: Asker) -> None:
     ask.create("Tell me of birds.", assistant("They fly."), "All of them?")
     ask.create("Tell me of fish.", assistant("They fly."), "All of them?")

@@ -145,7 +145,7 @@ def _check_policy(options: Namespace) -> None:
 
 def _read_catalog() -> Catalog:
     """The table with the user's own models and prices over it."""
-    settings = read_settings([ModelSettings], root=find_checkout(Path()), environ=os.environ)
+    settings = read_settings([ModelSettings], root=find_checkout(Path()), environ=os.environ, is_part=True)
     return build_catalog(settings)
 
 

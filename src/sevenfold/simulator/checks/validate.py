@@ -123,7 +123,7 @@ def _check_system(call: MessagesRequest, path: str, message: JsonObject) -> None
             raise make_invalid_request(f"{path}: cache_control is not allowed on a message with clear_at")
     output = optional_object(path, message, "output_config")
     if output is not None:
-        if not call.has(betas.SYSTEM_EFFORT):
+        if not (call.has(betas.SYSTEM_EFFORT) or call.has(betas.PER_TURN_CONTROL)):
             raise make_extra_refusal(f"{path}.output_config")
         if output.get("effort") is not None:
             as_one_of(f"{path}.output_config.effort", output["effort"], EFFORT_LEVELS)

@@ -8,6 +8,7 @@ COMPACT_ON_DEMAND = "compact-2026-09-04"
 COMPACT_THRESHOLD = "compact-2026-01-12"
 CONTEXT_EDITS = "context-management-2025-06-27"
 INLINE_TOOLS = "inline-tools-2026-09-15"
+PER_TURN_CONTROL = "per-turn-control-2026-07-01"
 SYSTEM_EFFORT = "mid-conversation-output-config-2026-07-01"
 TASK_BUDGETS = "task-budgets-2026-03-13"
 THINKING_UPDATES = "thinking-display-updates-2026-08-18"
@@ -23,6 +24,7 @@ KNOWN_BETAS = frozenset(
             COMPACT_THRESHOLD,
             CONTEXT_EDITS,
             INLINE_TOOLS,
+            PER_TURN_CONTROL,
             SYSTEM_EFFORT,
         ),
         *(TASK_BUDGETS, THINKING_UPDATES, THREADS, TOOL_CHANGES),
@@ -62,7 +64,6 @@ KNOWN_BETAS = frozenset(
         "output-128k-2025-02-19",
         "output-300k-2026-03-24",
         "pdfs-2024-09-25",
-        "per-turn-control-2026-07-01",
         "prompt-caching-2024-07-31",
         "server-side-fallback-2026-06-01",
         "server-side-fallback-2026-07-01",

@@ -31,6 +31,11 @@ MessagesEndpoint: TypeAlias = Literal["messages", "count_tokens"]
 OLDER, NEWER = "2023-06-01", "2026-10-21"
 API_VERSIONS = (OLDER, NEWER)
 
+SESSION_HEADERS = ("x-claude-code-session-id", "x-session-id", "agent-session-id", "session-id")
+"""How clients name a session: Claude Code and its SDK, opencode, goose, Codex."""
+AGENT_HEADERS = ("x-claude-code-agent-id", "thread-id")
+"""How they name an agent of the session that has a conversation of its own."""
+
 
 @dataclass(frozen=True, slots=True)
 class RequestEnvelope:
@@ -39,6 +44,8 @@ class RequestEnvelope:
     version: str
     betas: frozenset[str]
     workspace: str
+    conversation: str = ""
+    """The session and agent that the headers name; empty where they name none."""
 
     def has(self, beta: str) -> bool:
         return beta in self.betas
@@ -96,7 +103,18 @@ def parse_envelope(headers: Mapping[str, str], choices: Choices) -> RequestEnvel
         )
     # A workspace is the unit that shares a cache: a key has its own unless the request names one.
     workspace = headers.get("anthropic-workspace-id") or f"wrkspc_{digest(key.encode())[:24]}"
-    return RequestEnvelope(version, _read_betas(headers.get("anthropic-beta", ""), choices), workspace)
+    return RequestEnvelope(
+        version,
+        _read_betas(headers.get("anthropic-beta", ""), choices),
+        workspace,
+        _read_conversation(headers),
+    )
+
+
+def _read_conversation(headers: Mapping[str, str]) -> str:
+    session = next((headers[name] for name in SESSION_HEADERS if headers.get(name)), "")
+    agent = next((headers[name] for name in AGENT_HEADERS if headers.get(name)), "")
+    return f"{session} {agent}" if session else ""
 
 
 def parse_messages_request(
