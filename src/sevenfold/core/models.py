@@ -6,7 +6,7 @@ of the names it goes by, `core/prices.py` says what a request cost.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Literal, TypeAlias
@@ -133,24 +133,23 @@ def _signed(
     name: str, tariffs: tuple[Tariff, ...], *, fast: Decimal | None = None, all_: bool = False
 ) -> Model:
     """The models with preserved thinking: they share everything but price and how strictly it is checked."""
-    window_tokens, max_output_tokens = _LARGE
-    return Model(
-        name=name,
-        window_tokens=window_tokens,
-        max_output_tokens=max_output_tokens,
-        cache_min_tokens=512,
-        tariffs=tariffs,
+    return replace(
+        _unsigned(name, 512, tariffs, system=True),
         fast_factor=fast,
         has_preserved_thinking=True,
         enforces_prefix=all_,
-        takes_system_role=True,
     )
 
 
 def _unsigned(
-    name: str, cache_min_tokens: int, tariffs: tuple[Tariff, ...], *, system: bool = False
+    name: str,
+    cache_min_tokens: int,
+    tariffs: tuple[Tariff, ...],
+    *,
+    size: tuple[int, int] = _LARGE,
+    system: bool = False,
 ) -> Model:
-    window_tokens, max_output_tokens = _LARGE
+    window_tokens, max_output_tokens = size
     return Model(
         name=name,
         window_tokens=window_tokens,
@@ -172,13 +171,8 @@ def _older(
     drops: bool = False,
 ) -> Model:
     """Before 4.7: the older tokenizer, no mid-conversation system message; a US price from 4.6 on only."""
-    window_tokens, max_output_tokens = size
-    return Model(
-        name=name,
-        window_tokens=window_tokens,
-        max_output_tokens=max_output_tokens,
-        cache_min_tokens=cache_min_tokens,
-        tariffs=tariffs,
+    return replace(
+        _unsigned(name, cache_min_tokens, tariffs, size=size),
         us_factor=us,
         tokenizer="older",
         takes_prefill=prefill,

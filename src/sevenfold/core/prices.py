@@ -113,14 +113,7 @@ def compute_cost(
 
 
 def compute_uncached_cost(
-    usage: Usage,
-    model: Model,
-    *,
-    when: date | None = None,
-    batch: bool | None = None,
-    geo: str | None = None,
-    speed: str | None = None,
-    catalog: Catalog = CATALOG,
+    usage: Usage, model: Model, *, when: date | None = None, catalog: Catalog = CATALOG
 ) -> Cost | None:
     """What the same request would have cost with no prompt cache: every prompt token fresh."""
     bare = replace(
@@ -128,7 +121,7 @@ def compute_uncached_cost(
         **_uncached(usage),
         iterations=tuple(replace(item, **_uncached(item)) for item in usage.iterations),
     )
-    return compute_cost(bare, model, when=when, batch=batch, geo=geo, speed=speed, catalog=catalog)
+    return compute_cost(bare, model, when=when, catalog=catalog)
 
 
 def sum_costs(costs: Iterable[Cost | None]) -> Cost | None:

@@ -129,15 +129,9 @@ def read_usage(wire: object) -> Usage:
         )
     if not any(key in usage for key in (*_COUNTS, "cache_creation", "iterations")):
         raise WireError(f"usage names no count; expected some of {', '.join(_COUNTS)}, got {_keys(usage)}")
-    counts = _read_counts("usage", usage)
     tools = _inner("usage", usage, "server_tool_use")
     return Usage(
-        fresh=counts.fresh,
-        read=counts.read,
-        written_5m=counts.written_5m,
-        written_1h=counts.written_1h,
-        output=counts.output,
-        thinking=counts.thinking,
+        **_read_counts("usage", usage),
         iterations=_read_iterations(usage),
         web_searches=_count("usage.server_tool_use", tools, "web_search_requests"),
         web_fetches=_count("usage.server_tool_use", tools, "web_fetch_requests"),
@@ -192,34 +186,33 @@ def read_openai_usage(wire: object) -> Usage:
     )
 
 
-def _read_counts(path: str, wire: JsonObject) -> TokenCounts:
-    written = _read_written(path, wire)
+def _read_counts(path: str, wire: JsonObject) -> dict[str, int]:
+    """The fields of `TokenCounts`."""
     output = _count(path, wire, "output_tokens")
     details = _inner(path, wire, "output_tokens_details")
     thinking = _count(f"{path}.output_tokens_details", details, "thinking_tokens")
-    return TokenCounts(
-        fresh=_count(path, wire, "input_tokens"),
-        read=_count(path, wire, "cache_read_input_tokens"),
-        written_5m=written.written_5m,
-        written_1h=written.written_1h,
-        output=output,
-        thinking=_part(f"{path}.output_tokens", thinking, output),
-    )
+    return {
+        "fresh": _count(path, wire, "input_tokens"),
+        "read": _count(path, wire, "cache_read_input_tokens"),
+        **_read_written(path, wire),
+        "output": output,
+        "thinking": _part(f"{path}.output_tokens", thinking, output),
+    }
 
 
-def _read_written(path: str, wire: JsonObject) -> TokenCounts:
+def _read_written(path: str, wire: JsonObject) -> dict[str, int]:
     """Writes by lifetime. Older answers give the sum alone: then it is all of the default, five minutes."""
     split = _inner(path, wire, "cache_creation")
     short = _count(f"{path}.cache_creation", split, "ephemeral_5m_input_tokens")
     long = _count(f"{path}.cache_creation", split, "ephemeral_1h_input_tokens")
     if wire.get("cache_creation_input_tokens") is None:
-        return TokenCounts(written_5m=short, written_1h=long)
+        return {"written_5m": short, "written_1h": long}
     total = _count(path, wire, "cache_creation_input_tokens")
     if short + long > total:
         raise WireError(
             f"{path}.cache_creation adds up to {short + long}, over cache_creation_input_tokens, {total}"
         )
-    return TokenCounts(written_5m=total - long, written_1h=long)
+    return {"written_5m": total - long, "written_1h": long}
 
 
 def _read_iterations(usage: JsonObject) -> tuple[Iteration, ...]:
@@ -236,17 +229,7 @@ def _read_iteration(path: str, item: object) -> Iteration:
     kind = _word(path, wire, "type")
     if kind is None:
         raise WireError(f"{path}.type is missing; expected message, compaction or another kind")
-    counts = _read_counts(path, wire)
-    return Iteration(
-        fresh=counts.fresh,
-        read=counts.read,
-        written_5m=counts.written_5m,
-        written_1h=counts.written_1h,
-        output=counts.output,
-        thinking=counts.thinking,
-        kind=kind,
-        model=_word(path, wire, "model"),
-    )
+    return Iteration(**_read_counts(path, wire), kind=kind, model=_word(path, wire, "model"))
 
 
 def _object(path: str, wire: object) -> JsonObject:

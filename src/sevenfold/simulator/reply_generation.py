@@ -239,14 +239,7 @@ class ReplyGenerator:
         reply, spent = summary.reply, summary.spent
         block = make_threshold_block(reply.text or None)
         if compacting.pauses:
-            return GeneratedReply(
-                content=(block,),
-                stop_reason="compaction",
-                stop_sequence=None,
-                runs=(spent,),
-                seen=prepared.seen,
-                overrides=reply.usage,
-            )
+            return self._end_after(summary, block)
         if not reply.text:
             return await self._converse(prepared.seen, (block,), (spent,))
         message = JsonObject({"role": "assistant", "content": (block,)})
@@ -259,24 +252,19 @@ class ReplyGenerator:
         call, prepared = self._call, self._prepared
         told = call.part("compaction").get("instructions")
         summary = await self._summarise(told if isinstance(told, str) and told.strip() else None)
-        reply, spent = summary.reply, summary.spent
-        if not reply.text:
-            reason = reply.stop_reason or "end_turn"
-            return GeneratedReply(
-                content=(),
-                stop_reason=reason,
-                stop_sequence=None,
-                runs=(spent,),
-                seen=prepared.seen,
-                overrides=reply.usage,
-            )
-        block = make_signed_block(call, prepared.binding, reply.text)
+        if not summary.reply.text:
+            return self._end_after(summary, None)
+        return self._end_after(summary, make_signed_block(call, prepared.binding, summary.reply.text))
+
+    def _end_after(self, summary: _Summary, block: JsonObject | None) -> GeneratedReply:
+        """The reply that ends with a summary: its block, or nothing where the model wrote none."""
+        reply = summary.reply
         return GeneratedReply(
-            content=(block,),
-            stop_reason="compaction",
+            content=() if block is None else (block,),
+            stop_reason="compaction" if block is not None else reply.stop_reason or "end_turn",
             stop_sequence=None,
-            runs=(spent,),
-            seen=prepared.seen,
+            runs=(summary.spent,),
+            seen=self._prepared.seen,
             overrides=reply.usage,
         )
 

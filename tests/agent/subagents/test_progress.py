@@ -12,7 +12,6 @@ from sevenfold.agent.loop.choose_provider import (
     SideCallFacts,
     SideModelChoice,
     choose_side_model,
-    find_cheapest_model,
 )
 from sevenfold.agent.subagents.subagent_runner import (
     MAX_PROGRESS_CHARS,
@@ -20,7 +19,7 @@ from sevenfold.agent.subagents.subagent_runner import (
     ProgressReporter,
     parse_progress_line,
 )
-from sevenfold.core.catalog import CATALOG
+from sevenfold.core.catalog import CATALOG, find_cheapest_model
 from sevenfold.core.errors import Overloaded
 from sevenfold.core.events import ProgressSkipped
 from sevenfold.providers.scripted import ScriptedProvider, make_response

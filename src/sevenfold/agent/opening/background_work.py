@@ -11,11 +11,7 @@ from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.loop.choose_provider import (
     MAX_REPLY_TOKENS,
     ONLOOKER_PROMPT,
-    SideCallFacts,
-    choose_side_model,
-    estimate_messages_tokens,
-    estimate_plain_tokens,
-    find_cheapest_model,
+    find_side_model,
     render_tail,
 )
 from sevenfold.agent.loop.project_context import ProjectContext
@@ -133,23 +129,10 @@ def add_extraction_writer(agent: Agent, ground: ProjectContext) -> ExtractionWri
 def _choose_aside(agent: Agent, brief: ForkBrief, catalog: Catalog) -> ModelRequest | None:
     """What a cheap model is shown of the conversation; None where a fork of it costs less."""
     parent, day = agent.session.parent, agent.place.clock.now().date()
-    own = catalog.find(parent.frame.model)
-    cheap = find_cheapest_model(own, catalog, day)
     edit = next((tool for tool in parent.frame.tools if tool.get("name") == _EDIT), None)
-    if cheap is None or cheap == own or edit is None:
-        return None
     tail = render_tail(parent.messages, _TAIL_MESSAGES, _TAIL_BYTES)
-    asked = estimate_plain_tokens(brief.directive)
-    pricing = SideCallFacts(
-        prefix_tokens=estimate_messages_tokens(parent.messages),
-        tail_tokens=estimate_plain_tokens(tail),
-        own=own,
-        cheap=cheap,
-        day=day,
-        output_tokens=_OUTPUT_TOKENS,
-        asked_tokens=asked,
-    )
-    if choose_side_model(pricing) == "fork":
+    cheap = find_side_model(parent, tail, catalog, day, output_tokens=_OUTPUT_TOKENS, asked=brief.directive)
+    if cheap is None or cheap == catalog.find(parent.frame.model) or edit is None:
         return None
     most = min(MAX_REPLY_TOKENS, cheap.max_output_tokens)
     return ModelRequest(

@@ -43,9 +43,7 @@ from sevenfold.layers.forks.policy import (
     MailMessage,
     NoteMessage,
     PendingRequests,
-    PlanApprovalRequest,
     PlanApprovalResponse,
-    ShutdownRequest,
     ShutdownResponse,
     SocketAddress,
     render_mail,
@@ -80,9 +78,7 @@ class Teammate:
         if agent is None:
             return
         text = render_mail(mail_id, self._as_called_here(sender), letter)
-        if isinstance(letter, (PlanApprovalResponse, ShutdownResponse)) and not self._handshakes.settle(
-            letter, sender
-        ):
+        if not self._handshakes.settle(letter, sender):
             text += "\n[this answers no request of yours to them]"
         elif isinstance(letter, PlanApprovalResponse) and letter.is_approved and sender == self._charge.lead:
             agent.mode = self._charge.lead_mode
@@ -113,8 +109,7 @@ class Teammate:
             await self._office.send_to_name(self._charge.name, self._charge.lead, note)
 
     async def _send_to_name(self, sender: str, name: str, letter: MailMessage, summary: str) -> str:
-        if isinstance(letter, (ShutdownRequest, PlanApprovalRequest)):
-            self._handshakes.ask(letter, name)
+        self._handshakes.ask(letter, name)
         is_running = await self._office.send_to_name(sender, name, letter, summary)
         if isinstance(letter, ShutdownResponse) and letter.is_agreed and name == self._charge.lead:
             self.is_ending = True

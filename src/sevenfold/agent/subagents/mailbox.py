@@ -40,9 +40,7 @@ from sevenfold.layers.forks.policy import (
     MailMessage,
     NoteMessage,
     PendingRequests,
-    PlanApprovalRequest,
     PlanApprovalResponse,
-    ShutdownRequest,
     ShutdownResponse,
     SocketAddress,
     find_mail_ids,
@@ -274,9 +272,7 @@ class TeamMail:
     def receive(self, mail_id: str, sender: str, letter: MailMessage) -> None:
         """A message for the lead, from wherever."""
         text = render_mail(mail_id, sender, letter)
-        if isinstance(letter, (PlanApprovalResponse, ShutdownResponse)) and not self._handshakes.settle(
-            letter, sender
-        ):
+        if not self._handshakes.settle(letter, sender):
             text += "\n[this answers no request of yours to them]"
         self._lead.post(text)
 
@@ -307,7 +303,7 @@ class TeamMail:
         here = frozenset({self.name, *(member.name for member in own)})
         told = await self._office.send_to_all(sender, here, letter, summary)
         for name in (*told, *here):
-            self._note_request(letter, name)
+            self._handshakes.ask(letter, name)
         if sender != self.name:
             self._send_to_lead(sender, letter)
             told.append(LEAD_NAME)
@@ -320,12 +316,12 @@ class TeamMail:
     def _send_to_lead(self, sender: str, letter: MailMessage) -> str:
         if sender == self.name:
             raise AddressUnknown("you are the lead yourself; answer your user directly")
-        self._note_request(letter, self.name)
+        self._handshakes.ask(letter, self.name)
         self.receive(uuid4().hex, sender, letter)
         return "your lead has it"
 
     async def _send_to_name(self, sender: str, name: str, letter: MailMessage, summary: str) -> str:
-        self._note_request(letter, name)
+        self._handshakes.ask(letter, name)
         member = self._team.find(name)
         if member is not None and member.entry.kind == "fork":
             raise AddressUnknown(f"{name} is a fork, which hears nothing; start a fresh agent to talk with")
@@ -359,15 +355,10 @@ class TeamMail:
         return self._team.resume(approved, render_mail(uuid4().hex, sender, letter))
 
     def _check_answer(self, asker: str, sender: str, letter: MailMessage) -> None:
-        if isinstance(letter, (PlanApprovalResponse, ShutdownResponse)) and not self._handshakes.settle(
-            letter, sender
-        ):
+        is_answer = isinstance(letter, (PlanApprovalResponse, ShutdownResponse))
+        if is_answer and not self._handshakes.settle(letter, sender):
             raise InputError(f"{asker} has asked you nothing with the request id {letter.request_id!r}")
 
     def _is_go_ahead(self, sender: str, letter: MailMessage) -> bool:
         """Whether an agent may act now. Nobody but its lead can say so."""
         return isinstance(letter, PlanApprovalResponse) and letter.is_approved and sender == self.name
-
-    def _note_request(self, letter: MailMessage, to: str) -> None:
-        if isinstance(letter, (ShutdownRequest, PlanApprovalRequest)):
-            self._handshakes.ask(letter, to)

@@ -15,11 +15,7 @@ from pathlib import Path
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.loop.choose_provider import (
     ONLOOKER_PROMPT,
-    SideCallFacts,
-    choose_side_model,
-    estimate_messages_tokens,
-    estimate_plain_tokens,
-    find_cheapest_model,
+    find_side_model,
     render_tail,
 )
 from sevenfold.agent.loop.project_context import ProjectContext
@@ -123,18 +119,9 @@ class ProgressReporter:
         self._seen[name] = said
         parent, day = agent.session.parent, agent.place.clock.now().date()
         tail = render_tail(parent.messages, _TAIL_MESSAGES)
-        own = self._catalog.find(parent.frame.model)
-        cheap = find_cheapest_model(own, self._catalog, day)
-        pricing = SideCallFacts(
-            prefix_tokens=estimate_messages_tokens(parent.messages),
-            tail_tokens=estimate_plain_tokens(tail),
-            own=own,
-            cheap=cheap,
-            day=day,
-            output_tokens=PROGRESS_OUTPUT_TOKENS,
-        )
+        cheap = find_side_model(parent, tail, self._catalog, day, output_tokens=PROGRESS_OUTPUT_TOKENS)
         try:
-            if cheap is not None and choose_side_model(pricing) == "cheap":
+            if cheap is not None:
                 return parse_progress_line(await _ask_cheap(agent, cheap, tail))
             brief = ForkBrief(kind=PROGRESS_KIND, directive=_ASK, max_tokens=PROGRESS_OUTPUT_TOKENS)
             return parse_progress_line((await agent.session.run_fork(brief)).text)

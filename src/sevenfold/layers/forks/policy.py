@@ -222,8 +222,6 @@ class PlanApprovalResponse:
 MailMessage: TypeAlias = (
     NoteMessage | ShutdownRequest | ShutdownResponse | PlanApprovalRequest | PlanApprovalResponse
 )
-MailRequest: TypeAlias = ShutdownRequest | PlanApprovalRequest
-MailResponse: TypeAlias = ShutdownResponse | PlanApprovalResponse
 
 MAIL_TYPES = (
     "note",
@@ -334,12 +332,16 @@ class PendingRequests:
 
     _asked: set[_Asked] = field(default_factory=set["_Asked"])
 
-    def ask(self, request: MailRequest, to: str) -> None:
-        self._asked.add(_Asked(request.request_id, to, isinstance(request, PlanApprovalRequest)))
+    def ask(self, sent: MailMessage, to: str) -> None:
+        """Remember what was sent, if it is a request."""
+        if isinstance(sent, (ShutdownRequest, PlanApprovalRequest)):
+            self._asked.add(_Asked(sent.request_id, to, isinstance(sent, PlanApprovalRequest)))
 
-    def settle(self, answer: MailResponse, sender: str) -> bool:
-        """Whether this answers a request of ours; it is settled then."""
-        asked = _Asked(answer.request_id, sender, isinstance(answer, PlanApprovalResponse))
+    def settle(self, received: MailMessage, sender: str) -> bool:
+        """False for an answer to no request of ours. A request that is answered is settled."""
+        if not isinstance(received, (ShutdownResponse, PlanApprovalResponse)):
+            return True
+        asked = _Asked(received.request_id, sender, isinstance(received, PlanApprovalResponse))
         if asked not in self._asked:
             return False
         self._asked.remove(asked)

@@ -14,7 +14,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Event
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from sevenfold.core.errors import InputError, ProviderError, ReplyBroken
 from sevenfold.core.json import read_json
@@ -25,7 +25,7 @@ from sevenfold.providers.anthropic.wire import MessagesAssembler, MessagesBodyWr
 from sevenfold.providers.provider import MAX_UNSTREAMED_TOKENS, Delta, OnDelta
 
 if TYPE_CHECKING:
-    from anthropic import Anthropic, AnthropicError, AsyncAnthropic
+    from anthropic import Anthropic, AnthropicError, AsyncAnthropic, RequestOptions
 
 
 @contextmanager
@@ -140,19 +140,23 @@ class AnthropicProvider:
         streams = most > 0 and (wants_deltas or most > MAX_UNSTREAMED_TOKENS)
         data = self._writer.write(request, streams=streams)
         headers = _headers(client, request.frame.betas)
-        if needs_json_body(client):
-            return _Parcel(json.loads(data), None, headers, streams)
-        return _Parcel(None, data, headers, streams)
+        is_json = needs_json_body(client)
+        body, content = (json.loads(data), None) if is_json else (None, data)
+        return _Parcel({"body": body, "content": content, "options": {"headers": headers}}, streams)
+
+
+class _PostArguments(TypedDict):
+    body: object | None
+    """For a client that has to look into it; else None, and `content` is set."""
+    content: bytes | None
+    options: RequestOptions
 
 
 @dataclass(frozen=True, slots=True)
 class _Parcel:
     """A request as it goes to the SDK."""
 
-    body: object | None
-    """For a client that has to look into it; else None, and `content` is set."""
-    content: bytes | None
-    headers: dict[str, str]
+    arguments: _PostArguments
     streams: bool
 
 
@@ -169,25 +173,13 @@ def needs_json_body(client: AsyncAnthropic | Anthropic) -> bool:
 
 async def _send(client: AsyncAnthropic, parcel: _Parcel, on_delta: OnDelta | None) -> ModelResponse:
     if not parcel.streams:
-        data = await client.post(
-            _PATH,
-            cast_to=bytes,
-            body=parcel.body,
-            content=parcel.content,
-            options={"headers": parcel.headers},
-        )
+        data = await client.post(_PATH, cast_to=bytes, **parcel.arguments)
         return read_messages_response(read_json(data))
     from anthropic import AsyncStream
 
     assembly = MessagesAssembler()
     stream = await client.post(
-        _PATH,
-        cast_to=object,
-        body=parcel.body,
-        content=parcel.content,
-        options={"headers": parcel.headers},
-        stream=True,
-        stream_cls=AsyncStream[object],
+        _PATH, cast_to=object, **parcel.arguments, stream=True, stream_cls=AsyncStream[object]
     )
     async with stream:
         async for event in stream:
@@ -215,25 +207,13 @@ async def _send_in_thread(client: Anthropic, parcel: _Parcel, on_delta: OnDelta 
 def _send_blocking(client: Anthropic, parcel: _Parcel, tell: OnDelta, given_up: Event) -> ModelResponse:
     with map_anthropic_errors():
         if not parcel.streams:
-            data = client.post(
-                _PATH,
-                cast_to=bytes,
-                body=parcel.body,
-                content=parcel.content,
-                options={"headers": parcel.headers},
-            )
+            data = client.post(_PATH, cast_to=bytes, **parcel.arguments)
             return read_messages_response(read_json(data))
         from anthropic import Stream
 
         assembly = MessagesAssembler()
         with client.post(
-            _PATH,
-            cast_to=object,
-            body=parcel.body,
-            content=parcel.content,
-            options={"headers": parcel.headers},
-            stream=True,
-            stream_cls=Stream[object],
+            _PATH, cast_to=object, **parcel.arguments, stream=True, stream_cls=Stream[object]
         ) as stream:
             for event in stream:
                 if given_up.is_set():

@@ -8,6 +8,7 @@ no counts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 
 from sevenfold.core.errors import WireError
 from sevenfold.core.json import JsonObject, freeze, read_object
@@ -103,16 +104,7 @@ class CodexReader:
     def _item(self, item: JsonFields, line: JsonFields) -> Iterator[ForeignEntry]:
         kind, at = get_name(item, "type"), get_time(line, "timestamp")
         if kind == "message" and get_name(item, "role") != "assistant":
-            said = _spoken(item)
-            if said:
-                yield ForeignInput(
-                    lane=MAIN_CONVERSATION,
-                    key=NO_LINE_KEY,
-                    at=at,
-                    role=_role(item),
-                    blocks=said,
-                    source=_source(item, said),
-                )
+            yield from _input(item, at, _spoken(item))
         elif kind in OUTPUTS:
             yield ForeignInput(
                 lane=MAIN_CONVERSATION, key=NO_LINE_KEY, at=at, role="user", blocks=(_output(item),)
@@ -181,15 +173,20 @@ class CodexReader:
             said = (
                 _spoken(item) if get_name(item, "type") == "message" else _made(get_name(item, "type"), item)
             )
-            if said:
-                yield ForeignInput(
-                    lane=MAIN_CONVERSATION,
-                    key=NO_LINE_KEY,
-                    at=at,
-                    role=_role(item),
-                    blocks=said,
-                    source=_source(item, said),
-                )
+            yield from _input(item, at, said)
+
+
+def _input(item: JsonFields, at: datetime | None, blocks: tuple[Block, ...]) -> Iterator[ForeignInput]:
+    """The message of an item, unless it is empty."""
+    if blocks:
+        yield ForeignInput(
+            lane=MAIN_CONVERSATION,
+            key=NO_LINE_KEY,
+            at=at,
+            role=_role(item),
+            blocks=blocks,
+            source=_source(item, blocks),
+        )
 
 
 def _introduced(about: JsonFields) -> Iterator[ForeignSession]:
