@@ -231,8 +231,12 @@ class CheckedMemory:
 def check_memory_claims(options: Namespace, desk: MemoryContext) -> int:
     names = cast("list[str]", options.memories)
     stored = [desk.find(name) for name in names] if names else list(desk.memory.scan(None))
-    verifier = ClaimVerifier(desk.project.root)
-    checked = [_check(one, verifier) for one in stored]
+    claims = [find_claims(one.memory.body) for one in stored]
+    broken = ClaimVerifier(desk.project.root).check_each(claims)
+    checked = [
+        CheckedMemory(one, len(found), lost, _list_refused(one))
+        for one, found, lost in zip(stored, claims, broken, strict=True)
+    ]
     if options.online:
         checked = asyncio.run(
             _with_urls(checked, read_trusted_settings(options.project, os.environ).of(WebSettings))
@@ -245,13 +249,11 @@ def check_memory_claims(options: Namespace, desk: MemoryContext) -> int:
     return 0 if all(one.is_whole for one in checked) else 1
 
 
-def _check(stored: StoredMemory, verifier: ClaimVerifier) -> CheckedMemory:
-    claims = find_claims(stored.memory.body)
-    refused = tuple(
+def _list_refused(stored: StoredMemory) -> tuple[str, ...]:
+    return tuple(
         f"{one.text!r} is no condition: {one.reason}"
         for one in parse_memory_rule(stored, RuleSettings()).refused
     )
-    return CheckedMemory(stored, len(claims), verifier.check(claims), refused)
 
 
 async def _with_urls(checked: Sequence[CheckedMemory], settings: WebSettings) -> list[CheckedMemory]:

@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from sevenfold.layers.memory.trust import verifier
+from sevenfold.layers.memory.trust.claims import find_claims
 from sevenfold.layers.memory.trust.verifier import ClaimVerifier, describe_broken_claims
+from sevenfold.store.project.user_files import FileState, read_file_state
 
 
 @pytest.fixture
@@ -66,12 +69,12 @@ def test_what_is_gone_is_named_with_the_reason(root: Path, body: str, named: str
 
 
 def test_a_symbol_is_looked_for_again_once_a_file_has_changed(root: Path) -> None:
-    verifier = ClaimVerifier(root)
-    assert verifier.verify("Call `load_config()`.")
+    checker = ClaimVerifier(root)
+    assert checker.verify("Call `load_config()`.")
     (root / "src/config.py").write_text("def load_config(): ...\n")
-    assert verifier.verify("Call `load_config()`.") == ()
+    assert checker.verify("Call `load_config()`.") == ()
     (root / "src/config.py").unlink()
-    assert verifier.verify("Call `load_config()`.")
+    assert checker.verify("Call `load_config()`.")
 
 
 def test_a_part_of_a_longer_word_is_no_symbol(root: Path) -> None:
@@ -98,3 +101,23 @@ def test_a_claim_reaches_nothing_outside_the_project(root: Path, tmp_path: Path)
 def test_files_that_are_no_text_are_not_searched(root: Path) -> None:
     (root / "blob.bin").write_bytes(b"\0\0load_config\0")
     assert ClaimVerifier(root).verify("Call `load_config()`.")
+
+
+def test_many_memories_are_checked_as_each_alone_and_read_a_file_once(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bodies = ["Call `load_settings()`.", "See `gone/paths.py`.", "Call `naïve_call()`."]
+    bodies += [f"Call `part_{index}()` and `UserStore.find_all`." for index in range(20)]
+    claims = [find_claims(body) for body in bodies]
+    (root / "src/parts.py").write_text("def part_3(): ...\n\ndef naïve_call(): ...\n", encoding="utf-8")
+    alone = [ClaimVerifier(root).check(some) for some in claims]
+    read: list[str] = []
+
+    def reading(path: str, *, max_bytes: int) -> FileState:
+        read.append(path)
+        return read_file_state(path, max_bytes=max_bytes)
+
+    monkeypatch.setattr(verifier, "read_file_state", reading)
+    assert ClaimVerifier(root).check_each(claims) == alone
+    assert [index for index, broken in enumerate(alone) if not broken] == [0, 2, 6]
+    assert len(read) == len(set(read))

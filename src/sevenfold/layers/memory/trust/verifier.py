@@ -11,7 +11,8 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -29,6 +30,8 @@ _MAX_READ_BYTES = 256 * 1024 * 1024
 _RUNNERS = frozenset(["npm", "pnpm", "yarn", "bun"])
 _LEAST_CHARS = 3
 """A part of a symbol that is shorter occurs everywhere."""
+_FEW_WORDS = 8
+"""For more words than this, taking all words of a file apart is faster than looking for each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +73,18 @@ class ClaimVerifier:
         self, claims: Iterable[MemoryClaim], budget: timedelta | None = None
     ) -> tuple[BrokenClaim, ...]:
         """The same for claims that were found already, in their order. URLs are not looked at here."""
-        checking = _Checking(
-            root=Path(resolve_path(str(self.root))), verifier=self, on_time=_deadline(budget)
-        )
-        found: list[BrokenClaim] = []
-        # Those that cost a look come before those that may cost all the time there is.
-        for claim in sorted(claims, key=lambda claim: claim.kind == "symbol"):
-            try:
-                reason = checking.why_broken(claim)
-            except (_OutOfTime, SevenfoldError):
-                continue
-            if reason:
-                found.append(BrokenClaim(claim, reason))
-        return tuple(found)
+        return self._start(budget).find_broken(claims)
+
+    def check_each(self, claims: Sequence[Iterable[MemoryClaim]]) -> list[tuple[BrokenClaim, ...]]:
+        """The same for many memories: the project is listed once, and read at most once for all symbols."""
+        listed = [tuple(some) for some in claims]
+        checking = self._start(None)
+        with suppress(SevenfoldError, _OutOfTime):
+            checking.search_symbols(claim.text for some in listed for claim in some if claim.kind == "symbol")
+        return [checking.find_broken(some) for some in listed]
+
+    def _start(self, budget: timedelta | None) -> _Checking:
+        return _Checking(root=Path(resolve_path(str(self.root))), verifier=self, on_time=_deadline(budget))
 
     def recall_word(self, word: str, state: int) -> bool | None:
         if state != self._state:
@@ -102,7 +104,29 @@ class _Checking:
     verifier: ClaimVerifier
     on_time: Callable[[], None]
     _files: tuple[str, ...] | None = None
+    _names: str = ""
+    """All of them in one text: a search in it is much faster than a loop."""
     _state: int = 0
+
+    def find_broken(self, claims: Iterable[MemoryClaim]) -> tuple[BrokenClaim, ...]:
+        found: list[BrokenClaim] = []
+        # Those that cost a look come before those that may cost all the time there is.
+        for claim in sorted(claims, key=lambda claim: claim.kind == "symbol"):
+            try:
+                reason = self.why_broken(claim)
+            except (_OutOfTime, SevenfoldError):
+                continue
+            if reason:
+                found.append(BrokenClaim(claim, reason))
+        return tuple(found)
+
+    def search_symbols(self, symbols: Iterable[str]) -> None:
+        """Look for the words of all these symbols in one pass over the files."""
+        files = self._listed()
+        words = {part for symbol in symbols for part in _split_symbol(symbol)}
+        self._look_for(
+            [word for word in words if self.verifier.recall_word(word, self._state) is None], files
+        )
 
     def why_broken(self, claim: MemoryClaim) -> str:
         self.on_time()
@@ -120,25 +144,27 @@ class _Checking:
         if os.path.lexists(self.root / path):
             return True
         # Memories also name files from where one stands: `api/routes.py` for `src/api/routes.py`.
-        end, within = f"/{path}", f"/{path}/"
-        return any(f"/{name}".endswith(end) or within in f"/{name}" for name in self._listed())
+        self._listed()
+        return f"/{path}\0" in self._names or f"/{path}/" in self._names
 
     def _has_symbol(self, symbol: str) -> bool:
-        parts = [part for part in re.split(r"\W+", symbol) if len(part) >= _LEAST_CHARS]
         files = self._listed()
         unknown: list[str] = []
-        for part in parts:
+        for part in _split_symbol(symbol):
             known = self.verifier.recall_word(part, self._state)
             if known is False:
                 return False
             unknown += [part] if known is None else []
-        missing = self._search(unknown, files) if unknown else set[str]()
-        for part in unknown:
-            self.verifier.note_word(part, is_there=part not in missing)
-        return not missing
+        return not self._look_for(unknown, files)
 
-    def _search(self, words: list[str], files: Iterable[str]) -> set[str]:
-        """Those of the words that stand in no file."""
+    def _look_for(self, words: Sequence[str], files: Iterable[str]) -> set[str]:
+        """Those of the words that stand in no file; what was found is remembered."""
+        missing = self._search(words, files) if words else set[str]()
+        for word in words:
+            self.verifier.note_word(word, is_there=word not in missing)
+        return missing
+
+    def _search(self, words: Sequence[str], files: Iterable[str]) -> set[str]:
         missing = {word: re.compile(rb"(?<!\w)" + word.encode() + rb"(?!\w)") for word in words}
         left_bytes = _MAX_READ_BYTES
         for name in files:
@@ -147,9 +173,8 @@ class _Checking:
             left_bytes -= len(data)
             if left_bytes < 0:
                 raise _OutOfTime
-            for word in [word for word in missing if word.encode() in data]:
-                if missing[word].search(data):
-                    del missing[word]
+            for word in _find_words(missing, data):
+                del missing[word]
             if not missing:
                 break
         return set(missing)
@@ -198,8 +223,25 @@ class _Checking:
             if listing.is_cut:
                 raise _OutOfTime
             self._files = tuple(file.path for file in listing.files)
+            self._names = "".join(f"/{name}\0" for name in self._files)
             self._state = hash(tuple((file.path, file.modified_ns) for file in listing.files))
         return self._files
+
+
+def _split_symbol(symbol: str) -> list[str]:
+    return [part for part in re.split(r"\W+", symbol) if len(part) >= _LEAST_CHARS]
+
+
+def _find_words(patterns: Mapping[str, re.Pattern[bytes]], data: bytes) -> list[str]:
+    """Those of the words that stand in a text."""
+    if len(patterns) <= _FEW_WORDS:
+        return [word for word, pattern in patterns.items() if word.encode() in data and pattern.search(data)]
+    here = frozenset(re.findall(rb"\w+", data))
+    return [
+        word
+        for word, pattern in patterns.items()
+        if (word.encode() in here if word.isascii() else pattern.search(data))
+    ]
 
 
 def _deadline(budget: timedelta | None) -> Callable[[], None]:
