@@ -8,10 +8,10 @@ import pytest
 
 import sevenfold.layers
 from sevenfold.layers.templates import read_template
+from sevenfold.store.files.folder import Folder
 
 FOLDER = Path(sevenfold.layers.__file__).parent
-PROMPTS = sorted(path.name for path in FOLDER.rglob("prompts/*.md") if "compaction" not in path.parts)
-"""Those of compaction are read by `compaction.summary_methods`, which has no override."""
+PROMPTS = sorted(path.name for path in FOLDER.rglob("prompts/*.md"))
 
 
 def test_there_are_prompts() -> None:
@@ -23,3 +23,10 @@ def test_there_are_prompts() -> None:
 def test_a_packaged_prompt_is_read_from_its_layer(name: str) -> None:
     (path,) = FOLDER.rglob(f"prompts/{name}")
     assert read_template(None, name) == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", PROMPTS)
+def test_a_users_own_text_comes_before_the_packaged_one(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("My own words.", encoding="utf-8")
+    with Folder.open(tmp_path) as templates:
+        assert read_template(templates, name) == "My own words."

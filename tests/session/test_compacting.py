@@ -66,6 +66,22 @@ def test_a_part_from_some_message_on_leaves_the_beginning_as_it_was(tmp_path: Pa
         assert "FIRST WISH" in words(again)
 
 
+@pytest.mark.moves_prefix(reason="a summary is asked for by hand, from a view that was never sent")
+def test_a_users_own_summary_prompt_is_what_the_model_is_asked(tmp_path: Path) -> None:
+    provider = ScriptedProvider(lanes={"summary": [make_response(SUMMARY)]})
+    templates = tmp_path / ".sevenfold/templates"
+    templates.mkdir(parents=True)
+    (templates / "summary.md").write_text("Sum it up as a poem{scope}.", encoding="utf-8")
+    with BlockingSession.open(
+        FRAME, project=tmp_path, environ={"HOME": str(tmp_path)}, provider=provider, settings=NO_NOTES
+    ) as session:
+        session.history.append(Message("user", "Mend it."))
+        for number in range(6):
+            step(session, number, tokens=2_000 * (number + 1))
+        session.compact()
+    assert "Sum it up as a poem." in str(provider.requests[-1].messages[-1])
+
+
 @pytest.mark.parametrize("by_notes", [True, False], ids=["notes", "structural"])
 def test_the_users_words_stand_once_and_word_for_word_through_compactions(
     tmp_path: Path, *, by_notes: bool

@@ -20,6 +20,8 @@ _LAYERS = {
     "notes_template.md": "session_notes",
     "notes_update.md": "session_notes",
     "recall_select.md": "memory/recall",
+    "summary.md": "compaction",
+    "summary_block.md": "compaction",
     "team_memory.md": "memory/extraction",
 }
 """The layer whose folder holds each text."""

@@ -36,6 +36,7 @@ from sevenfold.layers.compaction.compactor import CompactionStateFile, Compactor
 from sevenfold.layers.compaction.hooks import NO_COMPACT_HOOKS, CompactHookRunner, CompactHooks
 from sevenfold.layers.compaction.job import Compacted, Part
 from sevenfold.layers.compaction.policy import CompactionTrigger
+from sevenfold.layers.compaction.summary_methods import read_summary_prompts
 from sevenfold.layers.context import ContextFile, ContextSource
 from sevenfold.layers.forks.policy import ForkBrief
 from sevenfold.layers.forks.runner import ForkResult, ToolRunner, run_fork
@@ -88,6 +89,7 @@ class Session:
             state=CompactionStateFile(opened.folder, emit=emit),
             catalog=opened.deps.catalog,
             clock=opened.deps.clock,
+            prompts=read_summary_prompts(opened.templates),
             emit=emit,
         )
         self._compacting = CompactionLayer(self._path, overflow, opened.start)

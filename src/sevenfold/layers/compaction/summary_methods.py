@@ -10,8 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache
-from importlib.resources import files
 
 from sevenfold.core.canonical import CACHE_CONTROL
 from sevenfold.core.catalog import Catalog
@@ -58,7 +56,9 @@ from sevenfold.layers.compaction.trim import (
 from sevenfold.layers.forks.policy import ForkBrief, find_open_calls
 from sevenfold.layers.forks.runner import run_fork
 from sevenfold.layers.session_notes.policy import NotesSettings
+from sevenfold.layers.templates import read_template
 from sevenfold.providers.provider import Provider
+from sevenfold.store.files.folder import Folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +69,11 @@ class SummaryPrompts:
     """For a provider that makes compaction blocks itself. `{instructions}` is filled in."""
 
 
-@cache
-def read_summary_prompts() -> SummaryPrompts:
-    """The ones that come with the package."""
-    folder = files("sevenfold.layers.compaction") / "prompts"
-    texts = (folder / name for name in ("summary.md", "summary_block.md"))
-    return SummaryPrompts(*(text.read_text(encoding="utf-8") for text in texts))
+def read_summary_prompts(templates: Folder | None = None) -> SummaryPrompts:
+    """Each from the user's folder of templates where it is there, else the one of the package."""
+    return SummaryPrompts(
+        read_template(templates, "summary.md"), read_template(templates, "summary_block.md")
+    )
 
 
 _KIND = "summary"
