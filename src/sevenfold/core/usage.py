@@ -7,7 +7,7 @@ counting, where the whole includes its parts, is turned into this one.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sevenfold.core.errors import WireError
 from sevenfold.core.json import EMPTY_OBJECT, JsonObject, freeze
@@ -72,6 +72,22 @@ class Usage(TokenCounts):
     def untotaled(self) -> tuple[Iteration, ...]:
         """The runs that were billed on top of the totals."""
         return tuple(item for item in self.iterations if item.kind in UNTOTALED_KINDS)
+
+    @property
+    def billed(self) -> Usage:
+        """All tokens that were billed, those of untotaled runs included, without the list of runs."""
+        beside = (
+            Usage(
+                fresh=run.fresh,
+                read=run.read,
+                written_5m=run.written_5m,
+                written_1h=run.written_1h,
+                output=run.output,
+            )
+            for run in self.untotaled
+        )
+        whole = sum(beside, replace(self, iterations=()))
+        return replace(whole, requests=self.requests)
 
     @property
     def last_run(self) -> TokenCounts | None:

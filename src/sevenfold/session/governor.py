@@ -87,6 +87,8 @@ class SpendCharge:
     """Of the tokens, those that came out of the cache."""
     micro_usd: int | None
     """None: the price is not known."""
+    prompt: int | None = None
+    """Of the tokens, those of the prompt; None in a line of an older version."""
 
 
 class SpendStore:
@@ -157,8 +159,16 @@ def _read_charge(record: Record) -> SpendCharge | None:
         return None
     if not (isinstance(tokens, int) and isinstance(read, int) and isinstance(usd, int | None)):
         return None
+    prompt = wire.get("prompt")
     return SpendCharge(
-        at=record.at, kind=kind, model=model, session=session, tokens=tokens, read=read, micro_usd=usd
+        at=record.at,
+        kind=kind,
+        model=model,
+        session=session,
+        tokens=tokens,
+        read=read,
+        micro_usd=usd,
+        prompt=prompt if isinstance(prompt, int) else None,
     )
 
 
@@ -225,8 +235,9 @@ class Governor:
             model=billed,
             session=self._session,
             tokens=spent.tokens,
-            read=usage.read,
+            read=usage.billed.read,
             micro_usd=micro,
+            prompt=usage.billed.prompt,
         )
 
         def write() -> None:
@@ -236,7 +247,7 @@ class Governor:
 
         await self._written(hold.kind, write)
         self._emit(
-            CallCharged(kind=hold.kind, model=billed, tokens=spent.tokens, read=usage.read, micro_usd=micro)
+            CallCharged(kind=hold.kind, model=billed, tokens=spent.tokens, read=line.read, micro_usd=micro)
         )
 
     async def fail(self, hold: SpendHold, error: ProviderError) -> None:
@@ -317,7 +328,7 @@ def _micro(usd: Decimal) -> int:
 
 
 def _tokens(usage: Usage) -> int:
-    return usage.prompt + usage.output + sum(run.prompt + run.output for run in usage.untotaled)
+    return usage.billed.prompt + usage.billed.output
 
 
 def _first_line(error: Exception) -> str:

@@ -66,7 +66,7 @@ def test_calls_are_listed_by_kind_with_what_came_out_of_the_cache(
     out = show(capsys)
     notes = next(line for line in out.splitlines() if line.startswith("notes"))
     assert notes.split()[1] == "2"
-    assert "90.0%" in notes
+    assert "94.7%" in notes
     assert "unpriced" in next(line for line in out.splitlines() if line.startswith("summary"))
     found: dict[str, Any] = json.loads(show(capsys, "--json"))
     assert found["kinds"]["notes"]["calls"] == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from sevenfold.core.events import (
 )
 from sevenfold.core.messages import Message
 from sevenfold.core.requests import Breakpoint, ModelRequest, RequestParams
-from sevenfold.core.usage import Usage
+from sevenfold.core.usage import Iteration, Usage
 from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.session.budget import (
     MAX_HOLD_AGE,
@@ -42,6 +43,7 @@ from sevenfold.session.budget import (
     settle_hold,
     write_spend_state,
 )
+from sevenfold.session.cache.monitor import UsageLedger
 from sevenfold.session.governor import GovernedProvider, Governor, SpendStore
 from sevenfold.store.files.folder import Folder
 
@@ -94,6 +96,21 @@ async def test_a_background_call_is_charged_at_its_price_and_written_down(tmp_pa
         10_500,
         charged.micro_usd,
     )
+
+
+async def test_the_share_that_was_cached_is_the_one_of_the_sessions_own_bill(tmp_path: Path) -> None:
+    # A compaction block is billed beside the totals, which are nearly nothing.
+    block = Iteration(fresh=1_000, read=59_000, output=900, kind="compaction")
+    usage = Usage(fresh=20, output=5, iterations=(block,))
+    bill = UsageLedger()
+    bill.add_usage("summary", MODEL, usage, NOW.date())
+    asked = replace(NOTES, purpose="summary")
+    await GovernedProvider(ScriptedProvider([make_response("done", usage=usage)]), governor(tmp_path)).send(
+        asked
+    )
+    [line] = SpendStore.open(tmp_path).charges(NOW.date(), NOW.date())
+    assert line.prompt == bill.total().usage.prompt == 60_020
+    assert line.read == bill.total().usage.read == 59_000
 
 
 async def test_the_conversation_itself_is_never_refused(tmp_path: Path) -> None:

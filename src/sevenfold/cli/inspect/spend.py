@@ -147,7 +147,8 @@ def _usd(charges: list[SpendCharge]) -> str:
 
 
 def _cached(charges: list[SpendCharge]) -> str:
-    return format_share(sum(charge.read for charge in charges), sum(charge.tokens for charge in charges))
+    prompts = sum(charge.tokens if charge.prompt is None else charge.prompt for charge in charges)
+    return format_share(sum(charge.read for charge in charges), prompts)
 
 
 def _described(

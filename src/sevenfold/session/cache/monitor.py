@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Literal, TypeAlias
 
@@ -68,7 +68,7 @@ class UsageLedger:
         self._lanes[who] = SpendSummary(
             who=who,
             calls=lane.calls + 1,
-            usage=lane.usage + _all_runs(usage),
+            usage=lane.usage + usage.billed,
             cost=sum_costs((lane.cost, price)),
             cost_without_caching=sum_costs((lane.cost_without_caching, plain)),
         )
@@ -80,22 +80,6 @@ class UsageLedger:
 
     def total(self) -> SpendSummary:
         return _total(self._lanes.values())
-
-
-def _all_runs(usage: Usage) -> Usage:
-    """One call's tokens without its list of runs, which would make a sum longer with every call."""
-    beside = (
-        Usage(
-            fresh=run.fresh,
-            read=run.read,
-            written_5m=run.written_5m,
-            written_1h=run.written_1h,
-            output=run.output,
-        )
-        for run in usage.untotaled
-    )
-    whole = sum(beside, replace(usage, iterations=()))
-    return replace(whole, requests=usage.requests)
 
 
 def _total(lanes: Iterable[SpendSummary]) -> SpendSummary:
