@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from decimal import Decimal
 from pathlib import Path, PurePath
 
 import pytest
 
+from sevenfold.agent.loop.project_context import read_trusted_settings
+from sevenfold.agent.opening.repository_files import read_repository_files
 from sevenfold.cli import main
 from sevenfold.cli.settings import SETTINGS_SECTIONS, format_value
 from sevenfold.core.settings import list_specs
@@ -239,6 +242,59 @@ def test_where_nothing_needs_an_answer_that_is_said(
     write(project, '[permissions]\nask = ["shell"]\n[agent]\nmodel = "x"\n')
     assert main(["settings", "--trust"]) == 0
     assert capsys.readouterr().out == f"no settings file of {project} needs an answer\n"
+
+
+HOOKS = '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "make lint"}]}]}}'
+
+
+@pytest.mark.parametrize("name", [".sevenfold/hooks.json", "./.sevenfold/hooks.json", None])
+def test_a_person_agrees_to_hooks_by_naming_their_file_and_takes_it_back(
+    project: Path, capsys: pytest.CaptureFixture[str], name: str | None
+) -> None:
+    path = write(project, HOOKS, "hooks.json")
+    for option, word, consent in (("--trust", "trusted", "agreed"), ("--refuse", "refused", "refused")):
+        assert main(["settings", option, name or str(path)]) == 0
+        assert capsys.readouterr().out == f"{word} until it changes: {path}: Stop: make lint\n"
+        settings = read_trusted_settings(project, os.environ)
+        (file,) = read_repository_files(project, settings, os.environ).files
+        assert file.consent == consent
+    path.write_text(HOOKS.replace("lint", "evil"))
+    (file,) = read_repository_files(project, settings, os.environ).files
+    assert file.consent == "unasked"
+
+
+def test_an_answer_to_the_settings_does_not_agree_to_hooks_servers_or_agents(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(project, OFF)
+    write(project, HOOKS, "hooks.json")
+    (project / ".mcp.json").write_text('{"mcpServers": {"x": {"command": "evil"}}}')
+    (project / ".claude/agents").mkdir(parents=True)
+    (project / ".claude/agents/explore.md").write_text("---\ndescription: x\n---\nObey.")
+    assert main(["settings", "--trust"]) == 0
+    found = read_repository_files(project, read_trusted_settings(project, os.environ), os.environ)
+    assert {file.request.name: file.consent for file in found.files} == {
+        ".sevenfold/hooks.json": "unasked",
+        ".mcp.json": "unasked",
+        ".claude/agents/explore.md": "unasked",
+    }
+    capsys.readouterr()
+    assert main(["settings", "--refuse", ".mcp.json", ".claude/agents/explore.md", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "refused": {
+            str(project / ".mcp.json"): ["x: evil"],
+            str(project / ".claude/agents/explore.md"): ["replace the built-in agent explore"],
+        }
+    }
+
+
+def test_a_file_that_needs_no_answer_is_named_with_those_that_do(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(project, OFF)
+    write(project, HOOKS, "hooks.json")
+    assert main(["settings", "--trust", "../../etc/passwd"]) == 2
+    assert "these do: .sevenfold/hooks.json, .sevenfold/settings.toml" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("options", [["--trust", "cache.enabled"], ["--trust", "--refuse"]])

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, cast
 from sevenfold.agent.loop.project_context import read_trusted_settings
 from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
 from sevenfold.agent.tui.chat import Chat, ChatTerminal, read_user_input
+from sevenfold.agent.tui.event_text import render_event_text
 from sevenfold.agent.tui.headless import HeadlessOptions, OutputFormat, run_headless
 from sevenfold.agent.tui.permission_prompt import PermissionPrompt
 from sevenfold.agent.tui.prompt_input import InputDelegate, InputHistory
@@ -31,7 +32,7 @@ from sevenfold.cli.inspect.context import show_context
 from sevenfold.cli.inspect.context_facts import find_session_id, list_recent_sessions, read_context_facts
 from sevenfold.cli.screen import Screen, read_piped_input, wrap_lines
 from sevenfold.core.errors import InputError, ProviderMissing
-from sevenfold.core.events import Event, SettingRefused
+from sevenfold.core.events import DefinitionSkipped, Event, HooksIgnored, McpSkipped, SettingRefused
 from sevenfold.core.settings.sections import PermissionMode, PlaceSettings
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.project.settings_files import find_user_home
@@ -139,13 +140,16 @@ async def _print(options: Namespace, setup: AgentOptions, screen: Screen) -> int
 
 @dataclass(frozen=True, slots=True)
 class _Noting:
-    """Says which settings were ignored, whatever form the answer has: nobody is there to be asked."""
+    """Says what of a repository was ignored, whatever form the answer has: nobody is there to be asked."""
 
     screen: Screen
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, SettingRefused):
             self.screen.note(f"ignored: {event.key} of {event.source}: {event.reason}")
+        elif isinstance(event, (DefinitionSkipped, HooksIgnored, McpSkipped)):
+            told = render_event_text(event)
+            self.screen.note(told.text if told else "")
 
 
 def _write(screen: Screen, line: str) -> None:

@@ -10,12 +10,15 @@ import inspect
 import os
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path, PurePath
 from textwrap import dedent
 from typing import cast
 
+from sevenfold.agent.loop.project_context import read_trusted_settings
+from sevenfold.agent.opening.repository_files import keep_answer, read_repository_files
 from sevenfold.cli.screen import Screen, TableCell
 from sevenfold.core.catalog import build_catalog
 from sevenfold.core.errors import InputError
@@ -26,6 +29,7 @@ from sevenfold.core.settings.kinds import SettingValue
 from sevenfold.core.settings.merge import did_you_mean
 from sevenfold.session.settings import SETTINGS_SECTIONS
 from sevenfold.store.project.settings_files import (
+    Proposal,
     find_checkout,
     find_user_home,
     keep_consent,
@@ -63,9 +67,10 @@ def run_settings(options: Namespace, screen: Screen) -> int:
     root = find_checkout(project)
     settings = read_settings(SETTINGS_SECTIONS, root=root, environ=os.environ)
     if options.trust or options.refuse:
-        if keys:
-            raise InputError("--trust and --refuse answer for the whole file; leave the keys out")
-        return answer(root, settings, screen, is_agreed=cast("bool", options.trust), as_json=options.json)
+        said = _Answer(root, settings, cast("bool", options.trust))
+        return said.show(
+            said.give_to(keys) if keys else said.give_to_settings(), screen, as_json=options.json
+        )
     build_catalog(settings)  # a model that cannot be used is said here, not later
     chosen = select_settings(settings, keys)
     if options.json:
@@ -79,23 +84,60 @@ def run_settings(options: Namespace, screen: Screen) -> int:
     return 0
 
 
-def answer(root: Path, settings: Settings, screen: Screen, *, is_agreed: bool, as_json: bool) -> int:
-    """Agree to the settings files that came with the repository, or refuse them, as they are now."""
-    found = read_proposals(SETTINGS_SECTIONS, root=root, environ=os.environ)
-    waiting = [proposal for proposal in found if proposal.waiting]
-    for proposal in waiting:
-        user_home = find_user_home(os.environ)
-        keep_consent(proposal, settings, root=root, user_home=user_home, is_agreed=is_agreed)
-    word = "trusted" if is_agreed else "refused"
-    if as_json:
-        listed = {str(item.file.path): [one.key for one in item.waiting] for item in waiting}
-        screen.show_json({word: listed})
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """A person's answer about files that came with the repository, as they are now."""
+
+    root: Path
+    settings: Settings
+    is_agreed: bool
+
+    def give_to_settings(self) -> dict[str, list[str]]:
+        """To every settings file that needs one; what each wants, by path."""
+        return {str(item.file.path): self._give(item) for item in self._proposals()}
+
+    def give_to(self, names: list[str]) -> dict[str, list[str]]:
+        """To the files that a person named."""
+        proposals = {item.file.path.relative_to(self.root).as_posix(): item for item in self._proposals()}
+        found = read_repository_files(self.root, read_trusted_settings(self.root, os.environ), os.environ)
+        requests = {file.request.name: file.request for file in found.files}
+        answered: dict[str, list[str]] = {}
+        for name in map(self._below, names):
+            if name not in proposals and name not in requests:
+                known = ", ".join(sorted({*proposals, *requests})) or "no file of this repository does"
+                raise InputError(f"{name!r} needs no answer; these do: {known}")
+            if name in proposals:
+                answered[str(proposals[name].file.path)] = self._give(proposals[name])
+            if name in requests:
+                request = requests[name]
+                keep_answer(request, self.root, self.settings, os.environ, is_agreed=self.is_agreed)
+                answered[str(request.path)] = list(request.wants)
+        return answered
+
+    def show(self, answered: dict[str, list[str]], screen: Screen, *, as_json: bool) -> int:
+        word = "trusted" if self.is_agreed else "refused"
+        if as_json:
+            screen.show_json({word: answered})
+            return 0
+        for path, wants in answered.items():
+            screen.show_line(f"{word} until it changes: {path}: {', '.join(wants)}")
+        if not answered:
+            screen.show_line(f"no settings file of {self.root} needs an answer", "faint")
         return 0
-    for proposal in waiting:
-        screen.show_line(f"{word} until it changes: {proposal.file.path}: {proposal.keys}")
-    if not waiting:
-        screen.show_line(f"no settings file of {root} needs an answer", "faint")
-    return 0
+
+    def _proposals(self) -> list[Proposal]:
+        found = read_proposals(SETTINGS_SECTIONS, root=self.root, environ=os.environ)
+        return [proposal for proposal in found if proposal.waiting]
+
+    def _give(self, proposal: Proposal) -> list[str]:
+        user_home = find_user_home(os.environ)
+        keep_consent(proposal, self.settings, root=self.root, user_home=user_home, is_agreed=self.is_agreed)
+        return [item.key for item in proposal.waiting]
+
+    def _below(self, name: str) -> str:
+        """A file as the listing names it: from the top of the project."""
+        path = Path(os.path.normpath(self.root / name))
+        return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else name
 
 
 def select_settings(settings: Settings, keys: list[str]) -> list[ResolvedSetting]:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from sevenfold.agent.consent import Confirm, decline_confirmation
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.loop.project_context import read_trusted_settings
-from sevenfold.agent.mcp.servers import Confirm, decline_confirmation
 from sevenfold.agent.permissions.guard import PermissionRequest, PermissionResponse
 from sevenfold.core.events.agent import RuleLost
 from sevenfold.core.events.store import SettingRefused
@@ -127,7 +127,7 @@ def test_an_unpacked_archive_runs_nothing_and_allows_nothing(
 
 
 def test_once_agreed_to_a_file_counts_until_it_changes(tmp_path: Path) -> None:
-    with builds(4) as models:
+    with builds(5) as models:
         bench, person = make_bench(tmp_path, models), Person(answer=True)
         bench.write(PERMITS + "# \u202edesrever\n")
         bench.run(person)
@@ -142,7 +142,10 @@ def test_once_agreed_to_a_file_counts_until_it_changes(tmp_path: Path) -> None:
         assert (len(bench.build.log), len(bench.asked)) == (4, 1)
         assert [event.key for event in bench.refused] == ["permissions.allow.build"]
         assert "nobody has agreed to it" in bench.refused[0].source
-        assert "sevenfold chat" in bench.refused[0].reason
+        assert f"sevenfold settings --trust {LOCAL_SETTINGS_FILE}" in bench.refused[0].reason
+        bench.run(person)
+        assert (len(bench.build.log), len(person.questions)) == (4, 1), "the refusal is kept as well"
+        bench.write(PERMITS + "# and again\n")
         bench.run(person)
         assert (len(bench.build.log), len(person.questions)) == (6, 2)
 

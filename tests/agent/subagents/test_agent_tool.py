@@ -12,7 +12,7 @@ from sevenfold.agent.permissions.guard import Guard, PermissionRequest, Permissi
 from sevenfold.agent.sandbox.job import BackgroundTasks
 from sevenfold.agent.tools.file_changes import WriteTool
 from sevenfold.core.errors import Overloaded
-from sevenfold.core.events import AgentEnded, AgentStarted, ToolDenied
+from sevenfold.core.events import AgentEnded, AgentStarted, DefinitionLimited, ToolDenied
 from sevenfold.core.messages import Message, Text
 from sevenfold.core.requests import ModelRequest, ModelResponse
 from sevenfold.layers.forks.policy import OPEN_CALL_PLACEHOLDER
@@ -111,7 +111,7 @@ async def _turn(lead: Lead) -> None:
 def test_an_agent_of_a_type_has_its_prompt_its_tools_its_model_and_no_more_rights_than_its_starter(
     tmp_path: Path,
 ) -> None:
-    definition = tmp_path / "project" / ".sevenfold" / "agents" / "looker.md"
+    definition = tmp_path / ".sevenfold" / "agents" / "looker.md"
     definition.parent.mkdir(parents=True)
     definition.write_text(
         "---\ndescription: Looks.\ntools: look\nmodel: haiku\nmode: bypass\n---\nYou look at things."
@@ -128,6 +128,23 @@ def test_an_agent_of_a_type_has_its_prompt_its_tools_its_model_and_no_more_right
     assert [tool["name"] for tool in its.frame.tools] == ["look", "send_message"]
     assert its.frame.model == "claude-haiku-5-5"
     assert crew.children[0].mode == "accept-edits"
+
+
+def test_a_repositorys_agent_runs_on_its_starters_model_and_in_no_freer_mode(tmp_path: Path) -> None:
+    definition = tmp_path / "project" / ".sevenfold" / "agents" / "looker.md"
+    definition.parent.mkdir(parents=True)
+    definition.write_text("---\ndescription: Looks.\nmodel: haiku\nmode: bypass\n---\nYou look at things.")
+    with ScriptedProvider(
+        [make_response(calls=call(type="looker")), make_response("Done.")],
+        lanes={"agent": [make_response("seen")]},
+    ) as models:
+        crew = Crew(home=tmp_path, provider=models, mode="accept-edits")
+        work(crew, _turn)
+    assert models.requests[1].frame.model == models.requests[0].frame.model
+    assert crew.children[0].mode == "accept-edits"
+    told = [event for event in crew.noted.events if isinstance(event, DefinitionLimited)]
+    assert [event.part for event in told] == ["model", "mode"]
+    assert {event.path for event in told} == {str(definition)}
 
 
 def test_an_unknown_type_is_answered_with_those_there_are(tmp_path: Path) -> None:

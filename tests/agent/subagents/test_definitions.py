@@ -6,15 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from sevenfold.agent.subagents.definition_files import (
+    list_definition_folders,
+    parse_definition,
+    read_definitions,
+)
 from sevenfold.agent.subagents.definitions import (
     BUILT_IN_AGENTS,
     MAX_DEFINITION_CHARS,
     AgentDefinition,
     choose_agent_mode,
     choose_agent_model,
-    list_definition_folders,
-    parse_definition,
-    read_definitions,
     render_definitions,
 )
 from sevenfold.core.catalog import CATALOG

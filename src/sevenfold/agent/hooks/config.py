@@ -12,10 +12,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
-from sevenfold.agent.mcp.servers import Confirm, decline_confirmation
+from sevenfold.agent.consent import Confirm, ConsentRequest, ask_consent, decline_confirmation
 from sevenfold.core.errors import FileMissing, SevenfoldError, WireError
 from sevenfold.core.events import Emit, HooksIgnored, ignore_event
 from sevenfold.core.json import Json, JsonObject, read_object, write_json
@@ -198,6 +199,9 @@ HOOK_TIMEOUTS: dict[HookEvent, timedelta] = {
 }
 """Where a person waits, or leaves, a hook gets less than the usual ten minutes."""
 
+MAX_SHOWN_CHARS = 40
+"""Of a value that cannot be used, in a message."""
+
 _MAX_SECONDS = 3_600
 """However long a file says."""
 
@@ -273,7 +277,7 @@ def _read_group(event: HookEvent, group: JsonObject, like: Hook, found: HookList
         if kind != "command" or not isinstance(command, str) or not command.strip():
             found.problems.append(f"{event}: a hook of type {kind!r} is not run; expected a command")
             continue
-        limit = _limit(event, hook.get("timeout"))
+        limit = _limit(event, hook.get("timeout"), found)
         found.hooks.append(
             Hook(
                 event=event,
@@ -286,11 +290,25 @@ def _read_group(event: HookEvent, group: JsonObject, like: Hook, found: HookList
         )
 
 
-def _limit(event: HookEvent, seconds: Json) -> timedelta:
+def _limit(event: HookEvent, seconds: Json, found: HookList) -> timedelta:
+    """How long a hook may take. One with a limit that cannot be used runs all the same: it may protect."""
     usual = HOOK_TIMEOUTS.get(event, DEFAULT_HOOK_TIMEOUT)
-    if not isinstance(seconds, (int, float)) or isinstance(seconds, bool) or seconds <= 0:
+    if seconds is None:
         return usual
-    return timedelta(seconds=min(float(seconds), _MAX_SECONDS))
+    used = usual
+    if isinstance(seconds, (int, float, Decimal)) and not isinstance(seconds, bool):
+        if 0 < seconds <= _MAX_SECONDS:
+            return timedelta(seconds=float(seconds))
+        used = timedelta(seconds=_MAX_SECONDS) if seconds > _MAX_SECONDS else usual
+    found.problems.append(
+        f"{event}: timeout is {_cut(str(seconds))}; expected seconds, more than 0 and at most "
+        f"{_MAX_SECONDS:,}, so that {used.total_seconds():g} are used"
+    )
+    return used
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_SHOWN_CHARS else f"{text[: MAX_SHOWN_CHARS - 1]}…"
 
 
 def _objects(value: Json) -> Iterator[JsonObject]:
@@ -336,10 +354,26 @@ class HookFolders:
 
 
 @dataclass(frozen=True, slots=True)
-class _Content:
-    agreed: bytes
-    """What a person agrees to: the hooks alone, however else the file changes."""
+class HookSource:
+    """A file that was read: its hooks, and what cannot be used of it."""
+
+    file: HookFile
     found: HookList
+    agreed: bytes = b""
+    """What a person agrees to: the hooks alone, however else the file changes."""
+
+    def request(self) -> ConsentRequest:
+        """What a person is asked about a repository's hooks."""
+        path, wants = self.file.path, tuple(f"{hook.event}: {hook.command}" for hook in self.found.hooks)
+        listed = "\n".join(f"  {want}" for want in wants)
+        return ConsentRequest(
+            name=self.file.name,
+            path=path,
+            content=self.agreed,
+            wants=wants,
+            question=f"{path} wants to run these commands of the repository's own:\n{listed}\n"
+            f"Run all {len(wants)} of them, now and whenever the file says the same?",
+        )
 
 
 def list_hook_files(settings: HookSettings, folders: HookFolders) -> Iterator[HookFile]:
@@ -370,37 +404,32 @@ async def find_hooks(
 ) -> tuple[Hook, ...]:
     """All hooks that may run. Those that may not run are reported, with the reason."""
     hooks: list[Hook] = []
-    for file in await run_blocking(lambda: list(list_hook_files(settings, folders))):
-        try:
-            content = await run_blocking(lambda file=file: _read(file))
-        except FileMissing:
+    for source in await run_blocking(lambda: read_hook_sources(settings, folders)):
+        for problem in source.found.problems:
+            emit(HooksIgnored(str(source.file.path), problem))
+        if not source.found.hooks:
             continue
-        except SevenfoldError as error:
-            emit(HooksIgnored(str(file.path), str(error)))
-            continue
-        for problem in content.found.problems:
-            emit(HooksIgnored(str(file.path), problem))
-        if content.found.hooks and await _is_agreed(file, content, trust, confirm, emit):
-            hooks += content.found.hooks
+        if source.file.needs_trust:
+            request = source.request()
+            consent = await ask_consent(request, trust, confirm)
+            if consent != "agreed":
+                emit(HooksIgnored(str(source.file.path), request.explain(consent)))
+                continue
+        hooks += source.found.hooks
     return tuple(hooks)
 
 
-def _read(file: HookFile) -> _Content:
-    config = read_object(CachedFileReader().read(file.path, (file.beneath,)).text)
-    agreed = write_json(config.get("hooks"), sort_keys=True)
-    return _Content(agreed, parse_hooks(config, source=str(file.path), dialect=file.dialect))
+def read_hook_sources(settings: HookSettings, folders: HookFolders) -> tuple[HookSource, ...]:
+    """Every file that is there, whether or not its hooks may run. Blocks on the disk."""
+    return tuple(filter(None, map(_read, list_hook_files(settings, folders))))
 
 
-async def _is_agreed(
-    file: HookFile, content: _Content, trust: TrustStore | None, confirm: Confirm, emit: Emit
-) -> bool:
-    if not file.needs_trust or (trust is not None and trust.is_trusted(file.name, content.agreed)):
-        return True
-    commands = "\n".join(f"  {hook.event}: {hook.command}" for hook in content.found.hooks)
-    if not await confirm(f"{file.path} wants to run these commands of the repository's own:\n{commands}"):
-        reason = f"{len(content.found.hooks)} of its hooks wait for somebody to trust this project"
-        emit(HooksIgnored(str(file.path), reason))
-        return False
-    if trust is not None:
-        await run_blocking(lambda: trust.trust(file.name, content.agreed))
-    return True
+def _read(file: HookFile) -> HookSource | None:
+    try:
+        config = read_object(CachedFileReader().read(file.path, (file.beneath,)).text)
+        agreed = write_json(config.get("hooks"), sort_keys=True)
+        return HookSource(file, parse_hooks(config, source=str(file.path), dialect=file.dialect), agreed)
+    except FileMissing:
+        return None
+    except SevenfoldError as error:
+        return HookSource(file, HookList(problems=[str(error)]))

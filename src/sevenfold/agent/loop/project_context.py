@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self, TypeVar
 
+from sevenfold.agent.consent import Confirm, ConsentRequest
 from sevenfold.agent.hooks.config import HookFolders
-from sevenfold.agent.mcp.servers import Confirm
 from sevenfold.agent.tools.planning import copy_tool_state
 from sevenfold.core.catalog import Catalog, build_catalog
 from sevenfold.core.clock import Clock, SystemClock
@@ -41,7 +41,7 @@ from sevenfold.store.project.settings_files import (
     read_proposals,
     read_settings,
 )
-from sevenfold.store.project.trust import TrustStore
+from sevenfold.store.project.trust import Consent, TrustStore
 from sevenfold.store.transcript.transcript import (
     SessionId,
     fork_transcript,
@@ -245,12 +245,13 @@ class LocalSettingsFile:
             return False  # reading the settings reports what is wrong with it
         if content is None:
             return False  # so that one which appears meanwhile does not count unseen
-        if await run_blocking(lambda: self._is_trusted(content)):
-            return True
-        if not await confirm(_question(root / LOCAL_SETTINGS_FILE, content)):
-            return False
-        await run_blocking(lambda: self._trust(content))
-        return True
+        kept = await run_blocking(lambda: self._find_consent(content))
+        if kept != "unasked":
+            return kept == "agreed"
+        answer = await confirm(request_local_settings(root, content).question)
+        if answer is not None:
+            await run_blocking(lambda: self._keep_consent(content, is_agreed=answer))
+        return bool(answer)
 
     async def ask_proposals(self, confirm: Confirm) -> None:
         """Ask about the files that came with the repository, where no answer to them as they are was kept.
@@ -280,17 +281,17 @@ class LocalSettingsFile:
             content = read_local_settings(find_checkout(self.project))
         except SettingsError:
             return False
-        return content is not None and self._is_trusted(content)
+        return content is not None and self._find_consent(content) == "agreed"
 
-    def _is_trusted(self, content: bytes) -> bool:
+    def _find_consent(self, content: bytes) -> Consent:
         if not has_project(self.project, self._read(), user_home=find_user_home(self.environ)):
-            return False
+            return "unasked"
         with self._open() as project:
-            return TrustStore(project.control).is_trusted(LOCAL_SETTINGS_FILE, content)
+            return TrustStore(project.control).find(LOCAL_SETTINGS_FILE, content)
 
-    def _trust(self, content: bytes) -> None:
+    def _keep_consent(self, content: bytes, *, is_agreed: bool) -> None:
         with self._open() as project:
-            TrustStore(project.control).trust(LOCAL_SETTINGS_FILE, content)
+            TrustStore(project.control).keep(LOCAL_SETTINGS_FILE, content, is_agreed=is_agreed)
 
     def _open(self) -> Project:
         user_home = find_user_home(self.environ)
@@ -323,8 +324,16 @@ def _ask_proposal(proposal: Proposal) -> str:
     )
 
 
-def _question(path: Path, content: bytes) -> str:
+def request_local_settings(root: Path, content: bytes) -> ConsentRequest:
+    """What a person is asked about a project-local file."""
+    path = root / LOCAL_SETTINGS_FILE
     text = escape_controls(content.decode("utf-8", "backslashreplace")).rstrip("\n")
-    lines = text.count("\n") + 1
-    # At the end, where it is seen however much of the file has run off the screen.
-    return f"{path} says:\n{text}\nLet all {lines} lines of it count as settings of your own?"
+    lines = text.split("\n")
+    return ConsentRequest(
+        name=LOCAL_SETTINGS_FILE,
+        path=path,
+        content=content,
+        wants=tuple(lines),
+        # At the end, where it is seen however much of the file has run off the screen.
+        question=f"{path} says:\n{text}\nLet all {len(lines)} lines of it count as settings of your own?",
+    )

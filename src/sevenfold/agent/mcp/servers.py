@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, Self, TextIO, TypeAlias, TypeGuard, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, Self, TextIO, TypeGuard, TypeVar, cast
 
+from sevenfold.agent.consent import Confirm, ConsentRequest, ask_consent, decline_confirmation
 from sevenfold.agent.mcp.child_supervisor import build_supervised_command
 from sevenfold.core.errors import FileMissing, InputError, SevenfoldError, WireError
 from sevenfold.core.events import Emit, McpSkipped, ignore_event
@@ -188,14 +189,6 @@ async def open_transport(
 
 MCP_PROJECT_FILE = ".mcp.json"
 
-Confirm: TypeAlias = Callable[[str], Awaitable[bool | None]]
-"""Asks a person a question that is answered by yes or no; None where nobody could be asked."""
-
-
-async def decline_confirmation(_question: str) -> bool | None:
-    """For a run with nobody to ask: what has not been agreed to stays off."""
-    return None
-
 
 @dataclass(frozen=True, slots=True)
 class ProjectServers:
@@ -237,23 +230,28 @@ async def _agreed(
     path = root / MCP_PROJECT_FILE
     try:
         found = await run_blocking(lambda: read_project_file(path, root))
-        if not found.servers or await run_blocking(lambda: _is_agreed(found, trust)):
-            return found.servers
-        if not await confirm(_question(path, found.servers)):
-            emit(McpSkipped(", ".join(found.servers), f"nobody has agreed to run what {path} names"))
-            return {}
-        if trust is not None:
-            await run_blocking(lambda: trust.trust(MCP_PROJECT_FILE, found.content))
+        request = request_servers(path, found)
+        consent = await ask_consent(request, trust, confirm) if found.servers else "agreed"
     except FileMissing:
         return {}
     except SevenfoldError as error:
         emit(McpSkipped(str(path), str(error)))
         return {}
+    if consent != "agreed":
+        emit(McpSkipped(", ".join(found.servers), f"{path} names it: {request.explain(consent)}"))
+        return {}
     return found.servers
 
 
-def _is_agreed(found: ProjectServers, trust: TrustStore | None) -> bool:
-    return trust is not None and trust.is_trusted(MCP_PROJECT_FILE, found.content)
+def request_servers(path: Path, found: ProjectServers) -> ConsentRequest:
+    """What a person is asked about a repository's servers."""
+    return ConsentRequest(
+        name=MCP_PROJECT_FILE,
+        path=path,
+        content=found.content,
+        wants=tuple(f"{name}: {_describe(server)}" for name, server in found.servers.items()),
+        question=_question(path, found.servers),
+    )
 
 
 def read_project_file(path: Path, root: Path) -> ProjectServers:
@@ -294,10 +292,14 @@ def _is_optional(value: Json) -> TypeGuard[str | None]:
 def _question(path: Path, servers: Mapping[str, McpServer]) -> str:
     lines = [f"{path} wants to run MCP servers, which can do whatever you can:"]
     for name, server in servers.items():
-        what = server.url or " ".join((server.command or "", *server.args))
-        keys = ", ".join((*server.env, *server.headers))
-        lines.append(f"  {name}: {what}" + (f" (with {keys})" if keys else ""))
+        lines.append(f"  {name}: {_describe(server)}")
         variables = ", ".join(list_variables(server))
         if variables:
             lines.append(f"    is given the values of these variables of yours: {variables}")
     return "\n".join([*lines, "Run them, now and whenever this file is the same?"])
+
+
+def _describe(server: McpServer) -> str:
+    what = server.url or " ".join((server.command or "", *server.args))
+    keys = ", ".join((*server.env, *server.headers))
+    return what + (f" (with {keys})" if keys else "")

@@ -2,6 +2,7 @@
 
 - `open_agent`: the entry point; calls everything below.
 - `toolset`: the tools of a session, and its system prompt.
+- `repository_files`: files of a repository that need an agreement, and what was answered.
 - `memory`: memory in an agent: attribution of saves, rules, and sync with a team.
 - `background_work`: what runs after a turn: living documents, memory extraction, dreams.
 - `teammate`: the main program of an agent in a process of its own.

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from sevenfold.agent.consent import Confirm, decline_confirmation
 from sevenfold.agent.hooks.config import NO_HOOK_RESULT, find_hooks
 from sevenfold.agent.hooks.runner import HookContext, SessionHooks
 from sevenfold.agent.loop.agent import Agent
@@ -24,7 +25,6 @@ from sevenfold.agent.loop.project_context import (
 )
 from sevenfold.agent.loop.turn import AgentDeps, EventRelay, OpeningMessages
 from sevenfold.agent.mcp.client import McpClient
-from sevenfold.agent.mcp.servers import Confirm, decline_confirmation
 from sevenfold.agent.opening.background_work import add_doc_writer, add_dream_writer, add_extraction_writer
 from sevenfold.agent.opening.memory import (
     add_rule_counter,
@@ -320,10 +320,11 @@ class _Opener:
                 mode=child.mode,
                 system=child.system,
                 tools=None,
-                only=child.only,
+                only=_fewer(child.only, self.setup.only),
                 also=child.also,
                 provider=child.provider,
                 ask=child.ask,
+                confirm=decline_confirmation,  # whoever started it has asked
                 emit=child.emit,
                 mcp=mcp,
             )
@@ -431,6 +432,13 @@ class _Opener:
         today = self.setup.clock.now().astimezone().date()
         where = WorkEnvironment.read(self.ground.cwd, self.ground.root, today).render()
         return f"{self.team_told}\n{where}" if self.team_told else where
+
+
+def _fewer(wanted: frozenset[str] | None, starter: frozenset[str] | None) -> frozenset[str] | None:
+    """The tools of an agent: no others than its starter's."""
+    if wanted is None or starter is None:
+        return wanted if starter is None else starter
+    return wanted & starter
 
 
 def _undated(surrounds: str) -> str:

@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+from sevenfold.agent.consent import decline_confirmation
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.loop.choose_provider import choose_provider
 from sevenfold.agent.loop.project_context import LocalSettingsFile, ProjectContext, SessionSelector
-from sevenfold.agent.mcp.servers import decline_confirmation
 from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
 from sevenfold.agent.permissions.guard import Guard, Reach, deny_unattended
 from sevenfold.agent.subagents.definitions import AttributedProvider

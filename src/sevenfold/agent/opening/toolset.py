@@ -18,14 +18,16 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
+from sevenfold.agent.consent import Confirm
 from sevenfold.agent.loop.project_context import ProjectContext
 from sevenfold.agent.mcp.client import McpClient
-from sevenfold.agent.mcp.servers import Confirm, find_servers
+from sevenfold.agent.mcp.servers import find_servers
 from sevenfold.agent.permissions.guard import Guard
 from sevenfold.agent.sandbox.folders import SandboxRunStore
 from sevenfold.agent.sandbox.job import BackgroundTask, BackgroundTasks
 from sevenfold.agent.sandbox.sandbox import probe_sandbox
 from sevenfold.agent.subagents.agent_team import AgentTeam, AgentTool
+from sevenfold.agent.subagents.definition_files import ask_definitions, list_definition_folders
 from sevenfold.agent.subagents.definitions import SubagentOptions
 from sevenfold.agent.subagents.messaging import SendMessageTool
 from sevenfold.agent.tool import Tool
@@ -159,6 +161,9 @@ class ToolsetBuilder:
             is_shared = child.cwd == self.project_context.cwd
             return await open_with(child, mcp if is_shared else None)
 
+        folders = self.project_context.folders
+        listed = list_definition_folders(folders.home, folders.root)
+        await ask_definitions(listed, TrustStore(self.project_context.project.control), self.confirm)
         team = await run_blocking(lambda: AgentTeam(self.project_context, open_child, self.emit, tasks))
         self.exits.push_async_callback(team.close)
         return (AgentTool(team), SendMessageTool(team, LEAD_NAME))

@@ -236,8 +236,9 @@ def add_allow_rule(root: Path, rule: str, trust: TrustStore | None = None) -> Pa
     before = find_file_state(real, max_bytes=MAX_SETTINGS_BYTES)
     if trust is not None and before is not None and not trust.is_trusted(LOCAL_SETTINGS_FILE, before.data):
         raise SettingsError(
-            f"nobody has agreed to {path} as it is, so it may not allow anything; agree to it at the next "
-            f"start of `sevenfold chat`, or add {rule!r} to permissions.allow in your user file"
+            f"nobody has agreed to {path} as it is, so it may not allow anything; agree to it with "
+            f"`sevenfold settings --trust {LOCAL_SETTINGS_FILE}`, or add {rule!r} to permissions.allow in "
+            "your user file"
         )
     text = _decoded(path, before)
     known = _parsed(path, text)

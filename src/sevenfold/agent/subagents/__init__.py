@@ -2,6 +2,7 @@
 
 - `definitions`: which agents can be started, the memory that an agent of one kind keeps between runs, and
   requests, running agents and outcomes as values.
+- `definition_files`: definitions in files: the user's, built-in ones, and the project's.
 - `agent_team`: the agents that one agent has started, and the tool with which the model starts them.
 - `subagent_runner`: runs an agent: fresh, as a fork, or as a teammate; reports its progress.
 - `teammate_process`: starts a teammate as a process, and the pipes between it and its lead.

@@ -14,14 +14,13 @@ from uuid import uuid4
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.loop.project_context import ProjectContext
 from sevenfold.agent.sandbox.job import BackgroundTasks
+from sevenfold.agent.subagents.definition_files import list_definition_folders, read_definitions
 from sevenfold.agent.subagents.definitions import (
     AgentDefinition,
     OpenSubagent,
     SpawnRequest,
     Subagent,
     SubagentOutcome,
-    list_definition_folders,
-    read_definitions,
     render_definitions,
     render_subagent_end,
 )
@@ -30,7 +29,7 @@ from sevenfold.agent.subagents.messaging import AgentKind, MailSender, RosterEnt
 from sevenfold.agent.subagents.subagent_runner import AGENT_TOOL_NAME, ProgressReporter, SubagentRunner
 from sevenfold.agent.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec
 from sevenfold.core.errors import AddressUnknown, AgentRefused, InputError, SevenfoldError
-from sevenfold.core.events import AgentStarted, Emit, ignore_event
+from sevenfold.core.events import AgentStarted, Emit, Event, ignore_event
 from sevenfold.core.json import JsonObject, get_choice, get_flag, get_string, object_schema
 from sevenfold.core.settings.sections import TeamSettings
 from sevenfold.core.tool_context import ToolContext
@@ -38,6 +37,7 @@ from sevenfold.layers.compaction.keep_policy import Extra
 from sevenfold.layers.forks.policy import LEAD_NAME, Address, MailMessage, check_agent_name
 from sevenfold.session.cache.monitor import UsageLedger
 from sevenfold.store.files.disk import await_shielded, run_blocking
+from sevenfold.store.project.trust import TrustStore
 from sevenfold.store.transcript.transcript import new_agent_session
 
 MAIN_NAME_PREFIX = "main-"
@@ -63,12 +63,20 @@ class AgentTeam:
         self._members: dict[str, Subagent] = {}
         self._runs: SubagentRunner | None = None
         self._mail: TeamMail | None = None
+        self._told: set[Event] = set()
         self.definitions = self.read_definitions()
 
     def read_definitions(self) -> tuple[AgentDefinition, ...]:
         """Those there are now. Blocks on the disk."""
         folders = self._ground.folders
-        return read_definitions(list_definition_folders(folders.home, folders.root), self._emit)
+        listed = list_definition_folders(folders.home, folders.root)
+        return read_definitions(listed, self._tell_once, TrustStore(self._ground.project.control))
+
+    def _tell_once(self, event: Event) -> None:
+        """Definitions are read again before each start; what was told of them is not told again."""
+        if event not in self._told:
+            self._told.add(event)
+            self._emit(event)
 
     def join(self, agent: Agent) -> None:
         """The agent whose team this is. From now on others can write to it."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -26,15 +26,13 @@ from sevenfold.agent.permissions.guard import AskPermission
 from sevenfold.agent.subagents.messaging import AgentKind, RosterEntry
 from sevenfold.agent.tool import Tool
 from sevenfold.core.catalog import Catalog
-from sevenfold.core.errors import FileMissing, InputError, KeyRefused, SevenfoldError
-from sevenfold.core.events import AgentEnded, DefinitionSkipped, Emit, ignore_event
+from sevenfold.core.errors import FileMissing, KeyRefused
+from sevenfold.core.events import AgentEnded, Emit
 from sevenfold.core.requests import ModelRequest, ModelResponse
-from sevenfold.core.settings.sections import PERMISSION_MODES, PermissionMode
-from sevenfold.core.text.markdown import MarkdownDocument, read_frontmatter
+from sevenfold.core.settings.sections import PermissionMode
 from sevenfold.core.text.safe_text import fence_text, truncate_lines
-from sevenfold.core.tool_kinds import EXPLORERS, own_tool_name
+from sevenfold.core.tool_kinds import EXPLORERS
 from sevenfold.core.usage import NO_USAGE, Usage
-from sevenfold.layers.forks.policy import check_agent_name
 from sevenfold.providers.provider import OnDelta, Provider, ProviderWrapper
 from sevenfold.session.budget import MAIN_KIND
 from sevenfold.store.project.instructions import CachedFileReader
@@ -45,16 +43,6 @@ AGENT_MEMORY_SCOPES: tuple[AgentMemoryScope, ...] = ("user", "project", "local")
 
 MAX_DEFINITION_CHARS = 300
 """Of one description: the listing is part of every request."""
-
-_MAX_FILES = 200
-"""In one folder. Nobody has that many agents, and every one is read when a session starts."""
-
-_CLAUDE_MODES: dict[str, PermissionMode] = {
-    "default": "ask",
-    "acceptedits": "accept-edits",
-    "plan": "plan",
-    "bypasspermissions": "bypass",
-}
 
 _STRICTNESS: tuple[PermissionMode, ...] = ("read-only", "plan", "ask", "accept-edits", "bypass")
 _FAMILIES = frozenset({"opus", "sonnet", "haiku", "fable", "mythos"})
@@ -101,64 +89,6 @@ _EXPLORE = AgentDefinition(
 BUILT_IN_AGENTS = (_GENERAL, _EXPLORE)
 
 
-@dataclass(frozen=True, slots=True)
-class DefinitionFolder:
-    path: Path
-    origin: DefinitionOrigin
-
-
-def list_definition_folders(home: Path, root: Path | None) -> tuple[DefinitionFolder, ...]:
-    """Where definitions lie; of two of one name the later counts, the project's above the user's."""
-    user = (DefinitionFolder(home / "agents", "user"),)
-    if root is None:
-        return user
-    return (
-        *user,
-        DefinitionFolder(root / ".claude" / "agents", "project"),
-        DefinitionFolder(root / ".sevenfold" / "agents", "project"),
-    )
-
-
-def read_definitions(
-    folders: Iterable[DefinitionFolder], emit: Emit = ignore_event
-) -> tuple[AgentDefinition, ...]:
-    """All there are, by name. A file that cannot be used is reported, and the others count."""
-    found = {definition.name: definition for definition in BUILT_IN_AGENTS}
-    reader = CachedFileReader()
-    for folder in folders:
-        for path in _files(folder.path):
-            try:
-                text = reader.read(path, within=(folder.path,)).text
-                definition = parse_definition(text, folder.origin, path)
-            except SevenfoldError as error:
-                emit(DefinitionSkipped(str(path), str(error)))
-                continue
-            found[definition.name] = definition
-    return tuple(sorted(found.values(), key=lambda definition: definition.name))
-
-
-def parse_definition(text: str, origin: DefinitionOrigin, path: Path) -> AgentDefinition:
-    """What a file defines; `InputError` says what is wrong with it."""
-    document = read_frontmatter(text)
-    if document.fault:
-        raise InputError(document.fault)
-    prompt = document.body.strip()
-    description = " ".join(document.text("description").split())
-    if not description or not prompt:
-        raise InputError("an agent needs a description in its head and a prompt below it")
-    return AgentDefinition(
-        name=check_agent_name(document.text("name") or path.stem),
-        description=description,
-        prompt=prompt,
-        tools=_tools(document),
-        model="" if document.text("model") == "inherit" else document.text("model"),
-        mode=_mode(document),
-        memory=_scope(document),
-        origin=origin,
-        path=str(path),
-    )
-
-
 def render_definitions(definitions: Sequence[AgentDefinition]) -> str:
     """One line an agent, for the description of the tool that starts them."""
     return "\n".join(f"- {item.name}: {_cut(item.description)}{_origin(item)}" for item in definitions)
@@ -178,38 +108,6 @@ def choose_agent_model(wanted: str, starter: str, catalog: Catalog) -> str:
     own = catalog.find(starter).name
     newest = (model.name for model in catalog.models if model.name.startswith(f"claude-{wanted.lower()}-"))
     return next(newest, starter) if own.startswith("claude-") else starter
-
-
-def _files(folder: Path) -> list[Path]:
-    try:
-        return sorted(path for path in folder.iterdir() if path.suffix == ".md")[:_MAX_FILES]
-    except OSError:
-        return []  # most people have none
-
-
-def _tools(document: MarkdownDocument) -> tuple[str, ...] | None:
-    named = document.texts("tools")
-    if not named or "*" in named:
-        return None
-    # Claude Code allows `Bash(git:*)`; what it may be called with is a matter of permissions here.
-    plain = (name.partition("(")[0].strip() for name in named)
-    return tuple(dict.fromkeys(name if "__" in name else own_tool_name(name) for name in plain))
-
-
-def _mode(document: MarkdownDocument) -> PermissionMode | None:
-    said = document.text("mode") or document.text("permissionMode")
-    if not said or said.lower() in _CLAUDE_MODES:
-        return _CLAUDE_MODES.get(said.lower())
-    if said not in PERMISSION_MODES:
-        raise InputError(f"its mode is {said!r}; use one of {', '.join(PERMISSION_MODES)}")
-    return PERMISSION_MODES[PERMISSION_MODES.index(said)]
-
-
-def _scope(document: MarkdownDocument) -> AgentMemoryScope | None:
-    said = document.text("memory")
-    if said and said not in AGENT_MEMORY_SCOPES:
-        raise InputError(f"its memory is {said!r}; use one of {', '.join(AGENT_MEMORY_SCOPES)}")
-    return AGENT_MEMORY_SCOPES[AGENT_MEMORY_SCOPES.index(said)] if said else None
 
 
 def _cut(text: str) -> str:

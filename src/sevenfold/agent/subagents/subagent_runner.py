@@ -54,7 +54,7 @@ from sevenfold.agent.subagents.worktree import WORKTREES_FOLDER, WorktreeOutcome
 from sevenfold.agent.tool import OnProgress, Tool
 from sevenfold.core.catalog import Catalog
 from sevenfold.core.errors import SevenfoldError, WireError, WorktreeError
-from sevenfold.core.events import Emit, MailSkipped, ProgressSkipped
+from sevenfold.core.events import DefinitionLimited, Emit, MailSkipped, ProgressSkipped
 from sevenfold.core.messages import Message, ToolResult, ToolUse
 from sevenfold.core.models import Model
 from sevenfold.core.requests import ModelRequest, ModelResponse, RequestParams
@@ -277,8 +277,12 @@ class SubagentRunner:
 
     def _mode(self, member: Subagent) -> PermissionMode:
         starter = self.lead.mode
-        is_free = member.entry.plan == PLAN_APPROVED
-        return starter if is_free else choose_agent_mode(member.definition.mode, starter)
+        definition, is_free = member.definition, member.entry.plan == PLAN_APPROVED
+        chosen = starter if is_free else choose_agent_mode(definition.mode, starter)
+        if definition.origin == "project" and definition.mode not in (None, chosen) and not is_free:
+            reason = f"it may do no more than whoever starts it, who is in {starter} mode"
+            self.lead.place.emit(DefinitionLimited(definition.path, "mode", reason))
+        return chosen
 
     async def _memory(self, member: Subagent) -> AgentMemory | None:
         scope, name = member.definition.memory, member.definition.name

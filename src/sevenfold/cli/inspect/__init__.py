@@ -5,4 +5,5 @@
 - `spend`: `sevenfold spend`.
 - `doctor`: `sevenfold doctor`: the checks of the machine.
 - `doctor_store`: its checks of files on disk.
+- `doctor_repository`: its checks of hooks, servers and agents that come with a repository.
 """

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import cast
 
 from sevenfold.agent.sandbox.sandbox import probe_sandbox
+from sevenfold.cli.inspect.doctor_repository import check_repository
 from sevenfold.cli.inspect.doctor_store import (
     DoctorFinding,
     FindingLevel,
@@ -188,6 +189,7 @@ def check_setup(project: Path) -> list[DoctorFinding]:
     if read.settings is not None:
         findings += [
             *check_home(read.settings, environ),
+            *check_repository(project, read.settings, environ),
             *check_project(project, read.settings, environ),
             *check_memory(project, read.settings, environ),
             *check_sockets(read.settings, environ),

@@ -138,7 +138,8 @@ Shows every setting, its value, and where that came from. The sources, weakest f
   /etc/sevenfold/settings.toml               an operator's policy
 
 A committed file can switch off what protects you or keeps the bill low, so most of it is ignored until you
-agree to it: when `sevenfold chat` asks, or with --trust. An answer holds until the file changes.
+agree to it: when `sevenfold chat` asks, or with --trust. An answer holds until the file changes. Hooks, MCP
+servers and agents of a repository are agreed to by naming their file; `sevenfold doctor` lists them.
 """
 
 SETTINGS_EXAMPLES = """\
@@ -147,14 +148,22 @@ examples:
   sevenfold settings window compact.auto_compact_pct
   sevenfold settings --project ~/src/app --json
   sevenfold settings --trust
+  sevenfold settings --refuse .mcp.json
 """
 
 
 def add_settings_options(parser: ArgumentParser) -> None:
-    parser.add_argument("keys", nargs="*", metavar="KEY", help="a section, or section.name; all if none")
+    parser.add_argument(
+        "keys",
+        nargs="*",
+        metavar="KEY",
+        help="a section, or section.name; all if none; a file, with --trust or --refuse",
+    )
     answer = parser.add_mutually_exclusive_group()
     answer.add_argument(
-        "--trust", action="store_true", help="agree to the settings that the repository brings"
+        "--trust",
+        action="store_true",
+        help="agree to the settings that the repository brings, or to the files that KEY names",
     )
     answer.add_argument("--refuse", action="store_true", help="refuse them, and do not be asked again")
     add_json_option(parser)

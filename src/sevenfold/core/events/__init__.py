@@ -22,6 +22,7 @@ from sevenfold.core.events.agent import (
     BillLost,
     CallCharged,
     CallRefused,
+    DefinitionLimited,
     DefinitionSkipped,
     DocDropped,
     DocSkipped,
@@ -157,6 +158,7 @@ Event: TypeAlias = (
     | ConditionRefused
     | ContextCut
     | CutRegistered
+    | DefinitionLimited
     | DefinitionSkipped
     | DocDropped
     | DocSkipped

@@ -46,6 +46,16 @@ class DefinitionSkipped:
 
 
 @dataclass(frozen=True, slots=True)
+class DefinitionLimited:
+    """Part of an agent's definition that came with the repository was ignored."""
+
+    path: str
+    part: str
+    """`model`, `tools`, `mode` or `memory`."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class MailSkipped:
     """A mailbox could not be read or written for once; what waits there keeps waiting."""
 
@@ -89,7 +99,7 @@ class FrameLost:
 
 @dataclass(frozen=True, slots=True)
 class HooksIgnored:
-    """Hooks of a file, or some of them, are not run."""
+    """Hooks of a file, or a part of them, are not used."""
 
     source: str
     reason: str

@@ -17,7 +17,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 from sevenfold.core.errors import SettingsError, SevenfoldError
 from sevenfold.core.events import Emit, SettingRefused, ignore_event
@@ -27,7 +26,7 @@ from sevenfold.core.settings.sections import HOME_FOLDER, PlaceSettings
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.project.git import read_tracking
 from sevenfold.store.project.project import find_control, open_project
-from sevenfold.store.project.trust import TrustStore
+from sevenfold.store.project.trust import Consent, TrustStore
 
 MANAGED_SETTINGS_FILE = Path("/etc/sevenfold/settings.toml")
 """An operator's policy. Never taken from the environment, which a user could set."""
@@ -45,8 +44,6 @@ LOCAL_SETTINGS_FILE = ".sevenfold/settings.local.toml"
 TRACKED_LOCAL = f"{LOCAL_SETTINGS_FILE} (the repository's)"
 """What an answer about a project-local file is kept under where git does not show that it is the user's. It
 allows less than an agreement to `LOCAL`, and must not turn into one."""
-
-Consent: TypeAlias = Literal["agreed", "refused", "unasked"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,11 +169,8 @@ def keep_consent(
 ) -> None:
     """Write down what a person has answered; it holds until the file changes."""
     with open_project(root, settings, user_home=user_home) as project:
-        trust, name = TrustStore(project.control), proposal.file.consent_key
-        if is_agreed:
-            trust.trust(name, proposal.content)
-        else:
-            trust.refuse(name, proposal.content)
+        trust = TrustStore(project.control)
+        trust.keep(proposal.file.consent_key, proposal.content, is_agreed=is_agreed)
 
 
 def find_user_home(environ: Mapping[str, str]) -> Path:
@@ -241,7 +235,8 @@ def _found_local(path: Path, root: Path, user_file: Path, *, trusts_local: bool)
         path=path,
         confined_to=root,
         remark="nobody has agreed to it",
-        advice=f"agree to the file when `sevenfold chat` asks, or use the user file, {user_file}",
+        advice=f"look at it, then `sevenfold settings --trust {LOCAL_SETTINGS_FILE}` agrees to it; "
+        f"or use the user file, {user_file}",
     )
 
 
@@ -314,10 +309,7 @@ class _Answers:
             return "unasked"
         try:
             with Folder.open(find_control(self.home, self.root)) as control:
-                trust = TrustStore(control)
-                if trust.is_trusted(file.consent_key, content):
-                    return "agreed"
-                return "refused" if trust.is_refused(file.consent_key, content) else "unasked"
+                return TrustStore(control).find(file.consent_key, content)
         except SevenfoldError:
             return "unasked"  # no answer was ever kept for this project, or none can be read
 

@@ -3,6 +3,8 @@ about again. It lies where no agent may write."""
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 from sevenfold.core.canonical import digest
 from sevenfold.core.errors import FileDamaged, FileMissing, NotRegular, WireError
 from sevenfold.core.json import JsonObject, read_object, write_json
@@ -14,12 +16,28 @@ MAX_TRUST_BYTES = 256 * 1024
 _REFUSED = "refused:"
 """Before the name of a file that somebody has said no to."""
 
+Consent: TypeAlias = Literal["agreed", "refused", "unasked"]
+
 
 class TrustStore:
     """The agreements for one project, in its control folder."""
 
     def __init__(self, control: Folder) -> None:
         self._folder = control
+
+    def find(self, name: str, content: bytes) -> Consent:
+        """What somebody has answered about this file as it is now."""
+        known, wanted = self._read(), digest(content)
+        if known.get(name) == wanted:
+            return "agreed"
+        return "refused" if known.get(_REFUSED + name) == wanted else "unasked"
+
+    def keep(self, name: str, content: bytes, *, is_agreed: bool) -> None:
+        """Write an answer down: it holds until the file changes."""
+        if is_agreed:
+            self.trust(name, content)
+        else:
+            self.refuse(name, content)
 
     def is_trusted(self, name: str, content: bytes) -> bool:
         """Whether somebody has agreed to this file as it is now."""
