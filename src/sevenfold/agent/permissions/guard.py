@@ -10,6 +10,7 @@ passes those on: the tool opens what was approved and nothing else.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,7 +25,7 @@ from sevenfold.agent.permissions.rules import (
     find_possible_rule,
     suggest_rule,
 )
-from sevenfold.agent.sandbox.folders import explain_guarded, explain_secret
+from sevenfold.agent.sandbox.folders import explain_guarded, explain_linked, explain_secret
 from sevenfold.agent.tool import AccessKind, AccessRequest
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.events import Emit, ignore_event
@@ -303,11 +304,21 @@ class Guard:
         """What even an allowing rule does not cover."""
         for path in case.real:
             if case.need.kind == "edit" and not self.reach.may_edit(path):
-                reason = explain_guarded(path, self.root, self.home)
+                reason = explain_guarded(path, self.root, self.home) or explain_linked(path, self.root)
             elif case.need.kind == "read" and not self.reach.may_read(path):
                 reason = explain_secret(path, self.root)
             else:
                 reason = None
+            if reason:
+                return f"{path}: {reason}"
+        return self._guarded_name(case)
+
+    def _guarded_name(self, case: RuleSubject) -> str | None:
+        """The same for the names that a call gives: a link is obeyed by its own name."""
+        if case.need.kind != "edit" or all(map(self.reach.may_edit, case.real)):
+            return None
+        for path in map(os.path.normpath, case.need.paths):
+            reason = explain_guarded(path, self.root, self.home)
             if reason:
                 return f"{path}: {reason}"
         return None

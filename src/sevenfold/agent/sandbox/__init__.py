@@ -8,6 +8,8 @@ In the agent's process:
 - `folders`: which folders a sandboxed command may read and change, which files are guarded, and records of
   running commands, so that the next start cleans up after a crash.
 
+- `obeyed_files`: names of files that agents and programs obey by themselves, as one table.
+
 In the supervisor process, one for each command:
 
 - `launch_spec`: what to run and with which restrictions, as the agent sends it.

@@ -18,6 +18,7 @@ from itertools import count
 from pathlib import Path
 from uuid import uuid4
 
+from sevenfold.agent.sandbox.obeyed_files import explain_obeyed, holds_obeyed
 from sevenfold.core.errors import FileDamaged, FileMissing, LockBusy, StoreError, WireError
 from sevenfold.core.events import Emit, GuardedLeft, GuardedMoved, SweepFailed
 from sevenfold.core.json import Json, JsonObject, freeze_object, read_object, write_json
@@ -27,37 +28,14 @@ from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.locks import mutex
 from sevenfold.store.project.git import find_project_root
 
-# Paths where a file is executed later, decides what may be executed, or holds a key.
-
-_RUN_LATER = frozenset(
-    {
-        *(".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".inputrc"),
-        *(".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".kshrc", ".cshrc", ".tcshrc", ".login"),
-        *(
-            ".gitconfig",
-            ".gitmodules",
-            ".gitattributes",
-            ".envrc",
-            ".mcp.json",
-            ".npmrc",
-            ".yarnrc",
-            ".pypirc",
-        ),
-        *(".vimrc", ".exrc", ".tmux.conf", ".pdbrc", ".pythonrc", ".gdbinit", ".lldbinit", ".xinitrc"),
-    }
-)
-"""Files that some program obeys because of their name."""
-
-_GUARDED = frozenset({".git", ".hg", ".svn", ".husky", ".vscode", ".idea", ".devcontainer", ".direnv"})
-"""Folders with hooks, tasks and settings that run commands."""
+# Paths where a file decides what may be executed, or holds a key; `obeyed_files` has the others.
 
 _SECRET = frozenset({".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", ".gcloud"})
 _SECRET_FILES = frozenset({".netrc", ".pgpass", ".git-credentials", ".vault-token"})
 """Keys: reading them is asked for too."""
 
-_OURS = frozenset({".sevenfold", ".claude"})
 _OUR_RULES = ("settings", "hooks", "agents", "skills", "commands", "plugins")
-"""Of our own folder and of another agent's: what decides, or is run. Plain notes there are plain files."""
+"""Of our own folder: what decides, or is run. Memory of agents there is plain files."""
 
 _STARTED = frozenset({"autostart", "systemd", "fish", "environment.d", "git"})
 """Folders of `.config` whose files are run, or say what is."""
@@ -78,13 +56,25 @@ def explain_guarded(real: str, root: Path, home: Path | None) -> str | None:
     if not Path(real).is_relative_to(root) and real.startswith(_SYSTEM_FOLDERS):
         return "it is a system file"
     parts = _parts(real, root)
-    if parts and parts[-1] in _RUN_LATER:
-        return f"programs obey {parts[-1]}"
-    if any(part in _GUARDED or part.startswith("git~") for part in parts):
+    if any(part.startswith("git~") for part in parts):
         return "what lies there can run commands later"
     if _is_rule(parts):
         return "it decides what agents may do"
-    return explain_secret(real, root)
+    return explain_obeyed(parts) or explain_secret(real, root)
+
+
+def explain_linked(real: str, root: Path) -> str | None:
+    """Why an edit of a path with an ordinary name is asked for: a guarded name at the top of the project is a
+    link that leads to it."""
+    try:
+        names = list_guarded_names(root)
+    except OSError:
+        return None
+    for name in sorted(names):
+        path = root / name
+        if path.is_symlink() and Path(real).is_relative_to(os.path.realpath(path)):
+            return f"{name} leads to it: {explain_guarded(str(path), root, None)}"
+    return None
 
 
 def explain_secret(real: str, root: Path) -> str | None:
@@ -111,7 +101,7 @@ def _parts(real: str, root: Path) -> list[str]:
 def _is_rule(parts: list[str]) -> bool:
     for at, part in enumerate(parts):
         below = parts[at + 1 : at + 2]
-        if part in _OURS and (not below or below[0].startswith(_OUR_RULES)):
+        if part == HOME_FOLDER and (not below or below[0].startswith(_OUR_RULES)):
             return True
         if part == ".config" and below and below[0] in _STARTED:
             return True
@@ -203,7 +193,11 @@ def make_own_folder(root: Path) -> None:
 
 def list_guarded_names(root: Path) -> frozenset[str]:
     """What lies at the top of a project and is obeyed by programs: repositories, hooks, settings."""
-    return frozenset(name for name in os.listdir(root) if explain_guarded(str(root / name), root, None))
+    return frozenset(
+        name
+        for name in os.listdir(root)
+        if holds_obeyed(fold_name(name)) or explain_guarded(str(root / name), root, None)
+    )
 
 
 def read_guarded(root: Path) -> Mapping[str, LinkTarget | None]:

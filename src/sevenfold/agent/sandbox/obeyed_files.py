@@ -1,0 +1,181 @@
+"""Names of files that agents take instructions from, or that programs run later: one table, as data.
+
+The measure: something obeys the file although nobody names it, because somebody starts an agent, enters the
+folder, opens it in an editor, commits, pushes, or installs packages. A person has to look at a change of such
+a file, also where edits are accepted.
+
+Code that runs when somebody runs the project is not in the table: sources, tests and `conftest.py`,
+`Makefile`, `package.json`, `pyproject.toml`, `setup.py`, `build.rs`, configuration of linters. They change in
+most tasks, a person who runs them asked for it, and a list that asks for everything is answered unread.
+`.env` files hold values and no commands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+
+@dataclass(frozen=True, slots=True)
+class ObeyedGroup:
+    """Names that are obeyed for the same reason.
+
+    A name matches a file or link of that name in any folder. With a slash at the end it matches a folder and
+    all that lies in it. Several parts match one after the other, and `*` stands for anything in one part. All
+    names are in lower case: they are compared as a disk without case reads them.
+    """
+
+    reason: str
+    names: tuple[str, ...]
+
+
+OBEYED_FILES = (
+    ObeyedGroup(
+        "agents take it as instructions",
+        (
+            *("agents.md", "agents.local.md", "agents.override.md"),
+            *("claude.md", "claude.local.md", "gemini.md", "qwen.md", "crush.md", "warp.md"),
+            *(".cursorrules", ".windsurfrules", ".clinerules/", ".roorules", ".roomodes", ".rules"),
+            *(".continuerules", ".goosehints", ".augment-guidelines", ".aider.conf.yml", ".junie/"),
+            *(".claude/", ".cursor/", ".windsurf/", ".roo/", ".continue/", ".gemini/", ".codex/", ".qwen/"),
+            *(".goose/", ".opencode/", ".amazonq/", ".kiro/", ".augment/", ".trae/", ".openhands/"),
+            *(
+                ".agents/",
+                ".agent/",
+                ".crush/",
+                "opencode.json",
+                "opencode.jsonc",
+                "crush.json",
+                ".crush.json",
+            ),
+            *(".github/copilot-instructions.md", ".github/instructions/", ".github/prompts/"),
+            *(".github/chatmodes/", ".github/agents/", ".github/skills/"),
+        ),
+    ),
+    ObeyedGroup("agents start the servers that it names", (".mcp.json", "mcp.json")),
+    ObeyedGroup(
+        "a CI service runs it",
+        (
+            *(".github/workflows/", ".github/actions/", ".gitlab-ci.yml", ".gitlab/ci/", ".circleci/"),
+            *("azure-pipelines.yml", "azure-pipelines.yaml", ".azure-pipelines/", "bitbucket-pipelines.yml"),
+            *(".travis.yml", "jenkinsfile", ".drone.yml", ".drone.jsonnet", ".buildkite/", ".woodpecker.yml"),
+            *(".woodpecker.yaml", ".woodpecker/", ".forgejo/", ".gitea/", "appveyor.yml", ".appveyor.yml"),
+            *(".cirrus.yml", ".cirrus.star", "cloudbuild.yaml", "cloudbuild.yml", "buildspec.yml"),
+            *(".teamcity/", ".semaphore/", ".ci/", ".readthedocs.yaml", ".readthedocs.yml", "netlify.toml"),
+        ),
+    ),
+    ObeyedGroup(
+        "git or a tool around it runs commands by it",
+        (
+            *(".git/", ".hg/", ".svn/", ".jj/", ".husky/", ".githooks/", ".gitconfig", ".gitmodules"),
+            *(".gitattributes", ".lfsconfig", ".pre-commit-config.yaml", ".pre-commit-config.yml"),
+            *(".pre-commit-hooks.yaml", "lefthook.yml", ".lefthook.yml", "lefthook.yaml", ".lefthook.yaml"),
+            *(
+                "lefthook-local.yml",
+                ".lefthook-local.yml",
+                ".lefthook/",
+                ".lefthook-local/",
+                ".overcommit.yml",
+            ),
+            *(".lintstagedrc*", "lint-staged.config.*"),
+        ),
+    ),
+    ObeyedGroup(
+        "a shell or an environment manager runs it when somebody enters the folder",
+        (
+            *(".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile"),
+            *(".inputrc", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".kshrc", ".cshrc"),
+            *(".tcshrc", ".login", ".xinitrc", ".tmux.conf", ".screenrc", ".envrc", ".direnv/"),
+            *("mise.toml", ".mise.toml", "mise.*.toml", ".mise.*.toml", ".mise/", ".config/mise/"),
+            *(".config/mise.toml", ".rtx.toml", ".tool-versions", "devbox.json", ".flox/", ".autoenv.zsh"),
+        ),
+    ),
+    ObeyedGroup(
+        "an editor or a development container runs commands by it",
+        (
+            *(".vscode/", ".idea/", ".vs/", ".zed/", ".fleet/", ".devcontainer/", ".devcontainer.json"),
+            *("*.code-workspace", ".vimrc", ".exrc", ".nvimrc", ".nvim.lua", ".lvimrc", ".dir-locals.el"),
+            *(".dir-locals-2.el", ".gitpod.yml", ".projections.json"),
+        ),
+    ),
+    ObeyedGroup(
+        "an interpreter or a debugger runs it by itself",
+        (
+            *("sitecustomize.py", "usercustomize.py", "site-packages/*.pth", "dist-packages/*.pth"),
+            *(".pdbrc", ".pythonrc", ".pythonrc.py", ".ipython/", ".jupyter/", ".gdbinit", ".lldbinit"),
+            *(".irbrc", ".pryrc", ".rspec", ".rprofile", ".user.ini", ".htaccess", "bunfig.toml"),
+        ),
+    ),
+    ObeyedGroup(
+        "a package manager or compiler takes programs or sources from where it says",
+        (
+            *(".cargo/", "rust-toolchain", "rust-toolchain.toml", ".npmrc", ".yarnrc", ".yarnrc.yml"),
+            *(".yarn/releases/", ".yarn/plugins/", ".pnpmfile.cjs", ".pnpmfile.mjs", ".pypirc", "pip.conf"),
+            *(
+                "uv.toml",
+                ".condarc",
+                ".gemrc",
+                ".bundle/",
+                ".mvn/",
+                "nuget.config",
+                ".bazelrc",
+                ".bazelversion",
+            ),
+        ),
+    ),
+)
+
+NOT_WHOLE = frozenset({".config", ".yarn"})
+"""Folders of which only parts are obeyed, and in which ordinary commands write."""
+
+
+def explain_obeyed(parts: Sequence[str]) -> str | None:
+    """Why a path is obeyed, from its folded names; None: nothing obeys it by itself."""
+    if parts and parts[-1] in _NAMES:
+        return _NAMES[parts[-1]]
+    for part in parts:
+        if part in _FOLDERS:
+            return _FOLDERS[part]
+    return next((entry.reason for entry in _PATHS if entry.matches(parts)), None)
+
+
+def holds_obeyed(top: str) -> bool:
+    """Whether a folder at the top of a project may hold such files, so that no command may write in it."""
+    return top in _HEADS
+
+
+@dataclass(frozen=True, slots=True)
+class _Path:
+    """A name of several parts, or with a `*` in it."""
+
+    parts: tuple[str, ...]
+    is_folder: bool
+    reason: str
+
+    def matches(self, parts: Sequence[str]) -> bool:
+        size = len(self.parts)
+        last = len(parts) - size
+        starts = range(last + 1) if self.is_folder else range(max(last, 0), last + 1)
+        return any(all(map(fnmatchcase, parts[at : at + size], self.parts)) for at in starts)
+
+
+def _all_names() -> Iterator[tuple[str, str]]:
+    return ((name, group.reason) for group in OBEYED_FILES for name in group.names)
+
+
+def _is_plain(name: str) -> bool:
+    return "/" not in name.rstrip("/") and "*" not in name
+
+
+_NAMES = {name: reason for name, reason in _all_names() if _is_plain(name) and not name.endswith("/")}
+_FOLDERS = {name[:-1]: reason for name, reason in _all_names() if _is_plain(name) and name.endswith("/")}
+_PATHS = tuple(
+    _Path(tuple(name.rstrip("/").split("/")), name.endswith("/"), reason)
+    for name, reason in _all_names()
+    if not _is_plain(name)
+)
+_HEADS = (
+    frozenset(path.parts[0] for path in _PATHS if len(path.parts) > 1 and path.parts[0].startswith("."))
+    - NOT_WHOLE
+)
