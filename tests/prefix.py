@@ -254,8 +254,8 @@ def is_announced(found: PromptDifference, cuts: Sequence[Cut]) -> bool:
     first = min(cut.first for cut in cuts)
     if found.cause == "message":
         return first <= int(found.path.split(".")[1])
-    # That a request shows or cites something follows from its messages.
-    return first < 0 or found.path in {"images", "citations"}
+    # That a request cites something follows from its messages.
+    return first < 0 or found.path in {"citations"}
 
 
 def told(what: str, request: ModelRequest, found: PromptDifference) -> str:

@@ -153,7 +153,7 @@ def choose_settings(ladder: str) -> dict[str, dict[str, object]]:
 
 
 COMES_AND_GOES = pytest.mark.moves_prefix(
-    reason="a first image, or a user's words on a model that then leaves out old thinking, changes the prompt"
+    reason="a user's words on a model that then leaves out old thinking change the prompt"
 )
 
 
@@ -163,7 +163,7 @@ CASES = [
         talk,
         id=f"{talk}-{model.name}",
         marks=[
-            *([COMES_AND_GOES] if model.drops_thinking or talk in {"images", "hostile"} else ()),
+            *([COMES_AND_GOES] if model.drops_thinking or talk == "hostile" else ()),
             *marks_of(model, turn),
         ],
     )

@@ -50,8 +50,9 @@ ALWAYS_THINKS = frozenset(
 """Models that think whatever they are told, so that adaptive thinking is the same as saying nothing."""
 
 
-INSPECTED_TYPES = frozenset({"tool_result", "image", "document", "search_result"})
-"""The types of blocks whose presence can change a parameter."""
+INSPECTED_TYPES = frozenset({"tool_result", "document", "search_result"})
+"""The types of blocks whose presence can change a parameter. Images do not: the provider's documentation says
+that the first one invalidates all messages, and bills show that they are read from the cache all the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,44 +67,31 @@ def read_prompt_params(
     body: JsonObject, blocks: Iterable[PromptBlock], model: Model, choices: CacheChoices
 ) -> tuple[PromptParam, ...]:
     """The parameters of a request by level, always the same ones. `blocks` are those that the model sees."""
-    looks = [
-        _look(block.wire) for block in blocks if block.kind in INSPECTED_TYPES and block.level == "messages"
-    ]
+    cites = any(
+        _cites(block.wire) for block in blocks if block.kind in INSPECTED_TYPES and block.level == "messages"
+    )
     output = _object(body.get("output_config"))
     knobs = (
         PromptParam(SPEED_PARAM, "system", _unless(body.get("speed"), "standard")),
-        PromptParam("citations", "system", any(look.cites for look in looks) or None),
+        PromptParam("citations", "system", cites or None),
         PromptParam("thinking", choices.thinking_level, _thinking(body, model)),
         PromptParam("effort", choices.thinking_level, _effort(output, model)),
         PromptParam("format", choices.output_level, output.get("format")),
         PromptParam("task_budget", choices.output_level, output.get("task_budget")),
         PromptParam("tool_choice", "messages", _tool_choice(body)),
-        PromptParam("images", "messages", any(look.shows for look in looks) or None),
     )
     return tuple(sorted(knobs, key=lambda knob: PROMPT_LEVELS.index(knob.level)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
-    cites: bool = False
-    shows: bool = False
-
-
-_PLAIN = _Look()
-
-
-def _look(block: JsonObject) -> _Look:
-    """Whether a block, or one inside it, is an image or may be cited."""
+def _cites(block: JsonObject) -> bool:
+    """Whether a block, or one inside it, may be cited."""
     kind = block.get("type")
     if kind == "tool_result":
         content = block.get("content")
-        inner = [_look(item) for item in _objects(content)] if isinstance(content, tuple) else []
-        return _Look(any(look.cites for look in inner), any(look.shows for look in inner))
-    if kind == "image":
-        return _Look(shows=True)
+        return isinstance(content, tuple) and any(map(_cites, _objects(content)))
     if kind in ("document", "search_result"):
-        return _Look(cites=_object(block.get("citations")).get("enabled") is True)
-    return _PLAIN
+        return _object(block.get("citations")).get("enabled") is True
+    return False
 
 
 def _thinking(body: JsonObject, model: Model) -> Json:

@@ -47,7 +47,6 @@ from sevenfold.layers.compaction.trim import (
     plan_trim,
     with_short_results,
     without_compaction_blocks,
-    without_first_image,
     without_media,
     without_restored,
     without_system_role,
@@ -171,8 +170,7 @@ class SummaryRequester:
 
     def _choose_request(self, climb: CompactionRun, request: ModelRequest) -> ModelRequest:
         job, count = climb.job, len(request.messages)
-        held = count if job.sent_messages is None else min(job.sent_messages, count)
-        request = replace(request, messages=without_first_image(request.messages, held))
+        sent = count if job.sent_messages is None else min(job.sent_messages, count)
         stripped = without_thinking(without_media(without_restored(request.messages)))
         stripped_tokens = climb.sizer.frame_tokens + climb.sizer.rewritten(stripped, job)
         others = [self.catalog.find(name, self.emit) for name in self.settings.summary_models]
@@ -183,7 +181,7 @@ class SummaryRequester:
             stripped_tokens=stripped_tokens,
             others=others,
             when=self.clock.now().date(),
-            unread_tokens=count_uncached_tokens(request.messages, job.counts[:count], climb.model, held),
+            unread_tokens=count_uncached_tokens(request.messages, job.counts[:count], climb.model, sent),
         )
         choice = choose_summary_path(facts)
         if choice.is_warm:

@@ -45,14 +45,6 @@ def without_media(messages: Iterable[Message]) -> tuple[Message, ...]:
     return tuple(_rewritten(message, _name_media) for message in messages)
 
 
-def without_first_image(messages: Sequence[Message], held: int) -> tuple[Message, ...]:
-    """Without media after the `held` messages of the last request, if those have no image: the first image in
-    a prompt invalidates what is cached."""
-    if any(map(_shows_image, messages[:held])) or not any(map(_shows_image, messages[held:])):
-        return tuple(messages)
-    return (*messages[:held], *without_media(messages[held:]))
-
-
 def without_compaction_blocks(messages: Iterable[Message]) -> tuple[Message, ...]:
     """A provider's compaction block as the user's text, for a request that cannot carry it."""
     return tuple(
@@ -128,11 +120,6 @@ def _name_media(block: Block) -> Block:
             return block if same else replace(block, content=inner)
         case _:
             return block
-
-
-def _shows_image(message: Message) -> bool:
-    inner = (block.content if isinstance(block, ToolResult) else (block,) for block in message.blocks)
-    return any(isinstance(item, Image) for items in inner if isinstance(items, tuple) for item in items)
 
 
 def _spell_summary(block: Block) -> Block:

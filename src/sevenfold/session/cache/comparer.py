@@ -25,7 +25,6 @@ from sevenfold.core.messages import (
     Block,
     Compaction,
     Document,
-    Image,
     Message,
     Opaque,
     RedactedThinking,
@@ -46,10 +45,9 @@ from sevenfold.session.cache.placement import has_user_text
 class PromptTraits:
     """What some message of a view has, and what its whole prompt depends on."""
 
-    has_images: bool = False
-    """An image: the first one, and the last one that goes, change what the cache is found by."""
     has_citations: bool = False
-    """A document that may be cited, for the same reason."""
+    """A document that may be cited: the first one, and the last one that goes, change what the cache is found
+    by."""
     has_transient: bool = False
     """Something that leaves the prompt when a user speaks: thinking on a model that drops it, a message for
     one turn."""
@@ -58,7 +56,6 @@ class PromptTraits:
 
     def __or__(self, other: PromptTraits) -> PromptTraits:
         return PromptTraits(
-            self.has_images or other.has_images,
             self.has_citations or other.has_citations,
             self.has_transient or other.has_transient,
             self.has_compaction or other.has_compaction,
@@ -208,10 +205,7 @@ def _blocks(request: ModelRequest, first: int) -> int:
 def _is_set_alike(before: RequestOutline, after: RequestOutline) -> bool:
     """Whether all that both prompts depend on beside their blocks is the same."""
     one, other = before.traits, after.traits
-    if (one.has_images, one.has_citations) != (
-        other.has_images,
-        other.has_citations,
-    ) or before.knobs != after.knobs:
+    if one.has_citations != other.has_citations or before.knobs != after.knobs:
         return False
     return _is_same_frame(before.request.frame, after.request.frame)
 
@@ -243,17 +237,16 @@ def _is_same_json(before: str | tuple[JsonObject, ...], after: str | tuple[JsonO
 
 
 def _traits(messages: Iterable[Message], *, drops_thinking: bool) -> PromptTraits:
-    shows = cites = fades = compacts = False
+    cites = fades = compacts = False
     for message in messages:
         fades = fades or "clear_at" in message.extra
         for block in message.blocks:
             inner = block.content if isinstance(block, ToolResult) else None
             for item in inner if isinstance(inner, tuple) else (block,):
-                shows = shows or isinstance(item, Image)
                 cites = cites or _is_cited(item)
                 fades = fades or (drops_thinking and isinstance(item, (Thinking, RedactedThinking)))
                 compacts = compacts or isinstance(item, Compaction)
-    return PromptTraits(shows, cites, fades, compacts)
+    return PromptTraits(cites, fades, compacts)
 
 
 def _is_cited(block: Block) -> bool:

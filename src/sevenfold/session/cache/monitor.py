@@ -100,7 +100,7 @@ _RECENT = 8
 WHOLE_PROMPT = -1
 """The `first` of a cut that changes what stands before the messages too."""
 
-MESSAGE_DERIVED_KNOBS = frozenset({"images", "citations"})
+MESSAGE_DERIVED_KNOBS = frozenset({"citations"})
 """Settings that nobody sets: they follow from what the messages hold."""
 
 MissCause: TypeAlias = DifferenceCause | Literal["idle", "unexplained"]
