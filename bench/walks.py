@@ -20,9 +20,10 @@ What counts:
   runs while a module loads.
 - A file counts once. Files of the simulator and of `sevenfold.testing` do not count. Files that only the
   simulator's thread uses (parts of `core`) do, and stand in a row of their own.
-- A package is a folder; `--depth 1` takes the folders at the top alone.
+- A package is a folder at the top (`session`, `layers`, ...); `--depth N` takes N levels, and 0 every folder.
 - A switch is a call in another package than the call before it, in the order of time. Calls into `core` are
-  left out, because values are used everywhere; `switches with core` counts them too.
+  left out, because values are used everywhere; `switches with core` counts them too. The limit is on switches
+  between packages; `folder switches` counts those between folders as well.
 
 Threads and background work take turns a little differently each time: expect a few switches more or less.
 """
@@ -86,7 +87,7 @@ class Call:
         return "/".join(parts[:depth])
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Walk:
     """What was counted on one walk."""
 
@@ -98,6 +99,7 @@ class Walk:
     packages: list[str]
     switches: int
     switches_with_core: int
+    folder_switches: int
 
     def figures(self) -> dict[Figure, int]:
         return {
@@ -107,6 +109,7 @@ class Walk:
             "packages": len(self.packages),
             "switches": self.switches,
             "switches_with_core": self.switches_with_core,
+            "folder_switches": self.folder_switches,
         }
 
     def over(self, limits: Mapping[Figure, int]) -> list[Figure]:
@@ -151,7 +154,8 @@ class Recorder:
         if self._loading.get(thread, 0) == 0 and (file := _below(code.co_filename)) is not None:
             self.calls.append(Call(file, thread))
 
-    def summary(self, depth: int | None) -> Walk:
+    def summary(self, depth: int | None = 1) -> Walk:
+        """The figures; a package is a folder of at most this depth, None: any folder."""
         simulator = _simulator_parts()
         is_simulator = [call.file.partition("/")[0] in simulator for call in self.calls]
         threads = {call.thread for call, skipped in zip(self.calls, is_simulator, strict=True) if skipped}
@@ -160,13 +164,18 @@ class Recorder:
         own = {call.file for call in calls if call.thread not in threads}
         packages = [call.package(depth) for call in calls]
         return Walk(
-            len(calls),
-            files,
-            [file for file in files if file not in own],
-            list(dict.fromkeys(packages)),
-            count_switches([package for package in packages if package.partition("/")[0] != CORE]),
-            count_switches(packages),
+            calls=len(calls),
+            files=files,
+            simulator_files=[file for file in files if file not in own],
+            packages=list(dict.fromkeys(packages)),
+            switches=count_switches(_without_core(packages)),
+            switches_with_core=count_switches(packages),
+            folder_switches=count_switches(_without_core([call.package(None) for call in calls])),
         )
+
+
+def _without_core(packages: Sequence[str]) -> list[str]:
+    return [package for package in packages if package.partition("/")[0] != CORE]
 
 
 def count_switches(packages: Sequence[str]) -> int:
@@ -276,7 +285,7 @@ def answer(prompt: Prompt) -> str | Reply:
     return Reply((call_tool("memory", {**given, "description": FACT, "content": FACT}),))
 
 
-def take_walk(name: str, depth: int | None = None) -> Walk:
+def take_walk(name: str, depth: int | None = 1) -> Walk:
     """Take one walk in this process, whose caches must be cold for the figures to be comparable."""
     os.environ["NO_PROXY"] = "127.0.0.1"
     recorder, happened = Recorder(), set[str]()
@@ -315,7 +324,9 @@ def make_parser() -> argparse.ArgumentParser:
         "--walk", action="append", choices=tuple(WALKS), help="only this one; may be repeated"
     )
     parser.add_argument("--files", action="store_true", help="list the files of each walk")
-    parser.add_argument("--depth", type=int, help="levels of folders that make a package (all of them)")
+    parser.add_argument(
+        "--depth", type=int, default=1, help="levels of folders that make a package; 0: all of them (1)"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object, by walk")
     for walk, limits in LIMITS.items():
         for figure, limit in limits.items():
@@ -333,7 +344,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     }
     # One interpreter a walk: what one of them loads and caches is not there for the next.
     with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
-        walks = {name: pool.submit(take_walk, name, options.depth).result() for name in names}
+        walks = {name: pool.submit(take_walk, name, options.depth or None).result() for name in names}
     if options.json:
         report: dict[str, object] = {}
         for name, walk in walks.items():

@@ -34,7 +34,7 @@ from sevenfold.core.requests import ModelRequest, ModelResponse
 
 if TYPE_CHECKING:
     from sevenfold.core.view import Cut, PreparedRequest
-    from sevenfold.session.pipeline import ViewBuilder
+    from sevenfold.session.cache.breakpoints import RequestBuilder
     from sevenfold.simulator.ledger import RequestRecord, RequestRecords
 
 MAIN = "main"
@@ -80,10 +80,10 @@ class PrefixGuard:
     def installed(self) -> Generator[None]:
         """Watch over everything that is sent meanwhile. A room that no test imports is not loaded for it."""
         with pytest.MonkeyPatch.context() as patch:
-            if "sevenfold.session.pipeline" in sys.modules:
-                from sevenfold.session.pipeline import ViewBuilder
+            if "sevenfold.session.cache.breakpoints" in sys.modules:
+                from sevenfold.session.cache.breakpoints import RequestBuilder
 
-                patch.setattr(ViewBuilder, "hand_out", self._noting_views(ViewBuilder.hand_out))
+                patch.setattr(RequestBuilder, "hand_out", self._noting_views(RequestBuilder.hand_out))
             if "sevenfold.simulator.ledger" in sys.modules:
                 from sevenfold.simulator.ledger import RequestRecords
 
@@ -93,12 +93,12 @@ class PrefixGuard:
             yield
 
     def _noting_views(
-        self, hand_out: Callable[[ViewBuilder], PreparedRequest]
-    ) -> Callable[[ViewBuilder], PreparedRequest]:
+        self, hand_out: Callable[[RequestBuilder], PreparedRequest]
+    ) -> Callable[[RequestBuilder], PreparedRequest]:
         @functools.wraps(hand_out)
-        def wrapped(path: ViewBuilder) -> PreparedRequest:
-            view = hand_out(path)
-            self._note(path, view.request, view.cuts, is_view=True)
+        def wrapped(builder: RequestBuilder) -> PreparedRequest:
+            view = hand_out(builder)
+            self._note(builder, view.request, view.cuts, is_view=True)
             return view
 
         return wrapped

@@ -32,6 +32,7 @@ def test_a_walk_over_one_limit_fails_and_names_the_figure() -> None:
     assert found["limits"] == {"files": 1, "switches": 100_000}
     assert len(found["paths"]) == found["files"] > found["packages"] > 1
     assert found["calls"] > found["switches_with_core"] > found["switches"] > 0
+    assert found["folder_switches"] >= found["switches"]
     assert all((ROOT / "src" / "sevenfold" / path).is_file() for path in found["paths"])
     assert not any(path.startswith(("simulator/", "testing")) for path in found["paths"])
 
@@ -48,8 +49,10 @@ def test_calls_into_core_and_the_simulator_make_no_switch() -> None:
         "packages": 4,
         "switches": 2,
         "switches_with_core": 5,
+        "folder_switches": 2,
     }
-    assert recorder.summary(depth=1).switches == 1
+    assert recorder.summary().switches == 1
+    assert recorder.summary().folder_switches == 2
     assert walk.over({"files": 6, "switches": 1}) == ["switches"]
 
 

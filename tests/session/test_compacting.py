@@ -208,7 +208,8 @@ def test_an_update_of_the_notes_is_waited_for_once_whoever_makes_it(
             patch.setattr(NotesWriter, "settle", settle)
             # Of this module alone: servers of other tests sleep too, in threads of their own.
             patch.setattr(
-                "sevenfold.session.notes.asyncio", SimpleNamespace(**{**vars(asyncio), "sleep": nap})
+                "sevenfold.layers.session_notes.writer.asyncio",
+                SimpleNamespace(**{**vars(asyncio), "sleep": nap}),
             )
             assert session.compact().rung
     assert naps == []

@@ -14,11 +14,11 @@ from sevenfold.core.cache.prompt_cache import PromptDifference
 from sevenfold.core.messages import Image, Message
 from sevenfold.core.requests import Breakpoint, ModelRequest, RequestParams
 from sevenfold.core.view import Cut
+from sevenfold.layers.conversation import Conversation
 from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.providers.anthropic.wire import MessagesBodyWriter
 from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.session import Session
-from sevenfold.session.pipeline import ViewBuilder
 from sevenfold.testing import Simulator
 from tests.contracts.house import ROOT, run
 from tests.prefix import PrefixGuard, is_announced, provider_classes
@@ -115,14 +115,14 @@ def played(play: Callable[[Session], Coroutine[None, None, None]]) -> list[str]:
     return guard.violations()
 
 
-def path_of(session: Session) -> ViewBuilder:
-    return session._path  # pyright: ignore[reportPrivateUsage]
+def conversation_of(session: Session) -> Conversation:
+    return session._conversation  # pyright: ignore[reportPrivateUsage]
 
 
 def test_a_view_that_was_changed_behind_the_engines_back_is_found() -> None:
     async def change(session: Session) -> None:
-        path = path_of(session)
-        path.shown.swap(0, user("Else."), 1.0)
+        conversation = conversation_of(session)
+        conversation.shown.swap(0, user("Else."), 1.0)
         session.history.append(user("More?"))
         await session.prepare()
 
@@ -132,9 +132,9 @@ def test_a_view_that_was_changed_behind_the_engines_back_is_found() -> None:
 
 def test_a_view_that_was_cut_with_a_notice_passes() -> None:
     async def cut(session: Session) -> None:
-        path = path_of(session)
-        path.shown.swap(0, user("Else."), 1.0)
-        path.register(Cut(2, "cleared", 0))
+        conversation = conversation_of(session)
+        conversation.shown.swap(0, user("Else."), 1.0)
+        conversation.announce(Cut(2, "cleared", 0))
         session.history.append(user("More?"))
         await session.prepare()
         session.history.append(user("And more?"))
@@ -145,11 +145,11 @@ def test_a_view_that_was_cut_with_a_notice_passes() -> None:
 
 def test_a_cut_after_the_change_explains_nothing() -> None:
     async def cut(session: Session) -> None:
-        path = path_of(session)
+        conversation = conversation_of(session)
         session.history.append(user("More?"))
         await session.prepare()
-        path.shown.swap(0, user("Else."), 1.0)
-        path.register(Cut(2, "cleared", 1))
+        conversation.shown.swap(0, user("Else."), 1.0)
+        conversation.announce(Cut(2, "cleared", 1))
         session.history.append(user("And more?"))
         await session.prepare()
 

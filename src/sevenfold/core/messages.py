@@ -7,7 +7,7 @@ came: equality is content. `read_message` and `write_message` convert without lo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NewType, TypeAlias
 
 from sevenfold.core.errors import WireError
@@ -109,6 +109,46 @@ class Message:
     def blocks(self) -> tuple[Block, ...]:
         """The content as blocks, whichever way it was written."""
         return (Text(self.content),) if isinstance(self.content, str) else self.content
+
+
+THINKING_PLACEHOLDER = "[thinking]"
+"""For an answer that was thinking alone: a message must say something."""
+
+
+def has_user_text(message: Message) -> bool:
+    """Whether a user says something in it, beside handing in results."""
+    return message.role == "user" and any(not isinstance(block, ToolResult) for block in message.blocks)
+
+
+def change_blocks(message: Message, change: Callable[[Block], Block | None]) -> Message:
+    """The message with each block changed, or left out; the same object where nothing changes."""
+    if isinstance(message.content, str):
+        return message
+    changed = [change(block) for block in message.content]
+    if all(new is old for new, old in zip(changed, message.content, strict=True)):
+        return message
+    left = tuple(block for block in changed if block is not None)
+    return replace(message, content=left or (Text(THINKING_PLACEHOLDER),))
+
+
+def without_message_thinking(message: Message) -> Message:
+    """The message with no thinking in it; one that was nothing else says so, for none may be empty."""
+    return change_blocks(message, _drop_thinking)
+
+
+def _drop_thinking(block: Block) -> Block | None:
+    return None if isinstance(block, (Thinking, RedactedThinking)) else block
+
+
+def without_message_compaction(message: Message) -> Message:
+    """A provider's compaction block as the user's text, for a request that cannot carry it."""
+    if not any(isinstance(block, Compaction) for block in message.blocks):
+        return message
+    return replace(message, role="user", content=tuple(_spell_summary(block) for block in message.blocks))
+
+
+def _spell_summary(block: Block) -> Block:
+    return Text(block.content or THINKING_PLACEHOLDER) if isinstance(block, Compaction) else block
 
 
 # A block is read as its own class only when writing it back gives the same JSON; any other is `Opaque`. An

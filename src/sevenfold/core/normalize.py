@@ -8,10 +8,11 @@ request is sent. What it adds was then said, and belongs into the history.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
+from sevenfold.core.events import Emit, HistoryRepaired
 from sevenfold.core.messages import (
     Block,
     Compaction,
@@ -29,6 +30,7 @@ from sevenfold.core.normalize_blocks import (
     repair_message,
     unwrap_result,
 )
+from sevenfold.core.view import ENGINE_ENTRY
 
 NO_SOURCE = -1
 """The source of a message that stands in no history."""
@@ -285,3 +287,53 @@ def _answered(message: Message) -> set[ToolUseId]:
 def _opens(message: Message) -> bool:
     """Whether a conversation may begin with it: only the assistant's summary of an earlier one may."""
     return isinstance(message.blocks[0], Compaction)
+
+
+# A view that grows message by message, and the event of each repair.
+
+
+@dataclass(frozen=True, slots=True)
+class NormalizedMessage:
+    """A message as it goes into the view."""
+
+    message: Message
+    entry: int
+    """Which message of the history it shows; `ENGINE_ENTRY` for one of our own."""
+    source: int
+    """Which of the messages handed in, from the last start; `NO_SOURCE` if it was none of them."""
+
+
+class ViewNormalizer:
+    """Shapes one view as it grows."""
+
+    def __init__(self, rules: NormalizeRules, emit: Emit) -> None:
+        self.rules, self._emit = rules, emit
+        self._flattener = MessageNormalizer(rules)
+        self._entries: list[int] = []
+
+    @property
+    def last(self) -> int:
+        """The source of the message that was handed in last."""
+        return len(self._entries) - 1
+
+    def add(self, message: Message, entry: int) -> list[NormalizedMessage]:
+        """The next message; what it becomes, and what has to stand before it."""
+        self._entries.append(entry)
+        return list(self._reported(self._flattener.add((message,))))
+
+    def finish(self) -> list[NormalizedMessage]:
+        """What has to follow for a request to be sent now."""
+        return list(self._reported(self._flattener.finish()))
+
+    def start_over(self, messages: Sequence[Message], entries: Sequence[int]) -> list[NormalizedMessage]:
+        """Another view, from its beginning."""
+        self._flattener, self._entries = MessageNormalizer(self.rules), list(entries)
+        return list(self._reported(self._flattener.add(messages)))
+
+    def _reported(self, flat: NormalizedMessages) -> Iterator[NormalizedMessage]:
+        for repair in flat.repairs:
+            self._emit(HistoryRepaired(repair.message, repair.kind, repair.detail))
+        for message, source in zip(flat.messages, flat.sources, strict=True):
+            yield NormalizedMessage(
+                message, ENGINE_ENTRY if source == NO_SOURCE else self._entries[source], source
+            )

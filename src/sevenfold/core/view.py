@@ -80,6 +80,10 @@ class ViewMessage:
     origin: TextOrigin = "human"
 
 
+WHOLE_PROMPT = -1
+"""The `first` of a cut that changes what stands before the messages too."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cut:
     """A change to what was sent before, announced."""

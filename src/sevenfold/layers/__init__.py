@@ -1,5 +1,6 @@
 """The seven layers, one folder each. In every folder the modules named `policy` or `…_policy` decide: they
-take facts and settings and return a decision. The other modules collect the facts and carry the decision out.
+take facts and settings and return a decision. The other modules collect the facts and carry the decision out;
+the step of a request is in `layer`.
 
 - `tool_results`: layer 1, large tool results on disk.
 - `microcompact`: layer 2, old tool results cleared from the view.
@@ -10,6 +11,7 @@ take facts and settings and return a decision. The other modules collect the fac
 - `forks`: layer 7, model runs on the same prefix, messages between agents, and single background jobs.
 - `context`: what enters a view besides the conversation.
 - `living_docs`: documents that a fork keeps up to date.
+- `conversation`: `Conversation`, the history, view and token count that every step works on.
 - `templates`: prompt texts, from the user's folder or from the `prompts/` of a layer.
 
 A policy does no I/O, awaits nothing and reads no clock. Layers import only the layers below them; the list is

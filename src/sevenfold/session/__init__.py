@@ -1,20 +1,16 @@
 """The session: what a loop calls. `prepare` before each model call, `record` after it, `turn_ended` at the
 end of a turn.
 
-- `session`: `Session`, the public class; start here.
-- `pipeline`: `ViewBuilder`, from history to view.
+- `session`: `Session`, the public class; start here. `prepare` shows the steps of a request in their order.
+- `pipeline`: builds these steps around one conversation (`sevenfold.layers.conversation`).
 - `history`, `history_sync`: the append-only history, and how the session follows a list of the caller.
-- `model_limits`: the window of the model, and messages in a form that it accepts.
-- `context`, `compaction`, `memory`, `notes`: the layers applied to the view of one session; `compaction` also
-  clears old tool results.
-- `cache`: breakpoints, breaks of the prefix, usage.
+- `cache`: the request with its breakpoints, breaks of the prefix, usage.
 - `budget`, `governor`: caps on the cost of background work: the arithmetic, and applying it to every call.
-- `journal`: writes the transcript; `MonitoredProvider` records the calls of forks.
-- `settings`: all sections of settings.
+- `settings`: all sections of settings, and what the steps work with.
 - `opening`, `resume`: opens a session, and rebuilds the view of one that continues.
 - `blocking`: the same session for code without `async`.
 
-Decisions belong to `sevenfold.layers`; this folder applies them.
+A step belongs to the folder of its layer in `sevenfold.layers`; this folder puts them in order.
 """
 
 from sevenfold.session.session import Session

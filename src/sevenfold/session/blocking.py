@@ -108,7 +108,7 @@ class _Call(Generic[_T]):
 
     def result(self) -> _T:
         """Wait for the end, in the calling thread."""
-        while self._task is None or not self.has_ended:
+        while self._task is None or not self._ended.is_set():
             self._ended.wait(LOOK_AGAIN.total_seconds())
         if self._task.cancelled():
             raise CancelledError

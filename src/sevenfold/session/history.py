@@ -8,7 +8,7 @@ Breakpoints are the caller's to move, so they are removed before comparing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from decimal import Decimal
 from operator import is_
@@ -19,27 +19,6 @@ from sevenfold.core.canonical import CACHE_CONTROL
 from sevenfold.core.errors import InputError, WireError
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Block, Message, Opaque, ToolResult, read_message
-from sevenfold.core.tokens import TextOrigin
-from sevenfold.core.usage import Usage
-from sevenfold.store.transcript.records import RecordId, new_record_id
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryMessage:
-    """One message of the history."""
-
-    message: Message
-    """Without breakpoints, which are no part of what was said."""
-    id: RecordId = field(default_factory=new_record_id)
-    origin: TextOrigin = "human"
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedReply:
-    """A reply that was recorded and is not in the view yet."""
-
-    entry: HistoryMessage
-    usage: Usage | None
 
 
 class History(Sequence[Message]):
@@ -234,10 +213,10 @@ class SharedCount:
 class MessageListTracker:
     """One caller's list, as it was the last time."""
 
-    __slots__ = ("_facets", "_marks", "_messages")
+    __slots__ = ("_chunks", "_marks", "_messages")
 
     def __init__(self) -> None:
-        self._facets: list[SnapshotChunk] = []
+        self._chunks: list[SnapshotChunk] = []
         self._messages: list[Message] = []
         self._marks: dict[int, tuple[CallerBreakpoint, ...]] = {}
 
@@ -265,7 +244,7 @@ class MessageListTracker:
         known = len(self)
         if 0 < known <= len(messages) and self._means(0, messages) and self._means(known - 1, messages):
             return SharedCount(known, known)
-        copied = (message.copy for facet in self._facets for message in facet.messages)
+        copied = (message.copy for chunk in self._chunks for message in chunk.messages)
         same = [copy == message for copy, message in zip(copied, messages, strict=False)]
         differing = [index for index, is_same in enumerate(same) if not is_same]
         # A message whose breakpoint moved still means the same, but finding that out means reading it.
@@ -274,7 +253,7 @@ class MessageListTracker:
         return SharedCount(same.index(False) if False in same else len(same), sum(same))
 
     def _means(self, index: int, messages: Sequence[object]) -> bool:
-        if self._facets[index // CHUNK_SIZE].messages[index % CHUNK_SIZE].copy == messages[index]:
+        if self._chunks[index // CHUNK_SIZE].messages[index % CHUNK_SIZE].copy == messages[index]:
             return True
         return without_breakpoints(_read(messages[index], index)) == self._messages[index]
 
@@ -284,35 +263,35 @@ class MessageListTracker:
             self._marks[index] = marks
         self._messages.append(without_breakpoints(message))
         if index % CHUNK_SIZE == 0:
-            self._facets.append(SnapshotChunk())
-        self._facets[-1].append(MessageSnapshot(wire))
+            self._chunks.append(SnapshotChunk())
+        self._chunks[-1].append(MessageSnapshot(wire))
 
     def forget(self, kept: int) -> None:
         """As if nothing from this message on had been seen."""
         if kept >= len(self):
             return
         whole, rest = divmod(kept, CHUNK_SIZE)
-        left = self._facets[whole].messages[:rest]
-        self._facets[whole:] = [SnapshotChunk(left)] if left else []
+        left = self._chunks[whole].messages[:rest]
+        self._chunks[whole:] = [SnapshotChunk(left)] if left else []
         del self._messages[kept:]
         self._marks = {index: marks for index, marks in self._marks.items() if index < kept}
 
     def _count_kept(self, messages: Sequence[object]) -> int:
         """How many messages still mean the same. A breakpoint that moved is updated on the way."""
-        for number, facet in enumerate(self._facets):
+        for number, chunk in enumerate(self._chunks):
             start = number * CHUNK_SIZE
             # A tuple equals no list, whatever is in it.
-            held = list(messages[start : start + len(facet.messages)])
-            if not facet.is_same(held):
-                same = self._count_same(held, start, facet)
-                if same < len(facet.messages):
+            part = list(messages[start : start + len(chunk.messages)])
+            if not chunk.is_same(part):
+                same = self._count_same(part, start, chunk)
+                if same < len(chunk.messages):
                     return start + same
         return len(self)
 
-    def _count_same(self, held: list[object], start: int, facet: SnapshotChunk) -> int:
-        messages, moved = facet.messages.copy(), dict[int, tuple[CallerBreakpoint, ...]]()
+    def _count_same(self, part: list[object], start: int, chunk: SnapshotChunk) -> int:
+        messages, moved = chunk.messages.copy(), dict[int, tuple[CallerBreakpoint, ...]]()
         same = 0
-        for place, (copied, wire) in enumerate(zip(messages, held, strict=False)):
+        for place, (copied, wire) in enumerate(zip(messages, part, strict=False)):
             index = start + place
             if not copied.is_same(wire):
                 now = _read(wire, index)
@@ -323,7 +302,7 @@ class MessageListTracker:
                 messages[place] = MessageSnapshot(wire)
             same += 1
         # All at once: a message that cannot be read leaves everything as it was.
-        self._facets[start // CHUNK_SIZE] = SnapshotChunk(messages)
+        self._chunks[start // CHUNK_SIZE] = SnapshotChunk(messages)
         self._marks = {index: marks for index, marks in (self._marks | moved).items() if marks}
         return same
 

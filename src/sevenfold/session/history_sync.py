@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from sevenfold.core.messages import Message, Text, ToolUse
-from sevenfold.session.history import History, MessageListTracker, RecordedReply, SharedCount, SyncResult
-from sevenfold.session.model_limits import without_message_thinking
-from sevenfold.session.pipeline import ViewBuilder
+from sevenfold.core.messages import Message, Text, ToolUse, without_message_thinking
+from sevenfold.layers.conversation import Conversation, RecordedReply
+from sevenfold.layers.tool_results.spill import SpillLayer
+from sevenfold.session.cache.breakpoints import RequestBuilder
+from sevenfold.session.history import History, MessageListTracker, SharedCount, SyncResult
 
 HISTORY_CHANGED_REASON = "the caller changed or dropped messages that were there before"
 
@@ -17,9 +18,11 @@ HISTORY_CHANGED_REASON = "the caller changed or dropped messages that were there
 class HistorySync:
     """One caller's history and how much of it has been taken."""
 
-    path: ViewBuilder
+    conversation: Conversation
+    spilling: SpillLayer
+    requests: RequestBuilder
     _taken: int = 0
-    _mirror: MessageListTracker = field(default_factory=MessageListTracker)
+    _tracker: MessageListTracker = field(default_factory=MessageListTracker)
     _answers: list[RecordedReply] = field(default_factory=list[RecordedReply])
     """Replies that were recorded and that the caller's own list has not shown yet."""
     _is_rewritten: bool = False
@@ -30,7 +33,7 @@ class HistorySync:
         if isinstance(history, History):
             self._settle(None)
             seen = len(history)
-            await self.path.add(history[self._taken : seen])
+            await self.spilling.add(self.conversation, history[self._taken : seen])
             # Not before: a caller who is cancelled asks again, and must get all of it then.
             self._taken = seen
         else:
@@ -38,15 +41,15 @@ class HistorySync:
 
     def count_shared(self, messages: Sequence[object]) -> SharedCount:
         """How much of a list seems to be what was followed so far."""
-        return self._mirror.count_shared(messages)
+        return self._tracker.count_shared(messages)
 
     @property
     def followed(self) -> int:
         """Messages of the caller's own list that were taken."""
-        return len(self._mirror)
+        return len(self._tracker)
 
     def has_taken(self, history: History) -> None:
-        """The path was filled with all of this already."""
+        """The conversation has all of this already."""
         self._taken = len(history)
 
     def answered(self, answer: RecordedReply, history: History | None) -> None:
@@ -54,30 +57,30 @@ class HistorySync:
         if history is None:
             self._answers.append(answer)
         else:
-            self.path.take_answer(answer, answer.entry.message)
+            self.conversation.take_reply(answer, answer.entry.message)
             history.append(answer.entry.message)
             self._taken = len(history)
 
     async def _follow_list(self, messages: Sequence[object]) -> None:
-        is_first = not self._mirror
-        synced = self._mirror.sync(messages)
+        is_first = not self._tracker
+        synced = self._tracker.sync(messages)
         # The view starts there: earlier messages were not read when the session was resumed.
-        earlier = self.path.earlier
-        self.path.set_marks(tuple(replace(mark, message=mark.message - earlier) for mark in synced.marks))
+        earlier = self.conversation.earlier
+        self.requests.set_marks(tuple(replace(mark, message=mark.message - earlier) for mark in synced.marks))
         if is_first and self._taken:
             synced = self._joined(synced)
         added, taken = synced.added, synced.kept
         if self._settle(added[0] if added and not synced.dropped else None):
             added, taken = added[1:], taken + 1
         if synced.dropped:
-            self.path.drop_from(max(0, synced.kept - earlier), HISTORY_CHANGED_REASON)
+            self.conversation.drop_from(max(0, synced.kept - earlier), HISTORY_CHANGED_REASON)
             self._is_rewritten = True
-        if self._is_rewritten and not self.path.capabilities.rewrites_history:
+        if self._is_rewritten and not self.conversation.capabilities.rewrites_history:
             added = tuple(without_message_thinking(message) for message in added)
         try:
-            await self.path.add(added)
+            await self.spilling.add(self.conversation, added)
         except BaseException:
-            self._mirror.forget(taken)
+            self._tracker.forget(taken)
             raise
         self._is_rewritten = False
 
@@ -88,25 +91,25 @@ class HistorySync:
         """
         answers, self._answers = self._answers, []
         for answer in answers[:-1]:
-            self.path.take_answer(answer, None)
+            self.conversation.take_reply(answer, None)
         if not answers:
             return False
         is_kept = written is not None and _says_same(written, answers[-1].entry.message)
-        self.path.take_answer(answers[-1], written if is_kept else None)
+        self.conversation.take_reply(answers[-1], written if is_kept else None)
         return is_kept
 
     def _joined(self, synced: SyncResult) -> SyncResult:
         """Match a first list with a resumed session: messages that both have are not added twice."""
-        held, self._taken = self.path.entries, 0
-        start = self.path.earlier
+        entries, self._taken = self.conversation.entries, 0
+        start = self.conversation.earlier
         both = 0
-        for entry, message in zip(held, synced.added[start:], strict=False):
-            shown = self.path.spilling.rendered(message)
+        for entry, message in zip(entries, synced.added[start:], strict=False):
+            shown = self.spilling.rendered(message)
             if entry.message not in (shown, without_message_thinking(shown)):
                 break
             both += 1
         kept = min(start + both, len(synced.added))
-        return SyncResult(kept, len(held) - both, synced.added[kept:], synced.marks)
+        return SyncResult(kept, len(entries) - both, synced.added[kept:], synced.marks)
 
 
 def _says_same(one: Message, other: Message) -> bool:

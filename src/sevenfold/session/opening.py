@@ -29,14 +29,12 @@ from sevenfold.providers.exact_tokens import open_exact_estimator
 from sevenfold.session.budget import SpendSettings
 from sevenfold.session.cache.placement import CacheSettings
 from sevenfold.session.governor import Governor, SpendStore
-from sevenfold.session.journal import DiskJournal, NoJournal
-from sevenfold.session.pipeline import SessionDeps
-from sevenfold.session.settings import SETTINGS_SECTIONS, PipelineSettings
-from sevenfold.store.files.disk import run_blocking
+from sevenfold.session.settings import SETTINGS_SECTIONS, PipelineSettings, SessionDeps
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.project.instructions import InstructionPaths
 from sevenfold.store.project.project import Project, open_project
 from sevenfold.store.project.settings_files import find_checkout, find_user_home, read_settings
+from sevenfold.store.transcript.journal import DiskJournal, NoJournal
 from sevenfold.store.transcript.reader import ResumedSession, resume
 from sevenfold.store.transcript.transcript import (
     EventLog,
@@ -175,8 +173,8 @@ class SessionResources:
 
     async def write_events(self) -> None:
         """Write the events since the last call to the log."""
-        if self.log is not None and self.log.has_waiting:
-            await run_blocking(self.log.flush)
+        if self.log is not None:
+            await self.log.write()
 
     async def close(self) -> None:
         try:

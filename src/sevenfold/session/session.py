@@ -32,26 +32,27 @@ from sevenfold.core.requests import (
     choose_capabilities,
 )
 from sevenfold.core.view import PreparedRequest
-from sevenfold.layers.compaction.compactor import CompactionStateFile, Compactor
 from sevenfold.layers.compaction.hooks import NO_COMPACT_HOOKS, CompactHookRunner, CompactHooks
 from sevenfold.layers.compaction.job import Compacted, Part
-from sevenfold.layers.compaction.policy import CompactionTrigger
-from sevenfold.layers.compaction.summary_methods import read_summary_prompts
+from sevenfold.layers.compaction.layer import CompactionRequest
 from sevenfold.layers.context import ContextFile, ContextSource
+from sevenfold.layers.conversation import HistoryMessage
 from sevenfold.layers.forks.policy import ForkBrief
 from sevenfold.layers.forks.runner import ForkResult, ToolRunner, run_fork
 from sevenfold.providers.provider import OnDelta, Provider
-from sevenfold.session.cache.monitor import CacheMonitor, SpendSummary
-from sevenfold.session.compaction import CompactionLayer, CompactionRequest, MicrocompactLayer
-from sevenfold.session.context import SessionContext
+from sevenfold.session.cache.monitor import CacheMonitor, MonitoredProvider, SpendSummary
 from sevenfold.session.governor import GovernedProvider, Governor
-from sevenfold.session.history import History, HistoryMessage, SharedCount
+from sevenfold.session.history import History, SharedCount
 from sevenfold.session.history_sync import HistorySync
-from sevenfold.session.journal import MonitoredProvider
-from sevenfold.session.memory import RecallLayer, SessionMemories, choose_side_query
-from sevenfold.session.notes import NotesLayer
 from sevenfold.session.opening import SessionOptions, SessionResources
-from sevenfold.session.pipeline import ViewBuilder
+from sevenfold.session.pipeline import (
+    build_compaction,
+    build_context,
+    build_memories,
+    build_notes,
+    build_recall,
+    build_view_steps,
+)
 from sevenfold.session.resume import rebuild_view
 from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.memory.directory import MemoryDir
@@ -72,34 +73,28 @@ class Session:
         is_agent: bool = False,
         memory: MemoryDir | None = None,
     ) -> None:
-        self._opened, self._around, self._provider = opened, opened.deps, provider
-        self._watch = CacheMonitor(opened.deps.emit, opened.deps.catalog)
+        deps, self._opened, self._provider = opened.deps, opened, provider
+        self._clock, self._emit, self._journal = deps.clock, deps.emit, deps.journal
+        self._monitor = CacheMonitor(deps.emit, deps.catalog)
         forks = None
         if provider is not None:
-            held = GovernedProvider(provider, opened.governor) if governs and opened.governor else provider
-            forks = MonitoredProvider(held, self._watch, opened.deps.journal, opened.deps.clock)
+            governed = (
+                GovernedProvider(provider, opened.governor) if governs and opened.governor else provider
+            )
+            forks = MonitoredProvider(governed, self._monitor, deps.journal, deps.clock)
         self._forks = forks
-        self._path = ViewBuilder(frame, self._capabilities(frame), opened.deps)
-        self._follower = HistorySync(path=self._path)
-        settings, emit = opened.deps.settings, opened.deps.emit
-        overflow = Compactor(
-            forks,
-            settings.compact,
-            notes=settings.notes,
-            state=CompactionStateFile(opened.folder, emit=emit),
-            catalog=opened.deps.catalog,
-            clock=opened.deps.clock,
-            prompts=read_summary_prompts(opened.templates),
-            emit=emit,
+        self._steps = steps = build_view_steps(frame, self._capabilities(frame), deps)
+        self._conversation, self._window = steps.conversation, steps.window
+        self._clearing, self._requests = steps.clearing, steps.requests
+        self._sync = HistorySync(
+            conversation=steps.conversation, spilling=steps.spilling, requests=steps.requests
         )
-        self._compacting = CompactionLayer(self._path, overflow, opened.start)
-        if overflow.state.limit_tokens is not None:
-            self._path.window.learn(overflow.state.limit_model, overflow.state.limit_tokens)
-        self._hooks = CompactHookRunner(hooks, timedelta(seconds=settings.compact.hook_seconds), emit)
-        self._clearing = MicrocompactLayer(self._path)
-        self._remembered = SessionMemories(opened, memory)
-        self._context = SessionContext(self._path, opened, self._remembered)
-        self._noting = NotesLayer(self._path, opened, forks, self._compacting.spill)
+        self._compaction = build_compaction(steps, opened, forks)
+        hook_time = timedelta(seconds=deps.settings.compact.hook_seconds)
+        self._hooks = CompactHookRunner(hooks, hook_time, deps.emit)
+        self._memories = build_memories(opened, memory)
+        self._context = build_context(steps, opened, self._memories)
+        self._notes = build_notes(steps, opened, forks, self._compaction.spill)
         self._one_at_a_time = asyncio.Lock()
         self._recorded = ""
         self.history = History()
@@ -107,11 +102,11 @@ class Session:
         self._recovered: set[type[Exception]] = set()
         self._sent: ModelRequest | None = None
         if opened.resumed is not None:
-            self.history = History(rebuild_view(self._path, opened.resumed))
-            self._follower.has_taken(self.history)
-        side = choose_side_query(self._path, opened, forks, is_agent=is_agent)
-        self._recalling = RecallLayer(self._path, self._remembered, side)
-        self._path.on_entry = self._noting.add
+            self.history = History(rebuild_view(steps, opened.resumed))
+            self._sync.has_taken(self.history)
+        self._recall = build_recall(steps, opened, self._memories, forks, is_agent=is_agent)
+        # Not before: the notes of a resumed session read its whole transcript.
+        steps.conversation.listeners.append(self._notes)
         self._refuse_if_cramped()
 
     @classmethod
@@ -150,7 +145,9 @@ class Session:
         )
         try:
             found = cls(frame, opened, provider, hooks, governs=governs, is_agent=is_agent, memory=memory)
-            await run_blocking(found._noting.catch_up)
+            if opened.project is not None and opened.resumed is not None:
+                sessions = opened.project.sessions
+                await run_blocking(lambda: found._notes.catch_up(sessions))
         except BaseException:
             await opened.close()
             raise
@@ -169,24 +166,24 @@ class Session:
     @property
     def capabilities(self) -> Capabilities:
         """What the model and its provider support."""
-        return self._path.capabilities
+        return self._conversation.capabilities
 
     @property
     def limit_tokens(self) -> int:
         """How full the window may be: at this point it is compacted, or new input is refused."""
-        return self._path.window.thresholds.limit
+        return self._window.thresholds.limit
 
     @property
     def parent(self) -> ModelRequest:
         """The request that a fork continues: the current view, with the breakpoints of the last request."""
-        frame = self._sent.frame if self._sent else self._path.frame
+        frame = self._sent.frame if self._sent else self._conversation.frame
         marks = self._sent.breakpoints if self._sent else ()
-        return ModelRequest(frame, self._path.shown.messages(), marks)
+        return ModelRequest(frame, self._conversation.shown.messages(), marks)
 
     @property
     def entries(self) -> Sequence[HistoryMessage]:
         """What was said since the last boundary, each with the id of its record."""
-        return self._path.entries
+        return self._conversation.entries
 
     @property
     def governor(self) -> Governor | None:
@@ -197,16 +194,16 @@ class Session:
     def spent(self) -> tuple[SpendSummary, ...]:
         """What was billed since the session was opened here, by whose calls they were: `main`, `summary`,
         `notes`, and other kinds of forks."""
-        return self._watch.ledger.spent()
+        return self._monitor.ledger.spent()
 
     def count_shared(self, messages: Sequence[object]) -> SharedCount:
         """How much this list seems to share with the one that is followed here."""
-        return self._follower.count_shared(messages)
+        return self._sync.count_shared(messages)
 
     @property
     def followed(self) -> int:
         """Messages taken from a list of the caller's own."""
-        return self._follower.followed
+        return self._sync.followed
 
     async def prepare(
         self, history: History | Sequence[object] | None = None, *, frame: RequestParams | None = None
@@ -217,25 +214,54 @@ class Session:
         """
         async with self._one_at_a_time:
             self._refuse_if_closed()
-            if frame is not None:
-                self._path.use(frame, self._capabilities(frame))
-                self._refuse_if_cramped()
-            own = self.history if history is None else _as_list(history)
-            self._is_followed = not isinstance(own, History)
-            if own:
-                await self._context.begin()
-            await self._follower.sync(own)
-            if self._path.is_ready and not self._context.is_due:
-                return self._path.view()
-            self._recalling.begin()
-            await self._clearing.run()
-            if self._compacting.is_due:
+            self._use(frame)
+            await self._take_in(self.history if history is None else _as_list(history))
+            if self._requests.is_unchanged and not self._context.is_due:
+                return self._requests.build()
+            self._recall.start_search()
+            await self._clearing.run(self._window.thresholds)
+            if self._window.thresholds.is_compact_due(self._conversation.tokens):
                 await self._compact_when_due()
-            await self._context.refresh()
-            await self._recalling.append()
+            await self._context.append_changes(self._window.thresholds.auto_compact)
+            await self._recall.append()
+            self._conversation.finish()
             view = await self._hand_out()
             self._recovered.clear()
             return view
+
+    def _use(self, frame: RequestParams | None) -> None:
+        """Take other request parameters, where the caller has any."""
+        if frame is None:
+            return
+        known = self._conversation.frame
+        if frame is not known and frame != known:
+            self._steps.use(frame, self._capabilities(frame))
+        self._refuse_if_cramped()
+
+    async def _take_in(self, history: History | Sequence[object]) -> None:
+        """Open with the context, then take new messages in and store their large results (layer 1)."""
+        self._is_followed = not isinstance(history, History)
+        if history and not self._conversation.entries:
+            await self._context.begin(self._window.thresholds.auto_compact)
+        await self._sync.sync(history)
+
+    async def _compact_when_due(self) -> None:
+        """Compact, unless a hook postpones it, which it may while the window is not full."""
+        if self._compaction.is_stopped:
+            return
+        is_full = self._requests.build().level == "blocked"
+        hook_text = await self._hooks.ask_before("auto", is_full=is_full)
+        if hook_text is not None:
+            await self._compact(CompactionRequest(trigger="auto", hook_text=hook_text))
+
+    async def _hand_out(self) -> PreparedRequest:
+        """Place breakpoints, make the transcript durable, and compare the request with the last one."""
+        self._refuse_if_full(self._requests.build())
+        await self._journal.flush()
+        view = self._requests.hand_out()
+        self._sent = view.request
+        self._monitor.check(view.request, self._clock.now(), view.cuts)
+        return view
 
     async def add_context(self, *sources: ContextSource | ContextFile) -> None:
         """Tell the model, from the next request on, what instruction files say, and what is handed in here.
@@ -251,9 +277,11 @@ class Session:
         """Compact the view now, or a part of it. `instructions` say what the summary should look at."""
         async with self._one_at_a_time:
             self._refuse_if_closed()
-            words = await self._hooks.ask_before("manual")
-            done = await self._compact("manual", words or "", instructions=instructions, part=part)
-            await self._around.journal.flush()
+            hook_text = await self._hooks.ask_before("manual") or ""
+            done = await self._compact(
+                CompactionRequest(trigger="manual", instructions=instructions, hook_text=hook_text, part=part)
+            )
+            await self._journal.flush()
             return done
 
     async def recover(self, error: PromptTooLong | ThinkingRefused) -> PreparedRequest | None:
@@ -266,15 +294,16 @@ class Session:
             if type(error) in self._recovered:
                 return None
             if isinstance(error, ThinkingRefused):
-                self._path.forget_thinking("the provider refused thinking that was sent back")
-            elif self._around.settings.compact.enabled:
-                await self._compacting.learn(error)
-                words = await self._hooks.ask_before("reactive", is_full=True)
-                await self._compact("reactive", words or "", error=error)
+                self._conversation.forget_thinking("the provider refused thinking that was sent back")
+            elif self._opened.deps.settings.compact.enabled:
+                await self._compaction.learn(error, self._requests.build().tokens)
+                hook_text = await self._hooks.ask_before("reactive", is_full=True) or ""
+                await self._compact(CompactionRequest(trigger="reactive", hook_text=hook_text, error=error))
             else:
                 return None
-            await self._context.refresh()
+            await self._context.append_changes(self._window.thresholds.auto_compact)
             self._recovered.add(type(error))
+            self._conversation.finish()
             return await self._hand_out()
 
     async def record(self, reply: ModelResponse) -> None:
@@ -286,13 +315,13 @@ class Session:
             self._recorded = reply.id
             self._recovered.clear()
             if self._sent is not None:
-                self._watch.settle(self._sent, reply, self._around.clock.now())
+                self._monitor.settle(self._sent, reply, self._clock.now())
+            started = self._requests.answered()
             self._clearing.read_back(reply)
-            answer = self._path.bill(reply)
-            self._follower.answered(answer, None if self._is_followed else self.history)
-            self._noting.responded(self._path.tally.count().tokens, self.parent)
-            await self._around.journal.flush()
-            await self._opened.write_events()
+            answer = self._conversation.record_reply(reply, started)
+            self._sync.answered(answer, None if self._is_followed else self.history)
+            self._notes.responded(self.parent)
+            await self._write_pending()
 
     async def run_fork(
         self, brief: ForkBrief, *, run_tool: ToolRunner | None = None, on_delta: OnDelta | None = None
@@ -310,7 +339,7 @@ class Session:
             self._forks,
             run_tool=run_tool,
             on_delta=on_delta,
-            emit=self._around.emit,
+            emit=self._emit,
         )
 
     def keep_event(self, event: Event) -> None:
@@ -323,10 +352,8 @@ class Session:
         async with self._one_at_a_time:
             self._refuse_if_closed()
             if self.history and not self._is_followed:
-                await self._context.begin()
-                await self._follower.sync(self.history)
-            await self._around.journal.flush()
-            await self._opened.write_events()
+                await self._take_in(self.history)
+            await self._write_pending()
 
     async def close(self) -> None:
         """Write what is pending and close the files. A second call does nothing."""
@@ -336,75 +363,55 @@ class Session:
             try:
                 if not self._is_followed:
                     # A result that no request has carried yet is part of what happened all the same.
-                    await self._follower.sync(self.history)
-                await self._noting.close()
+                    await self._sync.sync(self.history)
+                await self._notes.close()
             finally:
                 # Whatever went wrong: somebody else may want the session.
                 self._is_closed = True
-                await self._recalling.close()
-                await run_blocking(self._remembered.close)
+                await self._recall.close()
+                await run_blocking(self._memories.close)
                 await self._opened.close()
+
+    async def _write_pending(self) -> None:
+        """Write what was recorded to the transcript, and events to their log."""
+        await self._journal.flush()
+        if self._opened.log is not None:
+            await self._opened.log.write()
 
     def _refuse_if_closed(self) -> None:
         if self._is_closed:
             raise InputError(f"session {self.id} is closed; open it again by its id to go on")
 
     def _refuse_if_cramped(self) -> None:
-        found = self._path.window.thresholds
+        found = self._window.thresholds
         if min(found.limit, found.blocking) > 0:
             return
         raise SettingsError(
-            f"the margins of [window] leave nothing of the {self._path.window.tokens:,} tokens of "
-            f"{self._path.frame.model}; set smaller output_reserve_tokens, auto_compact_margin_tokens and "
-            "blocking_margin_tokens, or a larger window_tokens for this model"
+            f"the margins of [window] leave nothing of the {self._window.tokens:,} tokens of "
+            f"{self._conversation.frame.model}; set smaller output_reserve_tokens, "
+            "auto_compact_margin_tokens and blocking_margin_tokens, or a larger window_tokens for this model"
         )
 
-    async def _hand_out(self) -> PreparedRequest:
-        self._path.finish()
-        view = self._path.view()
-        self._refuse_if_full(view)
-        await self._around.journal.flush()
-        view = self._path.hand_out()
-        self._sent = view.request
-        self._watch.check(view.request, self._around.clock.now(), view.cuts)
-        return view
-
-    async def _compact_when_due(self) -> None:
-        """Compact, unless a hook postpones it, which it may while the window is not full."""
-        is_full = self._path.view().level == "blocked"
-        words = await self._hooks.ask_before("auto", is_full=is_full)
-        if words is not None:
-            await self._compact("auto", words)
-
-    async def _compact(
-        self,
-        trigger: CompactionTrigger,
-        hook_text: str,
-        *,
-        instructions: str = "",
-        part: Part | None = None,
-        error: PromptTooLong | None = None,
-    ) -> Compacted:
-        wishes = CompactionRequest(
-            trigger=trigger, instructions=instructions, hook_text=hook_text, part=part, error=error
-        )
-        noted = replace(await self._noting.read_sources(), extras=await self._hooks.ask_restoring())
-        context = await self._context.read()
-        done = await self._compacting.run(wishes, noted, context)
-        self._context.compacted(context, done)
-        self._noting.shrank(self._path.tally.count().tokens)
+    async def _compact(self, asked: CompactionRequest) -> Compacted:
+        notes = await self._notes.read_sources()
+        asked = replace(asked, extras=await self._hooks.ask_restoring())
+        context = await self._context.read(self._window.thresholds.auto_compact)
+        done = await self._compaction.run(asked, self._requests.build(), notes, context)
+        self._context.compacted(context, done.head, done.kept)
+        self._notes.shrank()
         await self._hooks.tell_after(done)
         return done
 
     def _capabilities(self, frame: RequestParams) -> Capabilities:
-        model = self._around.catalog.find(frame.model)
+        model = self._opened.deps.catalog.find(frame.model)
         if self._provider is not None:
             return self._provider.capabilities(model)
         return choose_capabilities(model, "anthropic")
 
     def _refuse_if_full(self, view: PreparedRequest) -> None:
-        if view.level == "blocked" and not self._path.window.thresholds.is_automatic:
-            limit = self._path.window.thresholds.blocking
+        thresholds = self._window.thresholds
+        if view.level == "blocked" and not thresholds.is_automatic:
+            limit = thresholds.blocking
             raise WindowFull(
                 f"the context holds {view.tokens:,} tokens, past the {limit:,} at which new input is refused "
                 "while automatic compaction is off; compact by hand, or set compact.auto_compact_enabled",

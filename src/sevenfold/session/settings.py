@@ -1,13 +1,16 @@
 """All sections of settings. A section that is not in `SETTINGS_SECTIONS` is refused in a settings file.
 
 `PipelineSettings` are the sections that the request path reads; each is defined in the module of its layer.
+`SessionDeps` has them with everything else that the request path works with.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sevenfold.core.catalog import ModelSettings
+from sevenfold.core.catalog import Catalog, ModelSettings
+from sevenfold.core.clock import Clock
+from sevenfold.core.events import Emit
 from sevenfold.core.settings import SettingsSection
 from sevenfold.core.settings.sections import (
     AgentSettings,
@@ -24,6 +27,7 @@ from sevenfold.core.settings.sections import (
     WebSettings,
 )
 from sevenfold.core.tokens import WindowSettings
+from sevenfold.core.tokens.estimation import CALIBRATED_ESTIMATOR, TokenEstimator
 from sevenfold.layers.compaction.policy import CompactSettings
 from sevenfold.layers.context import ContextSettings
 from sevenfold.layers.dreams.policy import DreamSettings
@@ -35,10 +39,12 @@ from sevenfold.layers.microcompact.facts import MicrocompactSettings
 from sevenfold.layers.microcompact.server_clearing import ServerEditSettings
 from sevenfold.layers.session_notes.policy import NotesSettings
 from sevenfold.layers.tool_results.policy import ToolResultSettings
+from sevenfold.layers.tool_results.spill import SpillStore
 from sevenfold.session.budget import SpendSettings
 from sevenfold.session.cache.placement import CacheSettings
 from sevenfold.store.files.locks import LockSettings
 from sevenfold.store.mailbox import MailSettings
+from sevenfold.store.transcript.journal import Journal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +59,19 @@ class PipelineSettings:
     context: ContextSettings = field(default_factory=ContextSettings)
     memory: MemorySettings = field(default_factory=MemorySettings)
     recall: RecallSettings = field(default_factory=RecallSettings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionDeps:
+    """What the request path works with."""
+
+    settings: PipelineSettings
+    catalog: Catalog
+    clock: Clock
+    emit: Emit
+    journal: Journal
+    spills: SpillStore | None = None
+    estimator: TokenEstimator = CALIBRATED_ESTIMATOR
 
 
 SETTINGS_SECTIONS: tuple[type[SettingsSection], ...] = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sevenfold.core.json import EMPTY_OBJECT, JsonObject
 from sevenfold.core.messages import (
+    THINKING_PLACEHOLDER,
     Compaction,
     Document,
     Image,
@@ -17,7 +18,6 @@ from sevenfold.core.messages import (
 )
 from sevenfold.layers.compaction.keep_policy import RestoredFile, render_restored_file
 from sevenfold.layers.compaction.trim import (
-    THINKING_PLACEHOLDER,
     ensure_user_first,
     with_short_results,
     without_compaction_blocks,

@@ -27,9 +27,9 @@ from sevenfold.core.messages import (
 )
 from sevenfold.core.requests import Breakpoint, ModelRequest, ModelResponse, RequestParams
 from sevenfold.core.usage import Iteration, Usage
-from sevenfold.core.view import Cut
+from sevenfold.core.view import WHOLE_PROMPT, Cut
 from sevenfold.providers.anthropic import AnthropicProvider
-from sevenfold.session.cache.monitor import WHOLE_PROMPT, CacheMonitor, CacheOutcome
+from sevenfold.session.cache.monitor import CacheMonitor, CacheOutcome
 from sevenfold.testing import Simulator
 from tests.core.cache_cases import MINUTE, START
 from tests.providers.asking import PROSE, assistant, frozen, tool, user

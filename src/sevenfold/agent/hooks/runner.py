@@ -195,6 +195,8 @@ class SessionHooks:
     async def ask(self, event: HookEvent, subject: str = "", **details: object) -> HookResult:
         """What the hooks of an event say; `subject` is what their matchers look at."""
         chosen = [hook for hook in self._hooks if hook.event == event and hook.matches(subject)]
+        if not chosen:
+            return NO_HOOK_RESULT
         return merge_hook_results(await asyncio.gather(*(self._ask(hook, details) for hook in chosen)))
 
     async def ask_before(self, use: ToolUse, name: str = "") -> HookResult:
@@ -210,9 +212,9 @@ class SessionHooks:
 
     async def _ask_of_tool(self, event: HookEvent, use: ToolUse, name: str, **details: object) -> HookResult:
         named = name or use.name
-        told = {"tool_input": use.input, "tool_use_id": use.id, **details}
+        described = {"tool_input": use.input, "tool_use_id": use.id, **details}
         chosen = [hook for hook in self._hooks if hook.event == event and hook.matches(named)]
-        asked = (self._ask(hook, {"tool_name": hook.tool_name(named), **told}) for hook in chosen)
+        asked = (self._ask(hook, {"tool_name": hook.tool_name(named), **described}) for hook in chosen)
         return merge_hook_results(await asyncio.gather(*asked))
 
     async def _ask(self, hook: Hook, details: Mapping[str, object]) -> HookResult:

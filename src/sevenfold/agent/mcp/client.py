@@ -258,7 +258,7 @@ class McpClient:
             return self._tools_before(tuple(declared))
         if not self._links.links:
             return ()
-        listed = {link.name: link.tools for link in self._links}
+        listed = {link.name: link.tools for link in self._links.links}
         choice = choose_declared(listed, self._settings.schema_tokens)
         for server, reason in choice.deferred.items():
             self._emit(McpDeferred(server, reason))
@@ -271,7 +271,7 @@ class McpClient:
         specs = find_declared_tools(declared)
         self._declared = frozenset(spec.name for spec in specs)
         if not {TOOL_SEARCH_NAME, MCP_CALL_NAME} <= {tool.get("name") for tool in declared}:
-            for link in self._links:
+            for link in self._links.links:
                 self._emit(McpDeferred(link.name, STARTED_WITHOUT_SERVERS))
             return ()
         self._is_reachable = True
@@ -281,7 +281,7 @@ class McpClient:
         """What the model is told of each server: its instructions, and its tools that are not in the list."""
         return tuple(
             ContextSource("mcp", self._said(link), link.name)
-            for link in self._links
+            for link in self._links.links
             if link.tools is not None and self._is_reachable
         )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -279,9 +279,6 @@ class McpConnections:
     """One for each server, in the order of the settings."""
 
     links: Sequence[McpConnection]
-
-    def __iter__(self) -> Iterator[McpConnection]:
-        return iter(self.links)
 
     @property
     def known(self) -> tuple[ServerTool, ...]:

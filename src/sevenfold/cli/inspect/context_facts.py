@@ -39,17 +39,18 @@ from sevenfold.layers.compaction.policy import (
     choose_strategy,
 )
 from sevenfold.layers.compaction.summary_methods import explain_no_block, plan_notes_draft
+from sevenfold.layers.conversation import Conversation
 from sevenfold.layers.session_notes.notes_file import NotesFile, read_notes_record
 from sevenfold.layers.session_notes.policy import truncate_notes
 from sevenfold.layers.session_notes.structural_notes import StructuralNotes
 from sevenfold.layers.templates import read_notes_texts
 from sevenfold.session.cache.monitor import SpendSummary, UsageLedger
-from sevenfold.session.journal import NoJournal
 from sevenfold.session.opening import SessionOptions, SessionResources
-from sevenfold.session.pipeline import ViewBuilder
+from sevenfold.session.pipeline import ViewSteps, build_view_steps
 from sevenfold.session.resume import rebuild_view
 from sevenfold.store.project.project import has_project, open_project
 from sevenfold.store.project.settings_files import find_user_home
+from sevenfold.store.transcript.journal import NoJournal
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
 from sevenfold.store.transcript.records import BoundaryRecord, MessageRecord, Record, RecordId, UsageRecord
 from sevenfold.store.transcript.transcript import SessionEntry, SessionId, list_sessions
@@ -225,48 +226,50 @@ def read_context_facts(
                 f"session {session} holds no model call yet, so its window is not known; "
                 "name a model with --model"
             )
-        path = _path(opened, name, scanned.frame if name == scanned.model else "")
-        return _facts(opened, path, scanned)
+        steps = _rebuild(opened, name, scanned.frame if name == scanned.model else "")
+        return _facts(opened, steps, scanned)
 
 
-def _path(opened: SessionResources, model: str, frame_digest: str) -> ViewBuilder:
+def _rebuild(opened: SessionResources, model: str, frame_digest: str) -> ViewSteps:
     frame = RequestParams(model=model, max_tokens=0)
-    around = replace(opened.deps, journal=NoJournal(), spills=None)
-    path = ViewBuilder(frame, choose_capabilities(around.catalog.find(model), "anthropic"), around)
-    # System prompt and tools are not stored; their hash tells which thinking belongs to them.
-    path.binding = Digest(frame_digest) if frame_digest else path.binding
+    deps = replace(opened.deps, journal=NoJournal(), spills=None)
+    steps = build_view_steps(frame, choose_capabilities(deps.catalog.find(model), "anthropic"), deps)
+    if frame_digest:
+        # System prompt and tools are not stored; their hash tells which thinking belongs to them.
+        steps.conversation.binding = Digest(frame_digest)
     assert opened.resumed is not None
-    rebuild_view(path, opened.resumed)
-    return path
+    rebuild_view(steps, opened.resumed)
+    return steps
 
 
-def _facts(opened: SessionResources, path: ViewBuilder, scanned: _Scanned) -> ContextFacts:
-    view, breakdown, count = path.view(), path.tally.breakdown(), path.tally.count()
+def _facts(opened: SessionResources, steps: ViewSteps, scanned: _Scanned) -> ContextFacts:
+    conversation, window, view = steps.conversation, steps.window, steps.requests.build()
+    breakdown, count = conversation.tally.breakdown(), conversation.tally.count()
     assert opened.project is not None
     return ContextFacts(
         session=opened.id,
         project=str(opened.project.root),
-        model=path.frame.model,
-        window_tokens=path.window.tokens,
-        is_model_known=path.model.is_known,
+        model=conversation.frame.model,
+        window_tokens=window.tokens,
+        is_model_known=conversation.model.is_known,
         view=view,
         is_billed=not count.is_wholly_estimated,
-        thresholds=path.window.thresholds,
+        thresholds=window.thresholds,
         breakdown=breakdown,
         unlogged_tokens=0 if count.is_wholly_estimated else max(0, count.tokens - breakdown.total),
         history_messages=len(scanned.ids),
         compactions=scanned.compactions,
-        cleared=len(path.cleared),
-        spills=_spills(opened, path),
-        next_cut=_next_cut(opened, path, scanned, view),
+        cleared=len(conversation.cleared),
+        spills=_spills(opened, steps),
+        next_cut=_next_cut(opened, steps, scanned, view),
         spent=scanned.book.spent(),
         total=scanned.book.total(),
         quarantined=scanned.bad,
     )
 
 
-def _spills(opened: SessionResources, path: ViewBuilder) -> SpillFacts:
-    stored = [item for item in path.spilling.decisions.values() if item.spill is not None]
+def _spills(opened: SessionResources, steps: ViewSteps) -> SpillFacts:
+    stored = [item for item in steps.spilling.decisions.values() if item.spill is not None]
     spills = opened.deps.spills
     paths = [spills.path_of(item) for item in stored] if spills else []
     missing = sum(1 for item in paths if item and not os.path.exists(item))
@@ -274,30 +277,30 @@ def _spills(opened: SessionResources, path: ViewBuilder) -> SpillFacts:
 
 
 def _next_cut(
-    opened: SessionResources, path: ViewBuilder, scanned: _Scanned, view: PreparedRequest
+    opened: SessionResources, steps: ViewSteps, scanned: _Scanned, view: PreparedRequest
 ) -> NextCompaction:
-    settings = path.deps.settings
+    settings, conversation, window = opened.deps.settings, steps.conversation, steps.window
     state = CompactionStateFile(opened.folder).read()
-    notes = _notes(opened, path, scanned)
+    notes = _notes(opened, conversation, scanned)
     job = CompactionJob(
         request=view.request,
         tokens_before=view.tokens,
-        target=path.window.thresholds.auto_compact,
-        counts=[path.tally.estimate_of(item.weight) for item in path.shown],
-        capabilities=path.capabilities,
-        weigh=path.tally.estimate_block,
-        window_tokens=path.window.tokens,
+        target=window.thresholds.auto_compact,
+        counts=[conversation.tally.estimate_of(item.weight) for item in conversation.shown],
+        capabilities=conversation.capabilities,
+        weigh=conversation.tally.estimate_block,
+        window_tokens=window.tokens,
         notes=notes,
         structural=scanned.notes.render(settings.notes, notes.template),
     )
-    climb = start_compaction_run(job, path.model, settings.compact)
+    climb = start_compaction_run(job, conversation.model, settings.compact)
     plan = plan_notes_draft(climb, settings.notes)
     step = choose_strategy(_ladder(climb, plan, state, settings.compact), settings.compact)
     kept_from = plan.start if isinstance(plan, NotesKeepPlan) and step.rung == "notes" else _kept_from(climb)
     return NextCompaction(
         is_automatic=settings.compact.is_automatic,
         is_stopped=state.is_thrashing(settings.compact),
-        tokens_left=path.window.thresholds.auto_compact - view.tokens,
+        tokens_left=window.thresholds.auto_compact - view.tokens,
         strategy=step.rung,
         asks_model=step.rung in MODEL_STRATEGIES,
         skipped=step.skipped,
@@ -332,7 +335,7 @@ def _ladder(
     )
 
 
-def _notes(opened: SessionResources, path: ViewBuilder, scanned: _Scanned) -> CompactionNotes:
+def _notes(opened: SessionResources, conversation: Conversation, scanned: _Scanned) -> CompactionNotes:
     """The notes as a compaction would load them, and the message of the view that they end with."""
     template = read_notes_texts(opened.templates).template
     if opened.folder is None:
@@ -344,9 +347,10 @@ def _notes(opened: SessionResources, path: ViewBuilder, scanned: _Scanned) -> Co
     if text is None:
         return CompactionNotes(template=template)
     covered = read_notes_record(opened.folder).covered_by(text)
-    shown = truncate_notes(text, path.deps.settings.notes, estimate_text_tokens).text
+    shown = truncate_notes(text, opened.deps.settings.notes, estimate_text_tokens).text
     last = scanned.ids[covered - 1] if 0 < covered <= len(scanned.ids) else None
+    entries = conversation.entries
     places = {
-        path.entries[item.entry].id: at for at, item in enumerate(path.shown) if item.entry != ENGINE_ENTRY
+        entries[item.entry].id: at for at, item in enumerate(conversation.shown) if item.entry != ENGINE_ENTRY
     }
     return CompactionNotes(shown, places.get(last) if last else None, template)

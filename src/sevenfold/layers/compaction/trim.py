@@ -7,7 +7,7 @@ so that no call loses its result; and whether a summary is cheaper on the warm p
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
@@ -22,6 +22,9 @@ from sevenfold.core.messages import (
     Text,
     Thinking,
     ToolResult,
+    change_blocks,
+    without_message_compaction,
+    without_message_thinking,
 )
 from sevenfold.core.models import Model, Prices
 from sevenfold.core.text.safe_text import truncate_lines
@@ -31,28 +34,21 @@ _RESTORED = ("<restored-file ", "<restored ")
 """How blocks begin that a compaction put back into view."""
 
 IMAGE_PLACEHOLDER, DOCUMENT_PLACEHOLDER = "[image]", "[document]"
-THINKING_PLACEHOLDER = "[thinking]"
-"""For an answer that was thinking alone: a message must say something."""
 
 
 def without_thinking(messages: Iterable[Message]) -> tuple[Message, ...]:
     """All thinking dropped; a message that had none is the same object."""
-    return tuple(_rewritten(message, _drop_thinking) for message in messages)
+    return tuple(map(without_message_thinking, messages))
 
 
 def without_media(messages: Iterable[Message]) -> tuple[Message, ...]:
     """Images and documents replaced by a word each, inside tool results too."""
-    return tuple(_rewritten(message, _name_media) for message in messages)
+    return tuple(change_blocks(message, _name_media) for message in messages)
 
 
 def without_compaction_blocks(messages: Iterable[Message]) -> tuple[Message, ...]:
     """A provider's compaction block as the user's text, for a request that cannot carry it."""
-    return tuple(
-        replace(message, role="user", content=tuple(_spell_summary(block) for block in message.blocks))
-        if any(isinstance(block, Compaction) for block in message.blocks)
-        else message
-        for message in messages
-    )
+    return tuple(map(without_message_compaction, messages))
 
 
 def without_restored(messages: Iterable[Message]) -> tuple[Message, ...]:
@@ -62,7 +58,7 @@ def without_restored(messages: Iterable[Message]) -> tuple[Message, ...]:
         is_restored = isinstance(block, Text) and block.text.startswith(_RESTORED)
         return None if is_restored else block
 
-    return tuple(_rewritten(message, drop) if message.role == "user" else message for message in messages)
+    return tuple(change_blocks(message, drop) if message.role == "user" else message for message in messages)
 
 
 def without_system_role(messages: Iterable[Message]) -> tuple[Message, ...]:
@@ -84,7 +80,7 @@ def with_short_results(messages: Iterable[Message], max_bytes: int, pointer: str
             block, content=f"{shown}\n[cut here, {len(text) - len(shown):,} characters; {pointer}]"
         )
 
-    return tuple(_rewritten(message, cut) for message in messages)
+    return tuple(change_blocks(message, cut) for message in messages)
 
 
 def ensure_user_first(messages: Sequence[Message], opening: str) -> tuple[Message, ...]:
@@ -92,20 +88,6 @@ def ensure_user_first(messages: Sequence[Message], opening: str) -> tuple[Messag
     if messages and messages[0].role == "user":
         return tuple(messages)
     return (Message("user", opening), *messages)
-
-
-def _rewritten(message: Message, change: Callable[[Block], Block | None]) -> Message:
-    if isinstance(message.content, str):
-        return message
-    changed = [change(block) for block in message.content]
-    if all(new is old for new, old in zip(changed, message.content, strict=True)):
-        return message
-    left = tuple(block for block in changed if block is not None)
-    return replace(message, content=left or (Text(THINKING_PLACEHOLDER),))
-
-
-def _drop_thinking(block: Block) -> Block | None:
-    return None if isinstance(block, (Thinking, RedactedThinking)) else block
 
 
 def _name_media(block: Block) -> Block:
@@ -120,10 +102,6 @@ def _name_media(block: Block) -> Block:
             return block if same else replace(block, content=inner)
         case _:
             return block
-
-
-def _spell_summary(block: Block) -> Block:
-    return Text(block.content or THINKING_PLACEHOLDER) if isinstance(block, Compaction) else block
 
 
 def _result_text(result: ToolResult) -> str:

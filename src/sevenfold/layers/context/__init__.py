@@ -2,6 +2,8 @@
 
 It enters the prompt as user-level text, each source in a fence that it cannot close. It contains no date: the
 same sources give the same bytes on any day. A change of the memory index is rendered as changed lines only.
+
+- `layer`: `ContextLayer`, the step of a request: reads the sources and appends what changed.
 """
 
 from __future__ import annotations

@@ -7,5 +7,5 @@
 - `rule_policy`: which memories apply before an action, and how they are shown.
 - `rule_reader`: reads these rules from the memories of a project.
 
-The files themselves belong to `sevenfold.store.memory`; the place in a view to `sevenfold.session.memory`.
+The files themselves belong to `sevenfold.store.memory`.
 """

@@ -3,8 +3,6 @@
 - `facts`: the settings, the facts and the plan of a clearing, the account of what clearing has saved, and the
   results in a view that may be cleared.
 - `policy`: which results to clear, and when.
-- `local_clearing`: follows one conversation; chooses the results to replace with markers in its messages.
+- `layer`: `MicrocompactLayer`, the step of a request: follows one conversation and clears its results.
 - `server_clearing`: has the provider clear results, for models whose messages must not be rewritten.
-
-`sevenfold.session.compaction` applies the decisions to a view.
 """

@@ -1,7 +1,8 @@
 """Layer 3, session notes: running notes of a session, written in the background.
 
 - `policy`: the settings, when an update is due, the size limits, and the brief of the fork.
-- `writer`: takes every message and updates the notes file; start here to follow the code.
+- `writer`: `NotesLayer` takes every message, `NotesWriter` updates the notes file; start here to follow the
+  code.
 - `structural_notes`: the notes without a model, from the messages alone; it uses the three modules below.
 - `tool_calls`: what a tool call does, and how it ended.
 - `file_ledger`: the files of a session.

@@ -1,4 +1,7 @@
-"""The notes writer (layer 3): takes every message, and updates the notes file when an update is due.
+"""The notes of a session (layer 3): every message goes to them, and a compaction gets what they contain.
+
+`NotesLayer` follows a conversation. A session on disk has a notes file that `NotesWriter` updates when that
+is due; a session in memory has the same notes in memory.
 
 The model writer is a fork that may edit the notes and nothing else. It edits a text in memory, and the file
 is replaced once when the fork has ended, so that no reader sees half an update.
@@ -6,7 +9,8 @@ is replaced once when the fork has ended, so that no reader sees half an update.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -21,6 +25,8 @@ from sevenfold.core.requests import ModelRequest
 from sevenfold.core.tokens.estimation import estimate_text_tokens
 from sevenfold.core.tokens.portions import TextOrigin
 from sevenfold.core.tool_kinds import NEW_TEXT_KEYS, OLD_TEXT_KEYS, find_tool
+from sevenfold.core.view import ENGINE_ENTRY
+from sevenfold.layers.conversation import Conversation, ConversationListener, HistoryMessage
 from sevenfold.layers.forks.runner import SingleFlight, run_fork
 from sevenfold.layers.session_notes.notes_file import (
     NOTES_FILE,
@@ -45,6 +51,8 @@ from sevenfold.layers.templates import NotesTexts
 from sevenfold.providers.provider import Provider
 from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
+from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
+from sevenfold.store.transcript.records import MessageRecord, RecordId
 
 
 def find_edit_tool(parent: ModelRequest) -> str | None:
@@ -266,3 +274,127 @@ class NotesWriter:
     def _write(self, record: NotesRecord) -> None:
         write_notes_record(self._folder, record)
         self._file.write(record.newest.text)
+
+
+# The notes of a session that is open.
+
+UPDATE_WAIT = timedelta(seconds=15)
+"""For an update in progress, in this process or in another."""
+
+POLL_INTERVAL = timedelta(milliseconds=100)
+
+MAX_NOTED_BYTES = 256 * 1024 * 1024
+"""A transcript up to this size is read whole when a session is resumed, so that its notes cover all of it:
+some seconds at most. The notes of a longer one continue from its last boundary."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotesSources:
+    """What the notes have for a compaction."""
+
+    text: str | None = None
+    """As they stand in the file; None: there is none."""
+    last: int | None = None
+    """The message of the view that is the last they cover; None: it is not among them."""
+    template: str = ""
+    """What the file holds before anything was noted."""
+    structural: str = ""
+    """The notes that are written without a model."""
+
+
+class NotesLayer(ConversationListener):
+    """The notes of one session. Without a writer, which needs a folder, they are kept in memory."""
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        writer: NotesWriter | None,
+        *,
+        folder: Folder | None,
+        session: str,
+        settings: NotesSettings,
+        template: str,
+        clock: Clock,
+        emit: Emit,
+    ) -> None:
+        self._conversation, self._writer = conversation, writer
+        self._folder, self._session = folder, session
+        self._settings, self._template, self._clock, self._emit = settings, template, clock, emit
+        self._ids: list[RecordId] = []
+        self._memory = StructuralNotes()
+
+    def message_added(self, entry: HistoryMessage) -> None:
+        self._ids.append(entry.id)
+        if self._writer is None:
+            self._memory.add(entry.message, entry.origin)
+        else:
+            self._writer.add(entry.message, entry.origin)
+
+    def catch_up(self, sessions: Folder) -> None:
+        """Add all earlier messages of a resumed session. Blocks on the disk."""
+        found = sessions.stat(f"{self._session}.jsonl")
+        if found is not None and found.size_bytes > MAX_NOTED_BYTES:
+            reason = (
+                f"a transcript of {found.size_bytes:,} bytes is too long to note again from its beginning"
+            )
+            self._emit(NotesSkipped(self._session, reason))
+            for entry in self._conversation.entries:
+                self.message_added(entry)
+            return
+        seen: set[RecordId] = set()
+        for line in scan_transcript(sessions, self._session):
+            if isinstance(line, StoredRecord) and isinstance(line.record.body, MessageRecord):
+                if line.record.id not in seen:
+                    self.message_added(HistoryMessage(line.record.body.message, line.record.id))
+                seen.add(line.record.id)
+
+    def responded(self, parent: ModelRequest) -> None:
+        """An answer came: the notes are brought up to date if that is due."""
+        if self._writer is not None:
+            self._writer.responded(self._conversation.tokens, parent)
+
+    def shrank(self) -> None:
+        """The view was compacted."""
+        if self._writer is not None:
+            self._writer.shrank(self._conversation.tokens)
+
+    async def read_sources(self) -> NotesSources:
+        """What a compaction may use."""
+        if self._writer is None:
+            text = self._memory.render(self._settings, self._template)
+            return NotesSources(text, self._place(self._ids[-1:]), self._template, text)
+        try:
+            await self._settle(self._writer)
+            loaded = await self._writer.load()
+        except SevenfoldError as error:
+            # A disk that fails costs the notes, not the session.
+            self._emit(NotesSkipped(self._session, str(error)))
+            return NotesSources(structural=self._writer.render())
+        place = self._place(self._ids[loaded.covered - 1 : loaded.covered] if loaded.covered else ())
+        return NotesSources(loaded.text, place, loaded.template, self._writer.render())
+
+    async def close(self) -> None:
+        if self._writer is not None:
+            await self._writer.close()
+
+    async def _settle(self, writer: NotesWriter) -> None:
+        folder, clock = self._folder, self._clock
+        started = clock.uptime()
+        await writer.settle(UPDATE_WAIT)
+        if folder is None:
+            return
+        file = NotesFile(folder, clock=clock)
+        # Of the same time: an update of ours that takes longer has left its mark there too.
+        waited = clock.uptime() - started
+        while waited < UPDATE_WAIT and file.is_updating():
+            await asyncio.sleep(POLL_INTERVAL.total_seconds())
+            waited += POLL_INTERVAL
+
+    def _place(self, ids: Sequence[RecordId]) -> int | None:
+        """Where in the view the message of this name stands."""
+        items, entries = self._conversation.shown.items, self._conversation.entries
+        for index in range(len(items) - 1, -1, -1):
+            entry = items[index].entry
+            if ids and entry != ENGINE_ENTRY and entries[entry].id == ids[0]:
+                return index
+        return None

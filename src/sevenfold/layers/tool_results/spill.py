@@ -26,6 +26,7 @@ from sevenfold.core.events import Emit, ResultSpilled, SpillFailed, ignore_event
 from sevenfold.core.json import freeze, write_json
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUse, ToolUseId, write_block
 from sevenfold.core.spills import SpillDecision
+from sevenfold.layers.conversation import Conversation
 from sevenfold.layers.tool_results.policy import (
     FreshResult,
     ToolResultSettings,
@@ -37,6 +38,7 @@ from sevenfold.layers.tool_results.policy import (
 )
 from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
+from sevenfold.store.transcript.records import DecisionRecord
 
 SPILL_FOLDER = "tool-results"
 MAX_SPILL_BYTES = 256 * 1024 * 1024
@@ -186,9 +188,32 @@ class SpillLayer:
     settings: ToolResultSettings
     spills: SpillStore | None
     emit: Emit
-    decisions: dict[ToolUseId, SpillDecision]
-    _untold: list[SpillDecision] = field(default_factory=list[SpillDecision])
+    decisions: dict[ToolUseId, SpillDecision] = field(default_factory=dict[ToolUseId, SpillDecision])
+    _unreported: list[SpillDecision] = field(default_factory=list[SpillDecision])
     """Decisions whose caller was cancelled before it received them."""
+
+    async def add(self, conversation: Conversation, messages: Sequence[Message]) -> None:
+        """Store the large results of new messages, and add the messages to the history with previews."""
+        for message in messages:
+            conversation.note_tools(message)
+        decisions = await self.decide(messages, conversation.tools)
+        for message in messages:
+            conversation.add(self.rendered(message))
+        for decision in decisions:
+            conversation.journal.add(DecisionRecord(decision))
+
+    def restore(self, decision: SpillDecision) -> None:
+        """A decision that was made before the session was resumed."""
+        self.decisions[decision.tool_use_id] = decision
+
+    def store_whole(self, result: ToolResult) -> str | None:
+        """Where the whole result is stored, from now on if not before; None where it is not. Blocks."""
+        if self.spills is None:
+            return None
+        decision = self.decisions.get(result.tool_use_id)
+        if decision is None or decision.spill is None:
+            decision = self.spills.store(result)
+        return self.spills.path_of(decision)
 
     async def decide(
         self, messages: Iterable[Message], tools: Mapping[ToolUseId, ToolUse]
@@ -200,8 +225,9 @@ class SpillLayer:
                 for result in iter_tool_results(message)
                 if not self._is_decided(result)
             ]
-            await self._decide_round(fresh)
-        made, self._untold = tuple(self._untold), []
+            if fresh:
+                await self._decide_round(fresh)
+        made, self._unreported = tuple(self._unreported), []
         return made
 
     def rendered(self, message: Message) -> Message:
@@ -229,7 +255,7 @@ class SpillLayer:
         for item in fresh:
             decision = self._decision(item.result, spilled)
             self.decisions[decision.tool_use_id] = decision
-            self._untold.append(decision)
+            self._unreported.append(decision)
 
     def _decision(self, result: ToolResult, spilled: frozenset[ToolUseId]) -> SpillDecision:
         if result.tool_use_id not in spilled:

@@ -20,7 +20,7 @@ from typing import Literal, TypeAlias
 from sevenfold.core.json import Json, JsonObject
 from sevenfold.core.messages import Block, Compaction, Message, Text, Thinking, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.tool_kinds import CONTENT_KEYS, NEW_TEXT_KEYS, OLD_TEXT_KEYS, PATH_KEYS, find_tool
-from sevenfold.session.pipeline import CLEARED_KEY
+from sevenfold.layers.microcompact.layer import CLEARED_KEY
 from sevenfold.store.transcript.records import (
     BoundaryRecord,
     CutRecord,

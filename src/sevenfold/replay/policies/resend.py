@@ -31,6 +31,7 @@ from sevenfold.core.tokens.estimation import weigh_by_shape
 from sevenfold.core.usage import read_usage
 from sevenfold.core.view import PreparedRequest
 from sevenfold.layers.microcompact.facts import BARE_MARKER, MARKER_TOKENS
+from sevenfold.layers.microcompact.layer import CLEARED_KEY
 from sevenfold.layers.microcompact.policy import CachePrices, MicrocompactSettings
 from sevenfold.replay.calls import RecordedCall
 from sevenfold.replay.policies.counterfactual import CacheRates, ResultVisibility
@@ -42,7 +43,6 @@ from sevenfold.replay.policies.recording import (
     compute_token_scale,
 )
 from sevenfold.session import Session
-from sevenfold.session.pipeline import CLEARED_KEY
 from sevenfold.store.foreign.entries import ForeignInput
 
 REPLAY_MODEL = "replayed"

@@ -1,5 +1,8 @@
-"""The breakpoints of a conversation from request to request: where they go now, given where the last answered
-ones stood."""
+"""The last step of a request: the view becomes a request with breakpoints.
+
+`RequestBuilder` is the step. `BreakpointPlanner` has the breakpoints of a conversation from request to
+request: where they go now, given where the last answered ones stood.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from sevenfold.core.clock import Clock
 from sevenfold.core.messages import Message, ToolUseId, is_breakpoint_allowed
 from sevenfold.core.models import Model
-from sevenfold.core.requests import Breakpoint, Capabilities, RequestParams
-from sevenfold.core.view import ViewMessages
+from sevenfold.core.requests import Breakpoint, Capabilities, ModelRequest, RequestParams
+from sevenfold.core.view import PreparedRequest, ViewMessages
+from sevenfold.layers.compaction.layer import WindowPlan
+from sevenfold.layers.conversation import Conversation, ConversationListener
+from sevenfold.layers.microcompact.layer import MicrocompactLayer
 from sevenfold.session.cache.placement import (
     INITIAL_BREAKPOINT_STATE,
     BlockPosition,
@@ -22,6 +29,90 @@ from sevenfold.session.cache.placement import (
     plan_breakpoints,
 )
 from sevenfold.session.history import CallerBreakpoint
+
+
+class RequestBuilder(ConversationListener):
+    """Turns the view into the request to send. The work grows with what is new in the view."""
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        window: WindowPlan,
+        clearing: MicrocompactLayer,
+        settings: CacheSettings,
+        clock: Clock,
+    ) -> None:
+        self._conversation, self._window, self._clearing = conversation, window, clearing
+        self._clock = clock
+        self._planner = BreakpointPlanner(settings=settings)
+        self._marks: tuple[CallerBreakpoint, ...] = ()
+        self._params = conversation.frame
+        self._built: PreparedRequest | None = None
+        self._revision = -1
+        """Of the conversation when it was built."""
+        self._handed_out: PreparedRequest | None = None
+        """The one that was sent last; one that was only looked at is none."""
+        self._started: datetime | None = None
+        self.use_params()
+        conversation.listeners.append(self)
+
+    def use_params(self) -> None:
+        """The conversation has other request parameters: all breakpoints are placed anew."""
+        conversation = self._conversation
+        filled = conversation.tally.breakdown()
+        tokens = filled.system_prompt + filled.tool_schemas
+        self._planner.use(conversation.frame, conversation.model, conversation.capabilities, tokens)
+
+    def set_marks(self, marks: tuple[CallerBreakpoint, ...]) -> None:
+        """Set the caller's breakpoints, which the caller may move."""
+        if marks != self._marks:
+            self._marks, self._built = marks, None
+
+    def view_cut(self, first: int) -> None:
+        self._planner.cut(first)
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether nothing changed since the last request was handed out: the same one is sent again."""
+        is_current = self._built is not None and self._revision == self._conversation.revision
+        return is_current and self._built is self._handed_out
+
+    def build(self) -> PreparedRequest:
+        """What would be sent now."""
+        conversation = self._conversation
+        if self._built is None or self._revision != conversation.revision:
+            tokens, shown = conversation.tokens, conversation.shown
+            params, oldest = self._clearing.apply(conversation.request_params()), self._clearing.oldest
+            if params != self._params:
+                # Equal parameters stay the same object, which is compared faster.
+                self._params = params
+            theirs = find_caller_breakpoints(self._marks, shown, conversation.capabilities.breakpoints)
+            standing = find_clearing_breakpoint(shown, oldest)
+            messages = shown.messages()
+            marks = self._planner.plan(messages, theirs, self._clock.now(), standing)
+            thresholds = self._window.thresholds
+            self._revision = conversation.revision
+            self._built = PreparedRequest(
+                request=ModelRequest(self._params, messages, marks),
+                tokens=tokens,
+                level=thresholds.level(tokens),
+                percent_left=thresholds.percent_left(tokens),
+                cuts=tuple(conversation.cuts),
+            )
+        return self._built
+
+    def hand_out(self) -> PreparedRequest:
+        """The request to send. Its cuts are announced with it, and not again with the next one."""
+        view = self._handed_out = self.build()
+        self._conversation.cuts.clear()
+        self._started = self._clock.now()
+        return view
+
+    def answered(self) -> datetime:
+        """The last request was answered; when it was sent."""
+        started = self._started or self._clock.now()
+        self._planner.answered(started)
+        return started
 
 
 @dataclass(slots=True, kw_only=True)

@@ -31,6 +31,7 @@ from sevenfold.core.messages import (
     Text,
     Thinking,
     ToolResult,
+    has_user_text,
     read_block,
     write_message,
 )
@@ -38,7 +39,6 @@ from sevenfold.core.requests import ModelRequest, RequestParams
 from sevenfold.core.tokens import CALIBRATED_ESTIMATOR, NEWER_TOKENIZER_SCALE
 from sevenfold.core.tokens.estimation import START_FACTOR
 from sevenfold.core.view import ListPrefix
-from sevenfold.session.cache.placement import has_user_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@ expected.
 
 `check` before a send, `settle` after its answer. Requests are grouped by caller (`who`): the main
 conversation, or a kind of fork. A fork continues the main conversation or its own last request; what shares
-nothing with either is a conversation of its own. `UsageLedger` sums up usage and cost by caller.
+nothing with either is a conversation of its own. `UsageLedger` sums up usage and cost by caller, and
+`MonitoredProvider` does all of this for the calls of forks.
 """
 
 from __future__ import annotations
@@ -18,13 +19,17 @@ from sevenfold.core.cache.prompt_blocks import FIVE_MINUTES, ONE_HOUR, PROMPT_LE
 from sevenfold.core.cache.prompt_cache import PromptDifference
 from sevenfold.core.cache.rendered_prompt import DifferenceCause
 from sevenfold.core.catalog import CATALOG, Catalog
+from sevenfold.core.clock import Clock
 from sevenfold.core.events import CacheMissed, CutRegistered, Emit, PrefixBroken, PromptTrimmed, ignore_event
 from sevenfold.core.json import Json, JsonObject
 from sevenfold.core.prices import NO_COST, Cost, compute_cost, compute_uncached_cost, sum_costs
 from sevenfold.core.requests import ModelRequest, ModelResponse
 from sevenfold.core.usage import NO_USAGE, TokenCounts, Usage
-from sevenfold.core.view import Cut
+from sevenfold.core.view import WHOLE_PROMPT, Cut
+from sevenfold.providers.provider import OnDelta, Provider, ProviderWrapper
 from sevenfold.session.cache.comparer import RequestComparer, RequestComparison, RequestOutline
+from sevenfold.store.transcript.journal import Journal
+from sevenfold.store.transcript.records import UsageRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,10 +102,7 @@ _MAIN = "main"
 _RECENT = 8
 """Requests of one caller that a fork may continue: parallel forks of one kind take turns."""
 
-WHOLE_PROMPT = -1
-"""The `first` of a cut that changes what stands before the messages too."""
-
-MESSAGE_DERIVED_KNOBS = frozenset({"citations"})
+MESSAGE_DERIVED_PARAMS = frozenset({"citations"})
 """Settings that nobody sets: they follow from what the messages hold."""
 
 MissCause: TypeAlias = DifferenceCause | Literal["idle", "unexplained"]
@@ -268,7 +270,7 @@ def has_explaining_cut(cuts: Sequence[Cut], difference: PromptDifference) -> boo
     first = min(cut.first for cut in cuts)
     if difference.cause == "message":
         return first <= int(difference.path.split(".")[1])
-    return first == WHOLE_PROMPT or difference.path in MESSAGE_DERIVED_KNOBS
+    return first == WHOLE_PROMPT or difference.path in MESSAGE_DERIVED_PARAMS
 
 
 def _is_related(sent: _Sent, request: ModelRequest) -> bool:
@@ -315,3 +317,24 @@ def _told(diagnostics: Json) -> str:
     reason = diagnostics.get("cache_miss_reason") if isinstance(diagnostics, JsonObject) else None
     kind = reason.get("type") if isinstance(reason, JsonObject) else None
     return kind if isinstance(kind, str) else ""
+
+
+class MonitoredProvider(ProviderWrapper):
+    """The provider of forks: each call is monitored, billed and recorded."""
+
+    def __init__(self, inner: Provider, monitor: CacheMonitor, journal: Journal, clock: Clock) -> None:
+        super().__init__(inner)
+        self._monitor, self._journal, self._clock = monitor, journal, clock
+
+    async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
+        self._monitor.check(request, self._clock.now())
+        reply = await self._inner.send(request, on_delta)
+        self._monitor.settle(request, reply, self._clock.now())
+        model = reply.model or request.frame.model
+        self._journal.add(
+            UsageRecord(model=model, who=request.purpose, wire=reply.usage_wire, dialect=reply.dialect)
+        )
+        return reply
+
+    async def close(self) -> None:
+        """Do nothing: the owner of the provider closes it."""

@@ -30,7 +30,7 @@ from sevenfold.core.messages import (
     Message,
     RedactedThinking,
     Thinking,
-    ToolResult,
+    has_user_text,
     is_breakpoint_allowed,
 )
 from sevenfold.core.models import Model
@@ -315,11 +315,6 @@ def _stands(view: Sequence[Message], spot: BlockPosition) -> bool:
         return False
     blocks = view[spot.message].blocks
     return spot.block < len(blocks) and is_breakpoint_allowed(blocks[spot.block])
-
-
-def has_user_text(message: Message) -> bool:
-    """Whether a user says something in it, beside handing in results."""
-    return message.role == "user" and any(not isinstance(block, ToolResult) for block in message.blocks)
 
 
 def _is_compacted(message: Message) -> bool:

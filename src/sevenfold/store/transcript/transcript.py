@@ -39,7 +39,7 @@ from sevenfold.core.events import (
 )
 from sevenfold.core.json import JsonObject, freeze, freeze_object, read_object, write_json
 from sevenfold.core.os_errors import map_os_errors
-from sevenfold.store.files.disk import read_fully, write_all
+from sevenfold.store.files.disk import read_fully, run_blocking, write_all
 from sevenfold.store.files.disk_operations import close_in_children, drop_flock, take_flock
 from sevenfold.store.files.folder import FileStat, Folder
 from sevenfold.store.files.locks import mutex
@@ -326,16 +326,17 @@ class EventLog:
         self._waiting: list[Record] = []
         self._left_out = 0
 
-    @property
-    def has_waiting(self) -> bool:
-        return bool(self._waiting)
-
     def add(self, event: Event) -> None:
         """Take an event; it is in the file after the next `flush`."""
         if len(self._waiting) >= MAX_WAITING:
             self._left_out += 1
             return
         self._waiting.append(self._record(describe_event(event)))
+
+    async def write(self) -> None:
+        """Write what was added, in a thread."""
+        if self._waiting:
+            await run_blocking(self.flush)
 
     def flush(self) -> None:
         """Write what was added. Blocks on the disk; one that fails drops these events and stops nobody."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar, cast
 
@@ -288,6 +288,12 @@ def render_cleared_memories(memories: Iterable[SurfacedMemory]) -> str:
     return render_reminder(
         f"[Memories recalled here were cleared: {keys}. They are kept, and can be recalled.]"
     )
+
+
+def clear_recalled(message: Message) -> Message | None:
+    """A message of recalled memories as the marker that replaces it; None where it has none."""
+    found = find_surfaced([message])
+    return replace(message, content=(Text(render_cleared_memories(found)),)) if found else None
 
 
 def describe_age(age: timedelta) -> str:

@@ -1,25 +1,20 @@
 """What a session writes to its transcript: durable before anything depends on it, and never a reason to stop.
 
 A disk that fails costs the ability to resume, not the session: what could not be written is tried again with
-the next records, and an event says so. `MonitoredProvider` does the same for forks: it monitors, bills and
-records their calls.
+the next records, and an event says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Protocol
 
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import InputError, StoreError
 from sevenfold.core.events import Emit, TranscriptFailed
-from sevenfold.core.requests import ModelRequest, ModelResponse
-from sevenfold.providers.provider import OnDelta, Provider, ProviderWrapper
-from sevenfold.session.cache.monitor import CacheMonitor
 from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.transcript.records import Record, RecordBody, RecordId, UsageRecord, new_record_id
+from sevenfold.store.transcript.records import Record, RecordBody, RecordId, new_record_id
 from sevenfold.store.transcript.transcript import Transcript
 
 
@@ -74,7 +69,7 @@ class DiskJournal:
         return f"{self._folder.path}/{self._session}.jsonl"
 
     def add(self, body: RecordBody, id: RecordId | None = None) -> RecordId:  # noqa: A002
-        record = Record(body, self._now(), id or new_record_id())
+        record = Record(body, self._clock.now(), id or new_record_id())
         self._waiting.append(record)
         return record.id
 
@@ -131,27 +126,3 @@ class DiskJournal:
             except InputError as error:
                 self._emit(TranscriptFailed(self.path, 1, f"{error}; it is left out"))
         return offsets
-
-    def _now(self) -> datetime:
-        return self._clock.now()
-
-
-class MonitoredProvider(ProviderWrapper):
-    """The session's provider, for forks."""
-
-    def __init__(self, inner: Provider, watch: CacheMonitor, journal: Journal, clock: Clock) -> None:
-        super().__init__(inner)
-        self._watch, self._journal, self._clock = watch, journal, clock
-
-    async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
-        self._watch.check(request, self._clock.now())
-        reply = await self._inner.send(request, on_delta)
-        self._watch.settle(request, reply, self._clock.now())
-        model = reply.model or request.frame.model
-        self._journal.add(
-            UsageRecord(model=model, who=request.purpose, wire=reply.usage_wire, dialect=reply.dialect)
-        )
-        return reply
-
-    async def close(self) -> None:
-        """Do nothing: the owner of the provider closes it."""

@@ -1,25 +1,29 @@
-"""Layer 5 in the view of a session: memories that a prompt is about, appended once after it and never edited.
+"""Recall in the view of a session: memories that a prompt is about, appended once after it and never edited.
 
 The search runs while the request is prepared, and a request waits for it no longer than its budget: what is
 found later comes with the next one. A failure is an event, and the request continues without memories.
-Recalled memories are cleared from a nearly full view together with old tool results.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from threading import Lock
 
-from sevenfold.core.catalog import find_cheapest_model
-from sevenfold.core.events import MemoryRecalled, RecallSkipped
+from sevenfold.core.catalog import Catalog, find_cheapest_model
+from sevenfold.core.clock import Clock
+from sevenfold.core.events import Emit, MemoryRecalled, RecallSkipped
 from sevenfold.core.json import JsonObject
 from sevenfold.core.memories import INDEX_FILE
-from sevenfold.core.messages import Message, Text, ToolUse
+from sevenfold.core.messages import Message, Text, ToolUse, has_user_text
+from sevenfold.core.models import Model
 from sevenfold.core.requests import ModelRequest, RequestParams
+from sevenfold.core.settings.sections import MemorySettings
 from sevenfold.layers.context import REMINDER_TAG, ContextSource
+from sevenfold.layers.conversation import Conversation
 from sevenfold.layers.memory.recall.finder import MemoryFinder, MemoryLibrary
 from sevenfold.layers.memory.recall.policy import (
     MIN_CERTAINTY,
@@ -29,6 +33,7 @@ from sevenfold.layers.memory.recall.policy import (
     RecallCandidate,
     RecalledMemory,
     RecallFacts,
+    RecallSettings,
     build_output_config,
     choose_eligible,
     choose_recalled,
@@ -36,40 +41,47 @@ from sevenfold.layers.memory.recall.policy import (
     find_surfaced,
     fit_recalled,
     parse_recall_choice,
-    render_cleared_memories,
     render_recalled_memories,
     render_side_query,
 )
 from sevenfold.layers.templates import read_template
 from sevenfold.providers.provider import Provider
-from sevenfold.session.cache.placement import has_user_text
-from sevenfold.session.opening import SessionResources
-from sevenfold.session.pipeline import ViewBuilder
 from sevenfold.store.files.disk import run_blocking
+from sevenfold.store.files.folder import Folder
 from sevenfold.store.memory.directory import MemoryDir
-from sevenfold.store.transcript.records import InjectedRecord
+from sevenfold.store.project.project import Project
 
 
 class SessionMemories:
-    """Of one session. Every method blocks on the disk."""
+    """The memories of one session, opened when there are any. Every method blocks on the disk."""
 
-    def __init__(self, opened: SessionResources, memory: MemoryDir | None = None) -> None:
-        self._opened, self._memory = opened, memory
+    def __init__(
+        self,
+        project: Project | None,
+        settings: MemorySettings,
+        *,
+        home: Path,
+        root: Path | None,
+        memory: MemoryDir | None,
+        clock: Clock,
+        emit: Emit,
+    ) -> None:
+        self._project, self._settings, self._home, self._root = project, settings, home, root
+        self._memory, self._clock, self._emit = memory, clock, emit
         self._owned: MemoryDir | None = None
         self._lock = Lock()
 
     @property
     def is_possible(self) -> bool:
         """Whether there may be anything to read at all."""
-        return self._opened.project is not None and self._opened.deps.settings.memory.enabled
+        return self._project is not None and self._settings.enabled
 
     def library(self) -> MemoryLibrary | None:
         """None where memory is switched off, or nothing was ever remembered."""
-        opened, memory = self._opened, self._find()
-        if memory is None or opened.project is None:
+        memory = self._find()
+        if memory is None or self._project is None:
             return None
-        home, root = opened.instructions.home, opened.instructions.root or opened.project.root
-        return MemoryLibrary(opened.project, memory, home, Path(root))
+        return MemoryLibrary(self._project, memory, self._home, Path(self._root or self._project.root))
 
     def index(self) -> tuple[ContextSource, ...]:
         """The memory index as a context source; empty where there is no index."""
@@ -87,14 +99,16 @@ class SessionMemories:
                 self._owned = self._memory = None
 
     def _find(self) -> MemoryDir | None:
-        around, project = self._opened.deps, self._opened.project
+        project = self._project
         if project is None or not self.is_possible:
             return None
         with self._lock:
             if self._memory is None and project.memory.names():
-                trusts = around.settings.memory.trust_outside
                 self._memory = self._owned = MemoryDir(
-                    project, clock=around.clock, emit=around.emit, trusts_outside=trusts
+                    project,
+                    clock=self._clock,
+                    emit=self._emit,
+                    trusts_outside=self._settings.trust_outside,
                 )
             return self._memory
 
@@ -124,30 +138,38 @@ class SideQuery:
 class RecallLayer:
     """The recall of one conversation."""
 
-    def __init__(self, path: ViewBuilder, remembered: SessionMemories, side: SideQuery | None = None) -> None:
-        self._path, self._remembered, self._side = path, remembered, side
-        self._settings = path.deps.settings.recall
-        self._emit = path.deps.emit
-        self._seen = len(path.entries)
+    def __init__(
+        self,
+        conversation: Conversation,
+        memories: SessionMemories,
+        settings: RecallSettings,
+        *,
+        side: SideQuery | None,
+        clock: Clock,
+        emit: Emit,
+    ) -> None:
+        self._conversation, self._memories, self._settings = conversation, memories, settings
+        self._side, self._clock, self._emit = side, clock, emit
+        self._seen = len(conversation.entries)
         """Messages of the history that were looked at, those of a resumed session included."""
         self._finder: MemoryFinder | None = None
         self._search: asyncio.Task[None] | None = None
-        self._asides: set[asyncio.Task[None]] = set()
+        self._background: set[asyncio.Task[None]] = set()
         """What nobody waits for: vectors that are still missing, counts of what was used."""
         self._is_kept_up = False
         self._found: list[_Choice] = []
         self._is_late = False
 
-    def begin(self) -> None:
-        """Look for what the user has just asked about, if they asked anything."""
-        if not self._settings.enabled or not self._remembered.is_possible:
+    def start_search(self) -> None:
+        """Search for what the user has just asked about, if they asked anything."""
+        if not self._settings.enabled or not self._memories.is_possible:
             return
         # A caller may have taken messages back.
-        self._seen = min(self._seen, len(self._path.entries))
-        prompt = "\n".join(_asked([entry.message for entry in self._path.entries[self._seen :]]))
-        self._seen = len(self._path.entries)
+        self._seen = min(self._seen, len(self._conversation.entries))
+        prompt = "\n".join(_asked([entry.message for entry in self._conversation.entries[self._seen :]]))
+        self._seen = len(self._conversation.entries)
         if prompt.strip():
-            self._search = asyncio.create_task(self._look(prompt, self._search))
+            self._search = asyncio.create_task(self._run_search(prompt, self._search))
 
     async def append(self) -> None:
         """Put what was found behind what was said; wait for it no longer than the budget allows."""
@@ -162,12 +184,12 @@ class RecallLayer:
         found, self._found = self._found, []
         for choice in found:
             self._show(choice)
-            self._beside(self._count([one.key for one in choice.candidates]))
+            self._run_beside(self._count([one.key for one in choice.candidates]))
         self._is_late = self._search is not None
 
     async def close(self) -> None:
         """Wait for what is under way, which is short, and let go of the files."""
-        tasks = [*self._asides, *([self._search] if self._search else [])]
+        tasks = [*self._background, *([self._search] if self._search else [])]
         for task in tasks:
             task.cancel()
         if tasks:
@@ -175,7 +197,7 @@ class RecallLayer:
         if self._finder is not None:
             await run_blocking(self._finder.close)
 
-    async def _look(self, prompt: str, before: asyncio.Task[None] | None) -> None:
+    async def _run_search(self, prompt: str, before: asyncio.Task[None] | None) -> None:
         if before is not None:
             await asyncio.wait({before})
         try:
@@ -194,8 +216,8 @@ class RecallLayer:
         await self._take(finder, sure, ranked_by)
         open_to = choose_eligible(found, facts)
         if not sure and any(estimate_certainty(one) >= MIN_CERTAINTY for one in open_to):
-            held = f"memories of {facts.surfaced_bytes:,} bytes stand in the view"
-            self._emit(RecallSkipped(f"{held}, and recall.session_bytes leaves no room for more"))
+            shown = f"memories of {facts.surfaced_bytes:,} bytes stand in the view"
+            self._emit(RecallSkipped(f"{shown}, and recall.session_bytes leaves no room for more"))
         asked_about = choose_eligible(finder.filled(found, settings.candidates), facts) if self._side else ()
         if self._side is not None and asked_about:
             chosen = await self._ask(self._side, finder, prompt, asked_about)
@@ -203,7 +225,7 @@ class RecallLayer:
             await self._take(finder, fit_recalled(more, self._facts(), settings), "side query")
         if not self._is_kept_up:
             self._is_kept_up = True
-            self._beside(self._keep_up(finder))
+            self._run_beside(self._keep_up(finder))
 
     async def _take(self, finder: MemoryFinder, chosen: Sequence[RecallCandidate], ranked_by: str) -> None:
         if chosen:
@@ -232,11 +254,11 @@ class RecallLayer:
                 pass
 
     async def _count(self, keys: Sequence[str]) -> None:
-        finder, now = self._finder, self._path.deps.clock.now()
+        finder, now = self._finder, self._clock.now()
         if finder is not None:
             await run_blocking(lambda: finder.count(keys, now))
 
-    def _beside(self, work: Coroutine[None, None, None]) -> None:
+    def _run_beside(self, work: Coroutine[None, None, None]) -> None:
         async def run() -> None:
             try:
                 await work
@@ -244,33 +266,31 @@ class RecallLayer:
                 self._emit(RecallSkipped(f"{type(error).__name__}: {error}"))
 
         task = asyncio.create_task(run())
-        self._asides.add(task)
-        task.add_done_callback(self._asides.discard)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
 
     def _find_finder(self) -> MemoryFinder | None:
         """Opened with the first prompt of a project that has a memory."""
         if self._finder is None:
-            library = self._remembered.library()
-            around = self._path.deps
-            self._finder = MemoryFinder(library, around.clock, around.emit) if library else None
+            library = self._memories.library()
+            self._finder = MemoryFinder(library, self._clock, self._emit) if library else None
         return self._finder
 
     def _facts(self) -> RecallFacts:
-        surfaced = find_surfaced(self._path.shown.messages())
+        surfaced = find_surfaced(self._conversation.shown.messages())
         waiting = [one for choice in self._found for one in choice.candidates]
         return RecallFacts(
             frozenset([*(one.key for one in surfaced), *(one.key for one in waiting)]),
             sum(one.size_bytes for one in (*surfaced, *waiting)),
-            _tools([entry.message for entry in self._path.entries[-RECENT_MESSAGES:]]),
+            _tools([entry.message for entry in self._conversation.entries[-RECENT_MESSAGES:]]),
         )
 
     def _show(self, choice: _Choice) -> None:
-        now, settings = self._path.deps.clock.now(), self._settings
+        now, settings = self._clock.now(), self._settings
         text = render_recalled_memories(choice.memories, now, settings.file_bytes)
         # Of the user's side and never the system's: a memory is evidence, and has no more say than that.
         message = Message("user", (Text(text),))
-        self._path.deps.journal.add(InjectedRecord(message, "memory"))
-        self._path.show(message, "memory")
+        self._conversation.inject(message, "memory")
         for one in choice.candidates:
             percent = round(100 * estimate_certainty(one))
             size = min(one.size_bytes, settings.file_bytes)
@@ -304,33 +324,21 @@ def _tools(messages: Sequence[Message]) -> frozenset[str]:
     return frozenset(part for name in used for part in (name, *name.split("__")) if part)
 
 
-def find_old_memories(path: ViewBuilder, before: int) -> tuple[int, ...]:
-    """Where recalled memories stand in the view before this message."""
-    items = path.shown.items[:before]
-    return tuple(
-        place for place, item in enumerate(items) if item.origin == "memory" and find_surfaced([item.message])
-    )
-
-
-def clear_oldest_memories(path: ViewBuilder, count: int) -> tuple[int, ...]:
-    """Replace the oldest ones with a marker; returns their places. They can be recalled again."""
-    places = find_old_memories(path, len(path.shown))[:count]
-    for place in places:
-        message = path.shown.items[place].message
-        told = Text(render_cleared_memories(find_surfaced([message])))
-        path.replace_message(place, replace(message, content=(told,)))
-    return places
-
-
 def choose_side_query(
-    path: ViewBuilder, opened: SessionResources, provider: Provider | None, *, is_agent: bool
+    model: Model,
+    settings: RecallSettings,
+    provider: Provider | None,
+    *,
+    catalog: Catalog,
+    today: date,
+    templates: Folder | None,
+    is_agent: bool,
 ) -> SideQuery | None:
     """The cheapest model of whoever serves the conversation's; None where nobody is to be asked."""
-    around, asked_for = path.deps, path.deps.settings.recall.side_query
-    if provider is None or asked_for == "off":
+    if provider is None or settings.side_query == "off":
         return None
-    cheap = find_cheapest_model(path.model, around.catalog, around.clock.now().date()) or path.model
+    cheap = find_cheapest_model(model, catalog, today) or model
     # A loop of somebody else's did not ask for calls to other models, nor one model to be asked twice.
-    if asked_for == "auto" and (not is_agent or cheap == path.model):
+    if settings.side_query == "auto" and (not is_agent or cheap == model):
         return None
-    return SideQuery(provider, cheap.name, read_template(opened.templates, RECALL_PROMPT))
+    return SideQuery(provider, cheap.name, read_template(templates, RECALL_PROMPT))

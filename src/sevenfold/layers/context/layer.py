@@ -1,23 +1,24 @@
-"""Context sources in a session's view: stated before the first message, and again after each boundary.
+"""Context sources in the view: stated before the first message, and again after each boundary.
 
 What changes in between is appended where a turn begins. Nothing that was said is edited: the prefix stays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 
+from sevenfold.core.clock import Clock
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.events import ContextCut, Emit, InstructionSkipped, RecallSkipped
-from sevenfold.core.messages import Message, Text
-from sevenfold.core.text.safe_text import CountTokens
-from sevenfold.core.tokens import NEWER_TOKENIZER_SCALE
-from sevenfold.layers.compaction.job import Compacted, ViewSizer
+from sevenfold.core.messages import Message, Text, has_user_text
+from sevenfold.core.tokens import CALIBRATED_ESTIMATOR, NEWER_TOKENIZER_SCALE
 from sevenfold.layers.context import (
     ContextFile,
+    ContextSettings,
     ContextSource,
     RenderedContext,
     find_changed_sources,
@@ -27,13 +28,14 @@ from sevenfold.layers.context import (
     render_reminder,
     sort_sources,
 )
-from sevenfold.session.cache.placement import has_user_text
-from sevenfold.session.memory import SessionMemories
-from sevenfold.session.opening import SessionResources
-from sevenfold.session.pipeline import ViewBuilder
+from sevenfold.layers.conversation import Conversation
 from sevenfold.store.files.disk import run_blocking
-from sevenfold.store.project.instructions import CachedFileReader, Instruction, InstructionReader
-from sevenfold.store.transcript.records import InjectedRecord
+from sevenfold.store.project.instructions import (
+    CachedFileReader,
+    Instruction,
+    InstructionPaths,
+    InstructionReader,
+)
 
 _WINDOW_SHARE = 4
 """At most this part of a small window goes to context, whatever the limit: the rest is for the work."""
@@ -91,30 +93,50 @@ class ContextFileReader:
         return ContextSource(file.kind, found.text.strip(), str(path), found.is_cut)
 
 
-class SessionContext:
-    """The context of one conversation. It adds nothing until a caller asks for context."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextInputs:
+    """What the context of a session is read from."""
 
-    def __init__(self, path: ViewBuilder, opened: SessionResources, remembered: SessionMemories) -> None:
-        settings = path.deps.settings.context
-        self._path, self._remembered, self._is_on = path, remembered, False
-        places = replace(
-            opened.instructions,
+    settings: ContextSettings
+    instructions: InstructionPaths
+    folder: Path
+    """What paths of the caller's files start from."""
+    read_index: Callable[[], tuple[ContextSource, ...]]
+    """The memory index as a source. Blocks on the disk."""
+    clock: Clock
+    emit: Emit
+    resumed_at: datetime | None = None
+    """Of a session that is resumed: when its last record was written."""
+
+
+class ContextLayer:
+    """The context of one conversation. It adds nothing until a caller asks for context.
+
+    `compact_at` is the size at which the view is compacted: context takes no more than a share of it.
+    """
+
+    def __init__(self, conversation: Conversation, inputs: ContextInputs, *, is_resumed: bool) -> None:
+        settings = inputs.settings
+        self._conversation, self._inputs, self._is_on = conversation, inputs, False
+        paths = replace(
+            inputs.instructions,
             claude_files=settings.claude_files,
             claude_user_file=settings.claude_user_file,
         )
-        self._reader = InstructionReader(places, emit=path.deps.emit)
-        self._named = ContextFileReader(Path(opened.start), path.deps.emit)
-        self._handed: tuple[ContextSource, ...] = ()
+        self._reader = InstructionReader(paths, emit=inputs.emit)
+        self._named = ContextFileReader(inputs.folder, inputs.emit)
+        self._given: tuple[ContextSource, ...] = ()
         self._head: tuple[ContextSource, ...] = ()
         """As the head of the view says it."""
         self._updates: list[_Update] = []
         """What was said since."""
         self._used_tokens = 0
-        self._reads = opened.resumed is None
+        self._reads = not is_resumed
         """A resumed session keeps the context that its view has; files are read again from the next
         boundary on."""
         self._seen = 0
-        self._first_day = self._day = self._last_day(opened)
+        last = inputs.resumed_at
+        self._first_day = self._day = last.astimezone().date() if last else self._today()
         self.is_due = False
         """Whether there may be something to say though nobody spoke."""
 
@@ -124,59 +146,61 @@ class SessionContext:
             if isinstance(source, ContextFile):
                 self._named.add(source)
             else:
-                self._handed = sort_sources((*self._handed, source))
-        self._is_on = self.is_due = self._path.deps.settings.context.enabled
+                self._given = sort_sources((*self._given, source))
+        self._is_on = self.is_due = self._inputs.settings.enabled
 
-    async def begin(self) -> None:
+    async def begin(self, compact_at: int) -> None:
         """Add all of it to the view, unless that was done before."""
-        if not self._is_on or self._path.entries or len(self._path.shown):
+        if not self._is_on or self._conversation.entries or len(self._conversation.shown):
             return
-        fresh = await self.read()
+        fresh = await self.read(compact_at)
         if fresh.message is not None:
-            self._append(fresh.message)
+            self._conversation.inject(fresh.message, "attachment")
         self._said(fresh)
 
-    async def read(self) -> CurrentContext:
+    async def read(self, compact_at: int) -> CurrentContext:
         """All of it as it is now, for the head of a view."""
         if not self._is_on:
             return CurrentContext()
-        sources = sort_sources((*await run_blocking(self._read_files), *self._handed))
-        found = render_context(sources, self._limit_tokens, self._count)
-        self._tell_cut(found)
+        sources = sort_sources((*await run_blocking(self._read_files), *self._given))
+        limit = self._limit_tokens(compact_at)
+        found = render_context(sources, limit, self._count)
+        self._report_cut(found, limit)
         message = Message("user", (Text(found.text),)) if found.text else None
         return CurrentContext(message, found.tokens, sources)
 
-    def compacted(self, fresh: CurrentContext, done: Compacted) -> None:
+    def compacted(self, fresh: CurrentContext, head: Sequence[Message], kept: Sequence[Message]) -> None:
         """A boundary was made; its head has this context, unless the old one still stands in the view."""
         if not self._is_on:
             return
-        updates = [update for update in self._updates if update.message in done.kept]
-        if fresh.message is None or any(message is fresh.message for message in done.head):
+        updates = [update for update in self._updates if update.message in kept]
+        if fresh.message is None or any(message is fresh.message for message in head):
             self._said(fresh)
         self._updates = updates
         # What the day is may have been said in what is gone now.
         self._day = self._first_day
         self.is_due = True
 
-    async def refresh(self) -> None:
+    async def append_changes(self, compact_at: int) -> None:
         """Append what has changed since it was said, if the user has spoken since."""
-        if not self._is_on or not self._path.entries or not (self._has_spoken() or self.is_due):
+        if not self._is_on or not self._conversation.entries or not (self._has_spoken() or self.is_due):
             return
         files = await run_blocking(self._read_files if self._reads else self._named.read)
         self.is_due = False
-        self._seen = len(self._path.entries)
+        self._seen = len(self._conversation.entries)
         known = self._known()
-        changed = find_changed_sources(known, sort_sources((*files, *self._handed)))
-        told = [change for source in changed if (change := _told_change(source, known)) is not None]
-        found = render_context_changes(told, self._limit_tokens, self._count, used_tokens=self._used_tokens)
+        changed = find_changed_sources(known, sort_sources((*files, *self._given)))
+        shown = [change for source in changed if (change := _shown_change(source, known)) is not None]
+        limit = self._limit_tokens(compact_at)
+        found = render_context_changes(shown, limit, self._count, used_tokens=self._used_tokens)
         if found.text:
-            self._tell_cut(found)
+            self._report_cut(found, limit)
             # Of the user's side and never the system's: a file of a repository has no more say than that.
             message = Message("user", (Text(found.text),))
-            self._append(message)
+            self._conversation.inject(message, "attachment")
             self._updates.append(_Update(message, changed))
             self._used_tokens += found.tokens
-        self._tell_day()
+        self._append_day()
 
     def _read_files(self) -> tuple[ContextSource, ...]:
         files = map(_source, self._reader.read())
@@ -184,9 +208,9 @@ class SessionContext:
 
     def _read_index(self) -> tuple[ContextSource, ...]:
         try:
-            return self._remembered.index()
+            return self._inputs.read_index()
         except SevenfoldError as error:
-            self._path.deps.emit(RecallSkipped(f"the index of memories cannot be read: {error}"))
+            self._inputs.emit(RecallSkipped(f"the index of memories cannot be read: {error}"))
             return tuple(source for source in self._known() if source.kind == "memory")
 
     def _said(self, fresh: CurrentContext) -> None:
@@ -198,49 +222,37 @@ class SessionContext:
         return sort_sources((*self._head, *(source for update in self._updates for source in update.sources)))
 
     def _has_spoken(self) -> bool:
-        return any(has_user_text(entry.message) for entry in self._path.entries[self._seen :])
+        return any(has_user_text(entry.message) for entry in self._conversation.entries[self._seen :])
 
-    def _append(self, message: Message) -> None:
-        self._path.deps.journal.add(InjectedRecord(message, "attachment"))
-        self._path.show(message, "attachment")
-
-    def _tell_cut(self, found: RenderedContext) -> None:
+    def _report_cut(self, found: RenderedContext, limit: int) -> None:
         if found.cut:
-            self._path.deps.emit(ContextCut(", ".join(found.cut), self._limit_tokens))
+            self._inputs.emit(ContextCut(", ".join(found.cut), limit))
 
-    def _tell_day(self) -> None:
+    def _append_day(self) -> None:
         today = self._today()
         if today == self._day:
             return
         self._day = today
         text = f"The date is now {today.isoformat()}."
-        if self._path.capabilities.takes_system_role:
+        if self._conversation.capabilities.takes_system_role:
             # Written down when it is put into the view, before which it may turn out to have no place there.
-            self._path.show(Message("system", text), "attachment")
+            self._conversation.show(Message("system", text), "attachment")
         else:
-            self._append(Message("user", (Text(render_reminder(text)),)))
+            self._conversation.inject(Message("user", (Text(render_reminder(text)),)), "attachment")
 
     def _today(self) -> date:
-        return self._path.deps.clock.now().astimezone().date()
+        return self._inputs.clock.now().astimezone().date()
 
-    def _last_day(self, opened: SessionResources) -> date:
-        """The last day of a session that is resumed."""
-        records = opened.resumed.records if opened.resumed else ()
-        return records[-1].record.at.astimezone().date() if records else self._today()
+    def _limit_tokens(self, compact_at: int) -> int:
+        return min(self._inputs.settings.limit_tokens, compact_at // _WINDOW_SHARE)
 
-    @property
-    def _limit_tokens(self) -> int:
-        share = self._path.window.thresholds.auto_compact // _WINDOW_SHARE
-        return min(self._path.deps.settings.context.limit_tokens, share)
-
-    @property
-    def _count(self) -> CountTokens:
+    def _count(self, text: str) -> int:
         """By the estimate that is never calibrated: the same files are cut at the same place every time."""
-        scale = NEWER_TOKENIZER_SCALE if self._path.model.tokenizer == "newer" else 1.0
-        return ViewSizer(scale, 0).text
+        scale = NEWER_TOKENIZER_SCALE if self._conversation.model.tokenizer == "newer" else 1.0
+        return math.ceil(CALIBRATED_ESTIMATOR.weigh(Text(text)) * scale)
 
 
-def _told_change(source: ContextSource, known: Sequence[ContextSource]) -> ContextSource | None:
+def _shown_change(source: ContextSource, known: Sequence[ContextSource]) -> ContextSource | None:
     """A change as it is said: of the index, only the lines that changed; None where none did."""
     before = next((one for one in known if one.key == source.key), None)
     if source.kind != "memory" or before is None or not source.text:

@@ -1,0 +1,434 @@
+"""The conversation of a session: its history, the view of it that is sent, and the tokens of that view.
+
+`Conversation` is the only owner of the three. A layer reads them here and changes them through the methods
+here; what else a layer has to remember, it keeps itself. One that has to follow every message is a
+`ConversationListener`. What was sent once is sent again byte for byte: whoever changes it announces a `Cut`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Literal
+
+from sevenfold.core.canonical import Digest, canonical_bytes, digest, strip_cache_control
+from sevenfold.core.catalog import Catalog
+from sevenfold.core.clock import Clock
+from sevenfold.core.events import BillLost, Emit, HistoryChanged
+from sevenfold.core.json import freeze_object
+from sevenfold.core.messages import (
+    Message,
+    ToolUse,
+    ToolUseId,
+    without_message_compaction,
+    without_message_thinking,
+)
+from sevenfold.core.normalize import NO_SOURCE, NormalizeRules, ViewNormalizer
+from sevenfold.core.requests import Capabilities, ModelResponse, RequestParams
+from sevenfold.core.tokens import SourcedMessage, Tally, TextOrigin
+from sevenfold.core.tokens.estimation import CALIBRATED_ESTIMATOR, TokenEstimator
+from sevenfold.core.usage import Usage
+from sevenfold.core.view import (
+    ENGINE_ENTRY,
+    WHOLE_PROMPT,
+    Cut,
+    ViewMessage,
+    ViewMessages,
+    with_result_texts,
+)
+from sevenfold.providers.provider import UNREADABLE_USAGE
+from sevenfold.store.transcript.journal import Journal
+from sevenfold.store.transcript.records import (
+    CutRecord,
+    InjectedRecord,
+    MessageRecord,
+    RecordId,
+    UsageRecord,
+    new_record_id,
+)
+
+DROPPED_KEY, FORGOTTEN_KEY = "dropped", "forgotten"
+"""Keys of a cut's detail: records that are no longer part of the history; and that nothing is shown any more
+of what was thought before it."""
+
+PARAMS_CHANGED = "the caller changed the model, the system prompt or the tools"
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryMessage:
+    """One message of the history."""
+
+    message: Message
+    """Without breakpoints, which are no part of what was said."""
+    id: RecordId = field(default_factory=new_record_id)
+    origin: TextOrigin = "human"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedReply:
+    """A reply that was recorded and is not in the view yet."""
+
+    entry: HistoryMessage
+    usage: Usage | None
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredRequest:
+    """The last request that was answered."""
+
+    tokens: int = 0
+    messages: int = 0
+    """So many messages at the start of the view were in it, and have not changed since."""
+    started: datetime | None = None
+    """An entry of the provider's cache lives from then."""
+    ended: datetime | None = None
+    """When the answer came: after a time-to-live, what it left in the cache is gone."""
+
+
+class ConversationListener:
+    """Follows a conversation as it changes. A subclass overrides what it wants to know."""
+
+    def message_added(self, entry: HistoryMessage) -> None:
+        """The history has a new message."""
+
+    def message_shown(self, item: ViewMessage) -> None:
+        """The view has a new message at its end."""
+
+    def view_rewritten(self, *, keeps_beginning: bool) -> None:
+        """The view is another one."""
+
+    def view_cut(self, first: int) -> None:
+        """The view differs from this message on from what was sent."""
+
+    def request_answered(self, idle: timedelta | None) -> None:
+        """`last` is a new request, which started so long after the one before; None: it is the first."""
+
+
+class Conversation:
+    """The history, the view and the token count of one session.
+
+    - To read: `entries`, `shown`, `tally`, `last`, `rounds`, and the parameters of the next request.
+    - To add: `add` for the history, `inject` and `show` for messages of the engine, `finish` before sending.
+    - For replies: `record_reply`, `take_reply`.
+    - To change what was shown: `rewrite`, `replace_message`, `replace_results`, then `announce`.
+    """
+
+    def __init__(
+        self,
+        frame: RequestParams,
+        capabilities: Capabilities,
+        *,
+        catalog: Catalog,
+        clock: Clock,
+        emit: Emit,
+        journal: Journal,
+        estimator: TokenEstimator = CALIBRATED_ESTIMATOR,
+    ) -> None:
+        self._catalog, self._clock, self._emit, self.journal = catalog, clock, emit, journal
+        self.frame, self.capabilities = frame, capabilities
+        self.model = catalog.find(frame.model, emit)
+        self.binding = compute_thinking_binding(frame)
+        self.entries: list[HistoryMessage] = []
+        self.earlier = 0
+        """Messages of the history before the first entry: those that a resumed session did not read."""
+        self.shown = ViewMessages()
+        self.tools: dict[ToolUseId, ToolUse] = {}
+        self.cleared: dict[ToolUseId, str] = {}
+        """The texts that stand in the view in place of tool results."""
+        self.tally = Tally(self.model, estimator=estimator)
+        self.tally.set_frame(_system_text(frame), frame.tools)
+        self.last = AnsweredRequest()
+        self.rounds = 0
+        self.betas: tuple[str, ...] = ()
+        """Headers that what stands in the view needs, such as a compaction block."""
+        self.cuts: list[Cut] = []
+        """Announced since the last request."""
+        self.revision = 0
+        """Grows with every change: two requests of one revision are the same."""
+        self.listeners: list[ConversationListener] = []
+        self._normalizer = ViewNormalizer(self._rules(), emit)
+        self._reported: set[BillLost] = set()
+
+    @property
+    def tokens(self) -> int:
+        """The size of the view as it would be sent now."""
+        return self.tally.count().tokens
+
+    # The history.
+
+    def note_tools(self, message: Message) -> None:
+        """Remember the tool calls of a message that is about to be added."""
+        for block in message.blocks:
+            if isinstance(block, ToolUse):
+                self.tools[block.id] = block
+
+    def add(
+        self,
+        message: Message,
+        origin: TextOrigin = "human",
+        *,
+        id: RecordId | None = None,  # noqa: A002 - the record's own word
+        usage: Usage | None = None,
+    ) -> None:
+        """Add a message to the history and show it. One that has an id is written already."""
+        self.note_tools(message)
+        entry = HistoryMessage(message, id or self.journal.add(MessageRecord(message)), origin)
+        self.entries.append(entry)
+        for listener in self.listeners:
+            listener.message_added(entry)
+        self.show(message, origin, len(self.entries) - 1, usage)
+
+    def drop_from(self, kept: int, reason: str) -> None:
+        """The caller changed or dropped messages that stood there before: all from `kept` on are forgotten.
+
+        What comes after them is handed in again. Where thinking is signed over everything before it, what was
+        thought after the change can no longer be sent.
+        """
+        gone = self.entries[kept:]
+        if not gone:
+            return
+        del self.entries[kept:]
+        first = next((at for at, item in enumerate(self.shown) if item.entry >= kept), len(self.shown))
+        stays = [item for item in self.shown if item.entry < kept]
+        self._emit(HistoryChanged(kept, len(gone), reason))
+        self.rewrite(stays, keeps_beginning=first > 0)
+        self.announce(Cut(0, reason, first, freeze_object({DROPPED_KEY: [entry.id for entry in gone]})))
+
+    # Replies.
+
+    def record_reply(self, reply: ModelResponse, started: datetime) -> RecordedReply:
+        """Record what a model call cost, and its answer; `take_reply` shows the answer."""
+        model = reply.model or self.frame.model
+        self.journal.add(
+            UsageRecord(
+                model=model,
+                who="main",
+                wire=reply.usage_wire,
+                dialect=reply.dialect,
+                frame=self.binding,
+            )
+        )
+        entry = HistoryMessage(reply.message, self.journal.add(MessageRecord(reply.message)))
+        usage = reply.usage if reply.usage.requests else None
+        if usage is None:
+            # A compatible server may say nothing of usage: the estimate stands.
+            reason = reply.extra.get(UNREADABLE_USAGE)
+            self.report_missing_usage(model, reason if isinstance(reason, str) else "none came")
+        self.answered(usage, started, self._clock.now())
+        for listener in self.listeners:
+            listener.message_added(entry)
+        return RecordedReply(entry, usage)
+
+    def take_reply(self, answer: RecordedReply, written: Message | None) -> None:
+        """An answer joins the view as the caller's history has it; None: it does not have it."""
+        own = answer.entry
+        if written == own.message:
+            self.note_tools(own.message)
+            self.entries.append(own)
+            self.show(own.message, own.origin, len(self.entries) - 1, answer.usage)
+            return
+        dropped = freeze_object({DROPPED_KEY: [own.id]})
+        self.journal.add(CutRecord(0, "the caller did not keep the reply", None, dropped))
+        if written is not None:
+            written_id = self.journal.add(MessageRecord(written))
+            self.add(written, own.origin, id=written_id, usage=answer.usage)
+        elif answer.usage is not None:
+            # No request contained it, so nothing breaks; the size of the prompt is known all the same.
+            self.tally.bill(answer.usage, Message("assistant", ()), is_output_known=False)
+
+    def answered(self, usage: Usage | None, started: datetime, ended: datetime) -> None:
+        """A request was answered: what it left in the cache, and when."""
+        run = usage.last_run if usage else None
+        idle = started - self.last.started if self.last.started else None
+        tokens = run.prompt if run else self.tokens
+        self.last = AnsweredRequest(tokens, len(self.shown), started, ended)
+        for listener in self.listeners:
+            listener.request_answered(idle)
+        self.rounds += 1
+
+    def report_missing_usage(self, model: str, reason: str) -> None:
+        """An answer has no bill to count from."""
+        event = BillLost(model, reason)
+        if event not in self._reported:
+            self._reported.add(event)
+            self._emit(event)
+
+    # The view.
+
+    def inject(self, message: Message, origin: Literal["attachment", "memory"]) -> None:
+        """Append a message of the engine, which the caller's history does not have."""
+        self.journal.add(InjectedRecord(message, origin))
+        self.show(message, origin)
+
+    def show(
+        self, message: Message, origin: TextOrigin, entry: int = ENGINE_ENTRY, usage: Usage | None = None
+    ) -> None:
+        """Append a message to the view, in a form that the provider takes."""
+        self.revision += 1
+        visible = with_result_texts(message, self.cleared) if self.cleared else message
+        for one in self._normalizer.add(visible, entry):
+            is_itself = one.source == self._normalizer.last
+            own: TextOrigin = origin if is_itself else self._origin(one.entry)
+            if usage is not None and is_itself:
+                weight, usage = self.tally.bill(usage, one.message), None
+            else:
+                weight = self.tally.add(one.message, own)
+            self._append(ViewMessage(one.message, weight, one.entry, own))
+        if usage is not None:
+            # Nothing of an empty reply is shown, and its bill holds all the same.
+            self.tally.bill(usage, message)
+
+    def finish(self, *, is_stored: bool = False) -> None:
+        """Append what the view still lacks to be sent now; it becomes part of what was said."""
+        for one in self._normalizer.finish():
+            self.revision += 1
+            origin = self._origin(one.entry)
+            if one.entry == ENGINE_ENTRY and not is_stored:
+                self.journal.add(InjectedRecord(one.message, "attachment"))
+            self._append(ViewMessage(one.message, self.tally.add(one.message, origin), one.entry, origin))
+
+    def rewrite(self, items: Sequence[ViewMessage], *, keeps_beginning: bool = True) -> None:
+        """Show these messages from now on; the caller announces the change."""
+        self.revision += 1
+        self._normalizer = ViewNormalizer(self._rules(), self._emit)
+        normalized = self._normalizer.start_over(
+            [item.message for item in items], [item.entry for item in items]
+        )
+        placed = [
+            ViewMessage(one.message, 0.0, ENGINE_ENTRY, "attachment")
+            if one.source == NO_SOURCE
+            else replace(items[one.source], message=one.message)
+            for one in normalized
+        ]
+        weights = self.tally.rewrite(SourcedMessage(item.message, item.origin) for item in placed)
+        self.shown.start_over(
+            replace(item, weight=weight) for item, weight in zip(placed, weights, strict=True)
+        )
+        for listener in self.listeners:
+            listener.view_rewritten(keeps_beginning=keeps_beginning)
+
+    def replace_message(self, place: int, message: Message) -> None:
+        """Replace a message of the view; the caller announces the change."""
+        before = self.shown.items[place]
+        self.shown.swap(place, message, self.tally.swap(before.message, message, before.origin))
+        self.revision += 1
+
+    def replace_results(self, texts: dict[ToolUseId, str]) -> list[int]:
+        """Show these texts in place of tool results from now on; returns the places that changed."""
+        self.cleared.update(texts)
+        places = sorted({place for use in texts if (place := self.shown.place(use)) is not None})
+        for place in places:
+            self.replace_message(place, with_result_texts(self.shown.items[place].message, texts))
+        return places
+
+    def announce(self, cut: Cut) -> None:
+        """Write down a change of the view that was made."""
+        self.revision += 1
+        self.cuts.append(cut)
+        for listener in self.listeners:
+            listener.view_cut(cut.first)
+        if cut.first < self.last.messages:
+            self.last = replace(self.last, messages=cut.first)
+        first = self.shown.items[cut.first].entry if cut.first < len(self.shown) else ENGINE_ENTRY
+        named = self.entries[first].id if first != ENGINE_ENTRY else None
+        self.journal.add(CutRecord(cut.layer, cut.reason, named, cut.detail))
+
+    # The parameters of a request.
+
+    def use(self, frame: RequestParams, capabilities: Capabilities) -> None:
+        """Use other request parameters: the caller's choice, and the caller's break of the prefix."""
+        self.revision += 1
+        if frame.model != self.frame.model:
+            # Another model has a cache of its own: nothing of the view changed, and nothing of it is read.
+            self.cuts.append(Cut(0, PARAMS_CHANGED, WHOLE_PROMPT))
+            self.last = replace(self.last, messages=0)
+        is_other_frame = (frame.system, frame.tools) != (self.frame.system, self.frame.tools)
+        model = self._catalog.find(frame.model, self._emit)
+        if model != self.model:
+            self.model = model
+            self.tally.switch_model(model)
+        self.frame, self.capabilities = frame, capabilities
+        if is_other_frame:
+            self.tally.set_frame(_system_text(frame), frame.tools)
+        before, self.binding = self.binding, compute_thinking_binding(frame)
+        self.adapt(drops_thinking=before != self.binding and not capabilities.rewrites_history)
+
+    def adapt(self, *, drops_thinking: bool = False) -> None:
+        """Show everything as the current model accepts it."""
+        before, items = self.shown.messages(), self.shown.items
+        fitting = _adapt_messages(items, self.capabilities, drops_thinking=drops_thinking)
+        is_same = all(one is other for one, other in zip(fitting, items, strict=True))
+        if is_same and self._normalizer.rules == self._rules():
+            return
+        if not self.capabilities.compacts_on_demand:
+            self.betas = ()
+        self.rewrite(fitting)
+        first = _find_first_change(before, self.shown.messages())
+        if first is not None:
+            self.announce(Cut(0, PARAMS_CHANGED, first))
+
+    def forget_thinking(self, reason: str) -> None:
+        """Remove all thinking so far from the view."""
+        fitting = _adapt_messages(self.shown.items, self.capabilities, drops_thinking=True)
+        first = _find_first_change(self.shown.messages(), [item.message for item in fitting])
+        if first is not None:
+            self.rewrite(fitting, keeps_beginning=first > 0)
+            self.announce(Cut(0, reason, first, freeze_object({FORGOTTEN_KEY: True})))
+
+    def request_params(self) -> RequestParams:
+        """The caller's parameters, with the headers that the view needs."""
+        missing = tuple(beta for beta in self.betas if beta not in self.frame.betas)
+        return replace(self.frame, betas=(*self.frame.betas, *missing)) if missing else self.frame
+
+    def _append(self, item: ViewMessage) -> None:
+        self.shown.append(item)
+        for listener in self.listeners:
+            listener.message_shown(item)
+
+    def _origin(self, entry: int) -> TextOrigin:
+        return "attachment" if entry == ENGINE_ENTRY else self.entries[entry].origin
+
+    def _rules(self) -> NormalizeRules:
+        return NormalizeRules(self.capabilities.takes_system_role, self.model.takes_prefill)
+
+
+# Thinking is signed over the model, the system prompt and the tools: where the provider checks the signature,
+# any change of them invalidates all thinking. Only models that make compaction blocks read them.
+
+
+def compute_thinking_binding(frame: RequestParams) -> Digest:
+    """What thinking is bound to besides the messages. Breakpoints and the order of tools do not count."""
+    system = (frame.system,) if isinstance(frame.system, str) else [part.get("text") for part in frame.system]
+    tools = {str(tool.get("name") or tool.get("type")): strip_cache_control(tool) for tool in frame.tools}
+    texts = [text.strip() for text in system if isinstance(text, str) and text.strip()]
+    return digest(canonical_bytes({"model": frame.model, "system": texts, "tools": tools}))
+
+
+def _adapt_messages(
+    items: Iterable[ViewMessage], capabilities: Capabilities, *, drops_thinking: bool
+) -> list[ViewMessage]:
+    """The same items as this model takes them."""
+    return [_adapt(item, capabilities, drops_thinking=drops_thinking) for item in items]
+
+
+def _adapt(item: ViewMessage, capabilities: Capabilities, *, drops_thinking: bool) -> ViewMessage:
+    message = without_message_thinking(item.message) if drops_thinking else item.message
+    if item.entry == ENGINE_ENTRY and not capabilities.compacts_on_demand:
+        message = without_message_compaction(message)
+    return item if message is item.message else replace(item, message=message)
+
+
+def _find_first_change(before: Sequence[Message], after: Sequence[Message]) -> int | None:
+    """The first place where two views differ; None where the second only goes on."""
+    for index, message in enumerate(before):
+        if index >= len(after) or after[index] is not message:
+            return index
+    return None
+
+
+def _system_text(frame: RequestParams) -> str:
+    if isinstance(frame.system, str):
+        return frame.system
+    texts = (block.get("text") for block in frame.system)
+    return "\n".join(text for text in texts if isinstance(text, str))

@@ -1,0 +1,392 @@
+"""Layer 2: clears old tool results from the view, by the means that the model allows.
+
+`MicrocompactLayer` is the step of the request path. Where old messages may be rewritten, `LocalClearing`
+chooses the results that markers replace. Elsewhere the provider clears them (`server_clearing`).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from sevenfold.core.clock import Clock
+from sevenfold.core.events import ClearingRefused, Emit, ResultsCleared
+from sevenfold.core.json import Json, JsonObject, freeze_object
+from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
+from sevenfold.core.requests import ModelResponse, RequestParams
+from sevenfold.core.tokens import Thresholds
+from sevenfold.core.tool_kinds import is_clearable
+from sevenfold.core.view import Cut, ViewMessage
+from sevenfold.layers.conversation import Conversation, ConversationListener
+from sevenfold.layers.microcompact.facts import (
+    BARE_MARKER,
+    ClearableResult,
+    describe_clearable,
+    render_cleared_marker,
+)
+from sevenfold.layers.microcompact.policy import (
+    PRESSURE_TRIGGER,
+    CachePrices,
+    ClearableResults,
+    ClearingFacts,
+    ClearingLedger,
+    ClearingPlan,
+    MicrocompactSettings,
+    choose_clearing,
+    compute_cache_prices,
+)
+from sevenfold.layers.microcompact.server_clearing import (
+    ServerClearing,
+    ServerEditSettings,
+    uses_server_edits,
+)
+from sevenfold.store.files.disk import run_blocking
+
+CLEARED_KEY, SAVED_KEY, REWRITTEN_KEY, MEMORIES_KEY = "cleared", "saved", "rewritten", "memories"
+"""Of a cut's detail: results that gave way to markers, what that saves, what it had to write again, and how
+many recalled memories went with them."""
+DEPTH_KEY = "depth"
+"""Of a cut's detail: how many of the oldest results the provider clears, and which its cache left out."""
+
+NO_CACHE_EDITS = "no public provider deletes results inside a cached prefix"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClearingTools:
+    """What a clearing works with besides the conversation."""
+
+    settings: MicrocompactSettings
+    server_edits: ServerEditSettings
+    ttl: timedelta
+    """How long the provider's cache holds what a request marked."""
+    clock: Clock
+    emit: Emit
+    store_result: Callable[[ToolResult], str | None] | None
+    """Stores a whole result and returns its path; None where that failed. Blocks on the disk."""
+    clear_memories: Callable[[Message], Message | None]
+    """A message of recalled memories as the marker that replaces it; None: it has none."""
+
+
+class MicrocompactLayer(ConversationListener):
+    """The clearings of one conversation."""
+
+    def __init__(self, conversation: Conversation, tools: ClearingTools) -> None:
+        self._conversation, self._tools = conversation, tools
+        self._local = LocalClearing(settings=tools.settings)
+        self._server = ServerClearing(settings=tools.server_edits, is_clearable=is_clearable)
+        self._local.prices = self._cache_prices(0)
+        self._is_refused = False
+        self._reported = 0
+        """How many results the provider said last that it cleared."""
+        conversation.listeners.append(self)
+
+    async def run(self, thresholds: Thresholds) -> None:
+        """Clear what is due, before a view is handed out."""
+        capabilities, settings = self._conversation.capabilities, self._tools.server_edits
+        if settings.cache_edits and not self._is_refused:
+            self._is_refused = True
+            self._tools.emit(ClearingRefused("server_edits.cache_edits", NO_CACHE_EDITS))
+        if uses_server_edits(capabilities, settings):
+            self._clear_deeper(thresholds.auto_compact)
+        elif capabilities.rewrites_history:
+            await self._clear_here(thresholds.warning)
+
+    def apply(self, frame: RequestParams) -> RequestParams:
+        """The parameters of a request, with what the provider is told to clear."""
+        return self._server.apply(frame)
+
+    @property
+    def oldest(self) -> ToolUseId | None:
+        """Once something was cleared: the oldest result that still may be."""
+        local = self._local.oldest if self._conversation.cleared else None
+        return self._server.oldest or local
+
+    def read_back(self, reply: ModelResponse) -> None:
+        """Report what the provider says it cleared."""
+        management = reply.extra.get("context_management")
+        applied = management.get("applied_edits") if isinstance(management, JsonObject) else None
+        for edit in applied if isinstance(applied, tuple) else ():
+            results = _count(edit, "cleared_tool_uses")
+            if results and results != self._reported:
+                self._reported = results
+                self._tools.emit(ResultsCleared("provider", results, _count(edit, "cleared_input_tokens")))
+
+    def restore(self, detail: JsonObject, *, is_kept: bool) -> None:
+        """Repeat a clearing of a session that is resumed; `is_kept`: a boundary came after it."""
+        texts = detail.get(CLEARED_KEY)
+        if isinstance(texts, JsonObject):
+            cost = ClearingCost(_count(detail, SAVED_KEY), _count(detail, REWRITTEN_KEY))
+            self._replace_results({ToolUseId(use): str(text) for use, text in texts.items()}, cost)
+        if is_kept:
+            return
+        self._clear_memories(self._find_memories()[: _count(detail, MEMORIES_KEY)])
+        depth = detail.get(DEPTH_KEY)
+        if isinstance(depth, int):
+            self._conversation.tally.discount(self._server.restore_depth(depth))
+
+    def message_shown(self, item: ViewMessage) -> None:
+        self._server.add(item.message, item.weight)
+        if item.message.role == "user":
+            conversation = self._conversation
+            estimate = conversation.tally.estimate_of
+            place = conversation.tokens - estimate(item.weight)
+            at = ResultPosition(conversation.rounds, place, conversation.last.tokens)
+            self._local.add(item, conversation.tools, at, estimate)
+
+    def view_rewritten(self, *, keeps_beginning: bool) -> None:
+        """Collect the clearable results of a new view, none of which is in the cache as it is now."""
+        conversation = self._conversation
+        estimate, shown = conversation.tally.estimate_of, conversation.shown
+        self._server.start_over(shown, keeps=keeps_beginning)
+        self._local.start_over()
+        place = conversation.tokens - estimate(sum(item.weight for item in shown))
+        for item in shown:
+            at = ResultPosition(conversation.rounds, place, 0)
+            self._local.add(item, conversation.tools, at, estimate)
+            place += estimate(item.weight)
+
+    def request_answered(self, idle: timedelta | None) -> None:
+        last = self._conversation.last
+        if last.started is not None:
+            is_cold = is_cache_cold(idle, self._tools.ttl)
+            self._local.sent(last.tokens, last.started, is_cold=is_cold)
+
+    def _clear_deeper(self, auto_compact: int) -> None:
+        """The provider clears more of the oldest results from now on; ours stay as they are."""
+        conversation = self._conversation
+        step = self._server.choose(conversation.tokens, auto_compact, conversation.tally.estimate_of)
+        if step is None:
+            return
+        conversation.tally.discount(step.weight)
+        place = conversation.shown.place(step.first)
+        reason = f"the provider clears {step.results} old results, about {step.tokens:,} tokens"
+        conversation.announce(Cut(2, reason, place or 0, freeze_object({DEPTH_KEY: self._server.depth})))
+
+    async def _clear_here(self, warning: int) -> None:
+        facts = self._facts(warning)
+        self._local.prices = facts.prices
+        if facts.is_cold:
+            self._local.results.reset_anchors()
+        chosen = self._local.choose(facts)
+        if chosen is None:
+            return
+        markers = await run_blocking(lambda: dict(self._markers(chosen)))
+        self._local.forget(use for use in chosen.ids if use not in markers)
+        if not markers:
+            return
+        cost = self._local.estimate_cost(chosen, markers)
+        memories = self._memories_before(markers) if chosen.by == PRESSURE_TRIGGER else []
+        self._clear_memories(memories)
+        places = sorted([*memories, *self._replace_results(markers, cost)])
+        if places:
+            self._announce(chosen.reason, places[0], markers, cost, len(memories))
+        self._tools.emit(ResultsCleared(chosen.by, len(markers), cost.saved_tokens, len(memories)))
+
+    def _announce(
+        self, reason: str, first: int, markers: dict[ToolUseId, str], cost: ClearingCost, memories: int
+    ) -> None:
+        detail = {CLEARED_KEY: markers, SAVED_KEY: cost.saved_tokens, REWRITTEN_KEY: cost.rewrite_tokens}
+        more = {MEMORIES_KEY: memories} if memories else {}
+        self._conversation.announce(Cut(2, reason, first, freeze_object({**detail, **more})))
+
+    def _replace_results(self, markers: dict[ToolUseId, str], cost: ClearingCost) -> list[int]:
+        places = self._conversation.replace_results(markers)
+        self._local.cut(cost, markers)
+        return places
+
+    def _memories_before(self, markers: Iterable[ToolUseId]) -> list[int]:
+        """Where memories stand that were recalled before the last result that goes."""
+        places = (self._conversation.shown.place(use) for use in markers)
+        last = max(place for place in places if place is not None)
+        return [place for place in self._find_memories() if place < last]
+
+    def _find_memories(self) -> list[int]:
+        """Where recalled memories stand in the view, the oldest first."""
+        return [
+            place
+            for place, item in enumerate(self._conversation.shown.items)
+            if item.origin == "memory" and self._tools.clear_memories(item.message) is not None
+        ]
+
+    def _clear_memories(self, places: Iterable[int]) -> None:
+        """Replace memories with a marker. They can be recalled again."""
+        for place in places:
+            marker = self._tools.clear_memories(self._conversation.shown.items[place].message)
+            if marker is not None:
+                self._conversation.replace_message(place, marker)
+
+    def _facts(self, warning: int) -> ClearingFacts:
+        conversation, ttl = self._conversation, self._tools.ttl
+        tokens, now = conversation.tokens, self._tools.clock.now()
+        return ClearingFacts(
+            now=now,
+            last_request=conversation.last.started,
+            last_answer=conversation.last.ended,
+            ttl=ttl,
+            prices=self._cache_prices(tokens),
+            view_tokens=tokens,
+            cached_tokens=conversation.last.tokens,
+            round=conversation.rounds,
+            warning_tokens=warning,
+            live_tokens=self._local.live_tokens(now, ttl),
+            marked_tokens=self._local.marked_tokens,
+        )
+
+    def _cache_prices(self, tokens: int) -> CachePrices:
+        """What a prompt of this size pays for reading and writing the cache, against fresh input."""
+        tariff = self._conversation.model.prices_at(self._tools.clock.now())
+        if tariff is None:
+            return DEFAULT_CACHE_PRICES
+        return compute_cache_prices(tariff.for_prompt(tokens), self._tools.ttl)
+
+    def _markers(self, chosen: ClearingPlan) -> Iterator[tuple[ToolUseId, str]]:
+        """What stands in for each chosen result, once its original is kept. Blocks on the disk."""
+        store = self._tools.store_result
+        for use in chosen.ids:
+            result = self._conversation.shown.result(use)
+            if result is None:
+                continue
+            where = store(result) if store is not None else None
+            if store is not None and where is None:
+                continue  # it could not be stored, which was reported, so it stays
+            yield use, BARE_MARKER if chosen.is_bare else render_cleared_marker(self._local.call(use), where)
+
+
+def _count(value: Json, key: str) -> int:
+    count = value.get(key) if isinstance(value, JsonObject) else None
+    return count if isinstance(count, int) and not isinstance(count, bool) else 0
+
+
+DEFAULT_CACHE_PRICES = CachePrices(0.1, 1.25)
+"""Of most models; for one whose price nobody knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultPosition:
+    """Where a result comes into the view."""
+
+    round: int
+    place: int
+    """Tokens of the view before it."""
+    cached: int
+    """Tokens of the last request."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClearingCost:
+    """What a clearing saves in every request to come, and what it had to write again."""
+
+    saved_tokens: int
+    rewrite_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """Where a request ended, which is where the cache can be read up to."""
+
+    tokens: int
+    touched: datetime
+    """When a request last wrote or found it: the next one does."""
+
+
+@dataclass(slots=True, kw_only=True)
+class LocalClearing:
+    """The clearable results of one conversation, and what clearing has saved so far."""
+
+    settings: MicrocompactSettings
+    results: ClearableResults = field(default_factory=ClearableResults)
+    ledger: ClearingLedger = field(default_factory=ClearingLedger)
+    prices: CachePrices = DEFAULT_CACHE_PRICES
+    _calls: dict[ToolUseId, ClearableResult] = field(default_factory=dict[ToolUseId, ClearableResult])
+    _ends: deque[_End] = field(default_factory=deque[_End])
+
+    def add(
+        self,
+        item: ViewMessage,
+        tools: Mapping[ToolUseId, ToolUse],
+        at: ResultPosition,
+        estimate: Callable[[float], int],
+    ) -> None:
+        """A message of the view. Its results share its weight by their length."""
+        results = [block for block in item.message.blocks if isinstance(block, ToolResult)]
+        total = sum(_length(result) for result in results) or 1
+        place = at.place
+        for result in results:
+            tokens = estimate(item.weight * _length(result) / total)
+            use = tools.get(result.tool_use_id)
+            if use is not None and is_clearable(use.name):
+                call = self._calls[use.id] = describe_clearable(use, tokens)
+                if self.results.add(call, round_=at.round, place=place, anchor=at.cached):
+                    self.ledger.record_reread(tokens, at.place, self.prices)
+            place += tokens
+
+    @property
+    def oldest(self) -> ToolUseId | None:
+        """Of the results that may still be cleared."""
+        return self.results.live[0].result.id if self.results.live else None
+
+    @property
+    def marked_tokens(self) -> int:
+        """Of the view before that result: there the cache is marked in every request."""
+        return self.results.live[0].edge if self.results.live else 0
+
+    def live_tokens(self, now: datetime, ttl: timedelta) -> int:
+        """Of the shortest request whose end can still be read from the cache."""
+        while self._ends and now - self._ends[0].touched > ttl:
+            self._ends.popleft()
+        return self._ends[0].tokens if self._ends else 0
+
+    def choose(self, facts: ClearingFacts) -> ClearingPlan | None:
+        return choose_clearing(facts, self.results, self.ledger, self.settings)
+
+    def call(self, use: ToolUseId) -> ClearableResult:
+        """What is known of a result that is chosen."""
+        return self._calls[use]
+
+    def cut(self, cost: ClearingCost, ids: Iterable[ToolUseId]) -> None:
+        """These were cleared."""
+        self.ledger.cut(cost.saved_tokens, (self.prices.write - self.prices.read) * cost.rewrite_tokens)
+        gone = frozenset(ids)
+        first = next((item.place for item in self.results.live if item.result.id in gone), None)
+        while first is not None and self._ends and self._ends[-1].tokens > first:
+            self._ends.pop()
+        self.results.clear(gone)
+
+    def estimate_cost(self, chosen: ClearingPlan, ids: Iterable[ToolUseId]) -> ClearingCost:
+        """What clearing these results saves and costs."""
+        saved = sum(self._calls[use].saved_tokens for use in ids)
+        return ClearingCost(saved, chosen.rewrite_tokens)
+
+    def forget(self, ids: Iterable[ToolUseId]) -> None:
+        """These cannot be cleared: do not choose them again."""
+        self.results.clear(frozenset(ids))
+
+    def sent(self, view_tokens: int, started: datetime, *, is_cold: bool) -> None:
+        self.ledger.send(view_tokens, self.prices, is_cold=is_cold)
+        if is_cold:
+            self._ends.clear()
+        if self._ends:
+            self._ends.append(replace(self._ends.pop(), touched=started))
+        self._ends.append(_End(view_tokens, started))
+
+    def start_over(self) -> None:
+        """Another view begins."""
+        self.results.start_over()
+        self.ledger.start_over()
+        self._calls.clear()
+        self._ends.clear()
+
+
+def is_cache_cold(idle: timedelta | None, ttl: timedelta) -> bool:
+    """Whether nothing of the last request can be read any more. A clock that was set back proves nothing."""
+    return idle is None or idle > ttl
+
+
+def _length(result: ToolResult) -> int:
+    content = result.content
+    if isinstance(content, tuple):
+        # An image weighs what some thousand characters do.
+        return sum(len(getattr(block, "text", "x" * 4_000)) for block in content)
+    return len(content or "") + 1
