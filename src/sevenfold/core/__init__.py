@@ -3,6 +3,7 @@
 In reading order:
 
 - `json`: JSON as immutable values, and reading the fields that a model filled in.
+- `fields`: dataclasses as JSON objects and back, by the types of their fields.
 - `messages`: messages and their blocks, and their wire form.
 - `canonical`: the bytes that are hashed.
 - `requests`: what is sent to a model, what comes back, and what a model and a provider can do.

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from sevenfold.core.errors import WireError
-from sevenfold.core.json import Json, JsonObject, freeze_object
+from sevenfold.core.fields import JsonForm, NonNegative, write_fields
+from sevenfold.core.json import JsonObject
 from sevenfold.core.settings import amount, limit, switch
 
 MAIN_KIND = "main"
@@ -61,8 +61,8 @@ class SpendSettings:
 
 @dataclass(frozen=True, slots=True)
 class Expense:
-    tokens: int = 0
-    micro_usd: int = 0
+    tokens: NonNegative = 0
+    micro_usd: NonNegative = 0
     """0 also where the price is not known; then the caps on tokens hold alone."""
 
     def __add__(self, other: Expense) -> Expense:
@@ -75,7 +75,7 @@ class SpendHold:
 
     id: str
     kind: str
-    expense: Expense
+    expense: Annotated[Expense, JsonForm(is_inline=True)]
     until: datetime
 
 
@@ -83,7 +83,7 @@ class SpendHold:
 class Strikes:
     """Failures of one kind of work, one after the other."""
 
-    count: int
+    count: NonNegative
     until: datetime
     """It pauses until then, once they are too many."""
     reason: str
@@ -207,94 +207,7 @@ def _over(state: SpendState, hold: SpendHold, now: datetime, settings: SpendSett
     return None
 
 
-# The state as JSON and back. An invalid state raises `InputError`.
-
-
 def write_spend_state(state: SpendState) -> JsonObject:
-    return freeze_object(
-        {
-            "slots": {str(slot): _write_expense(each) for slot, each in sorted(state.slots.items())},
-            "held": [
-                {
-                    "id": hold.id,
-                    "kind": hold.kind,
-                    "until": hold.until.isoformat(),
-                    **_write_expense(hold.expense),
-                }
-                for hold in state.held
-            ],
-            "strikes": {
-                kind: {"count": each.count, "until": each.until.isoformat(), "reason": each.reason}
-                for kind, each in sorted(state.strikes.items())
-            },
-            "stopped": state.stopped,
-        }
-    )
-
-
-def read_spend_state(wire: JsonObject) -> SpendState:
-    held = wire.get("held", ())
-    if not isinstance(held, tuple):
-        raise WireError(f"the list of what is held is {held!r}; expected a list")
-    return SpendState(
-        {_slot(key): _read_expense(each) for key, each in _object(wire.get("slots")).items()},
-        tuple(_read_hold(_object(each)) for each in held),
-        {kind: _read_strikes(_object(each)) for kind, each in _object(wire.get("strikes")).items()},
-        _text(wire, "stopped") if "stopped" in wire else "",
-    )
-
-
-def _write_expense(expense: Expense) -> dict[str, int]:
-    return {"tokens": expense.tokens, "micro_usd": expense.micro_usd}
-
-
-def _read_expense(wire: Json) -> Expense:
-    found = _object(wire)
-    return Expense(_whole(found, "tokens"), _whole(found, "micro_usd"))
-
-
-def _read_hold(wire: JsonObject) -> SpendHold:
-    return SpendHold(_text(wire, "id"), _text(wire, "kind"), _read_expense(wire), _time(wire, "until"))
-
-
-def _read_strikes(wire: JsonObject) -> Strikes:
-    return Strikes(_whole(wire, "count"), _time(wire, "until"), _text(wire, "reason"))
-
-
-def _slot(text: str) -> int:
-    if not text.isascii() or not text.isdigit():
-        raise WireError(f"{text!r} is no slot of time")
-    return int(text)
-
-
-def _object(wire: Json) -> JsonObject:
-    if wire is None:
-        return JsonObject({})
-    if not isinstance(wire, JsonObject):
-        raise WireError(f"{wire!r} is no object")
-    return wire
-
-
-def _text(wire: JsonObject, key: str) -> str:
-    value = wire.get(key)
-    if not isinstance(value, str):
-        raise WireError(f"{key} is {value!r}; expected text")
-    return value
-
-
-def _whole(wire: JsonObject, key: str) -> int:
-    value = wire.get(key)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise WireError(f"{key} is {value!r}; expected a whole number")
-    return value
-
-
-def _time(wire: JsonObject, key: str) -> datetime:
-    text = _text(wire, key)
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise WireError(f"{key} is {text!r}; expected a time") from error
-    if found.tzinfo is None:
-        raise WireError(f"{key} is {text!r}, without its zone")
-    return found
+    """By slot and by kind, so that the same state has the same bytes."""
+    slots, strikes = dict(sorted(state.slots.items())), dict(sorted(state.strikes.items()))
+    return write_fields(replace(state, slots=slots, strikes=strikes))

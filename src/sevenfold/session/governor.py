@@ -31,6 +31,7 @@ from sevenfold.core.errors import (
     StoreError,
 )
 from sevenfold.core.events import CallCharged, CallRefused, Emit, KindPaused, SpendStateLost, ignore_event
+from sevenfold.core.fields import read_fields
 from sevenfold.core.json import EMPTY_OBJECT, JsonObject, freeze_object, read_object, write_json
 from sevenfold.core.messages import Message
 from sevenfold.core.prices import compute_cost
@@ -53,7 +54,6 @@ from sevenfold.session.budget import (
     clear_strikes,
     drop_expired,
     plan_hold,
-    read_spend_state,
     settle_hold,
     write_spend_state,
 )
@@ -312,7 +312,7 @@ class Governor:
         """The state; where there is none, or none that can be read, what the ledger says was spent."""
         if wire:
             try:
-                return read_spend_state(wire)
+                return read_fields(SpendState, wire)
             except InputError as error:
                 self._emit(SpendStateLost(f"{self._book.path}", str(error)))
         day = now.astimezone(UTC).date()

@@ -35,7 +35,8 @@ from sevenfold.core.errors import (
     WireError,
 )
 from sevenfold.core.events import Emit, MailQuarantined, ignore_event
-from sevenfold.core.json import JsonObject, freeze, read_object, thaw, write_json
+from sevenfold.core.fields import read_fields, write_fields
+from sevenfold.core.json import JsonObject, read_object, write_json
 from sevenfold.core.settings import amount, limit
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.keys import is_key_part
@@ -57,13 +58,13 @@ MAIL_NAME_PATTERN = re.compile(rf"(\d{{12}})-([1-9]\d{{0,8}})-({MAIL_ID_PATTERN.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mail:
+    id: MailId = field(default_factory=lambda: MailId(uuid4().hex))
     sender: str
     summary: str
     """A few words for display."""
-    body: JsonObject
     sent: datetime
     """With its zone: the reader may be in another."""
-    id: MailId = field(default_factory=lambda: MailId(uuid4().hex))
+    body: JsonObject
 
     def __post_init__(self) -> None:
         if self.sent.utcoffset() is None:
@@ -107,14 +108,8 @@ class MailSigner:
 
     def sign(self, mail: Mail, number: int) -> bytes:
         """The file of a message in its place; of the same length whatever the number."""
-        fields = {
-            "id": mail.id,
-            "sender": mail.sender,
-            "summary": mail.summary,
-            "sent": mail.sent.isoformat(),
-            "body": thaw(mail.body),
-        }
-        return write_json(freeze({"seal": self._sealed(fields, number), **fields})) + b"\n"
+        fields = write_fields(mail)
+        return write_json(JsonObject({"seal": self._sealed(fields, number), **fields})) + b"\n"
 
     def verify(self, data: bytes, slot: MailFileName) -> Mail:
         """The message; `InputError` where the file was not put there, under that name, by a delivery."""
@@ -123,15 +118,10 @@ class MailSigner:
         expected = self._sealed(fields, slot.number)
         if not isinstance(seal, str) or not hmac.compare_digest(_bytes(seal), _bytes(expected)):
             raise WireError("its seal does not fit: it was not delivered through this mailbox")
-        named, sender, summary = (_text(fields, key) for key in ("id", "sender", "summary"))
-        body = fields.get("body")
-        if named != slot.id or len(data) != slot.size_bytes or not isinstance(body, JsonObject):
-            raise WireError("its name or its body does not fit its content")
-        try:
-            sent = datetime.fromisoformat(_text(fields, "sent"))
-        except ValueError as error:
-            raise WireError("the time it was sent is none") from error
-        return Mail(sender=sender, summary=summary, body=body, sent=sent, id=MailId(named))
+        mail = read_fields(Mail, fields)
+        if mail.id != slot.id or len(data) != slot.size_bytes:
+            raise WireError("its name does not fit its content")
+        return mail
 
     def _sealed(self, fields: object, number: int) -> str:
         # The number too: order rests on it, and a name can be changed or a file copied to another.
@@ -159,13 +149,6 @@ def _read_key(control: Folder) -> bytes:
 
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
-
-
-def _text(wire: JsonObject, key: str) -> str:
-    value = wire.get(key)
-    if not isinstance(value, str):
-        raise WireError(f"its {key} is {value!r}; expected text")
-    return value
 
 
 MAX_MAIL_BYTES = 256 * 1024

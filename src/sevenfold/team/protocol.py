@@ -9,9 +9,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import NewType, TypeAlias
+from typing import Annotated, NewType, TypeAlias
 
 from sevenfold.core.errors import InputError
+from sevenfold.core.fields import JsonForm
 from sevenfold.core.memories import check_team_key
 
 RepoId = NewType("RepoId", str)
@@ -61,7 +62,7 @@ class Commit:
 
     id: CommitId
     """Sent again with the same id, it has the same answer and no second effect."""
-    changes: tuple[TeamChange, ...]
+    changes: tuple[Annotated[TeamChange, JsonForm(as_list=True)], ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,7 +125,7 @@ def test_a_socket_of_another_user_is_told_nothing(path: Path, monkeypatch: pytes
     [
         (struct.pack(">I", MAX_MAIL_BYTES + 1), "is announced"),
         (struct.pack(">I", 4) + b"nope", "not JSON"),
-        (struct.pack(">I", 2) + b"{}", "needs an id"),
+        (struct.pack(">I", 2) + b"{}", "sender is missing"),
         (struct.pack(">I", 900) + b"{", "bytes read"),
         (b"\0", "bytes read"),
     ],

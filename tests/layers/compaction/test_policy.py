@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenfold.core.errors import WireError
+from sevenfold.core.fields import read_fields, write_fields
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message
 from sevenfold.layers.compaction.policy import (
@@ -216,10 +217,10 @@ def test_failures_are_counted_until_a_success() -> None:
     )
 )
 def test_the_state_survives_its_json(state: BreakerState) -> None:
-    assert BreakerState.from_json(state.to_json()) == state
+    assert read_fields(BreakerState, write_fields(state)) == state
 
 
 @pytest.mark.parametrize("value", [-1, "3", True, 1.5])
 def test_a_state_that_makes_no_sense_is_refused(value: int) -> None:
-    with pytest.raises(WireError, match="failures_in_row must be a whole number"):
-        BreakerState.from_json(JsonObject({"failures_in_row": value}))
+    with pytest.raises(WireError, match=r"failures_in_row is .*; expected a whole number"):
+        read_fields(BreakerState, JsonObject({"failures_in_row": value}))

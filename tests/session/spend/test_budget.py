@@ -23,6 +23,7 @@ from sevenfold.core.events import (
     SpendStateLost,
     ignore_event,
 )
+from sevenfold.core.fields import read_fields
 from sevenfold.core.messages import Message
 from sevenfold.core.requests import Breakpoint, ModelRequest, RequestParams
 from sevenfold.core.usage import Iteration, Usage
@@ -39,7 +40,6 @@ from sevenfold.session.budget import (
     add_strike,
     drop_expired,
     plan_hold,
-    read_spend_state,
     settle_hold,
     write_spend_state,
 )
@@ -349,4 +349,4 @@ def test_a_state_reads_back_as_it_was_written(
 ) -> None:
     holds = tuple(hold(str(at), tokens) for at, tokens in enumerate(held))
     struck = add_strike(SpendState(slots, holds, stopped=stopped), "dream", "busy", NOW, SpendSettings())
-    assert read_spend_state(write_spend_state(struck)) == struck
+    assert read_fields(SpendState, write_spend_state(struck)) == struck

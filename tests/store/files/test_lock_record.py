@@ -13,15 +13,14 @@ import pytest
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import LeaseLost
 from sevenfold.core.events import Event, LockRebuilt
-from sevenfold.core.json import read_object
+from sevenfold.core.fields import read_fields, write_fields
+from sevenfold.core.json import read_object, thaw
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.lock_state import (
     LockHolder,
     LockState,
     PidStamp,
     read_boot_id,
-    read_lock_state,
-    write_lock_state,
 )
 from sevenfold.store.files.locks import DEFAULT_LEASE, Lock
 
@@ -42,11 +41,10 @@ def spoilt(field: str, value: object) -> bytes:
     """A good record of a holder with token 5, but for one field."""
     at = datetime(2026, 11, 15, tzinfo=UTC)
     holder = LockHolder(pid=1, boot="boot", started=at, started_up=SECOND, until=at, until_up=MINUTE)
-    record = write_lock_state(
-        LockState(
-            token=5, holder=holder, last_success=at, last_attempt=at, strikes=1, stamps=(PidStamp(1, 2),)
-        )
+    state = LockState(
+        token=5, holder=holder, last_success=at, last_attempt=at, strikes=1, stamps=(PidStamp(1, 2),)
     )
+    record = cast("dict[str, object]", thaw(write_fields(state)))
     inner = cast("dict[str, object]", record["holder"])
     (inner if field in inner else record)[field] = value
     return json.dumps(record).encode()
@@ -118,7 +116,7 @@ def test_a_record_survives_its_own_file(lock: Lock, control: Folder, clock: Manu
     )
     assert len(state.holder.nonce) == 16
     wire = read_object(control.read(RECORD, max_bytes=10_000))
-    assert read_lock_state(wire) == state
+    assert read_fields(LockState, wire) == state
 
 
 def test_a_system_that_does_not_name_its_boots_has_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ sessions. `SendMessageTool` is the tool that the model calls.
 from __future__ import annotations
 
 from contextlib import ExitStack, closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
@@ -18,7 +18,8 @@ from sevenfold.agent.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import AddressUnknown, FileMissing, InputError, LockBusy, WireError
 from sevenfold.core.events import Emit, ignore_event
-from sevenfold.core.json import JsonObject, freeze_object, get_string, object_schema, read_object, write_json
+from sevenfold.core.fields import read_fields, write_fields
+from sevenfold.core.json import JsonObject, get_string, object_schema, read_object, write_json
 from sevenfold.core.tool_context import ToolContext
 from sevenfold.layers.forks.policy import (
     MAIL_TYPES,
@@ -81,13 +82,14 @@ class Roster:
     def write(self, listed: RosterEntry) -> None:
         """Write down who has a name, without taking it. Blocks on the disk."""
         with self._control.subfolder("agents") as folder:
-            folder.replace(f"{listed.name}.json", write_json(freeze_object(asdict(listed))))
+            folder.replace(f"{listed.name}.json", write_json(write_fields(listed)))
 
     def find(self, name: str) -> RosterEntry | None:
         """Who has or had that name. Blocks on the disk."""
         try:
             with self._control.subfolder("agents") as folder:
-                return _read(read_object(folder.read(f"{name}.json", max_bytes=MAX_ROSTER_ENTRY_BYTES)))
+                wire = read_object(folder.read(f"{name}.json", max_bytes=MAX_ROSTER_ENTRY_BYTES))
+                return read_fields(RosterEntry, wire)
         except (FileMissing, WireError):
             return None
 
@@ -102,15 +104,6 @@ class Roster:
                 return False
         except LockBusy:
             return True
-
-
-def _read(wire: JsonObject) -> RosterEntry:
-    texts = {key: value for key, value in wire.items() if isinstance(value, str)}
-    kind = texts.pop("kind", "")
-    if kind not in AGENT_KINDS or "name" not in texts or "session" not in texts:
-        raise WireError("an entry of the roster needs a name, a kind and a session")
-    known = {key: value for key, value in texts.items() if key in RosterEntry.__slots__}
-    return RosterEntry(kind=AGENT_KINDS[AGENT_KINDS.index(kind)], **known)
 
 
 class MailSender:

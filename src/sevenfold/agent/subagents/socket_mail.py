@@ -14,7 +14,8 @@ import stat
 import struct
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Self, TypeAlias
 
@@ -28,9 +29,10 @@ from sevenfold.core.errors import (
     WireError,
 )
 from sevenfold.core.events import Emit, PeerDismissed, ignore_event
+from sevenfold.core.fields import read_fields, write_fields
 from sevenfold.core.json import JsonObject, read_object, write_json
 from sevenfold.layers.forks.policy import MAX_SUMMARY_CHARS
-from sevenfold.store.mailbox import MAIL_ID_PATTERN, MAX_MAIL_BYTES, Mail, MailId
+from sevenfold.store.mailbox import MAIL_ID_PATTERN, MAX_MAIL_BYTES, Mail
 
 ReceiveMail: TypeAlias = Callable[[Mail], Awaitable[None]]
 """Returns when the message is on disk."""
@@ -107,7 +109,7 @@ class MailSocket:
 
 async def send_over_socket(path: Path, mail: Mail, *, patience: timedelta = SOCKET_MAIL_TIMEOUT) -> None:
     """Deliver a message to the session that listens at `path`; an error says why it was not."""
-    wire = write_json(_write_mail(mail))
+    wire = write_json(write_fields(mail))
     if len(wire) > MAX_MAIL_BYTES:
         raise MessageTooLarge(
             f"a message of {len(wire):,} bytes is over the limit of {MAX_MAIL_BYTES:,}; "
@@ -249,33 +251,12 @@ def _is_stale(path: Path) -> bool:
     return False
 
 
-def _write_mail(mail: Mail) -> JsonObject:
-    return JsonObject(
-        {
-            "id": mail.id,
-            "sender": mail.sender,
-            "summary": mail.summary,
-            "sent": mail.sent.isoformat(),
-            "body": mail.body,
-        }
-    )
-
-
 def _read_mail(wire: JsonObject) -> Mail:
-    mail_id, sender, summary, sent = (wire.get(key) for key in ("id", "sender", "summary", "sent"))
-    body = wire.get("body")
-    if (
-        not isinstance(mail_id, str)
-        or not MAIL_ID_PATTERN.fullmatch(mail_id)
-        or not isinstance(body, JsonObject)
-    ):
-        raise WireError("a message needs an id of letters, digits, '_' and '-', and an object as its body")
-    if not isinstance(sender, str) or not sender.startswith(SOCKET_SENDER_PREFIX):
-        raise WireError(f"the sender over a socket is called {SOCKET_SENDER_PREFIX}<path>, not {sender!r}")
-    if not isinstance(summary, str) or not isinstance(sent, str):
-        raise WireError("a message needs a summary and the time it was sent")
-    try:
-        when = datetime.fromisoformat(sent)
-    except ValueError as error:
-        raise WireError(f"{sent[:40]!r} is no time; expected ISO 8601 with its zone") from error
-    return Mail(sender=sender, summary=summary[:MAX_SUMMARY_CHARS], body=body, sent=when, id=MailId(mail_id))
+    mail = read_fields(Mail, wire)
+    if not MAIL_ID_PATTERN.fullmatch(mail.id) or "id" not in wire:
+        raise WireError("a message needs an id of letters, digits, '_' and '-'")
+    if not mail.sender.startswith(SOCKET_SENDER_PREFIX):
+        raise WireError(
+            f"the sender over a socket is called {SOCKET_SENDER_PREFIX}<path>, not {mail.sender!r}"
+        )
+    return replace(mail, summary=mail.summary[:MAX_SUMMARY_CHARS])

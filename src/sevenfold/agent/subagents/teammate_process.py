@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import BinaryIO
 from uuid import uuid4
@@ -20,10 +20,11 @@ from sevenfold.agent.permissions.guard import PermissionRequest, PermissionRespo
 from sevenfold.agent.permissions.rules import PermissionRule
 from sevenfold.agent.tool import AccessRequest
 from sevenfold.core.errors import AgentError, WireError
+from sevenfold.core.fields import read_fields, write_fields
 from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject, freeze_object, read_object, write_json
 from sevenfold.core.messages import ToolUse, ToolUseId
 from sevenfold.core.requests import Dialect, ModelRequest, ModelResponse
-from sevenfold.core.settings.sections import PERMISSION_MODES, PermissionMode
+from sevenfold.core.settings.sections import PermissionMode
 
 # The pipes: one line of JSON for each message. The teammate asks whether a tool may run and reports what it
 # paid; the lead answers.
@@ -206,27 +207,12 @@ class TeammateConfig:
     """It lives on when its starter ends."""
 
     def write(self) -> bytes:
-        return write_json(freeze_object(asdict(self))) + b"\n"
+        return write_json(write_fields(self)) + b"\n"
 
 
 def parse_teammate_config(line: bytes) -> TeammateConfig:
     """`WireError` where it is none."""
-    wire = read_object(line)
-    texts = {key: value for key, value in wire.items() if isinstance(value, str)}
-    mode, lead_mode = _mode(texts.pop("mode", "")), _mode(texts.pop("lead_mode", ""))
-    tools = wire.get("tools")
-    named = tuple(str(tool) for tool in tools) if isinstance(tools, tuple) else None
-    is_detached = wire.get("is_detached") is True
-    try:
-        return TeammateConfig(mode=mode, lead_mode=lead_mode, tools=named, is_detached=is_detached, **texts)
-    except TypeError as error:
-        raise WireError(f"a teammate cannot be started with this: {error}") from error
-
-
-def _mode(said: str) -> PermissionMode:
-    if said not in PERMISSION_MODES:
-        raise WireError(f"a teammate's mode is {said!r}; expected one of {', '.join(PERMISSION_MODES)}")
-    return PERMISSION_MODES[PERMISSION_MODES.index(said)]
+    return read_fields(TeammateConfig, read_object(line))
 
 
 class TeammateProcess:

@@ -24,6 +24,7 @@ from sevenfold.core.events import (
     RungSkipped,
     ignore_event,
 )
+from sevenfold.core.fields import read_fields, write_fields
 from sevenfold.core.json import read_object, write_json
 from sevenfold.core.messages import Compaction, Message
 from sevenfold.layers.compaction.compose import ComposedView, compose_view
@@ -81,8 +82,8 @@ class CompactionStateFile:
         if self._folder is None:
             return BreakerState()
         try:
-            return BreakerState.from_json(
-                read_object(self._folder.read(COMPACT_STATE_FILE, max_bytes=_MAX_STATE_BYTES))
+            return read_fields(
+                BreakerState, read_object(self._folder.read(COMPACT_STATE_FILE, max_bytes=_MAX_STATE_BYTES))
             )
         except FileMissing:
             return BreakerState()
@@ -95,7 +96,7 @@ class CompactionStateFile:
         if self._folder is None:
             return
         try:
-            self._folder.replace(COMPACT_STATE_FILE, write_json(state.to_json()))
+            self._folder.replace(COMPACT_STATE_FILE, write_json(write_fields(state)))
         except SevenfoldError as error:
             self._tell(error)
 

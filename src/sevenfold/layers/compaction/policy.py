@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import ClassVar, Literal, TypeAlias, get_args
 
-from sevenfold.core.errors import WireError
-from sevenfold.core.json import JsonObject
+from sevenfold.core.fields import NonNegative
 from sevenfold.core.messages import Message
 from sevenfold.core.settings import amount, limit, names, percent, switch
 
@@ -271,14 +270,14 @@ def _failed(facts: StrategyFacts, failure: StrategyFailure) -> bool:
 class BreakerState:
     """What is remembered from one compaction to the next, and across restarts."""
 
-    failures_in_row: int = 0
+    failures_in_row: NonNegative = 0
     """Model calls for a summary that failed since the last success."""
-    futile_in_row: int = 0
+    futile_in_row: NonNegative = 0
     """Automatic compactions that left the view too large, or were due again at once."""
-    last_length: int | None = None
+    last_length: NonNegative | None = None
     """How many messages the last compaction left in view; None: there was none yet."""
     limit_model: str = ""
-    limit_tokens: int | None = None
+    limit_tokens: NonNegative | None = None
     """What the provider of that model has said it takes; None: it has refused nothing yet."""
 
     def is_thrashing(self, settings: CompactSettings) -> bool:
@@ -306,33 +305,6 @@ class BreakerState:
             return None
         return sum(message.role == "assistant" for message in messages[self.last_length :])
 
-    def to_json(self) -> JsonObject:
-        return JsonObject(
-            {
-                "failures_in_row": self.failures_in_row,
-                "futile_in_row": self.futile_in_row,
-                "last_length": self.last_length,
-                "limit_model": self.limit_model,
-                "limit_tokens": self.limit_tokens,
-            }
-        )
-
-    @classmethod
-    def from_json(cls, wire: JsonObject) -> BreakerState:
-        last, limit = (
-            None if wire.get(key) is None else _count(wire, key) for key in ("last_length", "limit_tokens")
-        )
-        model = wire.get("limit_model", "")
-        if not isinstance(model, str):
-            raise WireError(f"limit_model must be a name, not {model!r}")
-        return cls(
-            failures_in_row=_count(wire, "failures_in_row"),
-            futile_in_row=_count(wire, "futile_in_row"),
-            last_length=last,
-            limit_model=model,
-            limit_tokens=limit,
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class CompactionOutcome:
@@ -345,10 +317,3 @@ class CompactionOutcome:
     """How many messages are in it."""
     rounds_since: int | None = None
     """How many rounds passed since the compaction before this one."""
-
-
-def _count(wire: JsonObject, key: str) -> int:
-    value = wire.get(key, 0)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise WireError(f"{key} must be a whole number of 0 or more, not {value!r}")
-    return value

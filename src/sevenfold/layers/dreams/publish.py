@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import NewType
 
 from sevenfold.core.errors import FileMissing, InputError, MemoryConflict, StoreError
-from sevenfold.core.json import Json, JsonObject, freeze_object, read_object, write_json
+from sevenfold.core.fields import read_fields, write_fields
+from sevenfold.core.json import read_object, write_json
 from sevenfold.core.memories import ARCHIVE_PREFIX, LOGS_PREFIX, Origin, SaidBy, join_taint
 from sevenfold.core.secrets import refuse_secrets
 from sevenfold.layers.dreams.check import DreamCheck, check_dream, explain_over_budget
@@ -269,12 +270,13 @@ class DreamRecordStore:
         if diff is not None:
             data = diff.encode("utf-8", "backslashreplace")[:MAX_DIFF_BYTES]
             self._folder.replace(f"{record.id}.diff", data)
-        self._folder.replace(f"{record.id}.json", write_json(freeze_object(asdict(record))) + b"\n")
+        self._folder.replace(f"{record.id}.json", write_json(write_fields(record)) + b"\n")
 
     def read(self, dream: str) -> DreamRecord:
         """Read one record; `InputError` if there is none."""
         try:
-            return _read(read_object(self._folder.read(f"{dream}.json", max_bytes=MAX_ACCOUNT_BYTES)))
+            wire = read_object(self._folder.read(f"{dream}.json", max_bytes=MAX_ACCOUNT_BYTES))
+            return read_fields(DreamRecord, wire)
         except (FileMissing, StoreError) as error:
             raise InputError(f"there is no dream {dream[:80]!r}; `sevenfold dream log` lists them") from error
 
@@ -324,18 +326,3 @@ class DreamRecordStore:
     def clear_copy(self, dream: str) -> None:
         # Not through the port: nothing in it is anybody's, and a power cut may bring it back.
         shutil.rmtree(self._folder.path / dream, ignore_errors=True)
-
-
-def _read(wire: JsonObject) -> DreamRecord:
-    values: Mapping[str, Json] = {
-        item.name: wire[item.name] for item in fields(DreamRecord) if item.name in wire
-    }
-    if not isinstance(values.get("id"), str) or not all(map(_is_fit, values.values())):
-        raise InputError("the account of a dream cannot be read")
-    return DreamRecord(**values)  # pyright: ignore[reportArgumentType] - checked just above
-
-
-def _is_fit(value: Json) -> bool:
-    if isinstance(value, tuple):
-        return all(isinstance(item, str) for item in value)
-    return isinstance(value, (str, int))

@@ -12,12 +12,14 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Annotated
 
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import AccessDenied, FileDamaged, FileMissing, InputError, NotRegular, WireError
 from sevenfold.core.events import Emit, NotesRecordLost, ignore_event
-from sevenfold.core.json import Json, JsonObject, freeze, read_object, write_json
-from sevenfold.layers.session_notes.sections import NO_HAND_EDITS, AddedLine, HandEdits
+from sevenfold.core.fields import JsonForm, NonNegative, read_fields, write_fields
+from sevenfold.core.json import read_object, write_json
+from sevenfold.layers.session_notes.sections import NO_HAND_EDITS, HandEdits
 from sevenfold.store.files.folder import Folder
 
 NOTES_FILE = "notes.md"
@@ -89,7 +91,7 @@ _MAX_RECORD_BYTES = 2 * 1024 * 1024
 @dataclass(frozen=True, slots=True)
 class NotesVersion:
     text: str = ""
-    covered: int = 0
+    covered: NonNegative = 0
     """How many messages of the history it covers."""
     writer: str = "structural"
 
@@ -99,7 +101,7 @@ NO_NOTES_VERSION = NotesVersion()
 
 @dataclass(frozen=True, slots=True)
 class NotesRecord:
-    newest: NotesVersion = NO_NOTES_VERSION
+    newest: Annotated[NotesVersion, JsonForm(is_required=True)] = NO_NOTES_VERSION
     before: NotesVersion = NO_NOTES_VERSION
     edits: HandEdits = NO_HAND_EDITS
 
@@ -125,60 +127,14 @@ def read_notes_record(session: Folder, *, is_needed: bool = True, emit: Emit = i
     """The record; an empty one if it cannot be read: then the notes count as covering nothing. This is an
     event, unless there are no notes yet."""
     try:
-        return _read_record(read_object(session.read(NOTES_RECORD_FILE, max_bytes=_MAX_RECORD_BYTES)))
+        return read_fields(
+            NotesRecord, read_object(session.read(NOTES_RECORD_FILE, max_bytes=_MAX_RECORD_BYTES))
+        )
     except (FileMissing, FileDamaged, NotRegular, WireError) as error:
         if is_needed or not isinstance(error, FileMissing):
             emit(NotesRecordLost(f"{session.path}/{NOTES_RECORD_FILE}", str(error)))
         return NotesRecord()
 
 
-def _read_record(wire: JsonObject) -> NotesRecord:
-    edits = _object(wire.get("edits"))
-    added = (_object(item) for item in _items(edits.get("added")))
-    return NotesRecord(
-        _version(wire.get("newest")),
-        _version(wire.get("before")),
-        HandEdits(
-            tuple(AddedLine(_text(item.get("section")), _text(item.get("text"))) for item in added),
-            frozenset(map(_text, _items(edits.get("removed")))),
-            tuple(map(_text, _items(edits.get("sections")))),
-        ),
-    )
-
-
 def write_notes_record(session: Folder, record: NotesRecord) -> None:
-    edits = record.edits
-    wire = {
-        "newest": _version_wire(record.newest),
-        "before": _version_wire(record.before),
-        "edits": {
-            "added": [{"section": item.section, "text": item.text} for item in edits.added],
-            "removed": sorted(edits.removed),
-            "sections": list(edits.sections),
-        },
-    }
-    session.replace(NOTES_RECORD_FILE, write_json(freeze(wire)))
-
-
-def _version_wire(version: NotesVersion) -> dict[str, object]:
-    return {"text": version.text, "covered": version.covered, "writer": version.writer}
-
-
-def _version(wire: Json) -> NotesVersion:
-    given = _object(wire)
-    text, covered, writer = given.get("text"), given.get("covered"), given.get("writer")
-    if not isinstance(covered, int) or not isinstance(text, str) or not isinstance(writer, str):
-        raise WireError("a version of the notes has a text, a count of messages and a writer; this has not")
-    return NotesVersion(text, max(0, covered), writer)
-
-
-def _object(wire: Json) -> JsonObject:
-    return wire if isinstance(wire, JsonObject) else JsonObject()
-
-
-def _items(wire: Json) -> tuple[Json, ...]:
-    return wire if isinstance(wire, tuple) else ()
-
-
-def _text(wire: Json) -> str:
-    return wire if isinstance(wire, str) else ""
+    session.replace(NOTES_RECORD_FILE, write_json(write_fields(record)))

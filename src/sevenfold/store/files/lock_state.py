@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
+from typing import Annotated
 
-from sevenfold.core.errors import AccessDenied, FileMissing, InputError, LockBusy, NotRegular
-from sevenfold.core.json import Json, JsonObject
+from sevenfold.core.errors import AccessDenied, FileMissing, LockBusy, NotRegular
+from sevenfold.core.fields import JsonForm, NonNegative
 from sevenfold.core.os_errors import map_os_errors
 from sevenfold.store.files.disk import READ_FLAGS, read_fully
 from sevenfold.store.files.folder import Folder
@@ -25,7 +26,7 @@ from sevenfold.store.files.folder import Folder
 class LockHolder:
     """Who holds the lock. The PID is for people to read: PIDs are reused, exclusion does not rest on them."""
 
-    pid: int
+    pid: NonNegative
     boot: str
     started: datetime
     started_up: timedelta
@@ -54,20 +55,20 @@ class LockHolder:
 class PidStamp:
     """The visible lock file as one value: the PID in its body, and its modification time."""
 
-    pid: int
-    modified_ns: int
+    pid: NonNegative
+    modified_ns: NonNegative
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockState:
-    token: int = 0
+    token: Annotated[int, JsonForm(at_least=0, is_required=True)] = 0
     """Grows with every holder and never goes back."""
     holder: LockHolder | None = None
     last_success: datetime | None = None
     last_attempt: datetime | None = None
-    strikes: int = 0
+    strikes: NonNegative = 0
     """Attempts in a row that ended in failure or a crash; persisted, so that a crash loop cannot hide."""
-    stamps: tuple[PidStamp, ...] = ()
+    stamps: Annotated[tuple[PidStamp, ...], JsonForm(name="faces")] = ()
     """What we may have left in the PID file; any other PID there was written by another program."""
 
     def renewed(self, now: datetime, up: timedelta, lease: timedelta) -> LockState:
@@ -82,94 +83,6 @@ def read_boot_id() -> str:
         return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
     except OSError:
         return ""
-
-
-def write_lock_state(state: LockState) -> dict[str, object]:
-    holder = state.holder
-    return {
-        "token": state.token,
-        "holder": holder
-        and {
-            "pid": holder.pid,
-            "boot": holder.boot,
-            "started": holder.started.isoformat(),
-            "started_up": holder.started_up.total_seconds(),
-            "until": holder.until.isoformat(),
-            "until_up": holder.until_up.total_seconds(),
-            "nonce": holder.nonce,
-        },
-        "last_success": state.last_success and state.last_success.isoformat(),
-        "last_attempt": state.last_attempt and state.last_attempt.isoformat(),
-        "strikes": state.strikes,
-        "faces": [{"pid": face.pid, "modified_ns": face.modified_ns} for face in state.stamps],
-    }
-
-
-def read_lock_state(wire: JsonObject) -> LockState:
-    """The record from its file; `InputError` when it is not one."""
-    holder, faces = wire.get("holder"), wire.get("faces")
-    if not isinstance(faces, tuple):
-        raise InputError(f"the lock's record has faces = {faces!r}; expected a list")
-    return LockState(
-        token=_whole(wire, "token"),
-        holder=None if holder is None else _read_holder(holder),
-        last_success=_when(wire, "last_success"),
-        last_attempt=_when(wire, "last_attempt"),
-        strikes=_whole(wire, "strikes"),
-        stamps=tuple(_read_face(face) for face in faces),
-    )
-
-
-def _read_holder(wire: Json) -> LockHolder:
-    if not isinstance(wire, JsonObject):
-        raise InputError("the lock's record has a holder that is no object")
-    boot, started, until = wire.get("boot"), _when(wire, "started"), _when(wire, "until")
-    nonce = wire.get("nonce", "")
-    if not isinstance(boot, str) or not isinstance(nonce, str) or started is None or until is None:
-        raise InputError("the lock's record names a holder without its times")
-    return LockHolder(
-        pid=_whole(wire, "pid"),
-        boot=boot,
-        started=started,
-        started_up=_span(wire, "started_up"),
-        until=until,
-        until_up=_span(wire, "until_up"),
-        nonce=nonce,
-    )
-
-
-def _read_face(wire: Json) -> PidStamp:
-    if not isinstance(wire, JsonObject):
-        raise InputError("the lock's record has a face that is no object")
-    return PidStamp(_whole(wire, "pid"), _whole(wire, "modified_ns"))
-
-
-def _whole(wire: JsonObject, key: str) -> int:
-    value = wire.get(key)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise InputError(f"the lock's record has {key} = {value!r}; expected a whole number")
-    return value
-
-
-def _span(wire: JsonObject, key: str) -> timedelta:
-    value = wire.get(key)
-    try:
-        return timedelta(seconds=value if isinstance(value, (int, float)) else float("nan"))
-    except (ValueError, OverflowError) as error:
-        raise InputError(f"the lock's record has {key} = {value!r}; expected seconds") from error
-
-
-def _when(wire: JsonObject, key: str) -> datetime | None:
-    value = wire.get(key)
-    if value is None:
-        return None
-    try:
-        when = datetime.fromisoformat(value) if isinstance(value, str) else None
-    except ValueError:
-        when = None
-    if when is None or when.tzinfo is None:
-        raise InputError(f"the lock's record has {key} = {value!r}; expected a time with its zone")
-    return when
 
 
 PID_FILE = ".consolidate-lock"

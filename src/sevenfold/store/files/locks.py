@@ -30,7 +30,8 @@ from sevenfold.core.errors import (
     StoreError,
 )
 from sevenfold.core.events import Emit, LeaseReclaimed, LockFaceFailed, LockRebuilt, ignore_event
-from sevenfold.core.json import freeze, read_object, write_json
+from sevenfold.core.fields import read_fields, write_fields
+from sevenfold.core.json import read_object, write_json
 from sevenfold.core.os_errors import map_os_errors
 from sevenfold.core.settings import amount
 from sevenfold.store.files.disk_operations import close_in_children, drop_flock, take_flock
@@ -44,9 +45,7 @@ from sevenfold.store.files.lock_state import (
     is_our_stamp,
     make_pid_stamp,
     read_boot_id,
-    read_lock_state,
     refuse_foreign_holder,
-    write_lock_state,
 )
 
 # The kernel releases a flock when its holder dies, so no lock can go stale. The file is never removed: after
@@ -328,7 +327,7 @@ class Lock:
             return LockState(token=token)
 
     def _read_file(self) -> LockState:
-        return read_lock_state(read_object(self._control.read(self._file, max_bytes=_MAX_STATE_BYTES)))
+        return read_fields(LockState, read_object(self._control.read(self._file, max_bytes=_MAX_STATE_BYTES)))
 
     def _clamped(self, state: LockState) -> LockState:
         """A time that lies ahead is from a clock that was wrong; the latest it can have been is now."""
@@ -345,7 +344,7 @@ class Lock:
         if self._face and mark:
             before = (seen,) if seen and is_our_stamp(seen, state.stamps) else ()
             state = replace(state, stamps=(*before, mark))
-        self._control.replace(self._file, write_json(freeze(write_lock_state(state))) + b"\n")
+        self._control.replace(self._file, write_json(write_fields(state)) + b"\n")
         if self._face and mark:
             try:
                 self._face.write(mark)

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 
-from sevenfold.core.errors import FileMissing, InputError, StoreError
+from sevenfold.core.errors import FileMissing, InputError, StoreError, WireError
 from sevenfold.core.events import Emit, UsesLost, ignore_event
+from sevenfold.core.fields import read_fields, write_fields
 from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject, read_object, write_json
 from sevenfold.core.memories import (
     MEMORY_USE_KINDS,
@@ -103,21 +104,15 @@ class MarkStore:
 
 def _with(before: JsonObject, marks: Mapping[str, BrokenMark | None]) -> JsonObject:
     kept = dict(before.without(*marks))
-    put = {key: _written(mark) for key, mark in marks.items() if mark is not None}
+    put = {key: write_fields(mark) for key, mark in marks.items() if mark is not None}
     return JsonObject({**kept, **put})
 
 
-def _written(mark: BrokenMark) -> JsonObject:
-    return JsonObject({"sha256": mark.sha256, "broken": mark.broken, "at": mark.at.isoformat()})
-
-
 def _read_mark(value: Json) -> BrokenMark | None:
-    if not isinstance(value, JsonObject):
+    try:
+        return read_fields(BrokenMark, value)
+    except WireError:
         return None
-    sha256, broken, at = value.get("sha256"), value.get("broken"), read_time(value.get("at"))
-    if not isinstance(sha256, str) or not isinstance(broken, tuple) or at is None:
-        return None
-    return BrokenMark(sha256, tuple(text for text in broken if isinstance(text, str)), at)
 
 
 # Nothing depends on the counts: a damaged file is set aside, with an event, and counting starts again.

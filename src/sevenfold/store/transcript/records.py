@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, NewType, TypeAlias
+from functools import partial
+from typing import Annotated, Literal, NewType, TypeAlias
 from uuid import uuid4
 
-from sevenfold.core.canonical import Digest
 from sevenfold.core.errors import InputError, WireError
+from sevenfold.core.fields import JsonForm, read_fields, write_fields
 from sevenfold.core.json import (
     EMPTY_OBJECT,
     MAX_NESTING,
@@ -26,10 +27,9 @@ from sevenfold.core.json import (
     freeze,
     nesting_depth,
     read_object,
-    thaw,
     write_json,
 )
-from sevenfold.core.messages import MAX_MESSAGE_NESTING, Message, ToolUseId, read_message, write_message
+from sevenfold.core.messages import MAX_MESSAGE_NESTING, Message, read_message, write_message
 from sevenfold.core.spills import SpillDecision
 
 RecordId = NewType("RecordId", str)
@@ -98,9 +98,9 @@ class UsageRecord:
     model: str
     who: str
     """`main`, or the kind of fork that called."""
-    wire: JsonObject
     dialect: Literal["anthropic", "openai"] = "anthropic"
-    frame: str = ""
+    wire: JsonObject
+    frame: Annotated[str, JsonForm(omits_default=True)] = ""
     """What the call's model, system prompt and tools hash to: its thinking holds under them alone."""
 
 
@@ -216,100 +216,17 @@ def _write_body(body: RecordBody) -> tuple[str, object]:
         case InjectedRecord():
             return "aside", {"origin": body.origin, "message": write_message(body.message)}
         case DecisionRecord():
-            return "decision", asdict(body.decision)
+            return "decision", write_fields(body.decision)
         case CutRecord():
-            detail = thaw(body.detail)
-            return "cut", {"layer": body.layer, "reason": body.reason, "first": body.first, "detail": detail}
+            return "cut", write_fields(body)
         case BoundaryRecord():
-            return "boundary", {
-                "trigger": body.trigger,
-                "tokens_before": body.tokens_before,
-                "last_message": body.last_message,
-                "tools": list(body.tools),
-                "kept": _write_segment(body.kept),
-            }
+            return "boundary", write_fields(body)
         case UsageRecord():
-            wire = thaw(body.wire)
-            fields = {"model": body.model, "who": body.who, "dialect": body.dialect, "wire": wire}
-            return "usage", {**fields, "frame": body.frame} if body.frame else fields
+            return "usage", write_fields(body)
         case ParentRecord():
-            return "parent", {"session": body.session}
+            return "parent", write_fields(body)
         case UnknownRecord():
-            return body.kind, thaw(body.wire)
-
-
-def _write_segment(kept: KeptSegment | None) -> dict[str, object] | None:
-    if kept is None:
-        return None
-    return {"head": kept.head, "anchor": kept.anchor, "tail": kept.tail, "offset": kept.offset}
-
-
-def _read_decision(wire: JsonObject) -> RecordBody:
-    digest = _maybe_text(wire, "digest")
-    return DecisionRecord(
-        SpillDecision(
-            tool_use_id=ToolUseId(_text(wire, "tool_use_id")),
-            preview=_maybe_text(wire, "preview"),
-            spill=_maybe_text(wire, "spill"),
-            digest=None if digest is None else Digest(digest),
-            size_bytes=_whole(wire, "size_bytes"),
-        )
-    )
-
-
-def _read_cut(wire: JsonObject) -> RecordBody:
-    first, detail = _maybe_text(wire, "first"), wire.get("detail")
-    if not isinstance(detail, JsonObject):
-        raise WireError("its detail is no object")
-    id = None if first is None else RecordId(first)  # noqa: A001 - what it is
-    return CutRecord(_whole(wire, "layer"), _text(wire, "reason"), id, detail)
-
-
-def _read_boundary(wire: JsonObject) -> RecordBody:
-    trigger, last, tools = wire.get("trigger"), _maybe_text(wire, "last_message"), wire.get("tools")
-    if trigger not in ("auto", "manual"):
-        raise WireError(f"its trigger {trigger!r} is neither auto nor manual")
-    if not isinstance(tools, tuple) or not all(isinstance(tool, str) for tool in tools):
-        raise WireError("its tools are no list of names")
-    return BoundaryRecord(
-        trigger="auto" if trigger == "auto" else "manual",
-        tokens_before=_whole(wire, "tokens_before"),
-        last_message=None if last is None else RecordId(last),
-        tools=tuple(str(tool) for tool in tools),
-        kept=_read_segment(wire.get("kept")),
-    )
-
-
-def _read_segment(wire: Json) -> KeptSegment | None:
-    if wire is None:
-        return None
-    if not isinstance(wire, JsonObject):
-        raise WireError("its kept segment is no object")
-    return KeptSegment(
-        RecordId(_text(wire, "head")),
-        RecordId(_text(wire, "anchor")),
-        RecordId(_text(wire, "tail")),
-        _whole(wire, "offset"),
-    )
-
-
-def _read_usage(wire: JsonObject) -> RecordBody:
-    usage, dialect = wire.get("wire"), wire.get("dialect")
-    if not isinstance(usage, JsonObject) or dialect not in ("anthropic", "openai"):
-        raise WireError("its usage is none")
-    spoken = "anthropic" if dialect == "anthropic" else "openai"
-    frame = _maybe_text(wire, "frame") or ""
-    return UsageRecord(
-        model=_text(wire, "model"), who=_text(wire, "who"), wire=usage, dialect=spoken, frame=frame
-    )
-
-
-def _read_parent(wire: JsonObject) -> RecordBody:
-    return ParentRecord(_text(wire, "session"))
-
-
-def _read_message_record(wire: JsonObject) -> RecordBody:
-    return MessageRecord(read_message(wire))
+            return body.kind, body.wire
 
 
 def _read_aside(wire: JsonObject) -> RecordBody:
@@ -327,28 +244,17 @@ def _text(wire: JsonObject, key: str) -> str:
     return value
 
 
-def _maybe_text(wire: JsonObject, key: str) -> str | None:
-    return None if wire.get(key) is None else _text(wire, key)
-
-
-def _whole(wire: JsonObject, key: str) -> int:
-    value = wire.get(key)
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise WireError(f"its {key} is {value!r}; expected a whole number")
-    return value
-
-
 _ORIGINS: Mapping[str, Literal["attachment", "memory", "summary"]] = {
     "attachment": "attachment",
     "memory": "memory",
     "summary": "summary",
 }
 _READERS: Mapping[str, Callable[[JsonObject], RecordBody]] = {
-    "message": _read_message_record,
+    "message": lambda wire: MessageRecord(read_message(wire)),
     "aside": _read_aside,
-    "decision": _read_decision,
-    "cut": _read_cut,
-    "boundary": _read_boundary,
-    "usage": _read_usage,
-    "parent": _read_parent,
+    "decision": lambda wire: DecisionRecord(read_fields(SpillDecision, wire)),
+    "cut": partial(read_fields, CutRecord),
+    "boundary": partial(read_fields, BoundaryRecord),
+    "usage": partial(read_fields, UsageRecord),
+    "parent": partial(read_fields, ParentRecord),
 }

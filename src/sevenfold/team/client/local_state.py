@@ -7,17 +7,18 @@ the user's home, readable by the user alone, and never in a repository.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from sevenfold.core.errors import FileDamaged, FileMissing, InputError, TeamLeft, WireError
-from sevenfold.core.json import Json, JsonObject, freeze_object, read_object, write_json
+from sevenfold.core.fields import read_fields, write_fields
+from sevenfold.core.json import JsonObject, read_object, write_json
 from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.locks import edit_file, mutex
-from sevenfold.team.client.sync_policy import PendingWrite, RefusedText, RetryState, SyncState
-from sevenfold.team.protocol import Checksum, Commit, CommitId, RepoId, TeamChange, TeamEntry, TeamKey
+from sevenfold.team.client.sync_policy import RetryState, SyncState
+from sevenfold.team.protocol import RepoId
 
 SYNC_STATE_FILE = "state.json"
 RETRY_FILE = "pace.json"
@@ -34,12 +35,13 @@ class FolderLedger:
         return await run_blocking(self.read_state)
 
     async def write(self, state: SyncState) -> None:
-        await run_blocking(lambda: self._folder.replace(SYNC_STATE_FILE, write_json(_written(state))))
+        await run_blocking(lambda: self._folder.replace(SYNC_STATE_FILE, write_json(write_fields(state))))
 
     def read_state(self) -> SyncState:
         """As it was written last. Blocks on the disk."""
         try:
-            return _read(read_object(self._folder.read(SYNC_STATE_FILE, max_bytes=_MAX_STATE_BYTES)))
+            wire = read_object(self._folder.read(SYNC_STATE_FILE, max_bytes=_MAX_STATE_BYTES))
+            return read_fields(SyncState, wire)
         except FileMissing:
             return SyncState(device=secrets.token_hex(16))
         except WireError as error:
@@ -52,152 +54,13 @@ class FolderLedger:
     def read_retry(self) -> RetryState:
         """One that cannot be read is as good as none: at worst it is tried once more."""
         try:
-            return _pace(read_object(self._folder.read(RETRY_FILE, max_bytes=_MAX_STATE_BYTES)))
+            wire = read_object(self._folder.read(RETRY_FILE, max_bytes=_MAX_STATE_BYTES))
+            return read_fields(RetryState, wire)
         except (FileMissing, WireError):
             return RetryState()
 
     def write_retry(self, pace: RetryState) -> None:
-        self._folder.replace(
-            RETRY_FILE,
-            write_json(
-                freeze_object(
-                    {
-                        "failures": [moment.isoformat() for moment in pace.failures],
-                        "in_a_row": pace.in_a_row,
-                        "not_before": pace.not_before.isoformat() if pace.not_before else None,
-                        "refusal": pace.refusal,
-                        "mark": pace.mark,
-                    }
-                )
-            ),
-        )
-
-
-def _written(state: SyncState) -> JsonObject:
-    pending, incoming = state.pending, state.incoming
-    return freeze_object(
-        {
-            "device": state.device,
-            "etag": state.etag,
-            "remote": _entries(state.remote),
-            "bases": _entries(state.bases),
-            "incoming": None
-            if incoming is None
-            else {
-                "mark": incoming.mark,
-                "entries": _entries(incoming.entries),
-                "doomed": dict(incoming.doomed),
-            },
-            "doomed": dict(state.doomed),
-            "refused": {key: [one.checksum, one.reason] for key, one in state.refused.items()},
-            "pending": None
-            if pending is None
-            else {
-                "id": pending.id,
-                "changes": [[one.key, one.expected, one.checksum] for one in pending.changes],
-            },
-        }
-    )
-
-
-def _entries(entries: Mapping[TeamKey, TeamEntry]) -> dict[str, list[int | str | None]]:
-    return {key: [entry.version, entry.checksum] for key, entry in entries.items()}
-
-
-def _read(value: JsonObject) -> SyncState:
-    pending, incoming = value.get("pending"), value.get("incoming")
-    return SyncState(
-        device=_text(value.get("device")),
-        etag=_text(value.get("etag")),
-        remote=_read_entries(value.get("remote")),
-        bases=_read_entries(value.get("bases")),
-        incoming=_arrival(_object(incoming)) if incoming else None,
-        doomed=_doomed(value.get("doomed")),
-        refused={TeamKey(key): _refused(one) for key, one in _object(value.get("refused")).items()},
-        pending=None if pending is None else _commit(_object(pending)),
-    )
-
-
-def _read_entries(value: Json) -> dict[TeamKey, TeamEntry]:
-    return {TeamKey(key): _entry(one) for key, one in _object(value).items()}
-
-
-def _arrival(value: JsonObject) -> PendingWrite:
-    return PendingWrite(
-        _text(value.get("mark")), _read_entries(value.get("entries")), _doomed(value.get("doomed"))
-    )
-
-
-def _doomed(value: Json) -> dict[TeamKey, Checksum]:
-    return {TeamKey(key): Checksum(_text(one)) for key, one in _object(value).items()}
-
-
-def _entry(value: Json) -> TeamEntry:
-    version, checksum = _items(value, 2)
-    return TeamEntry(_whole(version), None if checksum is None else Checksum(_text(checksum)))
-
-
-def _refused(value: Json) -> RefusedText:
-    checksum, reason = _items(value, 2)
-    return RefusedText(Checksum(_text(checksum)), _text(reason))
-
-
-def _commit(value: JsonObject) -> Commit:
-    changes = value.get("changes")
-    listed = changes if isinstance(changes, tuple) else ()
-    return Commit(CommitId(_text(value.get("id"))), tuple(_change(one) for one in listed))
-
-
-def _change(value: Json) -> TeamChange:
-    key, expected, checksum = _items(value, 3)
-    return TeamChange(
-        TeamKey(_text(key)), _whole(expected), None if checksum is None else Checksum(_text(checksum))
-    )
-
-
-def _pace(value: JsonObject) -> RetryState:
-    failures, not_before = value.get("failures"), value.get("not_before")
-    return RetryState(
-        failures=tuple(_moment(one) for one in failures) if isinstance(failures, tuple) else (),
-        in_a_row=_whole(value.get("in_a_row")),
-        not_before=None if not_before is None else _moment(not_before),
-        refusal=_text(value.get("refusal")),
-        mark=_text(value.get("mark")),
-    )
-
-
-def _moment(value: Json) -> datetime:
-    try:
-        found = datetime.fromisoformat(_text(value))
-    except ValueError as error:
-        raise WireError(f"{value!r:.80} is no time") from error
-    if found.tzinfo is None:
-        raise WireError(f"{value!r:.80} has no zone")
-    return found
-
-
-def _object(value: Json) -> JsonObject:
-    if not isinstance(value, JsonObject):
-        raise WireError(f"expected an object in {SYNC_STATE_FILE}, found {type(value).__name__}")
-    return value
-
-
-def _items(value: Json, count: int) -> tuple[Json, ...]:
-    if not isinstance(value, tuple) or len(value) != count:
-        raise WireError(f"expected a list of {count} in {SYNC_STATE_FILE}, found {value!r:.80}")
-    return value
-
-
-def _text(value: Json) -> str:
-    if not isinstance(value, str):
-        raise WireError(f"expected a text in {SYNC_STATE_FILE}, found {value!r:.80}")
-    return value
-
-
-def _whole(value: Json) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise WireError(f"expected a number in {SYNC_STATE_FILE}, found {value!r:.80}")
-    return value
+        self._folder.replace(RETRY_FILE, write_json(write_fields(pace)))
 
 
 TEAM_FOLDER = "team"
@@ -215,9 +78,9 @@ class Membership:
 
     url: str
     repo: RepoId
-    repo_name: str
-    org: str
-    member: str
+    repo_name: str = ""
+    org: str = ""
+    member: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,25 +94,19 @@ class TeamAccess:
 def read_membership(folder: Folder) -> Membership | None:
     """None: the project has joined nothing."""
     try:
-        value = read_object(folder.read(MEMBER_FILE, max_bytes=_MAX_BYTES))
+        return read_fields(Membership, read_object(folder.read(MEMBER_FILE, max_bytes=_MAX_BYTES)))
     except FileMissing:
         return None
     except WireError as error:
         raise InputError(f"{folder.path}/{MEMBER_FILE} cannot be read: {error}; join again") from error
-    url, repo, name, org, member = (
-        str(value.get(part, "")) for part in ("url", "repo", "repo_name", "org", "member")
-    )
-    return Membership(url=url, repo=RepoId(repo), repo_name=name, org=org, member=member)
 
 
 def write_membership(folder: Folder, joined: Membership, *, wait: timedelta = timedelta(0)) -> None:
     """What was agreed with another server is forgotten: there all of it is new, and nothing is deleted."""
-    told = {"url": joined.url, "repo": joined.repo, "repo_name": joined.repo_name}
-    told |= {"org": joined.org, "member": joined.member}
     with mutex(folder, EXCHANGE_MUTEX, wait=wait):
         if not _is_at(folder, joined):
             _forget(folder)
-        folder.replace(MEMBER_FILE, write_json(freeze_object(told)))
+        folder.replace(MEMBER_FILE, write_json(write_fields(joined)))
 
 
 def forget_membership(folder: Folder, *, wait: timedelta = timedelta(0)) -> None:

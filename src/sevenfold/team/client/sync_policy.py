@@ -11,10 +11,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Literal, TypeAlias, TypeVar
+from typing import Annotated, Literal, TypeAlias, TypeVar
 
 from sevenfold.core.errors import SevenfoldError, TeamOffline, TeamRefused
+from sevenfold.core.fields import JsonForm
 from sevenfold.team.protocol import NO_ENTRY, Checksum, Commit, CommitApplied, TeamEntry, TeamKey
+
+_Entries: TypeAlias = Mapping[TeamKey, Annotated[TeamEntry, JsonForm(as_list=True)]]
 
 SyncPolicy: TypeAlias = Literal["merge", "server wins", "local wins"]
 """The last two are the policy `mirror`, for pulling and for pushing."""
@@ -186,7 +189,7 @@ class PendingWrite:
 
     mark: str
     """Written with it, so that whoever was cut off can tell which, whatever became of the files since."""
-    entries: Mapping[TeamKey, TeamEntry]
+    entries: _Entries
     doomed: Mapping[TeamKey, Checksum] = field(default_factory=dict[TeamKey, Checksum])
     """Files that go because somebody wants them deleted for all."""
 
@@ -197,12 +200,14 @@ class SyncState:
 
     device: str
     etag: str = ""
-    remote: Mapping[TeamKey, TeamEntry] = field(default_factory=dict[TeamKey, TeamEntry])
+    remote: _Entries = field(default_factory=dict[TeamKey, TeamEntry])
     """As last listed."""
-    bases: Mapping[TeamKey, TeamEntry] = field(default_factory=dict[TeamKey, TeamEntry])
+    bases: _Entries = field(default_factory=dict[TeamKey, TeamEntry])
     incoming: PendingWrite | None = None
     doomed: Mapping[TeamKey, Checksum] = field(default_factory=dict[TeamKey, Checksum])
-    refused: Mapping[TeamKey, RefusedText] = field(default_factory=dict[TeamKey, RefusedText])
+    refused: Mapping[TeamKey, Annotated[RefusedText, JsonForm(as_list=True)]] = field(
+        default_factory=dict[TeamKey, RefusedText]
+    )
     pending: Commit | None = None
 
 

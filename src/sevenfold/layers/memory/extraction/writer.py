@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import FileDamaged, FileMissing, NotRegular, SevenfoldError, WireError
 from sevenfold.core.events import DraftRefused, Emit, ExtractionEnded, ExtractionSkipped, ignore_event
-from sevenfold.core.json import Json, JsonObject, freeze, read_object, write_json
+from sevenfold.core.fields import NonNegative, read_fields, write_fields
+from sevenfold.core.json import read_object, write_json
 from sevenfold.core.memories import Origin
 from sevenfold.core.messages import Message
 from sevenfold.core.tool_kinds import MEMORY_WRITERS
@@ -57,7 +58,7 @@ _MAX_RECORD_BYTES = 256 * 1024
 class ExtractionRecord:
     cursor: str = ""
     """The id of the last message that was looked at; empty: none was."""
-    turns: int = 0
+    turns: NonNegative = 0
     """Since then."""
     topic: Topic = Topic()  # noqa: RUF009 - a value, and frozen
 
@@ -66,7 +67,9 @@ def read_extraction_record(session: Folder, name: str, emit: Emit = ignore_event
     """The record; an empty one if there is none or it cannot be read: then all messages are searched again,
     and the gate refuses what is already known."""
     try:
-        return _read(read_object(session.read(EXTRACTION_FILE, max_bytes=_MAX_RECORD_BYTES)))
+        return read_fields(
+            ExtractionRecord, read_object(session.read(EXTRACTION_FILE, max_bytes=_MAX_RECORD_BYTES))
+        )
     except FileMissing:
         return ExtractionRecord()
     except (FileDamaged, NotRegular, WireError) as error:
@@ -75,45 +78,7 @@ def read_extraction_record(session: Folder, name: str, emit: Emit = ignore_event
 
 
 def write_extraction_record(session: Folder, record: ExtractionRecord) -> None:
-    topic = record.topic
-    wire = {
-        "cursor": record.cursor,
-        "turns": record.turns,
-        "topic": {
-            "opening": topic.opening,
-            "key": topic.key,
-            "statements": list(topic.statements),
-            "recap": topic.recap,
-            "is_amendment": topic.is_amendment,
-            "earlier": list(topic.earlier),
-        },
-    }
-    session.replace(EXTRACTION_FILE, write_json(freeze(wire)))
-
-
-def _read(wire: JsonObject) -> ExtractionRecord:
-    told, turns = wire.get("topic"), wire.get("turns")
-    topic = told if isinstance(told, JsonObject) else JsonObject()
-    return ExtractionRecord(
-        _text(wire.get("cursor")),
-        turns if isinstance(turns, int) and turns > 0 else 0,
-        Topic(
-            opening=_text(topic.get("opening")),
-            key=_text(topic.get("key")),
-            statements=_texts(topic.get("statements")),
-            recap=_text(topic.get("recap")),
-            is_amendment=topic.get("is_amendment") is True,
-            earlier=_texts(topic.get("earlier")),
-        ),
-    )
-
-
-def _text(wire: Json) -> str:
-    return wire if isinstance(wire, str) else ""
-
-
-def _texts(wire: Json) -> tuple[str, ...]:
-    return tuple(item for item in wire if isinstance(item, str)) if isinstance(wire, tuple) else ()
+    session.replace(EXTRACTION_FILE, write_json(write_fields(record)))
 
 
 _PROMPT = "extraction.md"
