@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Generator
 from dataclasses import replace
 from datetime import timedelta
@@ -19,6 +20,7 @@ from sevenfold.core.memories import Origin, write_memory
 from sevenfold.core.messages import Message, Text
 from sevenfold.layers.context import is_context_message
 from sevenfold.layers.memory.recall.finder import MemoryFinder
+from sevenfold.layers.memory.recall.layer import RecallLayer
 from sevenfold.layers.memory.recall.policy import RecallCandidate, find_surfaced
 from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.session.blocking import BlockingSession
@@ -240,6 +242,23 @@ def test_what_is_found_too_late_comes_with_the_next_request(
     assert view[0] == Message("user", ASKED)
     assert keys(view) == ["retries.md"]
     assert [event.is_late for event in listener.events if isinstance(event, MemoryRecalled)] == [True]
+
+
+@pytest.mark.usefixtures("filled")
+def test_recall_may_be_closed_before_what_it_does_beside_has_begun(
+    opened: Open, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    append = RecallLayer.append
+
+    async def append_and_close(self: RecallLayer) -> None:
+        await append(self)
+        # No other task has run since the memory was appended, so counting its use has not begun.
+        await self.close()
+
+    monkeypatch.setattr(RecallLayer, "append", append_and_close)
+    assert keys(ask(opened())) == ["retries.md"]
+    gc.collect()
+    assert [str(one.message) for one in recwarn if "never awaited" in str(one.message)] == []
 
 
 @pytest.mark.usefixtures("filled")

@@ -7,9 +7,10 @@ found later comes with the next one. A failure is an event, and the request cont
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from pathlib import Path
 from threading import Lock
 
@@ -184,7 +185,7 @@ class RecallLayer:
         found, self._found = self._found, []
         for choice in found:
             self._show(choice)
-            self._run_beside(self._count([one.key for one in choice.candidates]))
+            self._run_beside(partial(self._count, [one.key for one in choice.candidates]))
         self._is_late = self._search is not None
 
     async def close(self) -> None:
@@ -225,7 +226,7 @@ class RecallLayer:
             await self._take(finder, fit_recalled(more, self._facts(), settings), "side query")
         if not self._is_kept_up:
             self._is_kept_up = True
-            self._run_beside(self._keep_up(finder))
+            self._run_beside(partial(self._keep_up, finder))
 
     async def _take(self, finder: MemoryFinder, chosen: Sequence[RecallCandidate], ranked_by: str) -> None:
         if chosen:
@@ -258,10 +259,11 @@ class RecallLayer:
         if finder is not None:
             await run_blocking(lambda: finder.count(keys, now))
 
-    def _run_beside(self, work: Coroutine[None, None, None]) -> None:
+    def _run_beside(self, work: Callable[[], Awaitable[None]]) -> None:
+        # Called only once the task runs: a task that is cancelled before would leave a coroutine unawaited.
         async def run() -> None:
             try:
-                await work
+                await work()
             except Exception as error:
                 self._emit(RecallSkipped(f"{type(error).__name__}: {error}"))
 
