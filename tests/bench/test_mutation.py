@@ -8,7 +8,7 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
-from bench.mutation import choose_mutants, choose_tests, mirrored_folder, run_mutants
+from bench.mutation import PACKAGES, choose_mutants, choose_tests, mirrored_folder, run_mutants
 from bench.mutation_plugin import LineMap
 from bench.mutation_sites import Mutant, add_probes, compiles, find_mutants
 
@@ -78,6 +78,10 @@ def test_the_seed_alone_decides_which_mutants_are_chosen(tmp_path: Path) -> None
     assert chosen == [choose_mutants(["core"], 2, seed, tmp_path) for seed in range(8)]
     assert len({tuple(some) for some in chosen}) > 1
     assert all(len({mutant.line for mutant in some}) == 2 for some in chosen)
+
+
+def test_each_package_is_there() -> None:
+    assert [package for package in PACKAGES if not (ROOT / "src" / "sevenfold" / package).is_dir()] == []
 
 
 def test_tests_are_looked_for_in_the_nearest_folder_that_has_some(tmp_path: Path) -> None:
