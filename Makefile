@@ -8,7 +8,7 @@ RUNS ?= 10
 TESTS ?=
 VENV := .venv
 BIN := $(VENV)/bin
-SPREAD := -n $(JOBS) --maxprocesses $(MOST_JOBS) --dist worksteal --inline-snapshot=disable
+SPREAD := -n $(JOBS) --maxprocesses $(MOST_JOBS) --dist worksteal
 PYTEST := $(BIN)/python -m pytest $(SPREAD)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 TOOLS := $(VENV)/.tools-installed
@@ -33,8 +33,8 @@ test: $(READY)  ## run every test and gate but the stories
 repeat: $(READY)  ## run the tests RUNS=10 times under load, and report each that failed (TESTS=tests/engine narrows it)
 	$(BIN)/python -m tests.repeat --runs $(RUNS) -- $(SPREAD) -m "not story and not torture" $(TESTS)
 
-stories: $(READY)  ## the long tests: real terminals, a browser, real processes and servers, every model, and every rig of torture in its shortest form
-	$(PYTEST) -m "story or torture"
+stories: $(READY)  ## the long tests: real terminals, a browser, real processes and servers, every model, every property with many examples, and every rig of torture in its shortest form
+	$(PYTEST) -m "story or torture or hypothesis" --hypothesis-profile=thorough
 
 check: $(READY)  ## run the gates alone: style, types, imports, sizes, docs
 	$(PYTEST) -m gate

@@ -8,8 +8,8 @@ from collections.abc import Generator
 from typing import TypeVar
 
 import pytest
-from hypothesis import HealthCheck, settings
 
+from tests.examples import register_profiles
 from tests.prefix import pytest_runtest_call
 
 __all__ = ["pytest_runtest_call"]
@@ -20,15 +20,7 @@ NO_SKIP = "SEVENFOLD_NO_SKIP"
 FOREIGN = ("SEVENFOLD_", "ANTHROPIC_", "OPENAI_", "CLAUDE_", "DISABLE_", "GIT_")
 """Settings of the person who runs the tests; a test that wants one sets it."""
 
-# A busy machine is not a slow program, so time is judged by benchmarks, never by a property.
-# While working, forty new examples of each property at every run; where nothing may be left out, a hundred.
-settings.register_profile(
-    "house",
-    max_examples=100 if os.environ.get(NO_SKIP) else 40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.load_profile("house")
+register_profiles()
 
 
 @pytest.fixture(scope="session", autouse=True)

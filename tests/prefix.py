@@ -16,6 +16,7 @@ import sys
 from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
 import pytest
@@ -224,10 +225,20 @@ class Sending(Protocol):
     send: Send
 
 
-def provider_classes() -> Iterator[type[Sending]]:
-    """Every class of `providers` that sends, once some test has imported that room at all."""
-    room = sys.modules.get("sevenfold.providers")
-    for found in pkgutil.iter_modules(room.__path__ if room else ()):
+def provider_classes() -> tuple[type[Sending], ...]:
+    """Every class of `providers` that sends, once some test has imported that package at all."""
+    package = sys.modules.get("sevenfold.providers")
+    return _find_provider_classes(package) if package else ()
+
+
+@functools.lru_cache(maxsize=1)
+def _find_provider_classes(package: ModuleType) -> tuple[type[Sending], ...]:
+    """Looked for once, because every test asks for them."""
+    return tuple(_read_provider_classes(package))
+
+
+def _read_provider_classes(package: ModuleType) -> Iterator[type[Sending]]:
+    for found in pkgutil.iter_modules(package.__path__):
         try:
             module = importlib.import_module(f"sevenfold.providers.{found.name}")
         except ImportError:

@@ -105,8 +105,8 @@ def long_calls(tree: ast.Module) -> list[str]:
         f"line {node.lineno}: {ast.unparse(node.func)}"
         for node in ast.walk(tree)
         if isinstance(node, ast.Call)
-        and ast.unparse(node.func).rpartition(".")[2] not in VARIADIC
         and sum(not isinstance(argument, ast.Starred) for argument in node.args) > MAX_POSITIONAL
+        and ast.unparse(node.func).rpartition(".")[2] not in VARIADIC
     ]
 
 
@@ -116,8 +116,14 @@ def full_folders(root: Path) -> dict[str, int]:
     return {folder: count for folder, count in counts.items() if count > MAX_FILES}
 
 
-def test_a_public_name_is_defined_once() -> None:
-    assert defined_twice({relative(path): parse(path) for path in source_files(PACKAGE)}) == {}
+@pytest.fixture(scope="module")
+def trees() -> dict[str, ast.Module]:
+    """Parsed once for all of them, which takes longer than any look at it."""
+    return {relative(path): parse(path) for path in source_files(PACKAGE)}
+
+
+def test_a_public_name_is_defined_once(trees: dict[str, ast.Module]) -> None:
+    assert defined_twice(trees) == {}
 
 
 def test_a_name_that_is_defined_twice_is_found() -> None:
@@ -126,8 +132,8 @@ def test_a_name_that_is_defined_twice_is_found() -> None:
     assert defined_twice({"a": first, "b": second}) == {"LIMIT": ["a", "b"], "read": ["a", "b"]}
 
 
-def test_dataclasses_with_many_fields_take_keywords_alone() -> None:
-    found = {relative(path): wide_dataclasses(parse(path)) for path in source_files(PACKAGE)}
+def test_dataclasses_with_many_fields_take_keywords_alone(trees: dict[str, ast.Module]) -> None:
+    found = {path: wide_dataclasses(tree) for path, tree in trees.items()}
     assert {path: names for path, names in found.items() if names} == {}
 
 
@@ -141,8 +147,8 @@ def test_a_dataclass_with_many_fields_by_position_is_found(decorator: str, found
     assert wide_dataclasses(ast.parse(f"{decorator}\nclass Wide:\n{fields}")) == found
 
 
-def test_no_call_has_more_than_five_arguments_by_position() -> None:
-    found = {relative(path): long_calls(parse(path)) for path in source_files(PACKAGE)}
+def test_no_call_has_more_than_five_arguments_by_position(trees: dict[str, ast.Module]) -> None:
+    found = {path: long_calls(tree) for path, tree in trees.items()}
     assert {path: calls for path, calls in found.items() if calls} == {}
 
 

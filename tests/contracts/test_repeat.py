@@ -33,13 +33,15 @@ with load(2):
 
 def run_python(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     environ = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": ""}
+    # Most of the time would go into plugins that have no part in this.
+    environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     return subprocess.run(
         [sys.executable, *arguments], cwd=cwd, env=environ, capture_output=True, text=True, check=False
     )
 
 
-def repeat(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return run_python("-m", "tests.repeat", "--load", "1", *arguments, cwd=folder)
+def repeat(folder: Path, *arguments: str, load: int = 0) -> subprocess.CompletedProcess[str]:
+    return run_python("-m", "tests.repeat", "--load", str(load), *arguments, cwd=folder)
 
 
 def test_a_test_that_fails_now_and_then_is_reported(tmp_path: Path) -> None:
@@ -60,7 +62,7 @@ def test_arguments_narrow_what_is_run_and_nothing_failed_is_a_success(tmp_path: 
 
 def test_a_run_that_pytest_does_not_finish_is_no_success(tmp_path: Path) -> None:
     (tmp_path / "test_broken.py").write_text(BROKEN, encoding="ascii")
-    done = repeat(tmp_path, "--runs", "2", "--", "test_broken.py")
+    done = repeat(tmp_path, "--runs", "2", "--", "test_broken.py", load=1)
     assert done.returncode == 2
     assert done.stderr.startswith("error: pytest exited with 2:\n")
     assert "no_such_module" in done.stderr

@@ -38,6 +38,7 @@ from sevenfold.core.normalize import (
     Repair,
 )
 from tests.core.histories import HISTORIES, SOURCE, Api, is_encodable, open_api, rules_of
+from tests.examples import up_to
 
 every_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
 TAKES = NormalizeRules(takes_system_role=True)
@@ -111,7 +112,7 @@ def test_what_the_api_takes_already_is_not_touched(history: list[Message], model
     assert found.sources == tuple(range(len(taken)))
 
 
-@settings(max_examples=50)
+@settings(max_examples=up_to(50))
 @given(
     history=HISTORIES,
     sends=st.lists(st.booleans(), min_size=12, max_size=12),

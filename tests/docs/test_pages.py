@@ -12,7 +12,7 @@ from sevenfold.cli import main
 from sevenfold.cli.commands import make_parser
 from sevenfold.core import errors
 from sevenfold.core.events import EVENT_TYPES
-from tests.contracts.house import ROOT, relative, run, tool, tracked_files
+from tests.contracts.house import ROOT, relative, tracked_files
 
 pytestmark = pytest.mark.gate
 
@@ -27,14 +27,15 @@ class Command:
     options: tuple[str, ...]
 
 
-def commands() -> list[Command]:
+def read_commands(capsys: pytest.CaptureFixture[str]) -> list[Command]:
     """The commands there are, as their own help tells them."""
     names = re.findall(r"^    (\w+)  +\S", make_parser().format_help(), re.MULTILINE)
-    return [Command(name, help_options(name)) for name in names]
+    return [Command(name, help_options(name, capsys)) for name in names]
 
 
-def help_options(name: str) -> tuple[str, ...]:
-    text = run([tool("sevenfold"), name, "--help"]).stdout.partition("examples:")[0]
+def help_options(name: str, capsys: pytest.CaptureFixture[str]) -> tuple[str, ...]:
+    assert main([name, "--help"]) == 0
+    text = capsys.readouterr().out.partition("examples:")[0]
     options = re.findall(r"^  (--\w[\w-]*|[A-Z]+)\b", text, re.MULTILINE)
     return tuple(options)
 
@@ -89,10 +90,15 @@ def test_every_error_is_described_and_no_other_is() -> None:
     assert set(rows(page("docs/errors.md"))) == declared
 
 
-def test_every_command_is_described_with_all_its_options_and_no_other_is() -> None:
+def test_every_command_is_described_with_all_its_options_and_no_other_is(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     told = rows(page("docs/commands.md").partition("## Exit codes")[0])
-    assert set(told) == {command.name for command in commands()}
-    for command in commands():
+    commands = read_commands(capsys)
+    assert set(told) == {command.name for command in commands}
+    assert any("--html" in command.options for command in commands)
+    for command in commands:
         for option in command.options:
             assert f"`{option}" in told[command.name], f"sevenfold {command.name} {option}"
 

@@ -17,6 +17,7 @@ from sevenfold.store.memory.changes import ANYTHING, Write
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.project.project import Project
 from sevenfold.testing import Prompt, Reply, Simulator, call_tool, say
+from tests.examples import up_to
 
 MODEL = "claude-opus-5-5"
 TEXT = "# Release\nTag first.\nThen push.\n"
@@ -250,7 +251,7 @@ def test_no_path_leads_out_or_means_two_things(
     assert memory.keys() == ()
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=up_to(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.sampled_from(["view", "create", "str_replace", "insert", "delete", "rename", ""]),
     st.dictionaries(

@@ -17,6 +17,7 @@ from sevenfold.core.errors import MailboxFull, SevenfoldError
 from sevenfold.core.events import Event, MailQuarantined
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.mailbox import Mail, Mailbox, MailId, MailSettings
+from tests.examples import up_to
 from tests.store.disks import QUICK, open_handles
 from tests.store.faults import Accident, Fault, FaultyDisk
 from tests.store.mails import files, letter
@@ -194,4 +195,4 @@ class Mailboxes(RuleBasedStateMachine):
 
 
 TestMailboxes = Mailboxes.TestCase
-TestMailboxes.settings = settings(max_examples=40, stateful_step_count=25)
+TestMailboxes.settings = settings(max_examples=up_to(40), stateful_step_count=25)

@@ -29,6 +29,7 @@ from sevenfold.team.protocol import (
     TeamKey,
     compute_checksum,
 )
+from tests.examples import up_to
 
 URL = "https://memory.example.org"
 ONE = compute_checksum("one")
@@ -112,7 +113,7 @@ HOSTILE = [
 
 
 @given(st.text() | st.sampled_from(HOSTILE))
-@settings(max_examples=60)
+@settings(max_examples=up_to(60))
 def test_a_name_that_no_memory_may_have_is_left_out_and_said(key: str) -> None:
     bench = Bench(listing({key: {"version": 1, "checksum": ONE}}))
     found = bench.list()

@@ -24,6 +24,7 @@ from sevenfold.store.mailbox import Mail, Mailbox, MailId
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
 from sevenfold.store.transcript.records import MessageRecord, Record
 from sevenfold.store.transcript.transcript import Transcript
+from tests.examples import up_to
 
 AT = datetime(2026, 11, 15, tzinfo=UTC)
 SESSION = "one"
@@ -137,7 +138,7 @@ def test_mail_waits_on_when_the_transcript_cannot_be_made_safe(
     assert house.mailbox.receive() == [letter("m1")]
 
 
-@settings(max_examples=40)
+@settings(max_examples=up_to(40))
 @given(st.lists(st.sampled_from(["send", "send again", "collect", "write", "die"]), max_size=40))
 def test_whatever_happens_in_whatever_order_each_message_is_told_once(
     tmp_path_factory: pytest.TempPathFactory, steps: list[str]

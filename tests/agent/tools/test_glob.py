@@ -17,6 +17,7 @@ from sevenfold.core.tool_context import ToolContext
 from sevenfold.store.project import user_files
 from sevenfold.store.project.user_files import list_project_files
 from tests.agent.tools.places import call, fault_of, make_place, text_of
+from tests.examples import up_to
 
 NAMES = st.sampled_from(["a", "b", "a.py", "b.txt", ".x", "a b"])
 PATHS = st.lists(NAMES, min_size=1, max_size=3).map("/".join)
@@ -75,7 +76,7 @@ def test_what_git_ignores_is_left_out_where_git_is_there(place: ToolContext) -> 
     assert found(place, "*.py", path="src/gen") == ["src/gen/keep.py"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=up_to(60), deadline=None)
 @given(
     st.lists(PATHS, min_size=1, max_size=8), st.lists(PATTERNS, max_size=5), st.lists(PATTERNS, max_size=2)
 )

@@ -28,6 +28,7 @@ from sevenfold.core.messages import Image, Message, Text, ToolUse, ToolUseId
 from sevenfold.core.requests import ModelResponse
 from sevenfold.core.usage import NO_USAGE
 from sevenfold.providers.provider import TextDelta, ThinkingDelta
+from tests.examples import up_to
 
 
 @dataclass(slots=True)
@@ -101,7 +102,7 @@ def test_what_is_not_complete_is_drawn_and_not_printed(view: TurnView, paper: Pa
     assert view.live(TextRenderer(60)) == ""
 
 
-@settings(max_examples=12)
+@settings(max_examples=up_to(12))
 @given(
     st.lists(st.integers(1, 12), min_size=30, max_size=40), st.integers(1, 9), st.sampled_from([40, 80, 200])
 )

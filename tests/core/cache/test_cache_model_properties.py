@@ -24,6 +24,7 @@ from sevenfold.core.catalog import CATALOG
 from sevenfold.core.json import JsonObject
 from tests.core.cache.naive_cache import FIVE, HOUR, Answer, NaiveCache, Piece
 from tests.core.cache_cases import LONG, SHORT, START, Wire, ask, request, result, text
+from tests.examples import up_to
 
 MODELS = ("claude-opus-5", "claude-opus-5-5")
 SCOPES = (CacheScope("here"), CacheScope("there"))
@@ -178,7 +179,7 @@ def run(sequence: list[Sent], choices: CacheChoices = DEFAULT_CACHE_CHOICES) -> 
     return outcomes
 
 
-@settings(max_examples=60)
+@settings(max_examples=up_to(60))
 @given(sequences(), choices)
 def test_a_naive_cache_agrees_on_every_bill_under_every_choice(
     sequence: list[Sent], chosen: CacheChoices
@@ -190,7 +191,7 @@ def test_a_naive_cache_agrees_on_every_bill_under_every_choice(
         assert len(bill.writes) == len(answer.writes)
 
 
-@settings(max_examples=30)
+@settings(max_examples=up_to(30))
 @given(sequences(), choices)
 def test_what_is_read_written_and_fresh_is_the_whole_prompt(
     sequence: list[Sent], chosen: CacheChoices
@@ -201,7 +202,7 @@ def test_what_is_read_written_and_fresh_is_the_whole_prompt(
         assert min(bill.read, bill.written_1h, bill.written_5m, bill.fresh) >= 0
 
 
-@settings(max_examples=30)
+@settings(max_examples=up_to(30))
 @given(sequences(), choices)
 def test_nothing_is_read_that_nobody_wrote(sequence: list[Sent], chosen: CacheChoices) -> None:
     written: set[tuple[CacheScope, str, str]] = set()
@@ -215,7 +216,7 @@ def test_nothing_is_read_that_nobody_wrote(sequence: list[Sent], chosen: CacheCh
         longest[owner] = max(longest.get(owner, 0), outcome.prompt.tokens)
 
 
-@settings(max_examples=30)
+@settings(max_examples=up_to(30))
 @given(sequences(), choices, st.integers(0, 70), st.integers(0, 70))
 def test_waiting_longer_never_reads_more(
     sequence: list[Sent], chosen: CacheChoices, wait: int, more: int
@@ -230,7 +231,7 @@ def test_waiting_longer_never_reads_more(
     assert last_read(wait) >= last_read(wait + more)
 
 
-@settings(max_examples=30)
+@settings(max_examples=up_to(30))
 @given(conversations(), st.lists(st.integers(0, 59), max_size=4), st.integers(0, 4))
 def test_markers_change_no_hash(pieces: list[Piece], places: list[int], hours: int) -> None:
     plain = Sent(pieces=tuple(pieces), scope=SCOPES[0], model=MODELS[0], wait=timedelta(), delay=None)
@@ -240,7 +241,7 @@ def test_markers_change_no_hash(pieces: list[Piece], places: list[int], hours: i
     assert find_first_difference(bare, shown) is None
 
 
-@settings(max_examples=30)
+@settings(max_examples=up_to(30))
 @given(conversations(), st.integers(0, 60))
 def test_appending_changes_no_earlier_hash(pieces: list[Piece], length: int) -> None:
     whole = prompt(Sent(pieces=tuple(pieces), scope=SCOPES[0], model=MODELS[0], wait=timedelta(), delay=None))
@@ -250,7 +251,7 @@ def test_appending_changes_no_earlier_hash(pieces: list[Piece], length: int) -> 
     assert whole.parts[: len(part.parts)] == part.parts
 
 
-@settings(max_examples=30)
+@settings(max_examples=up_to(30))
 @given(sequences())
 def test_rendering_after_an_earlier_prompt_gives_the_same_as_rendering_anew(sequence: list[Sent]) -> None:
     earlier: RenderedPrompt | None = None
@@ -260,7 +261,7 @@ def test_rendering_after_an_earlier_prompt_gives_the_same_as_rendering_anew(sequ
         earlier = continued
 
 
-@settings(max_examples=30)
+@settings(max_examples=up_to(30))
 @given(sequences())
 def test_the_first_difference_is_where_the_pieces_first_differ(sequence: list[Sent]) -> None:
     for before, after in pairwise(replace(sent, model=MODELS[0]) for sent in sequence):

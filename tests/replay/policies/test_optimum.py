@@ -15,6 +15,7 @@ from sevenfold.replay.policies import CLEARING_POLICIES
 from sevenfold.replay.policies.counterfactual import CacheRates, play_recording
 from sevenfold.replay.policies.optimum import find_optimum
 from sevenfold.replay.policies.recording import RecordedSegment
+from tests.examples import up_to
 from tests.replay.policies.recordings import (
     FIVE,
     FRAME_TOKENS,
@@ -100,7 +101,7 @@ def cheapest(made: RecordedSegment, rates: CacheRates, keep: int) -> float:
     return min(naive_cost(made, rates, cuts, keep) for cuts in every)
 
 
-@settings(max_examples=60)
+@settings(max_examples=up_to(60))
 @given(st.integers(0, 2**32), st.sampled_from([FIVE, HOUR]), st.integers(1, 3))
 def test_no_set_of_cuts_is_cheaper_and_one_costs_just_that(seed: int, rates: CacheRates, keep: int) -> None:
     chance = Random(seed)

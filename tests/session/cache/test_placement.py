@@ -39,6 +39,7 @@ from sevenfold.session.cache.placement import (
     find_params_end,
     plan_breakpoints,
 )
+from tests.examples import up_to
 from tests.session.cache.talks import FRAME, SETTINGS, Line, random_round, spoken, wire
 
 HOUR, MINUTES = timedelta(hours=1), timedelta(minutes=5)
@@ -79,7 +80,7 @@ def misses(line: Line, seed: int, most: int) -> int:
     return missed
 
 
-@settings(max_examples=25, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@settings(max_examples=up_to(25), phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(st.integers(0, 2**32), st.integers(1, 100), st.booleans())
 def test_all_that_was_written_is_read_whatever_a_round_adds(seed: int, most: int, collapses: bool) -> None:
     assert misses(Line(choices=CacheChoices(collapses_runs=collapses)), seed, most) == 0

@@ -21,6 +21,7 @@ from sevenfold.simulator.load_brain import EchoBrain
 from sevenfold.simulator.simulator_state import SimulatorState, estimate_tokens, make_part_counter
 from sevenfold.simulator.wire import message_cache
 from sevenfold.simulator.wire.message_cache import BodyReader
+from tests.examples import up_to
 from tests.simulator.asking import NEWER, PROSE, Fields, assistant, blocks_of, result, text, tool, use, user
 
 HEADERS = {"x-api-key": "k", "anthropic-version": NEWER}
@@ -210,7 +211,7 @@ STEPS = (
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=up_to(60))
 @given(st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 9)), max_size=12))
 def test_a_request_is_answered_as_if_nothing_were_known(
     steps: list[tuple[Callable[[Talk, int], None], int]],

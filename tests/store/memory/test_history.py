@@ -29,6 +29,7 @@ from sevenfold.store.memory.records import (
 )
 from sevenfold.store.memory.sidecars import BrokenMark, MarkStore, UseStore
 from sevenfold.store.transcript.records import write_line
+from tests.examples import up_to
 from tests.store.memory.memories import SAID, WEB, Ground, files, put, text_about
 
 FIRST = Origin(who="fork", why="extracted", session="first", messages=("m1", "m2"), said_by="user")
@@ -224,7 +225,7 @@ changes = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=up_to(25), deadline=None)
 @given(st.lists(changes, min_size=1, max_size=4))
 def test_undoing_everything_goes_back_through_every_state(
     tmp_path_factory: pytest.TempPathFactory, plan: list[list[Write | Remove]]

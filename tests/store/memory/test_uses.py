@@ -15,6 +15,7 @@ from sevenfold.core.events import Event, UsesLost
 from sevenfold.core.memories import HALF_LIFE, MEMORY_USE_KINDS, NO_USES, MemoryUse, MemoryUses, add_uses
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.memory.sidecars import USES_NAME, UseStore
+from tests.examples import up_to
 
 NOW = datetime(2026, 11, 2, 9, 30, tzinfo=UTC)
 
@@ -39,7 +40,7 @@ def test_uses_come_back_as_they_were_counted(control: Folder) -> None:
     assert read["b.md"].last is None
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=up_to(25), deadline=None)
 @given(USES)
 def test_what_is_written_reads_back_the_same(
     tmp_path_factory: pytest.TempPathFactory, uses: list[MemoryUse]

@@ -29,6 +29,7 @@ from sevenfold.store.project.settings_files import (
     read_proposals,
     read_settings,
 )
+from tests.examples import up_to
 from tests.store.repos import git
 
 SPECS = list_specs(SETTINGS_SECTIONS)
@@ -121,7 +122,7 @@ def test_no_setting_may_be_set_unasked_but_these() -> None:
     assert set(UNASKED) <= {spec.key for spec in SPECS}
 
 
-@settings(max_examples=60)
+@settings(max_examples=up_to(60))
 @given(tables=every_table())
 def test_nothing_a_committed_file_says_counts_unasked_but_rules_that_ask(
     tmp_path_factory: pytest.TempPathFactory, tables: dict[str, dict[str, object]]

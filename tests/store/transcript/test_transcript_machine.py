@@ -18,6 +18,7 @@ from sevenfold.store.files.folder import Folder
 from sevenfold.store.transcript.reader import BadLine, StoredRecord, resume
 from sevenfold.store.transcript.records import BoundaryRecord, KeptSegment, Record, RecordId, write_line
 from sevenfold.store.transcript.transcript import Transcript
+from tests.examples import up_to
 from tests.store.disks import QUICK, open_handles
 from tests.store.faults import Accident, Fault, FaultyDisk
 from tests.store.transcripts import FILE, SESSION, boundary, ids, resume_naively, said, scanned
@@ -140,4 +141,4 @@ class Transcripts(RuleBasedStateMachine):
 
 
 TestTranscripts = Transcripts.TestCase
-TestTranscripts.settings = settings(max_examples=60, stateful_step_count=25)
+TestTranscripts.settings = settings(max_examples=up_to(60), stateful_step_count=25)

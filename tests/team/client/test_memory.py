@@ -37,6 +37,7 @@ from sevenfold.team.client.server_client import (
 )
 from sevenfold.team.client.sync_policy import SyncState
 from sevenfold.team.protocol import TeamKey
+from tests.examples import up_to
 from tests.team.laptops import Laptop, Office
 
 KEY = TeamKey("deploy.md")
@@ -328,7 +329,7 @@ def test_a_memory_that_no_device_can_have_is_none_that_a_server_takes(office: Of
 
 
 @given(st.from_regex(TEAM_KEY_PATTERN, fullmatch=True).filter(is_team_key))
-@settings(max_examples=40)
+@settings(max_examples=up_to(40))
 def test_every_name_that_may_be_shared_can_be_written_here(key: str) -> None:
     assert check_memory_key(f"{TEAM_PREFIX}{key}") == f"{TEAM_PREFIX}{key}"
 

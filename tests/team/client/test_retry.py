@@ -17,6 +17,7 @@ from sevenfold.team.client.sync_policy import (
     after_success,
     choose_wait,
 )
+from tests.examples import up_to
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -58,7 +59,7 @@ def test_a_success_forgets_all_but_how_often_it_failed() -> None:
     assert pace == RetryState(failures=(NOON,))
 
 
-@settings(max_examples=20)
+@settings(max_examples=up_to(20))
 @given(st.lists(st.integers(0, 30), min_size=100, max_size=200))
 def test_no_more_than_sixty_attempts_fail_in_an_hour_whatever_changes(gaps: list[int]) -> None:
     pace, now, failures = RetryState(), NOON, list[datetime]()
