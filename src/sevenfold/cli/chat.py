@@ -153,7 +153,7 @@ class _Noting:
 
 
 def _write(screen: Screen, line: str) -> None:
-    screen.show(line)
+    screen.show_text(line)
     screen.flush()
 
 

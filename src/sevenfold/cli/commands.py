@@ -8,7 +8,7 @@ from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TypeAlias, cast
+from typing import NoReturn, TypeAlias, cast
 
 from sevenfold.cli.options.inspect import (
     CONTEXT_DESCRIPTION,
@@ -81,6 +81,7 @@ from sevenfold.cli.options.running import (
     add_tour_options,
 )
 from sevenfold.cli.screen import Screen
+from sevenfold.core.text.safe_text import escape_controls
 from sevenfold.core.version import __version__
 
 RunCommand: TypeAlias = Callable[[Namespace, Screen], int]
@@ -259,8 +260,15 @@ Settings come from files and the environment; docs/settings.md lists them all.
 """
 
 
+class _Parser(ArgumentParser):
+    """Argument parsing whose errors repeat nothing that a terminal obeys."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(escape_controls(message))
+
+
 def make_parser() -> ArgumentParser:
-    parser = ArgumentParser(
+    parser = _Parser(
         "sevenfold",
         description="A bounded context, a warm prompt cache and a memory that lasts, for LLM agents.",
         epilog=_EXAMPLES,

@@ -1,4 +1,7 @@
-"""The only module that prints: colour, JSON, and characters that a terminal cannot show.
+"""The only module of the commands that prints: colour, JSON, and characters that a terminal cannot show.
+
+Everything goes through one escape, so that no text can tell a terminal what to do. Text stays as it is only
+where it is data and standard output is no terminal.
 
 Also formats numbers, wraps lines for narrow terminals, and reads piped input.
 """
@@ -19,7 +22,7 @@ from textwrap import wrap
 from typing import Literal, TextIO, TypeAlias
 
 from sevenfold.core.errors import InputError
-from sevenfold.core.text.safe_text import escape_controls
+from sevenfold.core.text.safe_text import escape_controls, escape_json, escape_painted
 
 # Numbers for people: short, aligned, the same everywhere.
 
@@ -125,6 +128,8 @@ def _sampled(bar: str, share: float) -> str:
     return "".join(bar[at * len(bar) // count] for at in range(count))
 
 
+TAB_COLUMNS = 8
+
 Tone: TypeAlias = Literal["plain", "strong", "faint", "warning", "error"]
 
 _PROGRESS_CHARS = 30
@@ -160,19 +165,28 @@ class Screen:
     def show_line(self, text: str, tone: Tone = "plain") -> None:
         self.show(self._painted(TableCell(text, tone), sys.stdout))
 
+    def show_text(self, text: str) -> None:
+        """Somebody else's text, such as an answer: as it is for a program, escaped for a person."""
+        if sys.stdout.isatty():
+            self.show(escape_controls(text.expandtabs(TAB_COLUMNS)))
+        else:
+            _write(sys.stdout, text)
+
     def show_json(self, value: object) -> None:
-        """As it is: whoever reads it may be a program."""
+        """On lines of its own: whoever reads it may be a program."""
         _write(sys.stdout, _as_json(value))
 
     def show_help(self, text: str) -> None:
         """To standard error: nobody asked for it."""
-        _write(sys.stderr, text.rstrip("\n"))
+        _write(sys.stderr, escape_controls(text.rstrip("\n")))
 
     def note(self, text: str) -> None:
         """To standard error: worth knowing, and no part of the output that a program may be reading."""
         _write(sys.stderr, escape_controls(text))
 
     def show(self, text: str) -> None:
+        """Text that was escaped and then coloured; of what a terminal obeys, only colours are let through."""
+        text = escape_painted(text)
         if sys.stdout.isatty():
             text = wrap_lines(text, shutil.get_terminal_size().columns)
         _write(sys.stdout, text)
@@ -217,7 +231,7 @@ class Screen:
         if os.environ.get("SEVENFOLD_DEBUG") == "1":
             import traceback
 
-            _write(sys.stderr, "".join(traceback.format_exception(bug)).rstrip())
+            self.note("".join(traceback.format_exception(bug)).rstrip())
         said = " ".join([type(bug).__name__, *str(bug).split()])[:200]
         self.fail(f"unexpected {said}. This is a bug: please report it, with what SEVENFOLD_DEBUG=1 shows")
 
@@ -240,7 +254,10 @@ class CapturedScreen(Screen):
         self.lines: list[str] = []
 
     def show(self, text: str) -> None:
-        self.lines += text.split("\n")
+        self.lines += escape_painted(text).split("\n")
+
+    def show_text(self, text: str) -> None:
+        self.show(escape_controls(text.expandtabs(TAB_COLUMNS)))
 
     def show_json(self, value: object) -> None:
         self.show(_as_json(value))
@@ -263,7 +280,7 @@ STDIO_SCREEN = Screen()
 
 
 def _as_json(value: object) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False)
+    return escape_json(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def _has_colour(stream: TextIO) -> bool:

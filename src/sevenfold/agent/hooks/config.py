@@ -202,6 +202,9 @@ HOOK_TIMEOUTS: dict[HookEvent, timedelta] = {
 MAX_SHOWN_CHARS = 40
 """Of a value that cannot be used, in a message."""
 
+_MIN_SECONDS = 0.01
+"""No program answers in less, and a hook that protects would never be heard."""
+
 _MAX_SECONDS = 3_600
 """However long a file says."""
 
@@ -297,11 +300,11 @@ def _limit(event: HookEvent, seconds: Json, found: HookList) -> timedelta:
         return usual
     used = usual
     if isinstance(seconds, (int, float, Decimal)) and not isinstance(seconds, bool):
-        if 0 < seconds <= _MAX_SECONDS:
+        if _MIN_SECONDS <= seconds <= _MAX_SECONDS:
             return timedelta(seconds=float(seconds))
         used = timedelta(seconds=_MAX_SECONDS) if seconds > _MAX_SECONDS else usual
     found.problems.append(
-        f"{event}: timeout is {_cut(str(seconds))}; expected seconds, more than 0 and at most "
+        f"{event}: timeout is {_cut(str(seconds))}; expected seconds from {_MIN_SECONDS:g} to "
         f"{_MAX_SECONDS:,}, so that {used.total_seconds():g} are used"
     )
     return used

@@ -34,6 +34,7 @@ from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.events import ignore_event
 from sevenfold.core.settings.sections import AgentSettings
+from sevenfold.core.text.safe_text import escape_controls
 from sevenfold.layers.forks.policy import (
     LEAD_NAME,
     Address,
@@ -222,7 +223,7 @@ def _main() -> int:
             _detach()
         asyncio.run(_run(charge))
     except SevenfoldError as error:
-        sys.stderr.write(f"{type(error).__name__}: {error}\n")
+        sys.stderr.write(f"{escape_controls(f'{type(error).__name__}: {error}')}\n")
         return 1
     return 0
 

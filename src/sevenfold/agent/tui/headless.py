@@ -21,6 +21,7 @@ from sevenfold.core.events import Event, ToolDenied, describe_event
 from sevenfold.core.json import thaw
 from sevenfold.core.messages import Message, ToolResult, write_message
 from sevenfold.core.requests import ModelResponse
+from sevenfold.core.text.safe_text import escape_json
 from sevenfold.core.usage import NO_USAGE, Usage
 
 StreamFields: TypeAlias = dict[str, object]
@@ -238,4 +239,4 @@ async def _settle(agent: Agent) -> None:
 
 
 def _spelled(fields: StreamFields) -> str:
-    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+    return escape_json(json.dumps(fields, ensure_ascii=False, separators=(",", ":")))

@@ -27,6 +27,7 @@ from sevenfold.agent.tui.prompt_input import (
     make_prompt_session,
 )
 from sevenfold.agent.tui.text_renderer import TextRenderer
+from sevenfold.core.text.safe_text import escape_painted
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
@@ -65,12 +66,12 @@ class Terminal:
         app = self._session.app
         with self._pane.batched():
             if not app.is_running:
-                self._pane.write(f"{text}\n")
+                self._pane.write(f"{escape_painted(text)}\n")
                 return
             app.renderer.erase()
             # Where a slow line hands on half of what follows, no cursor runs through it.
             app.output.hide_cursor()
-            app.output.write_raw(f"{text}\n".replace("\n", "\r\n"))
+            app.output.write_raw(f"{escape_painted(text)}\n".replace("\n", "\r\n"))
             self._draw()
 
     def refresh(self) -> None:
@@ -162,7 +163,7 @@ class PlainTerminal:
         return TextRenderer(shutil.get_terminal_size().columns, has_colour, can_encode_signs(sys.stdout))
 
     def put(self, text: str) -> None:
-        self._pane.write(f"{text}\n")
+        self._pane.write(f"{escape_painted(text)}\n")
         self._pane.flush()
 
     def refresh(self) -> None:

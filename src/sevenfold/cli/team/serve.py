@@ -6,12 +6,11 @@
 from __future__ import annotations
 
 import os
-import sys
 from argparse import Namespace
 from pathlib import Path
 from typing import cast
 
-from sevenfold.cli.screen import Screen
+from sevenfold.cli.screen import STDIO_SCREEN, Screen
 from sevenfold.cli.settings import SETTINGS_SECTIONS
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import DatabaseFailed, InputError
@@ -107,7 +106,7 @@ def make_server_limits(options: Namespace) -> ServerLimits:
 
 
 def _log(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
+    STDIO_SCREEN.note(line)
 
 
 def _default_url() -> str:

@@ -20,7 +20,7 @@ passes them in.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields, replace
 from decimal import Decimal
 from enum import Enum
 from pathlib import PurePath
@@ -276,6 +276,17 @@ def list_specs(sections: Iterable[type[SettingsSection]]) -> tuple[SettingSpec, 
     return specs
 
 
+_MAX_DURATIONS = {"_seconds": 315_360_000, "_minutes": 5_256_000, "_hours": 87_600, "_days": 3_650}
+"""Ten years in each unit. What is longer overflows a date, a timer or a lock of the standard library."""
+
+
+def _bound_duration(name: str, kind: SettingKind) -> SettingKind:
+    most = next((most for suffix, most in _MAX_DURATIONS.items() if name.endswith(suffix)), None)
+    if most is None or not isinstance(kind, IntegerKind):
+        return kind
+    return replace(kind, at_most=min(kind.at_most, most))
+
+
 def _spec(section: type[SettingsSection], item: Field[Any]) -> SettingSpec:
     rule = item.metadata.get("rule")
     if not isinstance(rule, _Rule):
@@ -286,7 +297,7 @@ def _spec(section: type[SettingsSection], item: Field[Any]) -> SettingSpec:
     return SettingSpec(
         section=section,
         name=item.name,
-        kind=rule.kind,
+        kind=_bound_duration(item.name, rule.kind),
         default=default,
         alias=rule.alias,
         off_by=rule.off_by,

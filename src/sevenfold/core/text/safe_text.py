@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
+from unicodedata import category
 
 from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject
 from sevenfold.core.messages import (
@@ -200,7 +201,39 @@ def escape_controls(text: str) -> str:
     """Without what would move a cursor or change a colour: such characters are spelled out instead."""
     if text.isprintable():
         return text
-    return "".join(item if item.isprintable() or item == "\n" else repr(item)[1:-1] for item in text)
+    return "".join(item if _is_shown(item) else repr(item)[1:-1] for item in text)
+
+
+def _is_shown(item: str) -> bool:
+    # Wide and unbreakable spaces are no controls, and text in several languages needs them.
+    return item.isprintable() or item == "\n" or category(item) == "Zs"
+
+
+_PAINT = re.compile(r"(\x1b\[[\d;]*m)")
+
+
+def escape_painted(text: str) -> str:
+    """The same for text that we have coloured: colours stay, and nothing else that a terminal obeys.
+
+    Text of others has to be escaped before it is coloured, since it could bring colours that hide it.
+    """
+    parts = _PAINT.split(text)
+    return "".join(part if at % 2 else escape_controls(part) for at, part in enumerate(parts))
+
+
+def escape_json(text: str) -> str:
+    """JSON of the same value in which nothing hides and nothing is obeyed by a terminal.
+
+    JSON itself escapes the ASCII controls; this does the same with every other character that is not shown.
+    """
+    if text.replace("\n", "").isprintable():
+        return text
+    return "".join(item if _is_shown(item) else _spell_json(item) for item in text)
+
+
+def _spell_json(item: str) -> str:
+    units = item.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 CountTokens: TypeAlias = Callable[[str], int]
