@@ -148,12 +148,10 @@ class Screen:
     def show_table(self, rows: Iterable[Sequence[TableCell]]) -> None:
         """Rows in columns as wide as they need; the last one runs free."""
         table = [list(row) for row in rows]
-        widths = [
-            max(len(escape_controls(cell.text)) for cell in column) for column in zip(*table, strict=True)
-        ]
+        widths = [max(len(_on_one_line(cell.text)) for cell in column) for column in zip(*table, strict=True)]
         for row in table:
             padded = [
-                TableCell(escape_controls(cell.text).ljust(width), cell.tone)
+                TableCell(_on_one_line(cell.text).ljust(width), cell.tone)
                 for cell, width in zip(row[:-1], widths, strict=False)
             ]
             self.show("  ".join(self._painted(cell, sys.stdout) for cell in (*padded, row[-1])).rstrip())
@@ -277,6 +275,11 @@ class CapturedScreen(Screen):
 
 
 STDIO_SCREEN = Screen()
+
+
+def _on_one_line(text: str) -> str:
+    """A cell that others follow: a line break in it would pass for another row."""
+    return escape_controls(text).replace("\n", "\\n")
 
 
 def _as_json(value: object) -> str:

@@ -48,6 +48,7 @@ from sevenfold.core.settings.sections import (
     ShellSettings,
     WebSettings,
 )
+from sevenfold.core.text.safe_text import quote_name
 from sevenfold.core.tool_context import ToolContext
 from sevenfold.layers.context import ContextSource
 from sevenfold.layers.forks.policy import LEAD_NAME
@@ -228,6 +229,7 @@ class WorkEnvironment:
         return cls(cwd, read_branch(root), f"{platform.system()} {platform.release()}", day)
 
     def render(self) -> str:
-        lines = [f"Working folder: {self.cwd}", f"System: {self.system}"]
-        lines += [f"Git branch: {self.branch}"] if self.branch else ["Not a git repository"]
+        # A folder's name and `.git/HEAD` come with an archive, and must not look like lines of ours.
+        lines = [f"Working folder: {quote_name(str(self.cwd))}", f"System: {self.system}"]
+        lines += [f"Git branch: {quote_name(self.branch)}"] if self.branch else ["Not a git repository"]
         return "\n".join((*lines, f"Today's date: {self.day.isoformat()}"))

@@ -33,6 +33,7 @@ from sevenfold.core.json import (
     write_json,
 )
 from sevenfold.core.text.globs import expand_braces
+from sevenfold.core.text.safe_text import quote_name
 from sevenfold.core.tool_context import ToolContext
 from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.project.user_files import (
@@ -339,7 +340,7 @@ def _answer(given: JsonObject, search: SearchQuery, hits: SearchMatches, place: 
         )
     if hits.is_cut:
         shown.append("[the search was cut short: it took too long or found too much; narrow it]")
-    return "\n".join(shown) or f"nothing in {Path(search.real)} matches {search.pattern}"
+    return "\n".join(shown) or f"nothing in {quote_name(search.real)} matches {search.pattern}"
 
 
 def _lines(file: FileMatches, name: str, output: str) -> Iterator[str]:
@@ -394,13 +395,13 @@ class GlobTool:
         newest = sorted(listing.files, key=lambda file: (-file.modified_ns, file.path))
         lines = [display_path(f"{real}/{file.path}", place) for file in newest[:MAX_GLOB_FILES]]
         if listing.is_cut:
-            lines.append(f"[{real} is too large to be looked through to its end; name a folder in it]")
+            lines.append(f"[{quote_name(real)} is too large to be read to its end; name a folder in it]")
         if len(newest) > MAX_GLOB_FILES:
             lines.append(
                 f"[{len(newest):,} files match, and the newest {MAX_GLOB_FILES} are shown; narrow "
                 f"the pattern]"
             )
-        return ToolOutput("\n".join(lines) or f"no file in {real} matches {pattern}")
+        return ToolOutput("\n".join(lines) or f"no file in {quote_name(real)} matches {pattern}")
 
 
 def _pattern(given: JsonObject) -> str:

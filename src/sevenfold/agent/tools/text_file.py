@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sevenfold.core.errors import AccessDenied, FileDamaged, InputError
 from sevenfold.core.json import JsonObject, get_string
+from sevenfold.core.text.safe_text import quote_name
 from sevenfold.core.tool_context import ToolContext
 from sevenfold.store.files.keys import check_path
 from sevenfold.store.project.user_files import resolve_path
@@ -105,6 +106,9 @@ def allowed_path(asked: str, place: ToolContext) -> str:
 
 
 def display_path(real: str, place: ToolContext) -> str:
-    """The path as a person would say it: relative where it lies in the working directory."""
+    """The path as a person would say it: relative where it lies in the working directory.
+
+    Quoted where it would not stand on one line: a repository chooses the names of its files.
+    """
     path = Path(real)
-    return str(path.relative_to(place.cwd)) if path.is_relative_to(place.cwd) else real
+    return quote_name(str(path.relative_to(place.cwd)) if path.is_relative_to(place.cwd) else real)

@@ -7,6 +7,7 @@ escaped JSON. No provider accepts that. A fence marks foreign text in a prompt s
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -229,6 +230,13 @@ def escape_json(text: str) -> str:
     if text.replace("\n", "").isprintable():
         return text
     return "".join(item if _is_shown(item) else _spell_json(item) for item in text)
+
+
+def quote_name(name: str) -> str:
+    """A file's name on one line of a listing: as it is, or as a JSON string where it holds a line break or
+    another character that is not shown. No name can pass for two, or for a line that is no name."""
+    is_plain = all(_is_shown(item) and item != "\n" for item in name) and not name.startswith(('"', "["))
+    return name if is_plain else escape_json(json.dumps(name, ensure_ascii=False))
 
 
 def _spell_json(item: str) -> str:

@@ -175,13 +175,19 @@ def find_project_root(start: Path, *, emit: Emit = ignore_event) -> Path:
     return here
 
 
+MAX_BRANCH_CHARS = 250
+"""Of a name: a file system does not hold a longer one."""
+
+
 def read_branch(checkout: Path) -> str:
     """The branch that is checked out here, or the commit where it is none; empty where there is neither."""
     mark = checkout / ".git"
     git_dir = mark if mark.is_dir() else _pointed_to(mark, b"gitdir:", checkout)
     head = (read_small(git_dir / "HEAD") or b"") if git_dir else b""
-    text = head.decode("utf-8", "replace").strip()
-    return text.removeprefix("ref:").strip().removeprefix("refs/heads/") if "ref:" in text else text[:12]
+    # One line, as git reads it: whoever packed the repository wrote the file.
+    text = head.decode("utf-8", "replace").strip().partition("\n")[0].strip()
+    name = text.removeprefix("ref:").strip().removeprefix("refs/heads/")
+    return name[:MAX_BRANCH_CHARS] if "ref:" in text else text[:12]
 
 
 @dataclass(frozen=True, slots=True)
