@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from tests.torture.adversary import run_adversary
 from tests.torture.canaries import run_canaries
 from tests.torture.contention import run_lock
 from tests.torture.dreams import run_dreams
@@ -51,6 +52,7 @@ RIGS: Mapping[str, Rig] = {
     "sync": run_sync,
     "sync-line": run_lines,
     "canaries": run_canaries,
+    "adversary": run_adversary,
 }
 WHAT = """\
 rigs:
@@ -72,6 +74,7 @@ rigs:
   sync     team memory on a seeded scheduler: up to five devices, lost, doubled and late requests, power cuts
   sync-line    the same with real folders, HTTP and databases, over a line that loses, cuts, doubles, delays
   canaries made-up secrets in a team's folder: none leaves the device
+  adversary    a stranger's repository in every mode, and text that tells a terminal what to do
   server-keys  hostile keys against the team server, put and committed
   server-api   Schemathesis over the team server's whole API
 
