@@ -65,6 +65,7 @@ FINE: dict[str, Sequence[ModelRequest]] = {
         request(FIRST, YES, user("Sum up."), who="summary"),
         request(FIRST, YES, user("Sum up."), YES, NEXT, who="summary"),
     ),
+    "the first picture": (request(FIRST), request(FIRST, YES, Message("user", (PICTURE,)))),
     "a side call that reads nothing": (
         LONG,
         replace(request(FIRST, user("Sum up."), frame=replace(FRAME, tools=()), who="s"), breakpoints=()),
@@ -81,7 +82,6 @@ MOVED: dict[str, Sequence[ModelRequest]] = {
         request(FIRST),
         request(FIRST, frame=replace(FRAME, params=frozen({"tool_choice": {"type": "none"}}))),
     ),
-    "the first picture": (request(FIRST), request(FIRST, YES, Message("user", (PICTURE,)))),
     "a fork with other tools": (
         LONG,
         request(*LONG.messages, user("Sum up."), who="summary", frame=replace(FRAME, tools=())),
