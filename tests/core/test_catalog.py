@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.catalog import CATALOG, ModelSettings, build_catalog
+from sevenfold.core.catalog import CATALOG, ModelSettings, build_catalog, find_cheapest_model
 from sevenfold.core.errors import SettingsError
 from sevenfold.core.events import Event, ModelUnknown, PriceUnknown
 from sevenfold.core.models import MODELS, Model
@@ -200,3 +201,20 @@ def test_a_model_with_prices_alone_leaves_its_window_to_the_next_source() -> Non
     model = CATALOG.with_overrides({"mine": prices}).find("mine")
     assert choose_window("mine", model, (), WindowSettings(tokens=500_000)) == 500_000
     assert choose_window("mine", model, ("context-1m-2025-08-07",), WindowSettings()) == 1_000_000
+
+
+def test_the_cheapest_model_is_one_of_the_same_provider_and_has_a_price() -> None:
+    day = date(2026, 11, 1)
+    for own in MODELS:
+        family = own.name.partition("-")[0]
+        found = find_cheapest_model(own, CATALOG, day)
+        priced = [
+            tariff.prices.fresh
+            for model in CATALOG.models
+            if model.name.startswith(f"{family}-") and (tariff := model.prices_at(day))
+        ]
+        assert found is not None
+        assert found.name.startswith(f"{family}-")
+        tariff = found.prices_at(day)
+        assert tariff is not None
+        assert tariff.prices.fresh == min(priced)

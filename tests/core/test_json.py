@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.errors import WireError
+from sevenfold.core.errors import InputError, WireError
 from sevenfold.core.json import (
     EMPTY_OBJECT,
     MAX_INT_DIGITS,
@@ -22,6 +22,7 @@ from sevenfold.core.json import (
     Json,
     JsonObject,
     freeze,
+    get_string,
     nesting_depth,
     read_json,
     read_object,
@@ -260,3 +261,34 @@ def test_enumerations_freeze_to_what_they_are_on_the_wire() -> None:
     assert isinstance(value, Mapping)
     assert [type(item) for item in value.values()] == [str, int]
     assert value == read_json('{"colour":"red","size":1}')
+
+
+class Dumped:
+    """As the values of an SDK are."""
+
+    def __init__(self, found: object) -> None:
+        self.found = found
+
+    def model_dump(self, *, mode: str, by_alias: bool, exclude_unset: bool) -> object:
+        assert (mode, by_alias, exclude_unset) == ("json", True, True)
+        if isinstance(self.found, Exception):
+            raise self.found
+        return self.found
+
+
+def test_a_value_of_an_sdk_is_frozen_as_the_sdk_would_send_it() -> None:
+    assert freeze({"said": Dumped({"type": "text"})}) == freeze({"said": {"type": "text"}})
+
+
+def test_a_value_of_an_sdk_that_cannot_be_dumped_is_named_with_the_reason() -> None:
+    with pytest.raises(WireError, match=r"model_dump of a Dumped failed: KeyError: 'type'; send a dict"):
+        freeze({"said": Dumped(KeyError("type"))})
+
+
+def test_a_string_has_its_default_where_it_is_missing_or_null_and_is_required_without_one() -> None:
+    given = JsonObject({"there": "a", "null": None, "number": 1})
+    assert get_string(given, "there", "b") == "a"
+    assert [get_string(given, key, "b") for key in ("missing", "null")] == ["b", "b"]
+    for key in ("missing", "null", "number"):
+        with pytest.raises(InputError, match=f"{key} is .*; expected text"):
+            get_string(given, key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from sevenfold.layers.dreams import dreamer
 from sevenfold.layers.dreams.inputs import append_log, make_log_key
 from sevenfold.layers.dreams.policy import DreamSettings
 from sevenfold.providers.scripted import make_response
+from sevenfold.store.files.locks import Lease
 from tests.layers.dreams.dream_cases import CHECK, Bedroom, Sleeper, delete, write
 
 PORT, VPN = "The staging database listens on port 5432.", "Staging is reached by VPN only."
@@ -458,3 +460,31 @@ def test_what_waits_for_a_person_is_not_dreamt_over(tmp_path: Path) -> None:
         night = room.dream()
         assert any("waits for a person" in text for text in night.record.spared)
         assert "By hand." in path.read_text(encoding="utf-8")
+
+
+def test_a_lease_is_renewed_when_it_is_due_and_not_at_every_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks, renewed, over = list[str](), list[int](), threading.Event()
+    monkeypatch.setattr(dreamer, "STOP_POLL_INTERVAL", timedelta(seconds=0.001))
+    monkeypatch.setattr(dreamer.Dreamer, "renew_every", timedelta(seconds=0.0035))
+    with Bedroom(tmp_path) as room:
+        room.put("push", CHECK)
+
+        def look(_records: object, dream: str) -> bool:
+            looks.append(dream)
+            return False
+
+        def renew(_lease: Lease) -> None:
+            renewed.append(len(looks))
+            if len(renewed) == 2:
+                over.set()
+
+        async def waits(_request: ModelRequest) -> str:
+            await asyncio.to_thread(over.wait, 60)
+            return "Done."
+
+        monkeypatch.setattr(type(room.dreamer.records), "is_asked_to_stop", look)
+        monkeypatch.setattr(Lease, "renew", renew)
+        room.dream(Sleeper(room, [waits]).model)
+    assert renewed[:2] == [4, 8]

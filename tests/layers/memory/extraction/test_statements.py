@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from sevenfold.layers.memory.extraction.statements import find_recap, find_statements, is_agreement
+from sevenfold.layers.memory.extraction.statements import (
+    MAX_STATEMENT_CHARS,
+    find_answer,
+    find_recap,
+    find_statements,
+    is_agreement,
+)
 
 
 @pytest.mark.parametrize(
@@ -90,3 +96,19 @@ def test_a_recap_is_where_everything_settled_is_said(answer: str, is_one: bool) 
 )
 def test_agreement_is_heard(own: str, is_yes: bool) -> None:
     assert is_agreement(own) is is_yes
+
+
+def test_a_short_answer_is_kept_with_its_question() -> None:
+    assert (
+        find_answer("Done. Which port does it use?", "always  8443")
+        == "Which port does it use? — always 8443"
+    )
+    assert find_answer("I am done.", "always 8443") == ""
+    assert find_answer("Which port does it use?", "is it 8443?") == ""
+
+
+def test_a_question_may_be_as_long_as_a_statement_and_no_longer() -> None:
+    question = f"Which port {'x' * (MAX_STATEMENT_CHARS - len('Which port ?'))}?"
+    assert len(question) == MAX_STATEMENT_CHARS
+    assert find_answer(question, "always 8443") == f"{question} — always 8443"
+    assert find_answer(f"{question[:-1]}x?", "always 8443") == ""

