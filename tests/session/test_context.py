@@ -13,6 +13,7 @@ import anthropic
 import pytest
 
 from sevenfold.core.clock import ManualClock
+from sevenfold.core.errors import PromptTooLong
 from sevenfold.core.events import ContextCut, InstructionSkipped
 from sevenfold.core.messages import Message, Text
 from sevenfold.core.requests import ModelResponse, RequestParams
@@ -330,6 +331,18 @@ def test_after_a_boundary_files_are_read_again(opened: Open, rules: Path, clock:
     again.record(reply(Message("assistant", "ok"), 90))
     rules.write_text("Third version.")
     assert any("Third version." in text_of(message) for message in ask(again, "more")[-2:])
+
+
+def test_a_view_that_was_refused_is_made_again_with_the_files_as_they_are(opened: Open, rules: Path) -> None:
+    session = opened(**QUIET)
+    ask(session)
+    fill(session)
+    session.prepare()
+    rules.write_text("Second version.")
+    shorter = session.recover(PromptTooLong(tokens=12_000, limit=10_000))
+    assert shorter is not None
+    (said,) = [message for message in shorter.request.messages if is_context_message(message)]
+    assert "Second version." in text_of(said)
 
 
 @pytest.mark.moves_prefix(reason="a summary is asked for by hand, from a view that was never sent")

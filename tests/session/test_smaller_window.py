@@ -20,6 +20,7 @@ from sevenfold.core.messages import Message
 from sevenfold.core.models import Model
 from sevenfold.core.requests import RequestParams
 from sevenfold.providers.anthropic import AnthropicProvider
+from sevenfold.providers.scripted import make_response
 from sevenfold.session import Session
 from sevenfold.simulator.simulator_state import BlockTokenizer, estimate_tokens
 from sevenfold.testing import Simulator, say
@@ -231,5 +232,22 @@ def test_a_view_that_was_refused_twice_is_helped_again_once_something_new_was_sa
             assert shorter is not None
             assert again.tokens < view.tokens
             assert shorter.tokens < grown.tokens
+
+    asyncio.run(insist())
+
+
+def test_a_view_that_was_refused_is_helped_again_once_an_answer_came() -> None:
+    async def insist() -> None:
+        error = PromptTooLong(tokens=12_000, limit=10_000)
+        async with await Session.open(FRAME, project=None) as session:
+            for number in range(6):
+                session.history.append(Message("user", f"Number {number}: " + "word " * 1_500))
+                session.history.append(Message("assistant", "I see."))
+            session.history.append(Message("user", "Go on."))
+            await session.prepare()
+            assert await session.recover(error) is not None
+            assert await session.recover(error) is None
+            await session.record(make_response("An answer. " * 200))
+            assert await session.recover(error) is not None
 
     asyncio.run(insist())
