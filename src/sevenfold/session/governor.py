@@ -17,7 +17,8 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_CEILING, Decimal
 from pathlib import Path
-from typing import Self
+from types import CoroutineType
+from typing import Any, Self
 
 from sevenfold.core.catalog import CATALOG, Catalog
 from sevenfold.core.clock import Clock, SystemClock
@@ -350,9 +351,14 @@ class GovernedProvider(ProviderWrapper):
         self._governor, self._free = governor, free
         self._weights = ListMemo[Message, int](estimate_message)
 
-    async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
-        if request.purpose in self._free:
-            return await self._inner.send(request, on_delta)
+    def send(
+        self, request: ModelRequest, on_delta: OnDelta | None = None
+    ) -> CoroutineType[Any, Any, ModelResponse]:
+        """Send it. A call that is free goes to the provider as it is."""
+        send = self._inner.send if request.purpose in self._free else self._send_governed
+        return send(request, on_delta)
+
+    async def _send_governed(self, request: ModelRequest, on_delta: OnDelta | None) -> ModelResponse:
         hold = await self._governor.hold(request.purpose, request.frame.model, self._expected(request))
         try:
             reply = await self._inner.send(request, on_delta)

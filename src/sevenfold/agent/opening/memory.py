@@ -199,6 +199,8 @@ def add_rule_counter(agent: Agent, ground: ProjectContext) -> None:
     async def write(_end: TurnEnd) -> None:
         rules.end_turn()
         uses, now = rules.counts.take(), agent.place.clock.now()
+        if not uses:
+            return
         try:
             await run_blocking(lambda: book.add(uses, now))
         except StoreError as error:

@@ -81,6 +81,8 @@ class DocWriter:
             if path.lower().endswith(LIVING_DOC_SUFFIXES) and self._looked_at.get(path) != mark.sha256:
                 self._looked_at[path] = mark.sha256
                 await self._look_at(path)
+        if not self._tracked:
+            return
         facts = DocFacts(is_idle, may_edit, len(self._tracked))
         if choose_doc_step(facts, self._settings) == "update":
             for path in self.tracked:

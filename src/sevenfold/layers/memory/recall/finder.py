@@ -87,6 +87,8 @@ class MemoryFinder:
         """What the prompt may be about, the best first."""
         self._follow()
         found = self._index.rank(prompt, limit)
+        if not found:
+            return ()
         uses, now = self._uses.read(), self._clock.now()
         return tuple(self._candidate(one, uses.get(one.key, NO_USES).warmth_at(now)) for one in found)
 
