@@ -206,7 +206,7 @@ class Screen:
     def show_progress(self, label: str, share: float) -> None:
         """How far something is, on one line of a terminal that is written over; elsewhere nothing."""
         if sys.stderr.isatty():
-            told = escape_controls(label)
+            told = _on_one_line(label)
             # A line that wraps could not be written over.
             room = shutil.get_terminal_size().columns - len(told) - len(" [] 100% ")
             chars = max(1, min(_PROGRESS_CHARS, room))
