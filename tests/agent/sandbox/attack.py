@@ -1,7 +1,7 @@
 """Attacks on the sandbox that an ordinary user has and root has not, as a program: `attack.py FOLDER`.
 
 It needs no library but the standard one, since the interpreter that an ordinary user can start may have none.
-Should the sandbox not hold, it harms nothing but what it planted. It prints as JSON who ran it, by which means
+Should the sandbox not hold, it harms only what it planted. It prints as JSON who ran it, by which means
 commands were held, and the damage, which should be none.
 """
 
