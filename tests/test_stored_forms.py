@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.agent.loop.project_context import StoredParams, read_stored_params, write_stored_params
+from sevenfold.agent.opening.workspace import StoredParams, read_stored_params, write_stored_params
 from sevenfold.agent.subagents.messaging import Roster, RosterEntry
 from sevenfold.agent.subagents.teammate_process import TeammateConfig, parse_teammate_config
 from sevenfold.core.canonical import Digest

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sevenfold.agent.loop.agent import Agent
-from sevenfold.agent.loop.project_context import ProjectContext, SessionSelector
 from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
 from sevenfold.agent.permissions.guard import AskPermission, deny_unattended
 from sevenfold.agent.sandbox.job import BackgroundTasks
@@ -23,6 +22,7 @@ from sevenfold.core.messages import Message, Text, ToolResult
 from sevenfold.core.settings.sections import PermissionMode
 from sevenfold.layers.forks.policy import LEAD_NAME
 from sevenfold.providers.provider import Provider
+from sevenfold.session.opening import Workspace
 from tests.agent.workshop import NO_ASIDES, Noted, Plain
 
 MODEL = "claude-opus-5-5"
@@ -68,10 +68,10 @@ class Crew:
     @asynccontextmanager
     async def lead(self, session: str | None = None) -> AsyncGenerator[Lead]:
         async with AsyncExitStack() as exits:
-            wish = SessionSelector(project=self.project, session=None, is_fork=False, settings=None)
-            ground = ProjectContext.open(wish, self.environ, self.clock, self.noted)
-            exits.callback(ground.close)
-            team = AgentTeam(ground, self.open_child, self.noted, self.tasks)
+            workspace = Workspace.open(self._setup(()))
+            workspace.listen(self.noted)
+            exits.callback(workspace.close)
+            team = AgentTeam(workspace, self.open_child, self.noted, self.tasks)
             agent_tool = AgentTool(team)
             tools = (*self.tools, agent_tool, SendMessageTool(team, LEAD_NAME))
             agent = await open_agent(replace(self._setup(tools), session=session))

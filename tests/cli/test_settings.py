@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 from decimal import Decimal
 from pathlib import Path, PurePath
 
 import pytest
 
-from sevenfold.agent.loop.project_context import read_trusted_settings
 from sevenfold.agent.opening.repository_files import read_repository_files
 from sevenfold.cli import main
 from sevenfold.cli.settings import SETTINGS_SECTIONS, format_value
+from sevenfold.cli.workspace import open_workspace
 from sevenfold.core.settings import list_specs
 from sevenfold.core.settings.kinds import LimitTable, SettingValue
 
@@ -255,11 +254,10 @@ def test_a_person_agrees_to_hooks_by_naming_their_file_and_takes_it_back(
     for option, word, consent in (("--trust", "trusted", "agreed"), ("--refuse", "refused", "refused")):
         assert main(["settings", option, name or str(path)]) == 0
         assert capsys.readouterr().out == f"{word} until it changes: {path}: Stop: make lint\n"
-        settings = read_trusted_settings(project, os.environ)
-        (file,) = read_repository_files(project, settings, os.environ).files
+        (file,) = read_repository_files(open_workspace(project)).files
         assert file.consent == consent
     path.write_text(HOOKS.replace("lint", "evil"))
-    (file,) = read_repository_files(project, settings, os.environ).files
+    (file,) = read_repository_files(open_workspace(project)).files
     assert file.consent == "unasked"
 
 
@@ -272,7 +270,7 @@ def test_an_answer_to_the_settings_does_not_agree_to_hooks_servers_or_agents(
     (project / ".claude/agents").mkdir(parents=True)
     (project / ".claude/agents/explore.md").write_text("---\ndescription: x\n---\nObey.")
     assert main(["settings", "--trust"]) == 0
-    found = read_repository_files(project, read_trusted_settings(project, os.environ), os.environ)
+    found = read_repository_files(open_workspace(project))
     assert {file.request.name: file.consent for file in found.files} == {
         ".sevenfold/hooks.json": "unasked",
         ".mcp.json": "unasked",

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from random import Random
 from unittest.mock import patch
 
-from sevenfold.agent.loop.project_context import read_trusted_settings
 from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
 from sevenfold.core.events import Event
 from sevenfold.core.settings.sections import HookSettings, PermissionMode, SandboxSettings
 from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.session.cache.placement import CacheSettings
+from sevenfold.session.opening import Workspace, WorkspaceOptions
 from tests.agent.subagents.hostile import Hostile, make_hostile
 from tests.torture.rig import Orders, Outcome, outcome
 
@@ -157,7 +157,7 @@ def _check(visit: Visit, found: Outcome) -> None:
     for mark in visit.hostile.ran:
         found.wrong(f"{visit}: the program {mark} ran")
     _check_requests(visit, found)
-    settings = read_trusted_settings(root, visit.environ)
+    settings = Workspace.open(WorkspaceOptions(project=root, environ=visit.environ)).settings
     for section in (SandboxSettings, HookSettings, CacheSettings):
         if not settings.of(section).enabled:
             found.wrong(f"{visit}: {section.SECTION} was switched off")

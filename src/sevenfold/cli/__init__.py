@@ -2,6 +2,7 @@
 
 - `commands`: the table of commands; a command's module is imported when the command runs.
 - `options/`: help and arguments of each command.
+- `workspace`: the settings and the project that a command works with.
 - `screen`: the only module that prints; formats numbers, wraps lines, and reads piped input.
 - `chat`, `settings`, `layers`, `simulate`: one command each.
 - `inspect/`, `memory/`, `replay/`, `team/`, `tour/`: the other commands.

@@ -11,16 +11,17 @@ import shutil
 import signal
 import sys
 from argparse import Namespace
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Mapping
+from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from sevenfold.agent.loop.project_context import read_trusted_settings
+from sevenfold.agent.loop.choose_provider import PROVIDER_VARIABLES
 from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
+from sevenfold.agent.opening.workspace import open_agent_workspace
 from sevenfold.agent.tui.chat import Chat, ChatTerminal, read_user_input
 from sevenfold.agent.tui.event_text import render_event_text
 from sevenfold.agent.tui.headless import HeadlessOptions, OutputFormat, run_headless
@@ -31,25 +32,18 @@ from sevenfold.agent.tui.terminal import PlainTerminal, Terminal
 from sevenfold.cli.inspect.context import show_context
 from sevenfold.cli.inspect.context_facts import find_session_id, list_recent_sessions, read_context_facts
 from sevenfold.cli.screen import Screen, read_piped_input, wrap_lines
+from sevenfold.cli.workspace import open_workspace, require_folder
 from sevenfold.core.errors import InputError, ProviderMissing
 from sevenfold.core.events import DefinitionSkipped, Event, HooksIgnored, McpSkipped, SettingRefused
-from sevenfold.core.settings.sections import PermissionMode, PlaceSettings
+from sevenfold.core.settings.sections import PermissionMode
+from sevenfold.session.opening import Workspace
+from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.project.settings_files import find_user_home
+from sevenfold.store.project.settings_files import USER_SETTINGS_FILE
 from sevenfold.store.transcript.transcript import SessionId
 
 if TYPE_CHECKING:
     from sevenfold.agent.loop.agent import Agent
-
-
-PROVIDER_VARIABLES = (
-    "ANTHROPIC_API_KEY",
-    "ANTHROPIC_AUTH_TOKEN",
-    "ANTHROPIC_BASE_URL",
-    "OPENAI_API_KEY",
-    "OPENAI_BASE_URL",
-    "SEVENFOLD_AGENT_BASE_URL",
-)
 
 
 def render_setup_help(environ: Mapping[str, str], settings_path: str) -> tuple[str, ...]:
@@ -82,60 +76,75 @@ EXIT_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 def run_chat(options: Namespace, screen: Screen) -> int:
     try:
-        setup = _setup(options)
+        agent_options = _read_options(options)
         if options.print:
-            return asyncio.run(_print(options, setup, screen))
+            return asyncio.run(_print(options, agent_options, screen))
         missing = [name for name in _LIBRARIES if find_spec(name) is None]
         if missing:
             raise InputError(
                 f"the terminal needs {' and '.join(missing)}; pip install 'sevenfold[chat]', "
                 "or use -p PROMPT, which needs neither"
             )
-        return asyncio.run(_chat(options, setup, screen))
+        return asyncio.run(_chat(options, agent_options, screen))
     except ProviderMissing:
-        for line in render_setup_help(os.environ, str(_home() / "settings.toml")):
+        home = open_workspace().home
+        for line in render_setup_help(os.environ, str(home / USER_SETTINGS_FILE)):
             screen.note(line)
         return 2
 
 
-def _setup(options: Namespace) -> AgentOptions:
+def _read_options(options: Namespace) -> AgentOptions:
     project = cast("Path", options.project)
     wanted = "latest" if getattr(options, "continue") else cast("str | None", options.resume)
     if not options.print and (options.max_usd is not None or options.output != "text"):
         raise InputError("--output and --max-usd are for one answer: add -p")
     if options.fork and wanted is None:
         raise InputError("--fork needs a session to go on from: add --continue or --resume ID")
-    session = find_session_id(project, wanted, os.environ) if wanted is not None else None
+    if wanted is not None:
+        require_folder(project)
     return AgentOptions(
         project=project,
         model=cast("str", options.model),
         mode=cast("PermissionMode | None", options.mode),
-        session=session,
+        session=wanted,
         is_fork=cast("bool", options.fork),
         max_rounds=cast("int | None", options.max_rounds),
     )
 
 
-async def _print(options: Namespace, setup: AgentOptions, screen: Screen) -> int:
+async def _open_agent(options: AgentOptions, workspace: Workspace) -> Agent:
+    """The agent of a session that may be named by the first characters of its id."""
+    if (wanted := options.session) is not None:
+        options = replace(options, session=await run_blocking(lambda: find_session_id(workspace, wanted)))
+    return await open_agent(options, workspace)
+
+
+async def _print(options: Namespace, agent_options: AgentOptions, screen: Screen) -> int:
     prompt = cast("str | None", options.prompt)
     # Python has no stdin where it was closed before the start.
     piped = read_piped_input(sys.stdin.fileno(), screen.note, is_needed=not prompt) if sys.stdin else ""
     text = "\n\n".join(part for part in (prompt, piped) if part)
     if not text.strip():
         raise InputError("-p has nothing to say; give it a PROMPT, or pipe something in")
-    shot = HeadlessOptions(cast("OutputFormat", options.output), cast("float | None", options.max_usd))
-    agent = await open_agent(replace(setup, emit=_Noting(screen)))
-    try:
-        typed = read_user_input(text, agent.place.cwd)
-        for problem in typed.problems:
-            screen.note(problem)
-        facts = await run_headless(agent, typed.message, lambda line: _write(screen, line), shot)
-        if facts.exit_code and shot.form == "text":
-            why = "the budget is used up" if facts.is_over_budget else facts.end.reason
-            screen.note(f"not finished: {why}; to go on: sevenfold chat --resume {facts.session[:12]}")
-        return facts.exit_code
-    finally:
-        await agent.close()
+    form = HeadlessOptions(cast("OutputFormat", options.output), cast("float | None", options.max_usd))
+    agent_options = replace(agent_options, emit=_Noting(screen))
+    with await open_agent_workspace(agent_options, agent_options.confirm) as workspace:
+        agent = await _open_agent(agent_options, workspace)
+        try:
+            return await _answer(agent, text, form, screen)
+        finally:
+            await agent.close()
+
+
+async def _answer(agent: Agent, text: str, form: HeadlessOptions, screen: Screen) -> int:
+    typed = read_user_input(text, agent.place.cwd)
+    for problem in typed.problems:
+        screen.note(problem)
+    facts = await run_headless(agent, typed.message, lambda line: _write(screen, line), form)
+    if facts.exit_code and form.form == "text":
+        why = "the budget is used up" if facts.is_over_budget else facts.end.reason
+        screen.note(f"not finished: {why}; to go on: sevenfold chat --resume {facts.session[:12]}")
+    return facts.exit_code
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +157,8 @@ class _Noting:
         if isinstance(event, SettingRefused):
             self.screen.note(f"ignored: {event.key} of {event.source}: {event.reason}")
         elif isinstance(event, (DefinitionSkipped, HooksIgnored, McpSkipped)):
-            told = render_event_text(event)
-            self.screen.note(told.text if told else "")
+            shown = render_event_text(event)
+            self.screen.note(shown.text if shown else "")
 
 
 def _write(screen: Screen, line: str) -> None:
@@ -157,36 +166,37 @@ def _write(screen: Screen, line: str) -> None:
     screen.flush()
 
 
-async def _chat(options: Namespace, setup: AgentOptions, screen: Screen) -> int:
+async def _chat(options: Namespace, agent_options: AgentOptions, screen: Screen) -> int:
     asking, confirming = PermissionPrompt(), _Confirming(screen)
-    setup = replace(setup, ask=asking.ask, confirm=confirming.ask)
-    agent = await open_agent(setup)
-    confirming.is_over = True
-    with _open_past() as past:
-        chat = Chat(agent, _house(setup), asking, lambda scene: _keyboard(scene, past, agent.place.cwd))
-        loop = asyncio.get_running_loop()
-        for number in EXIT_SIGNALS:
-            loop.add_signal_handler(number, chat.leave)
-        await chat.run(cast("str | None", options.prompt) or "")
+    agent_options = replace(agent_options, ask=asking.ask, confirm=confirming.ask)
+    with await open_agent_workspace(agent_options, confirming.ask) as workspace:
+        agent = await _open_agent(agent_options, workspace)
+        confirming.is_over = True
+        with Folder.open(workspace.home, create=True) as home:
+            past, services = InputHistory(home), _make_services(agent_options, workspace)
+            chat = Chat(agent, services, asking, lambda delegate: _keyboard(delegate, past, agent.place.cwd))
+            loop = asyncio.get_running_loop()
+            for number in EXIT_SIGNALS:
+                loop.add_signal_handler(number, chat.leave)
+            await chat.run(cast("str | None", options.prompt) or "")
     screen.note(f"to go on: sevenfold chat --resume {chat.agent.session.id[:12]}")
     return 0
 
 
-def _keyboard(scene: InputDelegate, past: InputHistory, cwd: Path) -> ChatTerminal:
+def _keyboard(delegate: InputDelegate, past: InputHistory, cwd: Path) -> ChatTerminal:
     if sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb":
-        return Terminal(scene, past, cwd)
-    return PlainTerminal(scene)
+        return Terminal(delegate, past, cwd)
+    return PlainTerminal(delegate)
 
 
-def _house(setup: AgentOptions) -> ChatServices:
+def _make_services(options: AgentOptions, workspace: Workspace) -> ChatServices:
     async def open_session(session: str | None) -> Agent:
-        start = "clear" if session is None else setup.start
-        return await open_agent(replace(setup, session=session, is_fork=False, start=start))
+        # Opens a workspace of its own: settings may have changed since.
+        start = "clear" if session is None else options.start
+        return await open_agent(replace(options, session=session, is_fork=False, start=start))
 
     async def describe_context(session: str) -> str:
-        facts = await asyncio.to_thread(
-            read_context_facts, setup.project, SessionId(session), None, os.environ
-        )
+        facts = await asyncio.to_thread(read_context_facts, workspace, SessionId(session), None)
         with redirect_stdout(StringIO()) as page:
             show_context(facts, Screen())
         return wrap_lines(page.getvalue().rstrip("\n"), shutil.get_terminal_size().columns)
@@ -194,11 +204,9 @@ def _house(setup: AgentOptions) -> ChatServices:
     def memories(words: str) -> list[str]:
         from sevenfold.cli.memory.command import capture_memory_output
 
-        return capture_memory_output(setup.project, words)
+        return capture_memory_output(options.project, words)
 
-    return ChatServices(
-        open_session, lambda: list_recent_sessions(setup.project, os.environ), describe_context, memories
-    )
+    return ChatServices(open_session, lambda: list_recent_sessions(workspace), describe_context, memories)
 
 
 @dataclass(slots=True)
@@ -228,14 +236,3 @@ async def _read_line(terminal: int) -> str:
         loop.remove_reader(terminal)
     # A terminal hands out whole lines.
     return os.read(terminal, 4_096).decode("utf-8", "replace")
-
-
-def _home() -> Path:
-    settings = read_trusted_settings(Path(), os.environ)
-    return settings.of(PlaceSettings).home_folder(find_user_home(os.environ))
-
-
-@contextmanager
-def _open_past() -> Generator[InputHistory]:
-    with Folder.open(_home(), create=True) as home:
-        yield InputHistory(home)

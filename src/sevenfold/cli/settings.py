@@ -17,25 +17,18 @@ from pathlib import Path, PurePath
 from textwrap import dedent
 from typing import cast
 
-from sevenfold.agent.loop.project_context import read_trusted_settings
-from sevenfold.agent.opening.repository_files import keep_answer, read_repository_files
+from sevenfold.agent.opening.repository_files import read_repository_files
 from sevenfold.cli.screen import Screen, TableCell
-from sevenfold.core.catalog import build_catalog
+from sevenfold.cli.workspace import open_workspace
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import SettingRefused
 from sevenfold.core.json import JsonObject
 from sevenfold.core.settings import ResolvedSetting, Settings, SettingSource, SettingsSection
 from sevenfold.core.settings.kinds import SettingValue
 from sevenfold.core.settings.merge import did_you_mean
+from sevenfold.session.opening import Workspace
 from sevenfold.session.settings import SETTINGS_SECTIONS
-from sevenfold.store.project.settings_files import (
-    Proposal,
-    find_checkout,
-    find_user_home,
-    keep_consent,
-    read_proposals,
-    read_settings,
-)
+from sevenfold.store.project.settings_files import Proposal
 
 # Reasons are read from the source, so that each is written once.
 
@@ -62,16 +55,13 @@ __all__ = ["SETTINGS_SECTIONS"]
 
 def run_settings(options: Namespace, screen: Screen) -> int:
     project, keys = cast("Path", options.project), cast("list[str]", options.keys)
-    if not project.is_dir():
-        raise InputError(f"--project {str(project)!r} is no folder; name the project's folder, or one in it")
-    root = find_checkout(project)
-    settings = read_settings(SETTINGS_SECTIONS, root=root, environ=os.environ)
     if options.trust or options.refuse:
-        said = _Answer(root, settings, cast("bool", options.trust))
-        return said.show(
-            said.give_to(keys) if keys else said.give_to_settings(), screen, as_json=options.json
+        answer = _Answer(open_workspace(project), cast("bool", options.trust))
+        return answer.show(
+            answer.give_to(keys) if keys else answer.give_to_settings(), screen, as_json=options.json
         )
-    build_catalog(settings)  # a model that cannot be used is said here, not later
+    workspace = open_workspace(project, trusts_local=True)
+    settings, _ = workspace.settings, workspace.catalog  # a model that cannot be used is said here, not later
     chosen = select_settings(settings, keys)
     if options.json:
         screen.show_json(describe_settings(chosen, settings.refused))
@@ -88,8 +78,7 @@ def run_settings(options: Namespace, screen: Screen) -> int:
 class _Answer:
     """A person's answer about files that came with the repository, as they are now."""
 
-    root: Path
-    settings: Settings
+    workspace: Workspace
     is_agreed: bool
 
     def give_to_settings(self) -> dict[str, list[str]]:
@@ -98,9 +87,9 @@ class _Answer:
 
     def give_to(self, names: list[str]) -> dict[str, list[str]]:
         """To the files that a person named."""
-        proposals = {item.file.path.relative_to(self.root).as_posix(): item for item in self._proposals()}
-        found = read_repository_files(self.root, read_trusted_settings(self.root, os.environ), os.environ)
-        requests = {file.request.name: file.request for file in found.files}
+        root = self.workspace.root
+        proposals = {item.file.path.relative_to(root).as_posix(): item for item in self._proposals()}
+        requests = {file.request.name: file.request for file in read_repository_files(self.workspace).files}
         answered: dict[str, list[str]] = {}
         for name in map(self._below, names):
             if name not in proposals and name not in requests:
@@ -110,7 +99,7 @@ class _Answer:
                 answered[str(proposals[name].file.path)] = self._give(proposals[name])
             if name in requests:
                 request = requests[name]
-                keep_answer(request, self.root, self.settings, os.environ, is_agreed=self.is_agreed)
+                self.workspace.keep_consent(request.name, request.content, is_agreed=self.is_agreed)
                 answered[str(request.path)] = list(request.wants)
         return answered
 
@@ -122,22 +111,22 @@ class _Answer:
         for path, wants in answered.items():
             screen.show_line(f"{word} until it changes: {path}: {', '.join(wants)}")
         if not answered:
-            screen.show_line(f"no settings file of {self.root} needs an answer", "faint")
+            screen.show_line(f"no settings file of {self.workspace.root} needs an answer", "faint")
         return 0
 
     def _proposals(self) -> list[Proposal]:
-        found = read_proposals(SETTINGS_SECTIONS, root=self.root, environ=os.environ)
-        return [proposal for proposal in found if proposal.waiting]
+        return [proposal for proposal in self.workspace.proposals if proposal.waiting]
 
     def _give(self, proposal: Proposal) -> list[str]:
-        user_home = find_user_home(os.environ)
-        keep_consent(proposal, self.settings, root=self.root, user_home=user_home, is_agreed=self.is_agreed)
+        key, content = proposal.file.consent_key, proposal.content
+        self.workspace.keep_consent(key, content, is_agreed=self.is_agreed)
         return [item.key for item in proposal.waiting]
 
     def _below(self, name: str) -> str:
         """A file as the listing names it: from the top of the project."""
-        path = Path(os.path.normpath(self.root / name))
-        return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else name
+        root = self.workspace.root
+        path = Path(os.path.normpath(root / name))
+        return path.relative_to(root).as_posix() if path.is_relative_to(root) else name
 
 
 def select_settings(settings: Settings, keys: list[str]) -> list[ResolvedSetting]:

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 
-from sevenfold.core.clock import Clock
+from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import InputError, PromptTooLong, SevenfoldError, ThinkingRefused
 from sevenfold.core.events import Emit, ReplyUnrecorded, RequestPassed, ignore_event
 from sevenfold.core.json import read_json
@@ -29,6 +29,8 @@ from sevenfold.providers.anthropic.wire import read_messages_response
 from sevenfold.providers.error_map import map_fault, read_provider_fault
 from sevenfold.session import Session
 from sevenfold.session.blocking import LoopThread
+from sevenfold.session.opening import SessionResources, Workspace, WorkspaceOptions
+from sevenfold.store.files.disk import run_blocking
 
 if TYPE_CHECKING:
     import httpx2
@@ -72,34 +74,62 @@ def attach(
     With `context` the model is told what instruction files say; without, the prompt is the caller's alone.
     """
 
-    async def open_session(frame: RequestParams) -> Session:
-        session = await Session.open(
-            frame,
-            project=project,
-            provider=AnthropicProvider(client),
-            settings=settings,
-            emit=emit,
-            clock=clock,
-            environ=os.environ if environ is None else environ,
-        )
-        if context:
+    options = WorkspaceOptions(
+        project=Path(project) if project is not None else None,
+        settings=settings,
+        trusts_local=True,
+        clock=clock or SystemClock(),
+        environ=os.environ if environ is None else environ,
+    )
+    opener = _SessionOpener(client=client, options=options, emit=emit, adds_context=context)
+    return AttachedClient(client, ConversationPool(opener.open), emit, opener.close)
+
+
+@dataclass(slots=True, kw_only=True)
+class _SessionOpener:
+    """Opens the sessions of a client, all in one workspace, which is opened with the first."""
+
+    client: Anthropic | AsyncAnthropic
+    options: WorkspaceOptions
+    emit: Emit
+    adds_context: bool
+    _workspace: Workspace | None = None
+
+    async def open(self, frame: RequestParams) -> Session:
+        opened = await run_blocking(lambda: SessionResources.open(self._open_workspace()))
+        session = await Session.start(frame, opened, AnthropicProvider(self.client))
+        if self.adds_context:
             await session.add_context()
         return session
 
-    return AttachedClient(client, ConversationPool(open_session), emit)
+    def close(self) -> None:
+        workspace, self._workspace = self._workspace, None
+        if workspace is not None:
+            workspace.close()
+
+    def _open_workspace(self) -> Workspace:
+        """One call at a time, as `ConversationPool` opens sessions."""
+        if self._workspace is None:
+            workspace = Workspace.open(self.options)
+            workspace.listen(self.emit)
+            self._workspace = workspace
+        return self._workspace
 
 
 class AttachedClient(Generic[C]):
     """A client to be put on top of the layers: a context manager, plain or async."""
 
-    def __init__(self, client: C, lanes: ConversationPool, emit: Emit) -> None:
-        self._client, self._lanes, self._emit = client, lanes, emit
+    def __init__(
+        self, client: C, conversations: ConversationPool, emit: Emit, close: Callable[[], None]
+    ) -> None:
+        self._client, self._conversations, self._emit = client, conversations, emit
+        self._close = close
         self._loop = LoopThread()
 
     @property
     def sessions(self) -> tuple[Session, ...]:
         """The conversations that have passed, the one used last at the end."""
-        return tuple(lane.session for lane in self._lanes.conversations)
+        return tuple(conversation.session for conversation in self._conversations.conversations)
 
     def __enter__(self) -> C:
         from anthropic import Anthropic
@@ -107,12 +137,15 @@ class AttachedClient(Generic[C]):
         if not isinstance(self._client, Anthropic):
             raise InputError(_wrong_colour(self._client, "with", "Anthropic"))
         return self._client.with_middleware(
-            LayersMiddleware(self._client, _MiddlewareCore(self._lanes, self._emit), self._loop.run)
+            LayersMiddleware(self._client, _MiddlewareCore(self._conversations, self._emit), self._loop.run)
         )
 
     def __exit__(self, *_: object) -> None:
-        self._loop.run(self._lanes.close())
-        self._loop.stop()
+        try:
+            self._loop.run(self._conversations.close())
+        finally:
+            self._close()
+            self._loop.stop()
 
     async def __aenter__(self) -> C:
         from anthropic import AsyncAnthropic
@@ -120,11 +153,14 @@ class AttachedClient(Generic[C]):
         if not isinstance(self._client, AsyncAnthropic):
             raise InputError(_wrong_colour(self._client, "async with", "AsyncAnthropic"))
         return self._client.with_middleware(
-            AsyncLayersMiddleware(self._client, _MiddlewareCore(self._lanes, self._emit))
+            AsyncLayersMiddleware(self._client, _MiddlewareCore(self._conversations, self._emit))
         )
 
     async def __aexit__(self, *_: object) -> None:
-        await self._lanes.close()
+        try:
+            await self._conversations.close()
+        finally:
+            self._close()
 
 
 @dataclass(slots=True)
@@ -137,14 +173,14 @@ class _Call:
 
     @property
     def session(self) -> Session:
-        return self.passage.lane.session
+        return self.passage.conversation.session
 
     def rewritten(self) -> APIRequest:
         """The caller's request with the view for its body. Not by `copy()`, which copies the old one."""
         streams = self.request.stream or _body(self.request).get("stream") is True
-        lane = self.passage.lane
-        with lane.writing:
-            data = lane.writer.write(self.view.request, streams=streams)
+        conversation = self.passage.conversation
+        with conversation.writing:
+            data = conversation.writer.write(self.view.request, streams=streams)
         headers = dict(self.request.headers)
         if self.view.request.frame.betas:
             headers[_BETAS] = ",".join(self.view.request.frame.betas)
@@ -161,8 +197,8 @@ class _Call:
 class _MiddlewareCore:
     """What the plain and the async middleware share: which requests are ours, and how each becomes a view."""
 
-    def __init__(self, lanes: ConversationPool, emit: Emit) -> None:
-        self._lanes, self._emit = lanes, emit
+    def __init__(self, conversations: ConversationPool, emit: Emit) -> None:
+        self._conversations, self._emit = conversations, emit
 
     def is_ours(self, request: APIRequest) -> bool:
         if request.method.lower() != "post" or request.url.partition("?")[0] != _PATH:
@@ -174,10 +210,10 @@ class _MiddlewareCore:
 
     async def prepare(self, request: APIRequest) -> _Call:
         body = _body(request)
-        frame = self._lanes.read_frame(body, _betas(request))
+        frame = self._conversations.read_frame(body, _betas(request))
         messages = cast("Sequence[object]", body["messages"])
-        passage = await self._lanes.find(messages, frame)
-        return _Call(request, passage, await passage.lane.session.prepare(messages, frame=frame))
+        passage = await self._conversations.find(messages, frame)
+        return _Call(request, passage, await passage.conversation.session.prepare(messages, frame=frame))
 
     def read(self, response: httpx2.Response) -> ModelResponse | None:
         """An answer that came whole. One that we cannot read is the caller's all the same."""
@@ -203,21 +239,21 @@ class _MiddlewareCore:
 class LayersMiddleware:
     """For a blocking client. Runs once per attempt: for a retry a session prepares the same request."""
 
-    def __init__(self, client: Anthropic, desk: _MiddlewareCore, run: RunCoroutine) -> None:
-        self._client, self._desk, self._run = client, desk, run
+    def __init__(self, client: Anthropic, core: _MiddlewareCore, run: RunCoroutine) -> None:
+        self._client, self._core, self._run = client, core, run
 
     def __call__(self, request: APIRequest, call_next: CallNext) -> APIResponse[Any]:
         from anthropic import APIResponse
 
-        if not self._desk.is_ours(request):
+        if not self._core.is_ours(request):
             return call_next(request)
         if "thread" in _body(request):
             return APIResponse(**_answered(request, self._client, _refusal(request)))
-        call: _Call = self._run(self._desk.prepare(request))
+        call: _Call = self._run(self._core.prepare(request))
         response = call_next(call.rewritten())
         error = _refused(response.http_response)
         if error is not None:
-            other: _Call | None = self._run(self._desk.recover(call, error))
+            other: _Call | None = self._run(self._core.recover(call, error))
             if other is not None:
                 call, response = other, call_next(other.rewritten())
         return self._recorded(call, response)
@@ -231,36 +267,36 @@ class LayersMiddleware:
         if call.request.stream:
 
             def ended(reply: ModelResponse) -> None:
-                self._run(self._desk.record(call, reply))
+                self._run(self._core.record(call, reply))
 
-            passing = tee_response(raw, ended, self._desk.lost)
+            passing = tee_response(raw, ended, self._core.lost)
             return APIResponse(**_answered(call.request, self._client, passing))
         # A caller who asked to stream the bytes of a plain answer gets them from memory.
         raw.read()
-        reply = self._desk.read(raw)
+        reply = self._core.read(raw)
         if reply is not None:
-            self._run(self._desk.record(call, reply))
+            self._run(self._core.record(call, reply))
         return response
 
 
 class AsyncLayersMiddleware:
     """For an async client."""
 
-    def __init__(self, client: AsyncAnthropic, desk: _MiddlewareCore) -> None:
-        self._client, self._desk = client, desk
+    def __init__(self, client: AsyncAnthropic, core: _MiddlewareCore) -> None:
+        self._client, self._core = client, core
 
     async def __call__(self, request: APIRequest, call_next: AsyncCallNext) -> AsyncAPIResponse[Any]:
         from anthropic import AsyncAPIResponse
 
-        if not self._desk.is_ours(request):
+        if not self._core.is_ours(request):
             return await call_next(request)
         if "thread" in _body(request):
             return AsyncAPIResponse(**_answered(request, self._client, _refusal(request)))
-        call = await self._desk.prepare(request)
+        call = await self._core.prepare(request)
         response = await call_next(call.rewritten())
         error = await _refusal_async(response.http_response)
         if error is not None:
-            other = await self._desk.recover(call, error)
+            other = await self._core.recover(call, error)
             if other is not None:
                 call, response = other, await call_next(other.rewritten())
         return await self._recorded(call, response)
@@ -272,12 +308,12 @@ class AsyncLayersMiddleware:
         if not raw.is_success or not call.view.request.frame.max_tokens:
             return response
         if call.request.stream:
-            passing = tee_response_async(raw, partial(self._desk.record, call), self._desk.lost)
+            passing = tee_response_async(raw, partial(self._core.record, call), self._core.lost)
             return AsyncAPIResponse(**_answered(call.request, self._client, passing))
         await raw.aread()
-        reply = self._desk.read(raw)
+        reply = self._core.read(raw)
         if reply is not None:
-            await self._desk.record(call, reply)
+            await self._core.record(call, reply)
         return response
 
 

@@ -63,10 +63,10 @@ class InFlightRequest:
     """A request on its way: its conversation stays open until it was answered, or nobody holds this any more,
     as when a stream is left behind without a word."""
 
-    lane: AttachedConversation
+    conversation: AttachedConversation
 
     def finish(self) -> None:
-        self.lane.in_flight.discard(self)
+        self.conversation.in_flight.discard(self)
 
 
 @dataclass(slots=True)
@@ -81,14 +81,14 @@ class ConversationPool:
     async def find(self, messages: Sequence[object], frame: RequestParams) -> InFlightRequest:
         """Into the conversation that these messages go on with; a new one where there is none."""
         async with self._choosing:
-            lane = self._known(messages)
-            if lane is None:
-                lane = AttachedConversation(await self.open_session(frame))
+            conversation = self._known(messages)
+            if conversation is None:
+                conversation = AttachedConversation(await self.open_session(frame))
                 await self._make_room()
             else:
-                self.conversations.remove(lane)
-            self.conversations.append(lane)
-            return lane.enter()
+                self.conversations.remove(conversation)
+            self.conversations.append(conversation)
+            return conversation.enter()
 
     def read_frame(self, body: Mapping[str, object], betas: tuple[str, ...]) -> RequestParams:
         return self._frames.read(body, betas)
@@ -99,10 +99,10 @@ class ConversationPool:
 
     async def _make_room(self) -> None:
         """Let go of those used longest ago, but of none that still waits for an answer."""
-        idle = [lane for lane in self.conversations if not lane.in_flight]
-        for lane in idle[: max(0, len(self.conversations) + 1 - MAX_CONVERSATIONS)]:
-            self.conversations.remove(lane)
-            await lane.session.close()
+        idle = [conversation for conversation in self.conversations if not conversation.in_flight]
+        for conversation in idle[: max(0, len(self.conversations) + 1 - MAX_CONVERSATIONS)]:
+            self.conversations.remove(conversation)
+            await conversation.session.close()
 
     def _known(self, messages: Sequence[object]) -> AttachedConversation | None:
         """The conversation with most in common: all of it or, where something was changed, at least half and
@@ -111,11 +111,11 @@ class ConversationPool:
         What is shared from the start counts first: conversations that only go on alike are not the same.
         """
         best, most = None, SharedCount(0, 0)
-        for lane in self.conversations:
-            shared, known = lane.session.count_shared(messages), lane.session.followed
+        for conversation in self.conversations:
+            shared, known = conversation.session.count_shared(messages), conversation.session.followed
             is_enough = shared.total == known or shared.total >= max(2, known / 2)
             if shared > most and is_enough:
-                best, most = lane, shared
+                best, most = conversation, shared
         return best
 
 

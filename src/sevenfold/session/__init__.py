@@ -7,7 +7,8 @@ end of a turn.
 - `cache`: the request with its breakpoints, breaks of the prefix, usage.
 - `budget`, `governor`: caps on the cost of background work: the arithmetic, and applying it to every call.
 - `settings`: all sections of settings, and what the steps work with.
-- `opening`, `resume`: opens a session, and rebuilds the view of one that continues.
+- `opening`: `Workspace`, which reads settings and opens the project once; opens sessions in it.
+- `resume`: rebuilds the view of a session that continues.
 - `blocking`: the same session for code without `async`.
 
 A step belongs to the folder of its layer in `sevenfold.layers`; this folder puts them in order.

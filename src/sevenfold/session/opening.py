@@ -1,18 +1,25 @@
-"""Opens a session: reads settings, opens folders and, for a session that is resumed, reads its transcript."""
+"""Opens the workspace of a project, and sessions in it.
+
+Options make a `Workspace`: it reads the settings once, opens the project once and builds the model catalog
+once. Sessions, agents and commands are built from it. `SessionResources` is what one session opens in
+addition: its folder, its log and, for a session that is resumed, its transcript.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
+from threading import RLock
 from typing import Self
 
-from sevenfold.core.catalog import build_catalog
-from sevenfold.core.clock import Clock
+from sevenfold.core.catalog import Catalog, build_catalog
+from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import FileMissing, SettingsError
-from sevenfold.core.events import Emit, emit_to_both
+from sevenfold.core.events import Emit, Event, emit_to_both
 from sevenfold.core.settings import Settings
 from sevenfold.core.settings.sections import MemorySettings, PlaceSettings
 from sevenfold.core.tokens import WindowSettings
@@ -31,9 +38,11 @@ from sevenfold.session.cache.placement import CacheSettings
 from sevenfold.session.governor import Governor, SpendStore
 from sevenfold.session.settings import SETTINGS_SECTIONS, PipelineSettings, SessionDeps
 from sevenfold.store.files.folder import Folder
+from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.project.instructions import InstructionPaths
-from sevenfold.store.project.project import Project, open_project
-from sevenfold.store.project.settings_files import find_checkout, find_user_home, read_settings
+from sevenfold.store.project.project import Project, locate_project, open_project
+from sevenfold.store.project.settings_files import Proposal, SettingsFiles, find_checkout
+from sevenfold.store.project.trust import Consent, TrustStore
 from sevenfold.store.transcript.journal import DiskJournal, NoJournal
 from sevenfold.store.transcript.reader import ResumedSession, resume
 from sevenfold.store.transcript.transcript import (
@@ -50,19 +59,175 @@ TEMPLATES_FOLDER = "templates"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionOptions:
-    """Which session to open."""
+class WorkspaceOptions:
+    """Which workspace to open."""
 
     project: Path | None
     """Any path in the project; None: nothing is kept on disk."""
-    session: str | None = None
-    """The one to take up again, or `latest`; None: a new one."""
-    arguments: Mapping[str, Mapping[str, object]] | None = None
-    """Settings given in the call, by section."""
-    looks_only: bool = False
-    """Nothing will be written: somebody else may have the session open."""
-    trusts_local: bool = True
-    """Whether the project-local settings file is the user's own."""
+    settings: Mapping[str, Mapping[str, object]] | None = None
+    """Settings given in the call, by section, as in a settings file."""
+    trusts_local: bool | None = None
+    """Whether the project-local settings file is the user's own; None: if somebody has agreed to it."""
+    clock: Clock = field(default_factory=SystemClock)
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+
+
+class Workspace:
+    """What all sessions, agents and commands of a project share: settings, folders, models and memory.
+
+    Settings are read when it is opened. Everything else is opened when it is first needed, once. Whatever
+    blocks on the disk may be called from any thread.
+    """
+
+    def __init__(self, options: WorkspaceOptions, files: SettingsFiles, settings: Settings) -> None:
+        self.settings, self.clock, self.environ = settings, options.clock, options.environ
+        self.home, self.user_home = settings.of(PlaceSettings).home_folder(files.user_home), files.user_home
+        self.events: list[Event] = list(settings.refused)
+        """What happened before anybody listened."""
+        self._options, self._files = options, files
+        self._emit: Emit = self.events.append
+        self.has_listener = False
+        self._lock, self._exits = RLock(), ExitStack()
+        self._project: Project | None = None
+        self._memory: MemoryDir | None = None
+        self._templates: Folder | None = None
+        self._has_looked_for_templates = False
+        files.emit = self.emit
+
+    @classmethod
+    def open(cls, options: WorkspaceOptions, files: SettingsFiles | None = None) -> Self:
+        """Read the settings, unless their files were read already. Blocks on the disk."""
+        if files is None:
+            files = read_settings_files(options)
+        trusts_local = options.trusts_local
+        if trusts_local is None:
+            trusts_local = files.local_consent == "agreed"
+        return cls(options, files, files.resolve(SETTINGS_SECTIONS, trusts_local=trusts_local))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def emit(self, event: Event) -> None:
+        self._emit(event)
+
+    def listen(self, emit: Emit, *, replay: Emit | None = None) -> None:
+        """From now on events go there. What happened before anybody listened goes to `replay` or there."""
+        for event in self.events:
+            (replay or emit)(event)
+        self._emit, self.has_listener = emit, True
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether there is no project, so that nothing is kept on disk."""
+        return self._options.project is None
+
+    @property
+    def cwd(self) -> Path:
+        """Where the work starts: a folder of the project."""
+        return Path(os.path.realpath(self._options.project or Path()))
+
+    @property
+    def root(self) -> Path:
+        """The top of the checkout."""
+        return self._files.root or self.cwd
+
+    @property
+    def paths(self) -> InstructionPaths:
+        start = None if self.is_in_memory else self.cwd
+        return InstructionPaths(home=self.home, user_home=self.user_home, root=self._files.root, start=start)
+
+    @property
+    def proposals(self) -> tuple[Proposal, ...]:
+        """The settings files that came with the repository, and what was answered about each."""
+        return self._files.proposals(SETTINGS_SECTIONS)
+
+    @property
+    def local_settings(self) -> bytes | None:
+        """The project-local settings file; None where there is none that may be the user's own."""
+        return self._files.local_content
+
+    def find_consent(self, name: str, content: bytes) -> Consent:
+        """What a person has answered about a file of the repository. Makes nothing."""
+        return self._files.find_consent(name, content)
+
+    def keep_consent(self, name: str, content: bytes, *, is_agreed: bool) -> None:
+        """Keep a person's answer. That about a settings file counts for workspaces that are opened later."""
+        self._files.keep_consent(name, content, is_agreed=is_agreed)
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        return build_catalog(self.settings)
+
+    @cached_property
+    def estimator(self) -> TokenEstimator:
+        return choose_estimator(self.settings.of(WindowSettings))
+
+    @property
+    def project_folder(self) -> Path:
+        """Where the project's folder is, or would be: nothing is made."""
+        return locate_project(self.home, self._files.project_root)
+
+    @property
+    def project_root(self) -> Path:
+        """The root that names the project: of a worktree, the repository's."""
+        return self._files.project_root
+
+    @property
+    def project(self) -> Project:
+        """Opens it, and makes its folders where there are none."""
+        with self._lock:
+            if self._project is None:
+                project = open_project(
+                    self.cwd,
+                    self.settings,
+                    user_home=self.user_home,
+                    root=self._files.project_root,
+                    clock=self.clock,
+                    emit=self.emit,
+                )
+                self._project = self._exits.enter_context(project)
+            return self._project
+
+    @property
+    def memory(self) -> MemoryDir:
+        """What is remembered of the project."""
+        with self._lock:
+            if self._memory is None:
+                trusts = self.settings.of(MemorySettings).trust_outside
+                memory = MemoryDir(self.project, clock=self.clock, emit=self.emit, trusts_outside=trusts)
+                self._memory = self._exits.enter_context(memory)
+            return self._memory
+
+    @property
+    def trust(self) -> TrustStore:
+        """What a person has answered about files of the repository."""
+        return TrustStore(self.project.control)
+
+    @property
+    def templates(self) -> Folder | None:
+        """Prompts and templates of the user's own, in place of ours."""
+        with self._lock:
+            if not self._has_looked_for_templates:
+                with suppress(FileMissing):
+                    self._templates = self._exits.enter_context(Folder.open(self.home / TEMPLATES_FOLDER))
+                self._has_looked_for_templates = True
+            return self._templates
+
+    def session_folder(self, session: SessionId) -> Path:
+        return Path(self.project.sessions.path) / session
+
+    def close(self) -> None:
+        with self._lock:
+            self._exits.close()
+
+
+def read_settings_files(options: WorkspaceOptions) -> SettingsFiles:
+    """The settings files of a workspace, for whoever asks about them before it is opened."""
+    root = find_checkout(options.project) if options.project is not None else None
+    return SettingsFiles.read(root, environ=options.environ, arguments=options.settings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,84 +254,62 @@ class SessionResources:
         return str(self.instructions.start or "")
 
     @classmethod
-    def open(cls, wanted: SessionOptions, environ: Mapping[str, str], clock: Clock, emit: Emit) -> Self:
-        """Blocks on the disk: run it in a thread."""
-        root = find_checkout(wanted.project) if wanted.project else None
-        settings = read_settings(
-            SETTINGS_SECTIONS,
-            root=root,
-            environ=environ,
-            arguments=wanted.arguments,
-            trusts_local=wanted.trusts_local,
-            emit=emit,
-        )
-        user_home = find_user_home(environ)
-        home = settings.of(PlaceSettings).home_folder(user_home)
-        start = Path(os.path.realpath(wanted.project)) if wanted.project else None
-        instructions = InstructionPaths(home=home, user_home=user_home, root=root, start=start)
-        if wanted.project is None:
-            path, catalog = select_pipeline_settings(settings), build_catalog(settings)
-            estimator = choose_estimator(path.window)
-            around = SessionDeps(
-                settings=path,
-                catalog=catalog,
-                clock=clock,
-                emit=emit,
-                journal=NoJournal(),
-                estimator=estimator,
-            )
-            return cls(
-                id=new_session_id(),
-                deps=around,
-                folder=None,
-                project=None,
-                resumed=None,
-                exits=ExitStack(),
-                instructions=instructions,
-            )
+    def open(
+        cls,
+        workspace: Workspace,
+        session: str | None = None,
+        *,
+        emit: Emit | None = None,
+        looks_only: bool = False,
+        closes_workspace: bool = False,
+    ) -> Self:
+        """A new session, or the one with this id, or the `latest`. Blocks on the disk: run it in a thread.
+
+        With `looks_only` nothing will be written: somebody else may have the session open.
+        """
         with ExitStack() as exits:
-            project = exits.enter_context(
-                open_project(wanted.project, settings, user_home=user_home, clock=clock, emit=emit)
-            )
-            named = _choose(project, wanted.session)
+            if closes_workspace:
+                exits.callback(workspace.close)
+            emit = emit or workspace.emit
+            if workspace.is_in_memory:
+                return cls(
+                    id=new_session_id(),
+                    deps=_make_deps(workspace, NoJournal(), emit),
+                    folder=None,
+                    project=None,
+                    resumed=None,
+                    exits=exits.pop_all(),
+                    instructions=workspace.paths,
+                )
+            project, clock = workspace.project, workspace.clock
+            named = _choose(project, session)
             folder = exits.enter_context(project.sessions.subfolder(named))
-            if not wanted.looks_only:
+            if not looks_only:
                 # Before anything of it is read: what somebody else is adding would be missing.
                 exits.enter_context(hold_session(folder, named, clock, emit))
-            path, catalog = select_pipeline_settings(settings), build_catalog(settings)
             log = EventLog(folder, clock, emit)
-            for refusal in settings.refused:
-                log.add(refusal)  # emitted before the log was open
+            for event in workspace.events:
+                log.add(event)  # emitted before the log was open
             emit = emit_to_both(emit, log.add)
-            book = SpendStore.open(home, emit=emit)
-            exits.callback(book.close)
-            rules = settings.of(SpendSettings)
-            governor = Governor(book, rules, session=named, catalog=catalog, clock=clock, emit=emit)
-            spills = SpillStore(folder, path.tool_results, emit=emit)
+            store = SpendStore.open(workspace.home, emit=emit)
+            exits.callback(store.close)
+            rules, catalog = workspace.settings.of(SpendSettings), workspace.catalog
+            governor = Governor(store, rules, session=named, catalog=catalog, clock=clock, emit=emit)
+            spills = SpillStore(folder, workspace.settings.of(ToolResultSettings), emit=emit)
             exits.callback(spills.close)
             journal = DiskJournal(project.sessions, named, clock, emit)
-            found = _resume(project.sessions, named, emit) if wanted.session else None
+            found = _resume(project.sessions, named, emit) if session else None
             for stored in (*found.kept, *found.records) if found else ():
                 journal.note_offset(stored.record.id, stored.offset)
-            around = SessionDeps(
-                settings=path,
-                catalog=catalog,
-                clock=clock,
-                emit=emit,
-                journal=journal,
-                spills=spills,
-                estimator=choose_estimator(path.window),
-            )
-            templates = open_if_there(home / TEMPLATES_FOLDER, exits)
             return cls(
                 id=named,
-                deps=around,
+                deps=_make_deps(workspace, journal, emit, spills),
                 folder=folder,
                 project=project,
                 resumed=found,
                 exits=exits.pop_all(),
-                instructions=instructions,
-                templates=templates,
+                instructions=workspace.paths,
+                templates=workspace.templates,
                 governor=governor,
                 log=log,
             )
@@ -182,6 +325,20 @@ class SessionResources:
             await self.write_events()
         finally:
             self.exits.close()
+
+
+def _make_deps(
+    workspace: Workspace, journal: DiskJournal | NoJournal, emit: Emit, spills: SpillStore | None = None
+) -> SessionDeps:
+    return SessionDeps(
+        settings=select_pipeline_settings(workspace.settings),
+        catalog=workspace.catalog,
+        clock=workspace.clock,
+        emit=emit,
+        journal=journal,
+        spills=spills,
+        estimator=workspace.estimator,
+    )
 
 
 def select_pipeline_settings(settings: Settings) -> PipelineSettings:
@@ -207,14 +364,6 @@ def _resume(sessions: Folder, named: SessionId, emit: Emit) -> ResumedSession | 
         if is_agent_session(named):
             return None
         raise
-
-
-def open_if_there(path: Path, exits: ExitStack) -> Folder | None:
-    """A folder that stays open until `exits` does; None where there is none."""
-    try:
-        return exits.enter_context(Folder.open(path))
-    except FileMissing:
-        return None
 
 
 def _choose(project: Project, session: str | None) -> SessionId:

@@ -44,7 +44,7 @@ from sevenfold.session.cache.monitor import CacheMonitor, MonitoredProvider, Spe
 from sevenfold.session.governor import GovernedProvider, Governor
 from sevenfold.session.history import History, SharedCount
 from sevenfold.session.history_sync import HistorySync
-from sevenfold.session.opening import SessionOptions, SessionResources
+from sevenfold.session.opening import SessionResources, Workspace, WorkspaceOptions
 from sevenfold.session.pipeline import (
     build_compaction,
     build_context,
@@ -137,12 +137,37 @@ class Session:
         settings file has no more rights than a committed one. `memory` is the project's, where the caller has
         it open already.
         """
-        where = Path(project) if project is not None else None
-        wanted = SessionOptions(project=where, session=session, arguments=settings, trusts_local=trusts_local)
-        surely = environ if environ is not None else os.environ
-        opened = await run_blocking(
-            lambda: SessionResources.open(wanted, surely, clock or SystemClock(), emit)
+        options = WorkspaceOptions(
+            project=Path(project) if project is not None else None,
+            settings=settings,
+            trusts_local=trusts_local,
+            clock=clock or SystemClock(),
+            environ=environ if environ is not None else os.environ,
         )
+
+        def open_resources() -> SessionResources:
+            workspace = Workspace.open(options)
+            workspace.listen(emit)
+            return SessionResources.open(workspace, session, closes_workspace=True)
+
+        opened = await run_blocking(open_resources)
+        return await cls.start(
+            frame, opened, provider, hooks, governs=governs, is_agent=is_agent, memory=memory
+        )
+
+    @classmethod
+    async def start(
+        cls,
+        frame: RequestParams,
+        opened: SessionResources,
+        provider: Provider | None = None,
+        hooks: CompactHooks = NO_COMPACT_HOOKS,
+        *,
+        governs: bool = True,
+        is_agent: bool = False,
+        memory: MemoryDir | None = None,
+    ) -> Self:
+        """`open` for resources that were opened in a workspace. They are closed with the session."""
         try:
             found = cls(frame, opened, provider, hooks, governs=governs, is_agent=is_agent, memory=memory)
             if opened.project is not None and opened.resumed is not None:

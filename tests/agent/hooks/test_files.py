@@ -7,9 +7,10 @@ import json
 import subprocess
 from pathlib import Path
 
-from sevenfold.agent.hooks.config import HookFolders, find_hooks
+from sevenfold.agent.hooks.config import find_hooks
 from sevenfold.core.events import Event, HooksIgnored
 from sevenfold.core.settings.sections import HookSettings
+from sevenfold.store.project.instructions import InstructionPaths
 
 
 def test_a_local_file_that_git_does_not_track_is_agreed_to_first(tmp_path: Path) -> None:
@@ -21,7 +22,7 @@ def test_a_local_file_that_git_does_not_track_is_agreed_to_first(tmp_path: Path)
     subprocess.run(["git", "-C", str(project), "add", "a.txt"], check=True)
     hooks = {"PreToolUse": [{"hooks": [{"type": "command", "command": "true"}]}]}
     (project / ".claude/settings.local.json").write_text(json.dumps({"hooks": hooks}))
-    folders = HookFolders(tmp_path / "home", tmp_path / "user", project)
+    folders = InstructionPaths(home=tmp_path / "home", user_home=tmp_path / "user", root=project)
     told: list[Event] = []
     asked: list[str] = []
 

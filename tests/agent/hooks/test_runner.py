@@ -16,7 +16,6 @@ from sevenfold.agent.hooks.config import (
     MAX_HOOK_TEXT_CHARS,
     Hook,
     HookEvent,
-    HookFolders,
     HookResult,
     find_hooks,
     merge_hook_results,
@@ -40,6 +39,7 @@ from sevenfold.core.messages import ToolUse, ToolUseId
 from sevenfold.core.settings.sections import HookSettings
 from sevenfold.core.tool_context import ToolContext
 from sevenfold.store.files.folder import Folder
+from sevenfold.store.project.instructions import InstructionPaths
 from sevenfold.store.project.trust import TrustStore
 from tests.agent.workshop import Noted, Plain
 
@@ -334,7 +334,7 @@ def test_hooks_of_a_repository_run_once_a_person_has_agreed_and_until_they_chang
     write_hooks(root / ".sevenfold" / "hooks.json", "theirs")
     write_hooks(root / ".claude" / "settings.json", "theirs too")
     write_hooks(tmp_path / ".claude" / "settings.json", "for another agent")
-    folders, noted = HookFolders(home, tmp_path, root), Noted()
+    folders, noted = InstructionPaths(home=home, user_home=tmp_path, root=root), Noted()
     with Folder.open(tmp_path / "control", create=True) as control:
         trust = TrustStore(control)
 
@@ -352,7 +352,7 @@ def test_hooks_of_a_repository_run_once_a_person_has_agreed_and_until_they_chang
 
 def test_hooks_can_be_switched_off_and_the_users_other_agent_joined(tmp_path: Path) -> None:
     write_hooks(tmp_path / ".claude" / "settings.json", "for another agent")
-    folders = HookFolders(tmp_path / ".sevenfold", tmp_path, None)
+    folders = InstructionPaths(home=tmp_path / ".sevenfold", user_home=tmp_path)
     joined = asyncio.run(find_hooks(HookSettings(claude_user_file=True), folders))
     assert [(hook.command, hook.dialect) for hook in joined] == [("for another agent", "claude")]
     assert asyncio.run(find_hooks(HookSettings(enabled=False, claude_user_file=True), folders)) == ()

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.agent.hooks.config import HOOK_TIMEOUTS, HookFolders, parse_hooks, read_hook_sources
+from sevenfold.agent.hooks.config import HOOK_TIMEOUTS, parse_hooks, read_hook_sources
 from sevenfold.agent.mcp.servers import MCP_PROJECT_FILE, read_project_file
 from sevenfold.agent.subagents.definition_files import parse_definition
 from sevenfold.core.errors import SevenfoldError
@@ -24,6 +24,7 @@ from sevenfold.core.settings import SettingSpec, SettingsSection, list_specs
 from sevenfold.core.settings.kinds import IntegerKind
 from sevenfold.core.settings.sections import HookSettings
 from sevenfold.session.settings import SETTINGS_SECTIONS
+from sevenfold.store.project.instructions import InstructionPaths
 from sevenfold.store.project.settings_files import COMMITTED_SETTINGS_FILE, read_settings
 
 T = TypeVar("T")
@@ -80,7 +81,7 @@ def test_any_timeout_of_a_hook_is_used_or_told(timeout: str) -> None:
 @pytest.mark.parametrize("timeout", [*NASTY, *JSON_ONLY])
 def test_these_timeouts_are_used_or_told(timeout: str, tmp_path: Path) -> None:
     check_hooks(timeout)
-    folders = HookFolders(tmp_path / "home", tmp_path, None)
+    folders = InstructionPaths(home=tmp_path / "home", user_home=tmp_path)
     (tmp_path / "home").mkdir()
     (tmp_path / "home/hooks.json").write_text(hooks(timeout))
     (source,) = read_hook_sources(HookSettings(), folders)

@@ -11,14 +11,14 @@ import pytest
 
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.loop.choose_provider import MAX_REPLY_TOKENS, choose_provider, fit_request_params
-from sevenfold.agent.loop.project_context import (
+from sevenfold.agent.loop.turn import ToolEnded, TurnEvent
+from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
+from sevenfold.agent.opening.workspace import (
     PARAMS_FILE,
     StoredParams,
     read_stored_params,
     write_stored_params,
 )
-from sevenfold.agent.loop.turn import ToolEnded, TurnEvent
-from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
 from sevenfold.core.catalog import CATALOG
 from sevenfold.core.errors import InputError, ProviderMissing
 from sevenfold.core.events import Event, FrameLost

@@ -24,9 +24,7 @@ from sevenfold.store.project.settings_files import (
     COMMITTED_SETTINGS_FILE,
     LOCAL_SETTINGS_FILE,
     Proposal,
-    find_user_home,
-    keep_consent,
-    read_proposals,
+    SettingsFiles,
     read_settings,
 )
 from tests.examples import up_to
@@ -101,14 +99,18 @@ def read(top: Path, **arguments: Mapping[str, object]) -> Settings:
     return read_settings(SETTINGS_SECTIONS, root=top / "project", environ=environ(top), arguments=arguments)
 
 
+def files(top: Path) -> SettingsFiles:
+    return SettingsFiles.read(top / "project", environ=environ(top))
+
+
 def proposals(top: Path) -> tuple[Proposal, ...]:
-    return read_proposals(SETTINGS_SECTIONS, root=top / "project", environ=environ(top))
+    return files(top).proposals(SETTINGS_SECTIONS)
 
 
 def answer(top: Path, *, is_agreed: bool) -> None:
-    for proposal in proposals(top):
-        user_home = find_user_home(environ(top))
-        keep_consent(proposal, read(top), root=top / "project", user_home=user_home, is_agreed=is_agreed)
+    found = files(top)
+    for proposal in found.proposals(SETTINGS_SECTIONS):
+        found.keep_consent(proposal.file.consent_key, proposal.content, is_agreed=is_agreed)
 
 
 def others(found: Settings) -> list[SettingsSection]:

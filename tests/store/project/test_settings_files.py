@@ -25,10 +25,9 @@ from sevenfold.store.project.settings_files import (
     MANAGED_SETTINGS_FILE,
     MAX_SETTINGS_BYTES,
     Proposal,
+    SettingsFiles,
     find_checkout,
     find_user_home,
-    keep_consent,
-    read_proposals,
     read_settings,
 )
 
@@ -82,15 +81,19 @@ class Machine:
         )
 
     @property
-    def proposals(self) -> tuple[Proposal, ...]:
+    def files(self) -> SettingsFiles:
         environ = {"HOME": str(self.top / "ann")}
-        return read_proposals(SECTIONS, root=self.root, environ=environ, managed_file=self.managed)
+        return SettingsFiles.read(self.root, environ=environ, managed_file=self.managed)
+
+    @property
+    def proposals(self) -> tuple[Proposal, ...]:
+        return self.files.proposals(SECTIONS)
 
     def answer(self, *, is_agreed: bool = True) -> None:
         """A person answers about every file that came with the repository."""
-        settings, user_home = self.read(), self.top / "ann"
-        for proposal in self.proposals:
-            keep_consent(proposal, settings, root=self.root, user_home=user_home, is_agreed=is_agreed)
+        files = self.files
+        for proposal in files.proposals(SECTIONS):
+            files.keep_consent(proposal.file.consent_key, proposal.content, is_agreed=is_agreed)
 
     def failure(self) -> str:
         with pytest.raises(SettingsError) as caught:

@@ -23,7 +23,7 @@ from sevenfold.core.json import Json, JsonObject, read_object, write_json
 from sevenfold.core.settings.sections import HookSettings
 from sevenfold.core.tool_kinds import CLAUDE_CODE_NAMES
 from sevenfold.store.files.disk import run_blocking
-from sevenfold.store.project.instructions import CachedFileReader
+from sevenfold.store.project.instructions import CachedFileReader, InstructionPaths
 from sevenfold.store.project.trust import TrustStore
 
 # The events that hooks run at, and what a hook answers.
@@ -348,15 +348,6 @@ class HookFile:
 
 
 @dataclass(frozen=True, slots=True)
-class HookFolders:
-    home: Path
-    """Our own."""
-    user_home: Path
-    root: Path | None
-    """The project's checkout."""
-
-
-@dataclass(frozen=True, slots=True)
 class HookSource:
     """A file that was read: its hooks, and what cannot be used of it."""
 
@@ -379,7 +370,7 @@ class HookSource:
         )
 
 
-def list_hook_files(settings: HookSettings, folders: HookFolders) -> Iterator[HookFile]:
+def list_hook_files(settings: HookSettings, folders: InstructionPaths) -> Iterator[HookFile]:
     """Every file that is looked at, the user's own first."""
     if not settings.enabled:
         return
@@ -399,7 +390,7 @@ def list_hook_files(settings: HookSettings, folders: HookFolders) -> Iterator[Ho
 
 async def find_hooks(
     settings: HookSettings,
-    folders: HookFolders,
+    folders: InstructionPaths,
     trust: TrustStore | None = None,
     *,
     confirm: Confirm = decline_confirmation,
@@ -422,7 +413,7 @@ async def find_hooks(
     return tuple(hooks)
 
 
-def read_hook_sources(settings: HookSettings, folders: HookFolders) -> tuple[HookSource, ...]:
+def read_hook_sources(settings: HookSettings, folders: InstructionPaths) -> tuple[HookSource, ...]:
     """Every file that is there, whether or not its hooks may run. Blocks on the disk."""
     return tuple(filter(None, map(_read, list_hook_files(settings, folders))))
 

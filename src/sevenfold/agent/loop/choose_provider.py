@@ -26,6 +26,10 @@ from sevenfold.providers.provider import Provider
 
 ANTHROPIC_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL")
 OPENAI_VARIABLES = ("OPENAI_API_KEY", "OPENAI_BASE_URL")
+PROVIDER_VARIABLES = (*ANTHROPIC_VARIABLES, *OPENAI_VARIABLES, "SEVENFOLD_AGENT_BASE_URL")
+"""All that a provider is chosen by; the last one is `agent.base_url`."""
+URL_VARIABLES = tuple(name for name in PROVIDER_VARIABLES if name.endswith("_URL"))
+API_KEY_VARIABLES = tuple(name for name in PROVIDER_VARIABLES if name not in URL_VARIABLES)
 ANTHROPIC_URL = "https://api.anthropic.com"
 OPENAI_URL = "https://api.openai.com/v1"
 """Said outright, so that the environment of the process does not count where another was handed in."""

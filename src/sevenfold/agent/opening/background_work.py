@@ -5,6 +5,8 @@ Each `add_…_writer` registers one writer with an agent.
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from functools import cached_property
 from pathlib import Path
 
 from sevenfold.agent.loop.agent import Agent
@@ -14,7 +16,6 @@ from sevenfold.agent.loop.choose_provider import (
     find_side_model,
     render_tail,
 )
-from sevenfold.agent.loop.project_context import ProjectContext
 from sevenfold.agent.loop.turn import TurnEnd
 from sevenfold.agent.permissions.guard import ForkGuard, Guard, Reach
 from sevenfold.agent.tool import AccessRequest
@@ -45,6 +46,7 @@ from sevenfold.layers.memory.extraction.policy import EXTRACTION_KIND, Extractio
 from sevenfold.layers.memory.extraction.writer import ExtractionPlaces, ExtractionWriter, ForkTools
 from sevenfold.layers.memory.trust.taint import split_passages, strip_pasted_text
 from sevenfold.providers.provider import Provider
+from sevenfold.session.opening import Workspace
 from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.locks import LockSettings
@@ -92,13 +94,15 @@ def add_doc_writer(
     return writer
 
 
-def add_extraction_writer(agent: Agent, ground: ProjectContext) -> ExtractionWriter | None:
+def add_extraction_writer(
+    agent: Agent, workspace: Workspace, resources: ExitStack
+) -> ExtractionWriter | None:
     """Have what the user taught written down after each turn; None where settings say no."""
-    settings = ground.settings.of(ExtractionSettings)
-    if not settings.enabled or not ground.settings.of(MemorySettings).enabled:
+    settings = workspace.settings.of(ExtractionSettings)
+    if not settings.enabled or not workspace.settings.of(MemorySettings).enabled:
         return None
-    session, folder = agent.session, ground.memory.path
-    reads = Reach(read=(ground.root, Path(ground.project.sessions.path), folder))
+    session, folder = agent.session, workspace.memory.path
+    reads = Reach(read=(workspace.root, Path(workspace.project.sessions.path), folder))
     box = agent.toolbox.at(agent.place.clone(), ForkGuard(reads), who=EXTRACTION_KIND)
 
     async def read(use: ToolUse) -> ToolResult:
@@ -109,9 +113,13 @@ def add_extraction_writer(agent: Agent, ground: ProjectContext) -> ExtractionWri
         return await session.run_fork(brief, run_tool=run_tool)
 
     names = tuple(tool.spec.name for tool in agent.toolbox.tools)
-    kept = ground.exits.enter_context(ground.project.sessions.subfolder(session.id))
+    kept = resources.enter_context(workspace.project.sessions.subfolder(session.id))
     places = ExtractionPlaces(
-        session=session.id, memory=ground.memory, folder=str(folder), kept=kept, templates=ground.templates
+        session=session.id,
+        memory=workspace.memory,
+        folder=str(folder),
+        kept=kept,
+        templates=workspace.templates,
     )
     clock, emit = agent.place.clock, agent.place.emit
     writer = ExtractionWriter(places, settings, ForkTools(names, run, read), clock=clock, emit=emit)
@@ -171,35 +179,46 @@ def make_dream_model(provider: Provider, model: Model, toolbox: ToolExecutor, em
 class AgentDreams:
     """What an agent has to do with dreams."""
 
-    def __init__(self, agent: Agent, ground: ProjectContext) -> None:
-        self._agent, self._ground = agent, ground
-        self._settings = ground.settings.of(DreamSettings)
-        self._tell: OnDreamStep = _nobody
-        place = agent.place
-        self.dreamer = Dreamer(
-            ground.project,
-            ground.memory,
-            self._settings,
-            locks=ground.settings.of(LockSettings),
-            templates=ground.templates,
-            clock=place.clock,
-            emit=emit_to_both(place.emit, self._hear),
-        )
-        self._gate = DreamGate(ground.project, self.dreamer.lock, self._settings, place.clock)
+    def __init__(self, agent: Agent, workspace: Workspace) -> None:
+        self._agent, self._workspace = agent, workspace
+        self._settings = workspace.settings.of(DreamSettings)
+        self._on_step: OnDreamStep = _nobody
         self._logged = ""
 
-    async def dream(self, tell: OnDreamStep) -> DreamResult:
+    @cached_property
+    def dreamer(self) -> Dreamer:
+        workspace, place = self._workspace, self._agent.place
+        return Dreamer(
+            workspace.project,
+            workspace.memory,
+            self._settings,
+            locks=workspace.settings.of(LockSettings),
+            templates=workspace.templates,
+            clock=place.clock,
+            emit=emit_to_both(place.emit, self._report_step),
+        )
+
+    @cached_property
+    def _gate(self) -> DreamGate:
+        project, clock = self._workspace.project, self._agent.place.clock
+        return DreamGate(project, self.dreamer.lock, self._settings, clock)
+
+    def close(self) -> None:
+        if "dreamer" in vars(self):
+            self.dreamer.close()
+
+    async def dream(self, on_step: OnDreamStep) -> DreamResult:
         """Dream now, whatever the gates say. `LockBusy` where somebody does already."""
         agent = self._agent
         model = None
         if self._settings.writer != "mechanical":
-            found = self._ground.catalog.find(agent.frame.model)
+            found = self._workspace.catalog.find(agent.frame.model)
             model = make_dream_model(agent.provider, found, agent.toolbox, agent.place.emit)
-        self._tell = tell
+        self._on_step = on_step
         try:
             return await self.dreamer.dream(model)
         finally:
-            self._tell = _nobody
+            self._on_step = _nobody
             self._gate.forget()
 
     async def turn_ended(self, _end: TurnEnd) -> None:
@@ -225,23 +244,23 @@ class AgentDreams:
                 who="agent", why="said in a turn", session=session.id, messages=(said.id,), said_by="user"
             )
             when = self._agent.place.clock.now().astimezone()
-            await run_blocking(lambda: append_log(self._ground.memory, words, when, origin))
+            await run_blocking(lambda: append_log(self._workspace.memory, words, when, origin))
 
-    def _hear(self, event: Event) -> None:
+    def _report_step(self, event: Event) -> None:
         if isinstance(event, DreamProgressed):
-            self._tell(f"{event.state}: {event.step}")
+            self._on_step(f"{event.state}: {event.step}")
 
 
-def add_dream_writer(agent: Agent, ground: ProjectContext) -> AgentDreams:
+def add_dream_writer(agent: Agent, workspace: Workspace, resources: ExitStack) -> AgentDreams:
     """Have the gates asked after each turn, and the day's log written where settings want one.
 
     Where no memory is wanted, neither: only a person's own word has one tidied then.
     """
-    dreams = AgentDreams(agent, ground)
-    ground.exits.callback(dreams.dreamer.close)
-    if not ground.settings.of(MemorySettings).enabled:
+    dreams = AgentDreams(agent, workspace)
+    resources.callback(dreams.close)
+    if not workspace.settings.of(MemorySettings).enabled:
         return dreams
-    settings = ground.settings.of(DreamSettings)
+    settings = workspace.settings.of(DreamSettings)
     if settings.daily_logs:
         agent.add_writer("daily log", dreams.log_turn)
     if settings.enabled:

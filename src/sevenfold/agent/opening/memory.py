@@ -15,11 +15,9 @@ from pathlib import Path
 from threading import Lock
 
 from sevenfold.agent.loop.agent import Agent
-from sevenfold.agent.loop.project_context import ProjectContext
 from sevenfold.agent.loop.turn import TurnEnd
 from sevenfold.agent.permissions.rule_guard import RuleGuard, VisibleContext
 from sevenfold.agent.tools.memory import MemoryTool
-from sevenfold.core.clock import Clock
 from sevenfold.core.errors import FileMissing, SevenfoldError, StoreError
 from sevenfold.core.events import Emit, TeamStopped, UsesLost
 from sevenfold.core.memories import INDEX_FILE, TEAM_PREFIX, Memory, Origin, Taint, join_taint, read_memory
@@ -39,6 +37,7 @@ from sevenfold.layers.memory.trust.taint import (
 from sevenfold.layers.memory.trust.taint_changes import attribute_change
 from sevenfold.layers.templates import read_template
 from sevenfold.session import Session
+from sevenfold.session.opening import Workspace
 from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.memory.directory import MemoryDir
@@ -63,36 +62,39 @@ def read_review_notice(memory: MemoryDir) -> tuple[str, ...]:
 
 def attribute_saved_memories(agent: Agent) -> None:
     """Have what the agent saves compared with what was said: a stranger's words wait for the user."""
-    heard = _Heard(agent.session)
+    attributor = _ChangeAttributor(agent.session)
     for tool in agent.toolbox.tools:
         if isinstance(tool, MemoryTool):
-            tool.conversation = heard
+            tool.conversation = attributor
 
 
 @dataclass(slots=True)
-class _Heard:
-    """What was said in a session. Forks save by the same tool, each in a thread."""
+class _ChangeAttributor:
+    """Compares changes with what was said in a session. Forks save by the same tool, each in a thread."""
 
     session: Session
-    _listener: SourceTracker = field(default_factory=SourceTracker)
+    _tracker: SourceTracker | None = None
+    """Made for the first change: most sessions have none."""
     _turn: Lock = field(default_factory=Lock)
 
     def judge_change(self, before: Memory | None, after: Memory) -> Origin:
         with self._turn:
-            return self._told(attribute_change(before, after, self._witnesses()))
+            return self._make_origin(attribute_change(before, after, self._witnesses()))
 
     def judge_words(self, words: str) -> Origin:
         with self._turn:
-            return self._told(self._witnesses().attribute(words))
+            return self._make_origin(self._witnesses().attribute(words))
 
     def with_own_head(self, draft: MemoryDraft, known: Collection[str]) -> MemoryDraft:
         with self._turn:
             return restrict_head(draft, self._witnesses(), known)
 
     def _witnesses(self) -> ConversationSources:
-        return self._listener.update(self.session.parent.messages)
+        if self._tracker is None:
+            self._tracker = SourceTracker()
+        return self._tracker.update(self.session.parent.messages)
 
-    def _told(self, found: Attribution) -> Origin:
+    def _make_origin(self, found: Attribution) -> Origin:
         said_by, taint = found.said_by, found.taint
         return Origin(
             who="agent", why="saved by the agent", session=self.session.id, said_by=said_by, taint=taint
@@ -174,10 +176,10 @@ def _has_own_head(now: Memory, before: Memory | None, witnesses: ConversationSou
 # Memory rules: shown before calls, counted after turns.
 
 
-def make_rule_guard(ground: ProjectContext, session: Session, place: ToolContext) -> RuleGuard | None:
+def make_rule_guard(workspace: Workspace, session: Session, place: ToolContext) -> RuleGuard | None:
     """What is asked before each call of an agent; None where settings say no."""
-    settings = ground.settings.of(RuleSettings)
-    if not settings.enabled or not ground.settings.of(MemorySettings).enabled:
+    settings = workspace.settings.of(RuleSettings)
+    if not settings.enabled or not workspace.settings.of(MemorySettings).enabled:
         return None
 
     def words() -> str:
@@ -185,16 +187,15 @@ def make_rule_guard(ground: ProjectContext, session: Session, place: ToolContext
         blocks = said.blocks if said and said.role == "assistant" else ()
         return "\n".join(block.text for block in blocks if isinstance(block, Text))
 
-    shelf = MemoryRuleReader(memories=ground.memory, settings=settings, emit=place.emit)
-    return RuleGuard(shelf.read, place, VisibleContext(lambda: session.parent.messages, words), settings)
+    rules = MemoryRuleReader(memories=workspace.memory, settings=settings, emit=place.emit)
+    return RuleGuard(rules.read, place, VisibleContext(lambda: session.parent.messages, words), settings)
 
 
-def add_rule_counter(agent: Agent, ground: ProjectContext) -> None:
+def add_rule_counter(agent: Agent, workspace: Workspace) -> None:
     """Have it written down after each turn what became of rules."""
     rules = agent.toolbox.rules
     if not isinstance(rules, RuleGuard):
         return
-    book = UseStore(ground.project.control, emit=agent.place.emit)
 
     async def write(_end: TurnEnd) -> None:
         rules.end_turn()
@@ -202,9 +203,10 @@ def add_rule_counter(agent: Agent, ground: ProjectContext) -> None:
         if not uses:
             return
         try:
-            await run_blocking(lambda: book.add(uses, now))
+            store = UseStore(workspace.project.control, emit=agent.place.emit)
+            await run_blocking(lambda: store.add(uses, now))
         except StoreError as error:
-            agent.place.emit(UsesLost(str(ground.project.control.path), str(error)))
+            agent.place.emit(UsesLost(str(workspace.project.control.path), str(error)))
 
     agent.add_writer("rule counts", write)
 
@@ -214,19 +216,19 @@ def add_rule_counter(agent: Agent, ground: ProjectContext) -> None:
 TEAM_GUIDANCE_FILE = "team_memory.md"
 
 
-async def start_team_sync(ground: ProjectContext, clock: Clock, emit: Emit, exits: AsyncExitStack) -> str:
+async def start_team_sync(workspace: Workspace, emit: Emit, exits: AsyncExitStack) -> str:
     """Pull the team's news and watch for ours from now on; what the agent is told about it.
 
     Empty where the project has joined no server. Nothing that goes wrong with a server keeps an agent from
     opening.
     """
-    settings = ground.settings.of(SyncSettings)
-    if not (settings.enabled and ground.settings.of(MemorySettings).enabled):
+    settings, clock = workspace.settings.of(SyncSettings), workspace.clock
+    if not (settings.enabled and workspace.settings.of(MemorySettings).enabled):
         return ""
     try:
-        folder = await run_blocking(lambda: ground.project.control.subfolder(TEAM_FOLDER, create=False))
+        folder = await run_blocking(lambda: workspace.project.control.subfolder(TEAM_FOLDER, create=False))
         exits.callback(folder.close)
-        joined = await run_blocking(lambda: _joined(folder, ground.folders.home))
+        joined = await run_blocking(lambda: _joined(folder, workspace.home))
     except FileMissing:
         return ""
     except SevenfoldError as error:
@@ -234,12 +236,12 @@ async def start_team_sync(ground: ProjectContext, clock: Clock, emit: Emit, exit
         return ""
     if joined is None:
         return ""
-    team = TeamMemory(joined, ground.memory, folder, settings, clock=clock, emit=emit)
+    team = TeamMemory(joined, workspace.memory, folder, settings, clock=clock, emit=emit)
     news = await team.pull_news()
-    watcher = TeamWatcher(team, ground.memory, is_behind=news is None, clock=clock, emit=emit)
+    watcher = TeamWatcher(team, workspace.memory, is_behind=news is None, clock=clock, emit=emit)
     watching = asyncio.create_task(watcher.run(), name="team memory")
     exits.push_async_callback(_stop, watcher, watching)
-    return _guidance(ground, joined)
+    return _guidance(workspace, joined)
 
 
 def _joined(folder: Folder, home: Path) -> TeamAccess | None:
@@ -247,9 +249,9 @@ def _joined(folder: Folder, home: Path) -> TeamAccess | None:
         return find_team_access(folder, ours)
 
 
-def _guidance(ground: ProjectContext, joined: TeamAccess) -> str:
-    private = Path(ground.project.memory.path)
-    text = read_template(ground.templates, TEAM_GUIDANCE_FILE)
+def _guidance(workspace: Workspace, joined: TeamAccess) -> str:
+    private = Path(workspace.project.memory.path)
+    text = read_template(workspace.templates, TEAM_GUIDANCE_FILE)
     said = {"{private}": private, "{team}": private / TEAM_PREFIX, "{repo}": joined.membership.repo_name}
     for mark, value in said.items():
         text = text.replace(mark, str(value))

@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -17,12 +16,6 @@ from sevenfold.agent.hooks.config import NO_HOOK_RESULT, find_hooks
 from sevenfold.agent.hooks.runner import HookContext, SessionHooks
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.loop.choose_provider import DEFAULT_MODEL, choose_provider, fit_request_params
-from sevenfold.agent.loop.project_context import (
-    LocalSettingsFile,
-    ProjectContext,
-    SessionSelector,
-    StoredParams,
-)
 from sevenfold.agent.loop.turn import AgentDeps, EventRelay, OpeningMessages
 from sevenfold.agent.mcp.client import McpClient
 from sevenfold.agent.opening.background_work import add_doc_writer, add_dream_writer, add_extraction_writer
@@ -42,13 +35,19 @@ from sevenfold.agent.opening.toolset import (
     WorkEnvironment,
     render_system_prompt,
 )
+from sevenfold.agent.opening.workspace import (
+    StoredParams,
+    StoredSession,
+    find_stored_session,
+    open_agent_workspace,
+    write_stored_params,
+)
 from sevenfold.agent.permissions.guard import AskPermission, Guard, Reach, RuleSaver, deny_unattended
 from sevenfold.agent.permissions.rules import parse_permission_rules
 from sevenfold.agent.sandbox.folders import SandboxRunStore
 from sevenfold.agent.subagents.definitions import SubagentOptions
 from sevenfold.agent.tool import Tool
 from sevenfold.agent.tools.executor import ToolExecutor
-from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import CompactionStopped, StoreError
 from sevenfold.core.events import Emit, WriterFailed, ignore_event
 from sevenfold.core.requests import RequestParams
@@ -70,8 +69,8 @@ from sevenfold.layers.living_docs.policy import DocSettings
 from sevenfold.providers.provider import Provider
 from sevenfold.session import Session
 from sevenfold.session.governor import GovernedProvider
+from sevenfold.session.opening import SessionResources, Workspace, WorkspaceOptions
 from sevenfold.store.files.disk import run_blocking
-from sevenfold.store.project.trust import TrustStore
 from sevenfold.store.transcript.transcript import SessionId
 
 # Runs hooks around a compaction, and restates what tools, hooks and the environment have to say.
@@ -95,16 +94,16 @@ class AgentCompactHooks:
     async def _before(self, trigger: CompactionTrigger) -> str:
         if self._hooks is None or trigger == "manual":
             return ""  # whoever compacts by hand has asked the hooks already, and could be refused
-        heard = await self._hooks.ask("PreCompact", "auto", trigger="auto", custom_instructions=None)
-        if heard.blocked is not None:
-            raise CompactionStopped(f"a PreCompact hook says: {heard.blocked}")
-        return "\n".join(heard.context)
+        result = await self._hooks.ask("PreCompact", "auto", trigger="auto", custom_instructions=None)
+        if result.blocked is not None:
+            raise CompactionStopped(f"a PreCompact hook says: {result.blocked}")
+        return "\n".join(result.context)
 
     async def _restoring(self) -> Sequence[Extra]:
         if self._toolbox is None or self._hooks is None:
             return ()
-        heard = await self._hooks.ask("SessionStart", "compact", source="compact")
-        said = (Extra("hook", "SessionStart", text) for text in heard.context)
+        result = await self._hooks.ask("SessionStart", "compact", source="compact")
+        said = (Extra("hook", "SessionStart", text) for text in result.context)
         return (*self._toolbox.extras(), *said, Extra("session", "where you are", self._where()))
 
     async def _after(self, done: Compacted) -> None:
@@ -114,7 +113,7 @@ class AgentCompactHooks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgentOptions:
+class AgentOptions(WorkspaceOptions):
     """What an agent is opened with. All but the project has a default that works without a person."""
 
     project: Path
@@ -146,67 +145,78 @@ class AgentOptions:
     """Connections to MCP servers that somebody else has opened, and closes; None: its own."""
     system: str | None = None
     """A system prompt of the caller's own, for a new session."""
-    settings: Mapping[str, Mapping[str, object]] | None = None
-    """By section, as in a settings file."""
     max_rounds: int | None = None
     emit: Emit = ignore_event
-    clock: Clock = field(default_factory=SystemClock)
-    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
 
-async def open_agent(setup: AgentOptions) -> Agent:
-    """An agent that is ready for its first turn; close it when done."""
-    relay = EventRelay(setup.emit)
-    file = LocalSettingsFile(setup.project, setup.environ, setup.clock, setup.settings)
-    await file.ask_proposals(setup.confirm)
-    is_agreed = await file.confirm_trust(setup.confirm)
-    wish = SessionSelector(
-        project=setup.project,
-        session=setup.session,
-        is_fork=setup.is_fork,
-        settings=setup.settings,
-        trusts_local=is_agreed,
-    )
+async def open_agent(options: AgentOptions, workspace: Workspace | None = None) -> Agent:
+    """An agent that is ready for its first turn; close it when done.
+
+    It opens the workspace that its options ask for, unless it is given one, which stays open after it.
+    """
+    relay = EventRelay(options.emit)
     async with AsyncExitStack() as exits:
-        ground = await run_blocking(lambda: ProjectContext.open(wish, setup.environ, setup.clock, relay))
-        exits.callback(ground.close)
-        await run_blocking(lambda: SandboxRunStore(ground.project.control).sweep(relay))
-        told = "" if setup.is_child else await start_team_sync(ground, setup.clock, relay, exits)
+        if workspace is None:
+            workspace = await open_agent_workspace(options, options.confirm)
+            exits.callback(workspace.close)
+        if not workspace.has_listener:
+            workspace.listen(relay, replay=relay.forward)
+        stored = await run_blocking(lambda: _prepare_project(options, workspace, relay))
+        guidance = "" if options.is_child else await start_team_sync(workspace, relay, exits)
+        resources = exits.enter_context(ExitStack())
         return await _Opener(
-            setup=setup, ground=ground, relay=relay, exits=exits, trusts_local=is_agreed, team_told=told
+            options=options,
+            workspace=workspace,
+            stored=stored,
+            relay=relay,
+            exits=exits,
+            resources=resources,
+            team_guidance=guidance,
         ).open()
+
+
+def _prepare_project(options: AgentOptions, workspace: Workspace, emit: Emit) -> StoredSession | None:
+    """Open the project, and find the session to resume; None for a new one. Blocks on the disk."""
+    SandboxRunStore(workspace.project.control).sweep(emit)
+    if options.session is None:
+        return None
+    sessions = workspace.project.sessions
+    return find_stored_session(sessions, options.session, workspace.clock, emit, is_fork=options.is_fork)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Opener:
     """An agent on its way. What was opened is closed again, unless it gets to its end."""
 
-    setup: AgentOptions
-    ground: ProjectContext
+    options: AgentOptions
+    workspace: Workspace
+    stored: StoredSession | None
+    """The session that it goes on with; None: a new one."""
     relay: EventRelay
     exits: AsyncExitStack
-    trusts_local: bool
-    team_told: str
+    resources: ExitStack
+    """Of background work; closed with the agent."""
+    team_guidance: str
     """Where what belongs, if some of the memory is a team's."""
 
     async def open(self) -> Agent:
-        ground, compaction = self.ground, AgentCompactHooks()
+        workspace, compaction = self.workspace, AgentCompactHooks()
         provider, guard = self._provider(), self._guard()
-        equipment = await self._equip(guard) if self.setup.tools is None else None
+        equipment = await self._equip(guard) if self.options.tools is None else None
         tools = self._tools(equipment)
         frame = self._frame(provider, tools)
         session = await self._session(frame, provider, compaction)
-        folder = ground.session_folder(session.id)
-        guard.reach = Reach(read=(folder,), edit=(Path(ground.project.memory.path),))
+        folder = workspace.session_folder(session.id)
+        guard.reach = Reach(read=(folder,), edit=(Path(workspace.project.memory.path),))
         hooks = await self._hooks(session, guard)
         place = self._place(folder)
-        toolbox = ToolExecutor(tools, place, guard, hooks, make_rule_guard(ground, session, place))
+        toolbox = ToolExecutor(tools, place, guard, hooks, make_rule_guard(workspace, session, place))
         await run_blocking(
             lambda: [tool.begin(toolbox.place) for tool in tools if isinstance(tool, StatefulTool)]
         )
         compaction.attach(toolbox, hooks, self._surrounds)
         opening = await self._opening(hooks, frame)
-        gear = AgentDeps(
+        deps = AgentDeps(
             session=session,
             toolbox=toolbox,
             provider=self._governed(provider, session),
@@ -216,44 +226,39 @@ class _Opener:
             exits=self.exits.pop_all(),
             keep=self._keeping(session.id),
             # The description of the work environment is stored with the request parameters.
-            kept=None if ground.stored is None or opening.texts else ground.stored.frame,
-            catalog=ground.catalog,
-            thinks=ground.settings.of(AgentSettings).thinking,
-            max_rounds=self.setup.max_rounds or ground.settings.of(AgentSettings).max_rounds,
+            kept=None if opening.texts or self._params is None else self._params.frame,
+            catalog=workspace.catalog,
+            thinks=workspace.settings.of(AgentSettings).thinking,
+            max_rounds=self.options.max_rounds or workspace.settings.of(AgentSettings).max_rounds,
             sources=equipment.sources if equipment else None,
-            is_child=self.setup.is_child,
+            is_child=self.options.is_child,
         )
-        agent = Agent(gear, opening)
+        agent = Agent(deps, opening)
         self._join(agent, equipment)
         return agent
 
     def _provider(self) -> Provider:
-        if self.setup.provider is not None:
-            return self.setup.provider
-        model = self.ground.catalog.find(self._model_name)
-        settings = self.ground.settings.of(AgentSettings)
-        provider = choose_provider(model, settings, self.setup.environ)
+        if self.options.provider is not None:
+            return self.options.provider
+        model = self.workspace.catalog.find(self._model_name)
+        settings = self.workspace.settings.of(AgentSettings)
+        provider = choose_provider(model, settings, self.workspace.environ)
         self.exits.push_async_callback(provider.close)
         return provider
 
     async def _session(
         self, frame: RequestParams, provider: Provider, compaction: AgentCompactHooks
     ) -> Session:
-        setup = self.setup
-        session = await Session.open(
+        named, emit = self.stored.id if self.stored else None, self.relay.forward
+        opened = await run_blocking(lambda: SessionResources.open(self.workspace, named, emit=emit))
+        session = await Session.start(
             frame,
-            project=setup.project,
-            session=self.ground.session,
-            provider=provider,
-            settings=setup.settings,
-            hooks=compaction.make_hooks(),
-            governs=not setup.is_child,
+            opened,
+            provider,
+            compaction.make_hooks(),
+            governs=not self.options.is_child,
             is_agent=True,
-            trusts_local=self.trusts_local,
-            memory=self.ground.memory,
-            clock=setup.clock,
-            emit=self.relay.forward,
-            environ=setup.environ,
+            memory=self.workspace.memory,
         )
         self.exits.push_async_callback(session.close)
         self.relay.log_to(session.keep_event)
@@ -261,19 +266,19 @@ class _Opener:
         return session
 
     def _place(self, folder: Path) -> ToolContext:
-        setup, ground = self.setup, self.ground
+        workspace = self.workspace
         return ToolContext(
-            root=ground.root,
-            cwd=ground.cwd,
+            root=workspace.root,
+            cwd=workspace.cwd,
             session_folder=folder,
             emit=self.relay,
-            clock=setup.clock,
-            environ=setup.environ,
+            clock=workspace.clock,
+            environ=workspace.environ,
         )
 
     def _governed(self, provider: Provider, session: Session) -> Provider:
         """What is asked beside the conversation has a cap; the conversation itself has none."""
-        if self.setup.is_child:
+        if self.options.is_child:
             return provider  # its starter's, which has a cap already
         return GovernedProvider(provider, session.governor) if session.governor else provider
 
@@ -282,36 +287,38 @@ class _Opener:
         for joining in (*agent.toolbox.tools, equipment):
             if isinstance(joining, AgentAwareTool):
                 joining.join(agent)
-        add_rule_counter(agent, self.ground)
+        add_rule_counter(agent, self.workspace)
         attribute_saved_memories(agent)
-        attribute_edited_memories(agent, self.ground.memory)
-        if not self.setup.is_child:
-            settings = self.ground.settings.of(DocSettings)
-            add_doc_writer(agent, settings, self.ground.templates, self.ground.catalog)
-            agent.dream = add_dream_writer(agent, self.ground).dream
-            if not self.ground.settings.of(DreamSettings).daily_logs:
-                add_extraction_writer(agent, self.ground)
+        attribute_edited_memories(agent, self.workspace.memory)
+        if not self.options.is_child:
+            settings = self.workspace.settings.of(DocSettings)
+            add_doc_writer(agent, settings, self.workspace.templates, self.workspace.catalog)
+            agent.dream = add_dream_writer(agent, self.workspace, self.resources).dream
+            if not self.workspace.settings.of(DreamSettings).daily_logs:
+                add_extraction_writer(agent, self.workspace, self.resources)
 
     async def _equip(self, guard: Guard) -> AgentToolset:
-        setup = self.setup
-        open_child = None if setup.is_child else self._open_child
+        options = self.options
+        open_child = None if options.is_child else self._open_child
         making = ToolsetBuilder(
-            project_context=self.ground,
+            workspace=self.workspace,
+            stored_tools=self._params.frame.tools if self._params else None,
             guard=guard,
-            environ=setup.environ,
-            confirm=setup.confirm,
+            confirm=options.confirm,
             emit=self.relay,
             exits=self.exits,
             open_child=open_child,
-            mcp=setup.mcp,
+            mcp=options.mcp,
         )
         return await making.build()
 
     async def _open_child(self, child: SubagentOptions, mcp: McpClient | None) -> Agent:
         """An agent that this one starts: with a session and tools of its own, asking whom it is told."""
+        # In a worktree of its own, settings are that one's.
+        workspace = self.workspace if child.cwd == self.workspace.cwd else None
         return await open_agent(
             replace(
-                self.setup,
+                self.options,
                 project=child.cwd,
                 session=child.session,
                 is_fork=False,
@@ -320,27 +327,28 @@ class _Opener:
                 mode=child.mode,
                 system=child.system,
                 tools=None,
-                only=_fewer(child.only, self.setup.only),
+                only=_fewer(child.only, self.options.only),
                 also=child.also,
                 provider=child.provider,
                 ask=child.ask,
                 confirm=decline_confirmation,  # whoever started it has asked
                 emit=child.emit,
                 mcp=mcp,
-            )
+            ),
+            workspace,
         )
 
     def _tools(self, equipment: AgentToolset | None) -> tuple[Tool, ...]:
-        setup = self.setup
-        usual = equipment.tools if equipment else setup.tools or ()
-        wanted = (tool for tool in usual if setup.only is None or tool.spec.name in setup.only)
-        return (*wanted, *setup.also)
+        options = self.options
+        usual = equipment.tools if equipment else options.tools or ()
+        wanted = (tool for tool in usual if options.only is None or tool.spec.name in options.only)
+        return (*wanted, *options.also)
 
     def _frame(self, provider: Provider, tools: Sequence[Tool]) -> RequestParams:
         """The session's stored request parameters, byte for byte; else new ones, which then stay the same."""
-        stored = self.ground.stored
+        stored = self._params
         if stored is None:
-            system = self.setup.system or render_system_prompt(self.ground.templates)
+            system = self.options.system or render_system_prompt(self.workspace.templates)
             made = RequestParams(
                 model=self._model_name,
                 max_tokens=0,
@@ -348,25 +356,29 @@ class _Opener:
                 tools=tuple(tool.spec.declared() for tool in tools),
             )
             return self._fit(made, provider)
-        if self.setup.model in ("", stored.frame.model):
+        if self.options.model in ("", stored.frame.model):
             return stored.frame
-        return self._fit(replace(stored.frame, model=self.setup.model), provider)
+        return self._fit(replace(stored.frame, model=self.options.model), provider)
+
+    @property
+    def _params(self) -> StoredParams | None:
+        return self.stored.params if self.stored else None
 
     @property
     def _model_name(self) -> str:
         """As the caller says, else as the session had it, else as settings say."""
-        stored, settings = self.ground.stored, self.ground.settings.of(AgentSettings)
-        return self.setup.model or (stored.frame.model if stored else settings.model or DEFAULT_MODEL)
+        stored, settings = self._params, self.workspace.settings.of(AgentSettings)
+        return self.options.model or (stored.frame.model if stored else settings.model or DEFAULT_MODEL)
 
     def _fit(self, frame: RequestParams, provider: Provider) -> RequestParams:
-        thinks = self.ground.settings.of(AgentSettings).thinking
-        return fit_request_params(frame, self.ground.catalog.find(frame.model), provider, thinks=thinks)
+        thinks = self.workspace.settings.of(AgentSettings).thinking
+        return fit_request_params(frame, self.workspace.catalog.find(frame.model), provider, thinks=thinks)
 
     def _keeping(self, session: SessionId) -> Callable[[RequestParams], Awaitable[bool]]:
         async def keep(frame: RequestParams) -> bool:
             stored = StoredParams(frame, self._surrounds())
             try:
-                await run_blocking(lambda: self.ground.write_params(session, stored))
+                await run_blocking(lambda: self._write_params(session, stored))
             except StoreError as error:
                 self.relay(WriterFailed("frame", str(error)))
                 return False
@@ -374,64 +386,64 @@ class _Opener:
 
         return keep
 
+    def _write_params(self, session: SessionId, stored: StoredParams) -> None:
+        with self.workspace.project.sessions.subfolder(session) as folder:
+            write_stored_params(folder, stored)
+
     async def _hooks(self, session: Session, guard: Guard) -> SessionHooks:
-        setup, ground = self.setup, self.ground
+        options, workspace = self.options, self.workspace
         found = await find_hooks(
-            ground.settings.of(HookSettings),
-            ground.folders,
-            TrustStore(ground.project.control),
-            confirm=setup.confirm,
+            workspace.settings.of(HookSettings),
+            workspace.paths,
+            workspace.trust,
+            confirm=options.confirm,
             emit=self.relay,
         )
         place = HookContext(
             session=session.id,
-            root=ground.root,
-            cwd=ground.cwd,
-            transcript=f"{ground.session_folder(session.id)}.jsonl",
+            root=workspace.root,
+            cwd=workspace.cwd,
+            transcript=f"{workspace.session_folder(session.id)}.jsonl",
             mode=lambda: guard.mode,
-            environ=setup.environ,
-            folder=ground.session_folder(session.id),
+            environ=workspace.environ,
+            folder=workspace.session_folder(session.id),
         )
         return SessionHooks(found, place, self.relay)
 
     def _guard(self) -> Guard:
-        setup, folders = self.setup, self.ground.folders
-        permissions = self.ground.settings.of(PermissionSettings)
-        mode = setup.mode or permissions.start_mode
-        held = self.ground.settings.of(SandboxSettings).allow_workspace
-        keep = RuleSaver(self.ground.root, self.relay, TrustStore(self.ground.project.control)).save
-        root, home, user_home = self.ground.root, folders.home, folders.user_home
+        workspace = self.workspace
+        permissions = workspace.settings.of(PermissionSettings)
         return Guard(
-            mode=mode,
+            mode=self.options.mode or permissions.start_mode,
             rules=parse_permission_rules(permissions.allow, permissions.ask, permissions.deny),
-            root=root,
-            ask=setup.ask,
-            home=home,
-            user_home=user_home,
-            save_rule=keep,
-            may_run_sandboxed=held,
+            root=workspace.root,
+            ask=self.options.ask,
+            home=workspace.home,
+            user_home=workspace.user_home,
+            save_rule=RuleSaver(workspace.root, self.relay, workspace.trust).save,
+            may_run_sandboxed=workspace.settings.of(SandboxSettings).allow_workspace,
         )
 
     async def _opening(self, hooks: SessionHooks, frame: RequestParams) -> OpeningMessages:
         """What is said beside the first prompt: where the agent works, if that was not said yet, and what
         session-start hooks say."""
-        stored, surrounds = self.ground.stored, self._surrounds()
-        resumed = "fork" if self.setup.is_fork else "resume"
-        source = self.setup.start if self.ground.session is None else resumed
-        heard, waiting = NO_HOOK_RESULT, tuple[str, ...]()
-        if not self.setup.is_child:
-            heard = await hooks.ask("SessionStart", source, source=source, model=frame.model)
-            if self.ground.settings.of(MemorySettings).enabled:
-                waiting = await run_blocking(lambda: read_review_notice(self.ground.memory))
+        stored, surrounds = self._params, self._surrounds()
+        resumed = "fork" if self.options.is_fork else "resume"
+        source = self.options.start if self.stored is None else resumed
+        result, waiting = NO_HOOK_RESULT, tuple[str, ...]()
+        if not self.options.is_child:
+            result = await hooks.ask("SessionStart", source, source=source, model=frame.model)
+            if self.workspace.settings.of(MemorySettings).enabled:
+                waiting = await run_blocking(lambda: read_review_notice(self.workspace.memory))
         is_said = stored is not None and _undated(stored.surrounds) == _undated(surrounds)
         texts = [] if is_said else [surrounds]
-        texts += (f"SessionStart hook additional context: {text}" for text in heard.context)
-        return OpeningMessages(tuple(texts), (*heard.notices, *waiting), heard.initial_messages)
+        texts += (f"SessionStart hook additional context: {text}" for text in result.context)
+        return OpeningMessages(tuple(texts), (*result.notices, *waiting), result.initial_messages)
 
     def _surrounds(self) -> str:
-        today = self.setup.clock.now().astimezone().date()
-        where = WorkEnvironment.read(self.ground.cwd, self.ground.root, today).render()
-        return f"{self.team_told}\n{where}" if self.team_told else where
+        today = self.workspace.clock.now().astimezone().date()
+        where = WorkEnvironment.read(self.workspace.cwd, self.workspace.root, today).render()
+        return f"{self.team_guidance}\n{where}" if self.team_guidance else where
 
 
 def _fewer(wanted: frozenset[str] | None, starter: frozenset[str] | None) -> frozenset[str] | None:

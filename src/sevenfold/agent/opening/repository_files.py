@@ -5,23 +5,19 @@ For `sevenfold doctor` and `sevenfold settings`: nobody is asked, and nothing is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from sevenfold.agent.consent import ConsentRequest
-from sevenfold.agent.hooks.config import HookFolders, read_hook_sources
-from sevenfold.agent.loop.project_context import request_local_settings
+from sevenfold.agent.hooks.config import read_hook_sources
 from sevenfold.agent.mcp.servers import MCP_PROJECT_FILE, read_project_file, request_servers
+from sevenfold.agent.opening.workspace import request_local_settings
 from sevenfold.agent.subagents.definition_files import list_definition_folders, list_definition_requests
-from sevenfold.core.errors import FileMissing, SevenfoldError, StoreError
-from sevenfold.core.settings import Settings
-from sevenfold.core.settings.sections import HookSettings, McpSettings, PlaceSettings
-from sevenfold.store.files.folder import Folder
-from sevenfold.store.project.project import find_control, open_project
-from sevenfold.store.project.settings_files import find_checkout, find_user_home, read_local_settings
-from sevenfold.store.project.trust import Consent, TrustStore
+from sevenfold.core.errors import FileMissing, SevenfoldError
+from sevenfold.core.settings.sections import HookSettings, McpSettings
+from sevenfold.session.opening import Workspace
+from sevenfold.store.project.trust import Consent
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,60 +44,43 @@ class RepositoryFiles:
     problems: tuple[FileProblem, ...]
 
 
-def read_repository_files(project: Path, settings: Settings, environ: Mapping[str, str]) -> RepositoryFiles:
-    """Those of the project that a path lies in. Blocks on the disk, and makes nothing."""
-    root, user_home = find_checkout(project), find_user_home(environ)
-    home = settings.of(PlaceSettings).home_folder(user_home)
+def read_repository_files(workspace: Workspace) -> RepositoryFiles:
+    """Those of the project. Blocks on the disk, and makes nothing."""
     problems: list[FileProblem] = []
     requests = [
-        *_local_settings(root),
-        *_hooks(settings, HookFolders(home, user_home, root), problems),
-        *_servers(settings, root, problems),
-        *list_definition_requests(list_definition_folders(home, root)),
+        *_local_settings(workspace),
+        *_hooks(workspace, problems),
+        *_servers(workspace, problems),
+        *list_definition_requests(list_definition_folders(workspace.home, workspace.root)),
     ]
     return RepositoryFiles(
-        tuple(RepositoryFile(request, _find_consent(home, root, request)) for request in requests),
+        tuple(
+            RepositoryFile(request, workspace.find_consent(request.name, request.content))
+            for request in requests
+        ),
         tuple(problems),
     )
 
 
-def keep_answer(
-    request: ConsentRequest, project: Path, settings: Settings, environ: Mapping[str, str], *, is_agreed: bool
-) -> None:
-    """Write down what a person has answered; it holds until the file changes."""
-    with open_project(project, settings, user_home=find_user_home(environ)) as opened:
-        TrustStore(opened.control).keep(request.name, request.content, is_agreed=is_agreed)
+def _local_settings(workspace: Workspace) -> Iterator[ConsentRequest]:
+    if (content := workspace.local_settings) is not None:
+        yield request_local_settings(workspace.root, content)
 
 
-def _find_consent(home: Path, root: Path, request: ConsentRequest) -> Consent:
-    try:
-        with Folder.open(find_control(home, root)) as control:
-            return TrustStore(control).find(request.name, request.content)
-    except StoreError:
-        return "unasked"  # no answer was ever kept for this project, or none can be read
-
-
-def _local_settings(root: Path) -> Iterator[ConsentRequest]:
-    with suppress(SevenfoldError):  # reading the settings reports what is wrong with it
-        content = read_local_settings(root)
-        if content is not None:
-            yield request_local_settings(root, content)
-
-
-def _hooks(settings: Settings, folders: HookFolders, problems: list[FileProblem]) -> Iterator[ConsentRequest]:
-    for source in read_hook_sources(settings.of(HookSettings), folders):
+def _hooks(workspace: Workspace, problems: list[FileProblem]) -> Iterator[ConsentRequest]:
+    for source in read_hook_sources(workspace.settings.of(HookSettings), workspace.paths):
         file = source.file
         problems += (FileProblem(file.path, one, not file.needs_trust) for one in source.found.problems)
         if source.found.hooks and file.needs_trust:
             yield source.request()
 
 
-def _servers(settings: Settings, root: Path, problems: list[FileProblem]) -> Iterator[ConsentRequest]:
-    mcp, path = settings.of(McpSettings), root / MCP_PROJECT_FILE
+def _servers(workspace: Workspace, problems: list[FileProblem]) -> Iterator[ConsentRequest]:
+    mcp, path = workspace.settings.of(McpSettings), workspace.root / MCP_PROJECT_FILE
     if not mcp.enabled or not mcp.project_file:
         return
     try:
-        found = read_project_file(path, root)
+        found = read_project_file(path, workspace.root)
     except FileMissing:
         return
     except SevenfoldError as error:

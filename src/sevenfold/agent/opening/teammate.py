@@ -9,15 +9,15 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from sevenfold.agent.consent import decline_confirmation
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.loop.choose_provider import choose_provider
-from sevenfold.agent.loop.project_context import LocalSettingsFile, ProjectContext, SessionSelector
 from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
+from sevenfold.agent.opening.workspace import open_agent_workspace
 from sevenfold.agent.permissions.guard import Guard, Reach, deny_unattended
 from sevenfold.agent.subagents.definitions import AttributedProvider
 from sevenfold.agent.subagents.mailbox import MailListener
@@ -30,9 +30,7 @@ from sevenfold.agent.subagents.teammate_process import (
     open_parent_pipe,
     parse_teammate_config,
 )
-from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import SevenfoldError
-from sevenfold.core.events import ignore_event
 from sevenfold.core.settings.sections import AgentSettings
 from sevenfold.core.text.safe_text import escape_controls
 from sevenfold.layers.forks.policy import (
@@ -52,6 +50,7 @@ from sevenfold.layers.forks.policy import (
 from sevenfold.providers.provider import Provider
 from sevenfold.session.budget import SpendSettings
 from sevenfold.session.governor import GovernedProvider, Governor, SpendStore
+from sevenfold.session.opening import Workspace
 from sevenfold.store.files.disk import run_blocking
 
 TEAMMATE_KIND = "teammate"
@@ -128,31 +127,23 @@ class Teammate:
 async def run_teammate(charge: TeammateConfig, line: ParentPipe | None = None) -> None:
     """Be a teammate until it may end, or whoever is at the other end of the line has gone."""
     async with AsyncExitStack() as exits:
-        cwd, clock = Path(charge.cwd), SystemClock()
-        environ = dict(os.environ)
-        is_agreed = await LocalSettingsFile(cwd, environ, clock).confirm_trust(decline_confirmation)
-        wish = SessionSelector(
-            project=cwd, session=None, is_fork=False, settings=None, trusts_local=is_agreed
+        options = AgentOptions(
+            project=Path(charge.cwd),
+            model=charge.model,
+            mode=charge.mode,
+            session=charge.session,
+            system=charge.system,
+            only=None if charge.tools is None else frozenset(charge.tools) - LEAD_ONLY_TOOLS,
+            is_child=True,
+            ask=line.ask if line else deny_unattended,
         )
-        ground = await run_blocking(lambda: ProjectContext.open(wish, environ, clock, ignore_event))
-        exits.callback(ground.close)
-        office = MailSender(charge.name, ground.project.mail, ground.project.control, clock)
+        workspace = await open_agent_workspace(options, decline_confirmation)
+        exits.callback(workspace.close)
+        office = MailSender(charge.name, workspace.project.mail, workspace.project.control, workspace.clock)
         mate = Teammate(charge, office)
-        only = None if charge.tools is None else frozenset(charge.tools) - LEAD_ONLY_TOOLS
-        agent = await open_agent(
-            AgentOptions(
-                project=cwd,
-                model=charge.model,
-                mode=charge.mode,
-                session=charge.session,
-                system=charge.system,
-                only=only,
-                also=(SendMessageTool(mate, charge.name),),
-                is_child=True,
-                provider=await _open_provider(charge, ground, environ, exits, line),
-                ask=line.ask if line else deny_unattended,
-            )
-        )
+        provider = await _open_provider(charge, workspace, exits, line)
+        also = (SendMessageTool(mate, charge.name),)
+        agent = await open_agent(replace(options, also=also, provider=provider), workspace)
         exits.push_async_callback(agent.close)
         mate.join(agent)
         listed = RosterEntry(
@@ -164,11 +155,11 @@ async def run_teammate(charge: TeammateConfig, line: ParentPipe | None = None) -
             cwd=charge.cwd,
             model=charge.model,
         )
-        sockets = choose_socket_folder(ground.folders.home, environ)
+        sockets = choose_socket_folder(workspace.home, workspace.environ)
         ear = await MailListener.open(
             office,
             listed,
-            ground.project.sessions,
+            workspace.project.sessions,
             sockets=sockets,
             on_letter=mate.receive,
             emit=agent.place.emit,
@@ -187,17 +178,18 @@ async def run_teammate(charge: TeammateConfig, line: ParentPipe | None = None) -
 
 async def _open_provider(
     charge: TeammateConfig,
-    ground: ProjectContext,
-    environ: Mapping[str, str],
+    workspace: Workspace,
     exits: AsyncExitStack,
     line: ParentPipe | None,
 ) -> Provider:
     """Whom it asks. No person waits for the answers, so that all of them count against the caps."""
-    settings, home = ground.settings, ground.folders.home
-    provider = choose_provider(ground.catalog.find(charge.model), settings.of(AgentSettings), environ)
+    settings, home = workspace.settings, workspace.home
+    provider = choose_provider(
+        workspace.catalog.find(charge.model), settings.of(AgentSettings), workspace.environ
+    )
     exits.push_async_callback(provider.close)
     book = await run_blocking(lambda: SpendStore.open(home))
-    governor = Governor(book, settings.of(SpendSettings), session=charge.session, catalog=ground.catalog)
+    governor = Governor(book, settings.of(SpendSettings), session=charge.session, catalog=workspace.catalog)
     exits.push_async_callback(governor.close)
     return AttributedProvider(
         GovernedProvider(provider, governor), TEAMMATE_KIND, line.report_usage if line else None

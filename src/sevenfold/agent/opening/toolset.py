@@ -9,7 +9,7 @@ They are sent beside the first prompt, and again when they have changed.
 from __future__ import annotations
 
 import platform
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import date
@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from sevenfold.agent.consent import Confirm
-from sevenfold.agent.loop.project_context import ProjectContext
 from sevenfold.agent.mcp.client import McpClient
 from sevenfold.agent.mcp.servers import find_servers
 from sevenfold.agent.permissions.guard import Guard
@@ -41,6 +40,7 @@ from sevenfold.agent.tools.skill import SkillTool
 from sevenfold.agent.tools.web_fetch import WebFetchTool
 from sevenfold.core.errors import FileMissing
 from sevenfold.core.events import Emit
+from sevenfold.core.json import JsonObject
 from sevenfold.core.settings.sections import (
     McpSettings,
     MemorySettings,
@@ -52,11 +52,11 @@ from sevenfold.core.text.safe_text import quote_name
 from sevenfold.core.tool_context import ToolContext
 from sevenfold.layers.context import ContextSource
 from sevenfold.layers.forks.policy import LEAD_NAME
+from sevenfold.session.opening import Workspace
 from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.project.git import read_branch
 from sevenfold.store.project.instructions import find_skills, list_skill_folders
-from sevenfold.store.project.trust import TrustStore
 
 if TYPE_CHECKING:
     from sevenfold.agent.loop.agent import Agent
@@ -110,9 +110,10 @@ class AgentToolset:
 class ToolsetBuilder:
     """Makes them. What has to be closed with the agent goes to `exits`."""
 
-    project_context: ProjectContext
+    workspace: Workspace
     guard: Guard
-    environ: Mapping[str, str]
+    stored_tools: tuple[JsonObject, ...] | None
+    """As the resumed session declared them; None: a new session."""
     confirm: Confirm
     emit: Emit
     exits: AsyncExitStack
@@ -122,17 +123,16 @@ class ToolsetBuilder:
     """Connections of whoever started this one; None: its own."""
 
     async def build(self) -> AgentToolset:
-        settings = self.project_context.settings
+        settings = self.workspace.settings
         tasks = BackgroundTasks()
         self.exits.push_async_callback(tasks.close)
-        sandbox = await probe_sandbox(settings.of(SandboxSettings), self.environ, self.emit)
-        hides, project = self.guard.is_hidden, self.project_context.project
-        folders = list_skill_folders(self.project_context.root, self.project_context.folders.home)
+        sandbox = await probe_sandbox(settings.of(SandboxSettings), self.workspace.environ, self.emit)
+        hides, project = self.guard.is_hidden, self.workspace.project
+        folders = list_skill_folders(self.workspace.root, self.workspace.home)
         skill = SkillTool(skills=await run_blocking(lambda: find_skills(folders, self.emit)))
         book = SandboxRunStore(project.control)
         shell = ShellTool(sandbox, tasks, lambda: self.guard.mode, settings.of(ShellSettings), book)
         mcp = await self._connect()
-        stored = self.project_context.stored
         tools = (
             ReadTool(),
             WriteTool(),
@@ -145,10 +145,10 @@ class ToolsetBuilder:
             TodoTool(),
             PlanTool(self.guard, PlanFile(None)),
             WebFetchTool(settings.of(WebSettings)),
-            *((MemoryTool(self.project_context.memory),) if settings.of(MemorySettings).enabled else ()),
+            *((MemoryTool(self.workspace.memory),) if settings.of(MemorySettings).enabled else ()),
             skill,
             *await self._team(mcp, tasks),
-            *await mcp.tools(stored.frame.tools if stored else None),
+            *await mcp.tools(self.stored_tools),
         )
         return AgentToolset(tools, tasks, mcp, skill)
 
@@ -159,32 +159,31 @@ class ToolsetBuilder:
 
         async def open_child(child: SubagentOptions) -> Agent:
             # In a folder of its own, servers have to work there too.
-            is_shared = child.cwd == self.project_context.cwd
+            is_shared = child.cwd == self.workspace.cwd
             return await open_with(child, mcp if is_shared else None)
 
-        folders = self.project_context.folders
-        listed = list_definition_folders(folders.home, folders.root)
-        await ask_definitions(listed, TrustStore(self.project_context.project.control), self.confirm)
-        team = await run_blocking(lambda: AgentTeam(self.project_context, open_child, self.emit, tasks))
+        listed = list_definition_folders(self.workspace.home, self.workspace.root)
+        await ask_definitions(listed, self.workspace.trust, self.confirm)
+        team = await run_blocking(lambda: AgentTeam(self.workspace, open_child, self.emit, tasks))
         self.exits.push_async_callback(team.close)
         return (AgentTool(team), SendMessageTool(team, LEAD_NAME))
 
     async def _connect(self) -> McpClient:
         if self.mcp is not None:
             return self.mcp.share()
-        ground = self.project_context
+        workspace = self.workspace
         servers = await find_servers(
-            ground.settings,
-            ground.root,
-            TrustStore(ground.project.control),
+            workspace.settings,
+            workspace.root,
+            workspace.trust,
             confirm=self.confirm,
             emit=self.emit,
         )
         mcp = McpClient.start(
             servers,
-            ground.settings.of(McpSettings),
-            cwd=ground.cwd,
-            environ=self.environ,
+            workspace.settings.of(McpSettings),
+            cwd=workspace.cwd,
+            environ=self.workspace.environ,
             emit=self.emit,
         )
         self.exits.push_async_callback(mcp.close)

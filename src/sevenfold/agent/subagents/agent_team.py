@@ -12,7 +12,6 @@ from datetime import timedelta
 from uuid import uuid4
 
 from sevenfold.agent.loop.agent import Agent
-from sevenfold.agent.loop.project_context import ProjectContext
 from sevenfold.agent.sandbox.job import BackgroundTasks
 from sevenfold.agent.subagents.definition_files import list_definition_folders, read_definitions
 from sevenfold.agent.subagents.definitions import (
@@ -36,8 +35,8 @@ from sevenfold.core.tool_context import ToolContext
 from sevenfold.layers.compaction.keep_policy import Extra
 from sevenfold.layers.forks.policy import LEAD_NAME, Address, MailMessage, check_agent_name
 from sevenfold.session.cache.monitor import UsageLedger
+from sevenfold.session.opening import Workspace
 from sevenfold.store.files.disk import await_shielded, run_blocking
-from sevenfold.store.project.trust import TrustStore
 from sevenfold.store.transcript.transcript import new_agent_session
 
 MAIN_NAME_PREFIX = "main-"
@@ -52,43 +51,42 @@ class AgentTeam:
 
     def __init__(
         self,
-        ground: ProjectContext,
+        workspace: Workspace,
         open_child: OpenSubagent,
         emit: Emit = ignore_event,
         tasks: BackgroundTasks | None = None,
     ) -> None:
-        self._ground, self._open_child, self._emit = ground, open_child, emit
+        self._workspace, self._open_child, self._emit = workspace, open_child, emit
         self._tasks = tasks or BackgroundTasks()
-        self._room = asyncio.Semaphore(ground.settings.of(TeamSettings).at_once)
+        self._room = asyncio.Semaphore(workspace.settings.of(TeamSettings).at_once)
         self._members: dict[str, Subagent] = {}
         self._runs: SubagentRunner | None = None
         self._mail: TeamMail | None = None
-        self._told: set[Event] = set()
+        self._reported: set[Event] = set()
         self.definitions = self.read_definitions()
 
     def read_definitions(self) -> tuple[AgentDefinition, ...]:
         """Those there are now. Blocks on the disk."""
-        folders = self._ground.folders
-        listed = list_definition_folders(folders.home, folders.root)
-        return read_definitions(listed, self._tell_once, TrustStore(self._ground.project.control))
+        listed = list_definition_folders(self._workspace.home, self._workspace.root)
+        return read_definitions(listed, self._emit_once, self._workspace.trust)
 
-    def _tell_once(self, event: Event) -> None:
-        """Definitions are read again before each start; what was told of them is not told again."""
-        if event not in self._told:
-            self._told.add(event)
+    def _emit_once(self, event: Event) -> None:
+        """Definitions are read again before each start; what was reported of them is not reported again."""
+        if event not in self._reported:
+            self._reported.add(event)
             self._emit(event)
 
     def join(self, agent: Agent) -> None:
         """The agent whose team this is. From now on others can write to it."""
         if self._runs is not None:
             return
-        agent.subagent_usage = UsageLedger(self._ground.catalog)
-        place, project = agent.place, self._ground.project
+        agent.subagent_usage = UsageLedger(self._workspace.catalog)
+        place, project = agent.place, self._workspace.project
         name = f"{MAIN_NAME_PREFIX}{agent.session.id[:8]}"
         office = MailSender(name, project.mail, project.control, place.clock, emit=place.emit)
-        progress = ProgressReporter(self._ground.catalog, place.emit)
+        progress = ProgressReporter(self._workspace.catalog, place.emit)
         self._runs = SubagentRunner(
-            project_context=self._ground,
+            workspace=self._workspace,
             lead=agent,
             mail_sender=office,
             open_child=self._open_child,
@@ -96,7 +94,7 @@ class AgentTeam:
             fork_batches={},
         )
         self._mail = TeamMail(self, office, agent)
-        self._mail.listen(self._ground)
+        self._mail.listen(self._workspace)
 
     @property
     def mail(self) -> TeamMail:

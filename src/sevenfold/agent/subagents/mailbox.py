@@ -16,7 +16,6 @@ from typing import Protocol, Self, TypeAlias
 from uuid import uuid4
 
 from sevenfold.agent.loop.agent import Agent
-from sevenfold.agent.loop.project_context import ProjectContext
 from sevenfold.agent.subagents.definitions import Subagent
 from sevenfold.agent.subagents.messaging import PLAN_APPROVED, MailSender, RosterEntry
 from sevenfold.agent.subagents.socket_mail import MailSocket, choose_socket_folder
@@ -48,6 +47,7 @@ from sevenfold.layers.forks.policy import (
     render_mail,
     summarize_mail,
 )
+from sevenfold.session.opening import Workspace
 from sevenfold.store.files.disk import READ_FLAGS, run_blocking
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.mailbox import Mail, Mailbox, MailId
@@ -241,9 +241,9 @@ class TeamMail:
         """Where other sessions reach it; empty: nowhere."""
         return self._office.socket
 
-    def listen(self, ground: ProjectContext) -> None:
+    def listen(self, workspace: Workspace) -> None:
         """Begin to take in what other processes say."""
-        self._opening = asyncio.create_task(self._open(ground))
+        self._opening = asyncio.create_task(self._open(workspace))
 
     async def ready(self) -> None:
         """Until others can write to it."""
@@ -276,9 +276,9 @@ class TeamMail:
             text += "\n[this answers no request of yours to them]"
         self._lead.post(text)
 
-    async def _open(self, ground: ProjectContext) -> None:
+    async def _open(self, workspace: Workspace) -> None:
         lead = self._lead
-        emit, folders = lead.place.emit, ground.folders
+        emit = lead.place.emit
         listed = RosterEntry(
             name=self.name,
             kind="main",
@@ -290,8 +290,8 @@ class TeamMail:
             self._ear = await MailListener.open(
                 self._office,
                 listed,
-                ground.project.sessions,
-                sockets=choose_socket_folder(folders.home, lead.place.environ),
+                workspace.project.sessions,
+                sockets=choose_socket_folder(workspace.home, lead.place.environ),
                 on_letter=self.receive,
                 emit=emit,
             )

@@ -18,7 +18,6 @@ from sevenfold.agent.loop.choose_provider import (
     find_side_model,
     render_tail,
 )
-from sevenfold.agent.loop.project_context import ProjectContext
 from sevenfold.agent.loop.turn import ToolStarted, TurnEvent
 from sevenfold.agent.permissions.guard import (
     AskPermission,
@@ -63,6 +62,7 @@ from sevenfold.core.text.safe_text import fence_text
 from sevenfold.core.usage import read_stored_usage, sum_usage
 from sevenfold.layers.forks.policy import ForkBrief, ToolPermit
 from sevenfold.layers.forks.runner import ForkBatch, is_prefix_warm
+from sevenfold.session.opening import Workspace
 from sevenfold.store.files.disk import run_blocking
 
 # Progress: asks the agent itself on its warm prefix, or a cheap model that sees the last rounds, whichever
@@ -153,7 +153,7 @@ _FORK = (
 class SubagentRunner:
     """How the agents of one lead are run."""
 
-    project_context: ProjectContext
+    workspace: Workspace
     lead: Agent
     mail_sender: MailSender
     open_child: OpenSubagent
@@ -163,7 +163,7 @@ class SubagentRunner:
 
     @property
     def settings(self) -> TeamSettings:
-        return self.project_context.settings.of(TeamSettings)
+        return self.workspace.settings.of(TeamSettings)
 
     async def run(
         self, member: Subagent, order: SpawnRequest, pen: Tool, on_progress: OnProgress
@@ -288,8 +288,8 @@ class SubagentRunner:
         scope, name = member.definition.memory, member.definition.name
         if scope is None:
             return None
-        folders, project = self.project_context.folders, self.project_context.project
-        places = AgentMemoryPaths(folders.home, self.project_context.root, Path(project.folder.path))
+        workspace = self.workspace
+        places = AgentMemoryPaths(workspace.home, workspace.root, Path(workspace.project.folder.path))
         return await run_blocking(lambda: read_agent_memory(places, scope, name))
 
     async def _run_fork(self, member: Subagent, order: SpawnRequest) -> SubagentOutcome:
@@ -386,16 +386,14 @@ class SubagentRunner:
         await self.progress.watch(member.name, lambda: member.agent, say, every)
 
     def _worktrees(self) -> Worktrees:
-        folder = Path(self.project_context.project.folder.path) / WORKTREES_FOLDER
+        folder = Path(self.workspace.project.folder.path) / WORKTREES_FOLDER
         return Worktrees(
-            self.project_context.root, folder, self.project_context.project.control, emit=self.lead.place.emit
+            self.workspace.root, folder, self.workspace.project.control, emit=self.lead.place.emit
         )
 
     def make_entry(self, name: str, session: str, order: SpawnRequest) -> RosterEntry:
         """How a new agent is written down."""
-        model = choose_agent_model(
-            order.definition.model, self.lead.frame.model, self.project_context.catalog
-        )
+        model = choose_agent_model(order.definition.model, self.lead.frame.model, self.workspace.catalog)
         return RosterEntry(
             name=name,
             kind=order.kind,

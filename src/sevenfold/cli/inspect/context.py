@@ -5,7 +5,6 @@ Shows the facts of `context_facts` on the screen, or as plain data.
 
 from __future__ import annotations
 
-import os
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
@@ -29,6 +28,7 @@ from sevenfold.cli.screen import (
     render_bar,
     shorten_text,
 )
+from sevenfold.cli.workspace import open_workspace
 from sevenfold.core.prices import Cost
 
 _WIDTH = 80
@@ -305,9 +305,9 @@ def _spelled(cost: Cost | None) -> str:
 
 
 def run_context(options: Namespace, screen: Screen) -> int:
-    project = cast("Path", options.project)
-    session = find_session_id(project, cast("str", options.session), os.environ)
-    facts = read_context_facts(project, session, cast("str | None", options.model), os.environ)
+    with open_workspace(cast("Path", options.project)) as workspace:
+        session = find_session_id(workspace, cast("str", options.session))
+        facts = read_context_facts(workspace, session, cast("str | None", options.model))
     if options.json:
         screen.show_json(describe_context(facts))
     else:

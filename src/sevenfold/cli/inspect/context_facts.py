@@ -6,16 +6,14 @@ Everything is read and nothing is written, so a session can be inspected while a
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from sevenfold.agent.loop.project_context import LocalSettingsFile, read_trusted_settings
 from sevenfold.core.canonical import Digest
 from sevenfold.core.catalog import Catalog
-from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import InputError, StoreError, WireError
-from sevenfold.core.events import Event
+from sevenfold.core.events import ignore_event
 from sevenfold.core.messages import Message
 from sevenfold.core.requests import Breakpoint, ModelResponse, RequestParams, choose_capabilities
 from sevenfold.core.tokens import Thresholds, TokenBreakdown
@@ -45,11 +43,9 @@ from sevenfold.layers.session_notes.policy import truncate_notes
 from sevenfold.layers.session_notes.structural_notes import StructuralNotes
 from sevenfold.layers.templates import read_notes_texts
 from sevenfold.session.cache.monitor import SpendSummary, UsageLedger
-from sevenfold.session.opening import SessionOptions, SessionResources
+from sevenfold.session.opening import SessionResources, Workspace
 from sevenfold.session.pipeline import ViewSteps, build_view_steps
 from sevenfold.session.resume import rebuild_view
-from sevenfold.store.project.project import has_project, open_project
-from sevenfold.store.project.settings_files import find_user_home
 from sevenfold.store.transcript.journal import NoJournal
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
 from sevenfold.store.transcript.records import BoundaryRecord, MessageRecord, Record, RecordId, UsageRecord
@@ -173,13 +169,11 @@ class _Scanned:
         self.book.add(body.who, body.model, reply, record.at)
 
 
-def find_session_id(project: Path, wanted: str, environ: Mapping[str, str]) -> SessionId:
+def find_session_id(workspace: Workspace, wanted: str) -> SessionId:
     """The session of that id, or of the only id that begins so; `latest` is the one written to last."""
-    if not project.is_dir():
-        raise InputError(f"--project {str(project)!r} is no folder; name the project's folder, or one in it")
-    known = list_recent_sessions(project, environ)
+    known = list_recent_sessions(workspace)
     if not known:
-        raise InputError(f"no session is kept for the project of {project.resolve()}; {_OTHER}")
+        raise InputError(f"no session is kept for the project of {workspace.cwd}; {_OTHER}")
     if wanted == "latest":
         return known[0].id
     found = [entry.id for entry in known if entry.id.startswith(wanted)]
@@ -200,23 +194,16 @@ _OTHER = "`sevenfold chat` begins one; or name another project with --project"
 _FOREIGN = "a file is read by `sevenfold replay`"
 
 
-def list_recent_sessions(start: Path, environ: Mapping[str, str]) -> Sequence[SessionEntry]:
+def list_recent_sessions(workspace: Workspace) -> Sequence[SessionEntry]:
     """The sessions of a project, the one written to last first."""
-    settings, user_home = read_trusted_settings(start, environ), find_user_home(environ)
-    if not has_project(start, settings, user_home=user_home):
+    if not workspace.project_folder.is_dir():
         return ()  # to look must not make one
-    with open_project(start, settings, user_home=user_home) as project:
-        return list_sessions(project.sessions)
+    return list_sessions(workspace.project.sessions)
 
 
-def read_context_facts(
-    project: Path, session: SessionId, model: str | None, environ: Mapping[str, str]
-) -> ContextFacts:
+def read_context_facts(workspace: Workspace, session: SessionId, model: str | None) -> ContextFacts:
     """Look at a session as it stands on the disk."""
-    told: list[Event] = []
-    is_trusted = LocalSettingsFile(project, environ, SystemClock()).is_trusted()
-    wanted = SessionOptions(project=project, session=session, looks_only=True, trusts_local=is_trusted)
-    opened = SessionResources.open(wanted, environ, SystemClock(), told.append)
+    opened = SessionResources.open(workspace, session, emit=ignore_event, looks_only=True)
     with opened.exits:
         scanned = _Scanned(catalog=opened.deps.catalog)
         scanned.read(opened)

@@ -20,6 +20,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import cast
 
+from sevenfold.agent.loop.choose_provider import API_KEY_VARIABLES, URL_VARIABLES
 from sevenfold.agent.sandbox.sandbox import probe_sandbox
 from sevenfold.cli.inspect.doctor_repository import check_repository
 from sevenfold.cli.inspect.doctor_store import (
@@ -33,7 +34,8 @@ from sevenfold.cli.inspect.doctor_store import (
     check_spend,
 )
 from sevenfold.cli.screen import Screen, TableCell, Tone, format_count
-from sevenfold.core.errors import GitError, InputError
+from sevenfold.cli.workspace import require_folder
+from sevenfold.core.errors import GitError
 from sevenfold.core.settings.sections import SandboxSettings
 from sevenfold.core.version import __version__
 from sevenfold.store.safe_git import GIT, find_git, read_git_version
@@ -56,9 +58,6 @@ OPTIONAL_EXTRAS = (
     _Extra("xllamacpp", "local", "models from a GGUF file"),
     _Extra("starlette", "simulator", "sevenfold simulate and sevenfold tour"),
 )
-
-API_KEY_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY")
-BASE_URL_VARIABLES = ("ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "SEVENFOLD_AGENT_BASE_URL")
 
 VERSION_TIMEOUT_SECONDS = 5
 """For a program to say its version: one that takes longer hangs."""
@@ -132,14 +131,14 @@ def _answering(name: str, place: str, said: str) -> DoctorFinding:
 def check_api_keys(environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
     """Which there are, and never what they are."""
     keys = [name for name in API_KEY_VARIABLES if environ.get(name)]
-    addresses = [name for name in BASE_URL_VARIABLES if environ.get(name)]
+    addresses = [name for name in URL_VARIABLES if environ.get(name)]
     if keys or addresses:
         yield DoctorFinding("keys", "fine", f"{', '.join((*keys, *addresses))} set in the environment")
     else:
         yield DoctorFinding(
             "keys",
             "note",
-            f"none of {', '.join((*API_KEY_VARIABLES, *BASE_URL_VARIABLES))} is set",
+            f"none of {', '.join((*API_KEY_VARIABLES, *URL_VARIABLES))} is set",
             "set ANTHROPIC_API_KEY, or the address of an OpenAI-compatible server, to talk to a model; "
             "`sevenfold tour` and `sevenfold replay` need neither",
         )
@@ -170,8 +169,7 @@ _TONES: dict[FindingLevel, Tone] = {"fine": "plain", "note": "faint", "worry": "
 
 def run_doctor(options: Namespace, screen: Screen) -> int:
     project = cast("Path", options.project)
-    if not project.is_dir():
-        raise InputError(f"--project {str(project)!r} is no folder; name the project's folder, or one in it")
+    require_folder(project)
     findings = check_setup(project)
     if options.json:
         screen.show_json([asdict(finding) for finding in findings])
@@ -184,17 +182,17 @@ def check_setup(project: Path) -> list[DoctorFinding]:
     """Every check, cheapest first; one that needs settings is left out where they cannot be read."""
     environ = os.environ
     findings = [*check_python(), *check_programs(environ), *check_api_keys(environ)]
-    read = check_settings(project, environ)
+    read = check_settings(project)
     findings += read.findings
-    if read.settings is not None:
+    if (workspace := read.workspace) is not None:
         findings += [
-            *check_home(read.settings, environ),
-            *check_repository(project, read.settings, environ),
-            *check_project(project, read.settings, environ),
-            *check_memory(project, read.settings, environ),
-            *check_sockets(read.settings, environ),
-            *check_spend(read.settings, environ),
-            *check_sandbox(read.settings.of(SandboxSettings), environ),
+            *check_home(workspace),
+            *check_repository(workspace),
+            *check_project(workspace),
+            *check_memory(workspace),
+            *check_sockets(workspace),
+            *check_spend(workspace),
+            *check_sandbox(workspace.settings.of(SandboxSettings), environ),
         ]
     return findings
 

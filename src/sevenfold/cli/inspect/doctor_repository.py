@@ -5,24 +5,21 @@ The user's own hooks are read here as well, since a hook that cannot be used pro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator
 
 from sevenfold.agent.opening.repository_files import RepositoryFile, read_repository_files
 from sevenfold.cli.inspect.doctor_store import DoctorFinding
 from sevenfold.cli.screen import shorten_text
-from sevenfold.core.settings import Settings
+from sevenfold.session.opening import Workspace
 
 MAX_SHOWN_WANTS = 5
 """Of what one file would do: a hostile file has thousands of lines."""
 MAX_WANT_CHARS = 120
 
 
-def check_repository(
-    project: Path, settings: Settings, environ: Mapping[str, str]
-) -> Iterator[DoctorFinding]:
+def check_repository(workspace: Workspace) -> Iterator[DoctorFinding]:
     """What waits for an answer, what was answered, and what cannot be used."""
-    found = read_repository_files(project, settings, environ)
+    found = read_repository_files(workspace)
     for problem in found.problems:
         said = f"{problem.path}: {problem.reason}"
         yield DoctorFinding("repository", "broken" if problem.is_users else "worry", said, "correct the file")

@@ -6,33 +6,30 @@ import os
 import shutil
 import stat
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from sevenfold.agent.loop.project_context import read_trusted_settings
 from sevenfold.agent.subagents.socket_mail import choose_socket_folder, find_stale_sockets
 from sevenfold.agent.subagents.worktree import WORKTREES_FOLDER, list_leftover_worktrees
 from sevenfold.cli.screen import format_count, format_time
-from sevenfold.cli.settings import SETTINGS_SECTIONS
-from sevenfold.core.catalog import build_catalog
+from sevenfold.cli.workspace import open_workspace
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import FileMissing, SevenfoldError
 from sevenfold.core.events import ignore_event
 from sevenfold.core.memories import is_indexed
-from sevenfold.core.settings import Settings
-from sevenfold.core.settings.sections import MemorySettings, PlaceSettings
+from sevenfold.core.settings.sections import MemorySettings
 from sevenfold.session.budget import SpendSettings
 from sevenfold.session.governor import SPEND_FOLDER, Governor, SpendStore
+from sevenfold.session.opening import Workspace
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.memory.directory import MEMORY_FOLDER
 from sevenfold.store.memory.history import MemoryStore
-from sevenfold.store.project.git import find_project_root
-from sevenfold.store.project.project import make_project_id
-from sevenfold.store.project.settings_files import Proposal, find_checkout, find_user_home, read_proposals
+from sevenfold.store.project.project import CONTROL_FOLDER
+from sevenfold.store.project.settings_files import Proposal
 from sevenfold.store.transcript.reader import BadLine, scan_transcript
 from sevenfold.store.transcript.transcript import SessionEntry, list_sessions, read_events
 from sevenfold.team.client.local_state import TEAM_FOLDER, FolderLedger, read_membership
@@ -73,20 +70,20 @@ _TROUBLES = frozenset(
 @dataclass(frozen=True, slots=True)
 class SettingsCheck:
     findings: tuple[DoctorFinding, ...]
-    settings: Settings | None
-    """None: they cannot be used."""
+    workspace: Workspace | None
+    """None: the settings cannot be used."""
 
 
-def check_settings(project: Path, environ: Mapping[str, str]) -> SettingsCheck:
+def check_settings(project: Path) -> SettingsCheck:
     try:
-        settings = read_trusted_settings(project, environ)
-        build_catalog(settings)
+        workspace = open_workspace(project)
+        settings, _ = workspace.settings, workspace.catalog
     except SevenfoldError as error:
         broken = DoctorFinding(
             "settings", "broken", str(error), "correct it; `sevenfold settings` shows what counts"
         )
         return SettingsCheck((broken,), None)
-    proposals = read_proposals(SETTINGS_SECTIONS, root=find_checkout(project), environ=environ)
+    proposals = workspace.proposals
     answerable = {(item.source, item.key) for proposal in proposals for item in proposal.waiting}
     refused = [
         DoctorFinding(
@@ -97,7 +94,7 @@ def check_settings(project: Path, environ: Mapping[str, str]) -> SettingsCheck:
     ]
     changed = sum(item.value != item.spec.default for item in settings.resolved)
     fine = DoctorFinding("settings", "fine", f"read; {format_count(changed, 'setting')} not at the default")
-    return SettingsCheck((fine, *_check_proposals(proposals), *refused), settings)
+    return SettingsCheck((fine, *_check_proposals(proposals), *refused), workspace)
 
 
 def _check_proposals(proposals: tuple[Proposal, ...]) -> Iterator[DoctorFinding]:
@@ -119,8 +116,8 @@ def _check_proposals(proposals: tuple[Proposal, ...]) -> Iterator[DoctorFinding]
             yield DoctorFinding("settings", "worry", said, todo)
 
 
-def check_home(settings: Settings, environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
-    home = settings.of(PlaceSettings).home_folder(find_user_home(environ))
+def check_home(workspace: Workspace) -> Iterator[DoctorFinding]:
+    home = workspace.home
     try:
         found = home.stat()
     except FileNotFoundError:
@@ -158,11 +155,9 @@ def _check_room(place: Path) -> Iterator[DoctorFinding]:
         yield DoctorFinding("disk", "fine", said)
 
 
-def check_project(project: Path, settings: Settings, environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
-    home = settings.of(PlaceSettings).home_folder(find_user_home(environ))
+def check_project(workspace: Workspace) -> Iterator[DoctorFinding]:
     try:
-        root = find_project_root(project)
-        place = home / "projects" / make_project_id(root)
+        root, place = workspace.project_root, workspace.project_folder
         if not place.is_dir():
             yield DoctorFinding("project", "fine", f"{root}: nothing was kept for it yet")
             return
@@ -241,10 +236,9 @@ def _check_worktrees(folder: Folder) -> Iterator[DoctorFinding]:
         yield DoctorFinding("worktrees", "worry", said, todo)
 
 
-def check_sockets(settings: Settings, environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
+def check_sockets(workspace: Workspace) -> Iterator[DoctorFinding]:
     """Sockets of sessions that ended without closing them."""
-    home = settings.of(PlaceSettings).home_folder(find_user_home(environ))
-    stale = find_stale_sockets(choose_socket_folder(home, environ))
+    stale = find_stale_sockets(choose_socket_folder(workspace.home, workspace.environ))
     if stale:
         said = (
             f"{format_count(len(stale), 'socket')} of sessions that have died: {', '.join(map(str, stale))}"
@@ -252,8 +246,8 @@ def check_sockets(settings: Settings, environ: Mapping[str, str]) -> Iterator[Do
         yield DoctorFinding("sockets", "worry", said, "remove them: nobody listens there")
 
 
-def check_spend(settings: Settings, environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
-    home = settings.of(PlaceSettings).home_folder(find_user_home(environ))
+def check_spend(workspace: Workspace) -> Iterator[DoctorFinding]:
+    home, settings = workspace.home, workspace.settings
     if not (home / SPEND_FOLDER).is_dir():
         yield DoctorFinding("spend", "fine", "background work has spent nothing yet")
         return
@@ -284,13 +278,12 @@ def check_spend(settings: Settings, environ: Mapping[str, str]) -> Iterator[Doct
 # Memory: what is stored, what waits for a person, and the team that shares it.
 
 
-def check_memory(project: Path, settings: Settings, environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
-    if not settings.of(MemorySettings).enabled:
+def check_memory(workspace: Workspace) -> Iterator[DoctorFinding]:
+    if not workspace.settings.of(MemorySettings).enabled:
         yield DoctorFinding("memory", "note", "switched off", "memory.enabled = true switches it on")
         return
-    home = settings.of(PlaceSettings).home_folder(find_user_home(environ))
     try:
-        place = home / "projects" / make_project_id(find_project_root(project)) / "control"
+        place = workspace.project_folder / CONTROL_FOLDER
         if not place.is_dir():
             return
         with Folder.open(place) as control:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from argparse import Namespace
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from decimal import Decimal
-from pathlib import Path
 from typing import cast
 
-from sevenfold.agent.loop.project_context import read_trusted_settings
 from sevenfold.cli.screen import (
     Screen,
     TableCell,
@@ -20,10 +17,10 @@ from sevenfold.cli.screen import (
     format_tokens,
     format_usd,
 )
+from sevenfold.cli.workspace import open_workspace
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import Event, SpendStateLost
-from sevenfold.core.settings.sections import PlaceSettings
 from sevenfold.session.budget import (
     MICROS_PER_CENT,
     MICROS_PER_USD,
@@ -34,7 +31,6 @@ from sevenfold.session.budget import (
     SpendState,
 )
 from sevenfold.session.governor import Governor, SpendCharge, SpendStore
-from sevenfold.store.project.settings_files import find_user_home
 
 
 def run_spend(options: Namespace, screen: Screen) -> int:
@@ -43,10 +39,9 @@ def run_spend(options: Namespace, screen: Screen) -> int:
         raise InputError(
             "`sevenfold spend forgive KIND` names a kind of work, such as notes; no other action does"
         )
-    settings = read_trusted_settings(Path(), os.environ)
-    home = settings.of(PlaceSettings).home_folder(find_user_home(os.environ))
-    rules = settings.of(SpendSettings)
-    book = SpendStore.open(home, emit=lambda event: _warn(event, screen))
+    workspace = open_workspace()
+    rules = workspace.settings.of(SpendSettings)
+    book = SpendStore.open(workspace.home, emit=lambda event: _warn(event, screen))
     governor = Governor(book, rules, emit=lambda event: _warn(event, screen))
     now = SystemClock().now()
     try:

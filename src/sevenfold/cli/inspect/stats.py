@@ -5,7 +5,6 @@ A table by day or session, and sums below it.
 
 from __future__ import annotations
 
-import os
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -15,7 +14,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import cast
 
-from sevenfold.agent.loop.project_context import read_trusted_settings
 from sevenfold.cli.inspect.stats_facts import MAIN, ProjectFacts, SessionFacts, read_project_facts
 from sevenfold.cli.screen import (
     Screen,
@@ -26,14 +24,13 @@ from sevenfold.cli.screen import (
     format_tokens,
     format_usd,
 )
+from sevenfold.cli.workspace import open_workspace
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import InputError
 from sevenfold.core.prices import sum_costs
-from sevenfold.core.settings.sections import PlaceSettings
 from sevenfold.core.usage import NO_USAGE
 from sevenfold.layers import LAYERS
 from sevenfold.session.cache.monitor import SpendSummary
-from sevenfold.store.project.settings_files import find_user_home
 
 _TROUBLES = (
     "PrefixBroken",
@@ -268,15 +265,10 @@ DEFAULT_STATS_PERIOD = timedelta(days=30)
 
 def run_stats(options: Namespace, screen: Screen) -> int:
     project, since = cast("Path", options.project), _read_since(cast("str | None", options.since))
-    if not project.is_dir():
-        raise InputError(f"--project {str(project)!r} is no folder; name the project's folder, or one in it")
-    settings = read_trusted_settings(project, os.environ)
-    home = settings.of(PlaceSettings).home_folder(find_user_home(os.environ))
+    workspace = open_workspace(project)
     try:
         facts = read_project_facts(
-            project,
-            settings,
-            home,
+            workspace,
             since,
             with_fidelity=bool(options.fidelity),
             on_progress=lambda share: screen.show_progress("reading", share),

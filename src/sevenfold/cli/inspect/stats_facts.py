@@ -6,20 +6,17 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from pathlib import Path
 
-from sevenfold.core.catalog import Catalog, build_catalog
+from sevenfold.core.catalog import Catalog
 from sevenfold.core.errors import FileMissing, WireError
 from sevenfold.core.events import RuleAnswered, RuleShown
 from sevenfold.core.messages import Message
 from sevenfold.core.requests import ModelResponse
-from sevenfold.core.settings import Settings
 from sevenfold.core.usage import read_stored_usage
 from sevenfold.replay.policies.fidelity import CutFidelity, measure_cut_fidelity
 from sevenfold.session.cache.monitor import SpendSummary, UsageLedger
+from sevenfold.session.opening import Workspace
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.project.git import find_project_root
-from sevenfold.store.project.project import make_project_id
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
 from sevenfold.store.transcript.records import BoundaryRecord, CutRecord, Record, RecordId, UsageRecord
 from sevenfold.store.transcript.transcript import (
@@ -67,7 +64,7 @@ class _Tally:
     """One session's figures as its lines go by."""
 
     book: UsageLedger
-    lane: str = MAIN
+    kind: str = MAIN
     """Whose rounds its own are in the sums: an agent's session is no conversation with a person."""
     started: datetime | None = None
     rounds: int = 0
@@ -106,24 +103,20 @@ class _Tally:
             model=bill.model,
             dialect=bill.dialect,
         )
-        self.book.add(self.lane if bill.who == MAIN else bill.who, bill.model, reply, at.date())
+        self.book.add(self.kind if bill.who == MAIN else bill.who, bill.model, reply, at.date())
 
 
 def read_project_facts(
-    project: Path,
-    settings: Settings,
-    home: Path,
+    workspace: Workspace,
     since: date,
     *,
     with_fidelity: bool = False,
     on_progress: OnStatsProgress | None = None,
 ) -> ProjectFacts:
     """All sessions written to since a day. A project that nothing was kept for has none."""
-    root = find_project_root(project)
-    place = home / "projects" / make_project_id(root)
+    root, place, catalog = workspace.project_root, workspace.project_folder, workspace.catalog
     if not place.is_dir():
         return ProjectFacts(str(root), ())
-    catalog = build_catalog(settings)
     with Folder.open(place) as folder, folder.subfolder("sessions", create=False) as sessions:
         listed = [entry for entry in list_sessions(sessions) if entry.modified.date() >= since]
         found = tuple(_read_all(sessions, listed, catalog, with_fidelity, on_progress))
@@ -150,7 +143,7 @@ def _read_all(
 def _read_session(
     sessions: Folder, entry: SessionEntry, catalog: Catalog, with_fidelity: bool
 ) -> SessionFacts | None:
-    tally = _Tally(book=UsageLedger(catalog), lane=AGENT if is_agent_session(entry.id) else MAIN)
+    tally = _Tally(book=UsageLedger(catalog), kind=AGENT if is_agent_session(entry.id) else MAIN)
     for line in scan_transcript(sessions, entry.id, kinds=FIGURE_RECORDS):
         if isinstance(line, StoredRecord):
             tally.take(line.record)

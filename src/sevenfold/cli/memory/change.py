@@ -31,7 +31,6 @@ from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.memory.files import MemoryFiles
 from sevenfold.store.memory.records import encode_text
 from sevenfold.store.project.project import claude_memory_path
-from sevenfold.store.project.settings_files import find_user_home
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +76,13 @@ _TEMPLATE = "\n<!-- Write the memory here: what, why, and how to apply it. This 
 _COMMENT = re.compile(r"<!-- Write the memory here.*?-->\n?", re.DOTALL)
 
 
-def add_memory(options: Namespace, desk: MemoryContext) -> int:
+def add_memory(options: Namespace, context: MemoryContext) -> int:
     name = cast("str", options.memory).removesuffix(".md")
     key = f"{name}.md"
-    if desk.memory.find(key) is not None:
+    if context.memory.find(key) is not None:
         raise InputError(f"{name!r} is remembered already; `sevenfold memory edit {name}` changes it")
     text = cast("str | None", options.text)
-    body = text if text is not None else _typed(desk)
+    body = text if text is not None else _typed(context)
     if not body.strip():
         raise InputError("there is nothing to remember; give a text with -m, or pipe one in")
     written = plan_new_memory(
@@ -94,66 +93,66 @@ def add_memory(options: Namespace, desk: MemoryContext) -> int:
         applies_to=cast("list[str]", options.applies_to),
         is_gate=cast("bool", options.gate),
     )
-    done = desk.memory.commit([written], make_user_origin("added by hand"))
-    return desk.report(done, f"remembered as {key}")
+    done = context.memory.commit([written], make_user_origin("added by hand"))
+    return context.report(done, f"remembered as {key}")
 
 
-def edit_memory(options: Namespace, desk: MemoryContext) -> int:
-    stored = desk.find(cast("str", options.memory))
+def edit_memory(options: Namespace, context: MemoryContext) -> int:
+    stored = context.find(cast("str", options.memory))
     key, before = stored.memory.key, stored.memory.text
     after = _edited(before, key)
     if after == before:
-        desk.screen.show_line("nothing changed", "faint")
+        context.screen.show_line("nothing changed", "faint")
         return 0
     for refused in parse_conditions(read_memory(key, after).applies_to).refused:
-        desk.screen.note(f"note: {refused.text!r} is no condition, and fires nothing: {refused.reason}")
+        context.screen.note(f"note: {refused.text!r} is no condition, and fires nothing: {refused.reason}")
     try:
         refuse_secrets(after)
-        done = desk.memory.commit([Write(key, after, stored.sha256)], make_user_origin("edited by hand"))
+        done = context.memory.commit([Write(key, after, stored.sha256)], make_user_origin("edited by hand"))
     except (InputError, MemoryConflict):
-        desk.screen.note(f"note: your text was not committed, and is kept in {_keep(after, key)}")
+        context.screen.note(f"note: your text was not committed, and is kept in {_keep(after, key)}")
         raise
-    return desk.report(done, f"{key} is changed")
+    return context.report(done, f"{key} is changed")
 
 
-def remove_memory(options: Namespace, desk: MemoryContext) -> int:
-    found = [desk.find(name) for name in cast("list[str]", options.memories)]
+def remove_memory(options: Namespace, context: MemoryContext) -> int:
+    found = [context.find(name) for name in cast("list[str]", options.memories)]
     changes = [Remove(one.memory.key, one.sha256) for one in found]
     names = ", ".join(change.key for change in changes)
-    return desk.report(
-        desk.memory.commit(changes, make_user_origin("removed by hand")), f"forgotten: {names}"
+    return context.report(
+        context.memory.commit(changes, make_user_origin("removed by hand")), f"forgotten: {names}"
     )
 
 
-def import_memories(options: Namespace, desk: MemoryContext) -> int:
+def import_memories(options: Namespace, context: MemoryContext) -> int:
     folder = cast("Path | None", options.folder)
     if (folder is None) != bool(options.claude):
         raise InputError("name one thing to take in: a FOLDER, or --claude")
     if folder is None:
-        folder = claude_memory_path(desk.project.root, find_user_home(os.environ))
+        folder = claude_memory_path(context.project.root, context.workspace.user_home)
         if not folder.is_dir():
             raise FileMissing(f"Claude Code remembers nothing of this project: {folder} is not there")
     found = read_memory_folder(folder)
     left = [f"{one.name}: {one.reason}" for one in found.refused]
     fresh: list[Write] = []
     for write in found.writes:
-        reason = _why_not_new(desk, write)
+        reason = _why_not_new(context, write)
         if reason:
             left.append(f"{write.key}: {reason}")
         else:
             fresh.append(write)
-    done = desk.memory.commit(fresh, make_user_origin(f"taken in from {folder}"))
-    if desk.is_json:
-        desk.screen.show_json({"id": done.id, "keys": [one.key for one in fresh], "left_out": left})
+    done = context.memory.commit(fresh, make_user_origin(f"taken in from {folder}"))
+    if context.is_json:
+        context.screen.show_json({"id": done.id, "keys": [one.key for one in fresh], "left_out": left})
         return 0
-    desk.screen.show_line(f"{format_count(len(fresh), 'file')} taken in from {folder}")
+    context.screen.show_line(f"{format_count(len(fresh), 'file')} taken in from {folder}")
     for reason in left:
-        desk.screen.show_line(f"left out: {reason}", "warning")
+        context.screen.show_line(f"left out: {reason}", "warning")
     return 0
 
 
-def _why_not_new(desk: MemoryContext, write: Write) -> str:
-    if desk.memory.find(write.key) is not None:
+def _why_not_new(context: MemoryContext, write: Write) -> str:
+    if context.memory.find(write.key) is not None:
         return "there is a memory of that name"
     try:
         refuse_secrets(write.text)
@@ -162,23 +161,23 @@ def _why_not_new(desk: MemoryContext, write: Write) -> str:
     return ""
 
 
-def export_memories(options: Namespace, desk: MemoryContext) -> int:
+def export_memories(options: Namespace, context: MemoryContext) -> int:
     folder = cast("Path", options.folder)
-    count = write_memory_folder(desk.memory, folder)
-    if desk.is_json:
-        desk.screen.show_json({"folder": str(folder), "files": count})
+    count = write_memory_folder(context.memory, folder)
+    if context.is_json:
+        context.screen.show_json({"folder": str(folder), "files": count})
     else:
-        desk.screen.show_line(f"{format_count(count, 'file')} written to {folder}")
+        context.screen.show_line(f"{format_count(count, 'file')} written to {folder}")
     return 0
 
 
-def _typed(desk: MemoryContext) -> str:
+def _typed(context: MemoryContext) -> str:
     """What was piped in; from a person, what they write in their editor."""
-    if desk.is_attended:
+    if context.is_attended:
         return _COMMENT.sub("", _edited(_TEMPLATE, "memory.md"))
     if sys.stdin is None:
         return ""
-    return read_piped_input(sys.stdin.fileno(), desk.screen.note, is_needed=True)
+    return read_piped_input(sys.stdin.fileno(), context.screen.note, is_needed=True)
 
 
 def _edited(text: str, key: str) -> str:
@@ -206,41 +205,41 @@ def _keep(text: str, key: str) -> str:
 # The history: `log`, `diff`, `blame`, `revert`, `undo`, `restore` and `purge`.
 
 
-def show_memory_log(options: Namespace, desk: MemoryContext) -> int:
+def show_memory_log(options: Namespace, context: MemoryContext) -> int:
     key = _key(cast("str | None", options.memory))
-    changes = desk.memory.log(key, limit=cast("int", options.limit))
-    if desk.is_json:
-        desk.screen.show_json([_described(change) for change in changes])
+    changes = context.memory.log(key, limit=cast("int", options.limit))
+    if context.is_json:
+        context.screen.show_json([_described(change) for change in changes])
     elif changes:
-        desk.screen.show_table([_row(change) for change in changes])
+        context.screen.show_table([_row(change) for change in changes])
     else:
-        desk.screen.show_line("no change is known", "faint")
+        context.screen.show_line("no change is known", "faint")
     return 0
 
 
-def show_memory_diff(options: Namespace, desk: MemoryContext) -> int:
-    change = desk.memory.transaction(cast("str", options.id))
-    text = desk.memory.diff(change.id)
-    if desk.is_json:
-        desk.screen.show_json({**_described(change), "diff": text})
+def show_memory_diff(options: Namespace, context: MemoryContext) -> int:
+    change = context.memory.transaction(cast("str", options.id))
+    text = context.memory.diff(change.id)
+    if context.is_json:
+        context.screen.show_json({**_described(change), "diff": text})
         return 0
-    desk.screen.show_table([_row(change)])
-    show_diff_text(desk, text)
+    context.screen.show_table([_row(change)])
+    show_diff_text(context, text)
     return 0
 
 
-def show_diff_text(desk: MemoryContext, text: str) -> None:
+def show_diff_text(context: MemoryContext, text: str) -> None:
     for line in text.splitlines():
-        desk.screen.show_line(line, _TONES.get(line[:1], "plain"))
+        context.screen.show_line(line, _TONES.get(line[:1], "plain"))
 
 
 _TONES: dict[str, Tone] = {"+": "strong", "-": "error", "@": "faint"}
 
 
-def blame_memory(options: Namespace, desk: MemoryContext) -> int:
-    lines = desk.memory.blame(desk.find(cast("str", options.memory)).memory.key)
-    if desk.is_json:
-        desk.screen.show_json(
+def blame_memory(options: Namespace, context: MemoryContext) -> int:
+    lines = context.memory.blame(context.find(cast("str", options.memory)).memory.key)
+    if context.is_json:
+        context.screen.show_json(
             [
                 {
                     "line": line.line,
@@ -252,7 +251,7 @@ def blame_memory(options: Namespace, desk: MemoryContext) -> int:
             ]
         )
     elif lines:
-        desk.screen.show_table(
+        context.screen.show_table(
             [
                 TableCell(line.transaction, "faint"),
                 TableCell(format_time(line.at)),
@@ -264,38 +263,38 @@ def blame_memory(options: Namespace, desk: MemoryContext) -> int:
     return 0
 
 
-def revert_memory(options: Namespace, desk: MemoryContext) -> int:
-    change = desk.memory.transaction(cast("str", options.id))
-    return desk.report(desk.memory.revert(change.id, "by hand"), f"change {change.id} is taken back")
+def revert_memory(options: Namespace, context: MemoryContext) -> int:
+    change = context.memory.transaction(cast("str", options.id))
+    return context.report(context.memory.revert(change.id, "by hand"), f"change {change.id} is taken back")
 
 
-def undo_transaction(_options: Namespace, desk: MemoryContext) -> int:
-    return desk.report(desk.memory.undo(), "the last change is taken back")
+def undo_transaction(_options: Namespace, context: MemoryContext) -> int:
+    return context.report(context.memory.undo(), "the last change is taken back")
 
 
-def restore_memory(options: Namespace, desk: MemoryContext) -> int:
+def restore_memory(options: Namespace, context: MemoryContext) -> int:
     key = check_memory_key(f"{cast('str', options.memory).removesuffix('.md')}.md")
-    return desk.report(desk.memory.restore(key, cast("str", options.id)), f"{key} is as it was")
+    return context.report(context.memory.restore(key, cast("str", options.id)), f"{key} is as it was")
 
 
-def purge_memory(options: Namespace, desk: MemoryContext) -> int:
+def purge_memory(options: Namespace, context: MemoryContext) -> int:
     key = _key(cast("str | None", options.memory))
     source = _Source(cast("str | None", options.session), key, cast("str | None", options.who))
-    found = [change for change in desk.memory.log(limit=None) if source.has(change)]
+    found = [change for change in context.memory.log(limit=None) if source.has(change)]
     if not found:
         raise InputError("nothing came from there; `sevenfold memory log` shows what came from where")
     if not options.yes:
-        _ask(desk, found, source)
-    done = desk.memory.purge(session=source.session or "", key=key or "", who=source.who or "")
-    if desk.is_json:
-        desk.screen.show_json(asdict(done))
+        _ask(context, found, source)
+    done = context.memory.purge(session=source.session or "", key=key or "", who=source.who or "")
+    if context.is_json:
+        context.screen.show_json(asdict(done))
         return 0
-    desk.screen.show_line(
+    context.screen.show_line(
         f"erased: {format_count(done.versions, 'version')} of {', '.join(done.keys) or 'none'}"
     )
     for other in done.still_holding:
         told = f"{other} repeats words of it, now or in its history"
-        desk.screen.show_line(f"{told}; `sevenfold memory purge --memory` erases it too", "warning")
+        context.screen.show_line(f"{told}; `sevenfold memory purge --memory` erases it too", "warning")
     return 0
 
 
@@ -316,15 +315,15 @@ class _Source:
         return any(origin.who == self.who for origin in origins)
 
 
-def _ask(desk: MemoryContext, found: list[Transaction], source: _Source) -> None:
+def _ask(context: MemoryContext, found: list[Transaction], source: _Source) -> None:
     """What goes is said before it goes; without a person only --yes will do."""
     keys = sorted({one.key for change in found for one in change.changes if source.key in (None, one.key)})
     said = f"{format_count(len(found), 'change')} of {', '.join(keys)} would be erased, history included"
-    if not desk.is_attended:
+    if not context.is_attended:
         raise InputError(f"{said}; add --yes if that is meant")
-    desk.screen.show_line(f"{said}. This cannot be undone.", "warning")
-    desk.screen.show_line("Erase it? [y/N]", "strong")
-    desk.screen.flush()
+    context.screen.show_line(f"{said}. This cannot be undone.", "warning")
+    context.screen.show_line("Erase it? [y/N]", "strong")
+    context.screen.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise InputError("nothing was erased")
 

@@ -41,77 +41,79 @@ from sevenfold.store.memory.changes import PendingReview
 _KEYS = {"a": "accept", "r": "reject", "s": "skip", "": "skip", "q": "quit"}
 
 
-def review_memories(options: Namespace, desk: MemoryContext) -> int:
+def review_memories(options: Namespace, context: MemoryContext) -> int:
     accepted, rejected = cast("list[str]", options.accept), cast("list[str]", options.reject)
     trusted = cast("list[str]", options.trust)
     if accepted or rejected or trusted:
-        done = [desk.memory.accept(_find(desk, start).id) for start in accepted]
-        done += [desk.memory.reject(_find(desk, start).id) for start in rejected]
-        done += [desk.memory.trust(desk.find(name).memory.key) for name in trusted]
-        if desk.is_json:
-            desk.screen.show_json([{"id": one.id, "kind": one.kind, "of": one.of} for one in done])
-        for one in () if desk.is_json else done:
-            desk.screen.show_line(f"{one.kind}: {one.of or ', '.join(change.key for change in one.changes)}")
+        done = [context.memory.accept(_find(context, start).id) for start in accepted]
+        done += [context.memory.reject(_find(context, start).id) for start in rejected]
+        done += [context.memory.trust(context.find(name).memory.key) for name in trusted]
+        if context.is_json:
+            context.screen.show_json([{"id": one.id, "kind": one.kind, "of": one.of} for one in done])
+        for one in () if context.is_json else done:
+            context.screen.show_line(
+                f"{one.kind}: {one.of or ', '.join(change.key for change in one.changes)}"
+            )
         return 0
-    waiting = desk.memory.waiting()
-    if desk.is_json:
-        desk.screen.show_json([_described(desk, one) for one in waiting])
+    waiting = context.memory.waiting()
+    if context.is_json:
+        context.screen.show_json([_described(context, one) for one in waiting])
         return 0
     if not waiting:
-        desk.screen.show_line("nothing waits", "faint")
-    elif desk.is_attended:
-        _walk(desk, waiting)
+        context.screen.show_line("nothing waits", "faint")
+    elif context.is_attended:
+        _walk(context, waiting)
     else:
-        _list(desk, waiting)
+        _list(context, waiting)
     return 0
 
 
-def _walk(desk: MemoryContext, waiting: Sequence[PendingReview]) -> None:
+def _walk(context: MemoryContext, waiting: Sequence[PendingReview]) -> None:
     for number, one in enumerate(waiting, 1):
-        _show(desk, one, f"{number} of {len(waiting)}: ")
-        answer = _ask(desk)
+        _show(context, one, f"{number} of {len(waiting)}: ")
+        answer = _ask(context)
         if answer == "quit":
             return
         if answer == "accept":
-            desk.memory.accept(one.id)
+            context.memory.accept(one.id)
         elif answer == "reject":
-            desk.memory.reject(one.id)
-        desk.screen.show_line(
+            context.memory.reject(one.id)
+        context.screen.show_line(
             {"accept": "accepted", "reject": "rejected"}.get(answer, "left waiting"), "faint"
         )
 
 
-def _ask(desk: MemoryContext) -> str:
+def _ask(context: MemoryContext) -> str:
     while True:
-        desk.screen.show_line("[a]ccept, [r]eject, [s]kip, [q]uit?", "strong")
-        desk.screen.flush()
+        context.screen.show_line("[a]ccept, [r]eject, [s]kip, [q]uit?", "strong")
+        context.screen.flush()
         line = sys.stdin.readline()
         answer = _KEYS.get(line.strip().lower()[:1], "") if line else "quit"
         if answer:
             return answer
 
 
-def _list(desk: MemoryContext, waiting: Sequence[PendingReview]) -> None:
+def _list(context: MemoryContext, waiting: Sequence[PendingReview]) -> None:
     for one in waiting:
-        _show(desk, one)
-    desk.screen.show_line("`sevenfold memory review --accept ID` or `--reject ID` settles one", "faint")
+        _show(context, one)
+    context.screen.show_line("`sevenfold memory review --accept ID` or `--reject ID` settles one", "faint")
 
 
-def _show(desk: MemoryContext, waiting: PendingReview, number: str = "") -> None:
+def _show(context: MemoryContext, waiting: PendingReview, number: str = "") -> None:
     origin = waiting.origin
-    desk.screen.show_line(f"{number}{waiting.id}, {format_time(waiting.at)}, by {origin.who}", "strong")
+    context.screen.show_line(f"{number}{waiting.id}, {format_time(waiting.at)}, by {origin.who}", "strong")
     through = f" It went through {', '.join(sorted(origin.taint))}." if origin.taint else ""
-    desk.screen.show_line(f"{waiting.reason or origin.why}.{through}", "warning")
+    context.screen.show_line(f"{waiting.reason or origin.why}.{through}", "warning")
     if origin.session:
-        desk.screen.show_line(f"from session {origin.session}", "faint")
+        context.screen.show_line(f"from session {origin.session}", "faint")
     for proposed in waiting.changes:
-        show_diff_text(desk, _diff(desk, proposed.key, proposed.text))
+        show_diff_text(context, _diff(context, proposed.key, proposed.text))
 
 
-def _diff(desk: MemoryContext, key: str, text: str | None) -> str:
+def _diff(context: MemoryContext, key: str, text: str | None) -> str:
     """What would change, against what is shown now."""
-    stored = desk.memory.find(key)
-    shown = desk.memory.index_text().text if key == INDEX_FILE else stored.memory.text if stored else ""
+    stored = context.memory.find(key)
+    shown = context.memory.index_text().text if key == INDEX_FILE else stored.memory.text if stored else ""
     before = shown.splitlines()
     after = (text or "").splitlines()
     return "\n".join(
@@ -119,8 +121,8 @@ def _diff(desk: MemoryContext, key: str, text: str | None) -> str:
     )
 
 
-def _find(desk: MemoryContext, start: str) -> PendingReview:
-    found = [one for one in desk.memory.waiting() if one.id.startswith(start)]
+def _find(context: MemoryContext, start: str) -> PendingReview:
+    found = [one for one in context.memory.waiting() if one.id.startswith(start)]
     if len(found) != 1:
         raise InputError(
             f"{len(found) or 'nothing'} of what waits begins with {start!r}; see `memory review`"
@@ -128,7 +130,7 @@ def _find(desk: MemoryContext, start: str) -> PendingReview:
     return found[0]
 
 
-def _described(desk: MemoryContext, waiting: PendingReview) -> dict[str, object]:
+def _described(context: MemoryContext, waiting: PendingReview) -> dict[str, object]:
     origin = waiting.origin
     return {
         "id": waiting.id,
@@ -139,7 +141,7 @@ def _described(desk: MemoryContext, waiting: PendingReview) -> dict[str, object]
         "session": origin.session,
         "outside": waiting.is_outside,
         "changes": [
-            {"key": one.key, "text": one.text, "diff": _diff(desk, one.key, one.text)}
+            {"key": one.key, "text": one.text, "diff": _diff(context, one.key, one.text)}
             for one in waiting.changes
         ],
     }
@@ -172,8 +174,8 @@ _NEEDS_TERMINAL = frozenset({"edit"})
 
 
 def run_memory(options: Namespace, screen: Screen) -> int:
-    with open_memory_context(options, screen) as desk:
-        return _DOING[cast("str", options.action)](options, desk)
+    with open_memory_context(options, screen) as context:
+        return _DOING[cast("str", options.action)](options, context)
 
 
 class _Quiet(ArgumentParser):

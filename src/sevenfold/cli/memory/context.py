@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Generator
@@ -12,31 +11,34 @@ from datetime import datetime
 from pathlib import Path
 from typing import cast
 
-from sevenfold.agent.loop.project_context import read_trusted_settings
 from sevenfold.agent.tui.event_text import EventText, render_event_text
 from sevenfold.cli.screen import Screen
+from sevenfold.cli.workspace import open_workspace
 from sevenfold.core.clock import SystemClock
-from sevenfold.core.errors import FileMissing, InputError
-from sevenfold.core.events import Emit, Event, MemoryEdited, MemoryRefused
+from sevenfold.core.errors import FileMissing
+from sevenfold.core.events import Emit, Event, MemoryEdited, MemoryRefused, ignore_event
 from sevenfold.core.memories import ARCHIVE_PREFIX, Origin
-from sevenfold.core.settings.sections import MemorySettings
+from sevenfold.session.opening import Workspace
 from sevenfold.store.memory.changes import StoredMemory, Transaction
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.memory.sidecars import MarkStore, UseStore
-from sevenfold.store.project.project import Project, open_project
-from sevenfold.store.project.settings_files import find_user_home
+from sevenfold.store.project.project import Project
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryContext:
     """A project's memories, and the person who looks at them."""
 
+    workspace: Workspace
     memory: MemoryDir
-    project: Project
     screen: Screen
     is_json: bool
     warn: Emit
     """Tells the person what they should know beside what they asked for."""
+
+    @property
+    def project(self) -> Project:
+        return self.workspace.project
 
     @property
     def uses(self) -> UseStore:
@@ -109,17 +111,17 @@ class _Notes:
 
 @contextmanager
 def open_memory_context(options: Namespace, screen: Screen) -> Generator[MemoryContext]:
-    start = cast("Path", options.project)
-    if not start.is_dir():
-        raise InputError(f"--project {str(start)!r} is no folder; name the project's folder, or one in it")
-    settings, warn = read_trusted_settings(start, os.environ), _Notes(screen)
-    with (
-        open_project(start, settings, user_home=find_user_home(os.environ), emit=warn) as project,
-        MemoryDir(project, emit=warn, trusts_outside=settings.of(MemorySettings).trust_outside) as memory,
-    ):
+    warn = _Notes(screen)
+    with open_workspace(cast("Path", options.project)) as workspace:
+        workspace.listen(warn, replay=ignore_event)  # refused settings are no matter of memories
+        memory = workspace.memory
         warn.opened()
         yield MemoryContext(
-            memory=memory, project=project, screen=screen, is_json=cast("bool", options.json), warn=warn
+            workspace=workspace,
+            memory=memory,
+            screen=screen,
+            is_json=cast("bool", options.json),
+            warn=warn,
         )
 
 

@@ -7,20 +7,19 @@ import os
 import signal
 from argparse import Namespace
 from collections.abc import Generator
-from contextlib import AsyncExitStack, contextmanager, suppress
+from contextlib import AsyncExitStack, closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import cast
 
 from sevenfold.agent.loop.choose_provider import DEFAULT_MODEL, choose_provider
-from sevenfold.agent.loop.project_context import LocalSettingsFile, ProjectContext, SessionSelector
 from sevenfold.agent.opening.background_work import make_dream_model
 from sevenfold.agent.permissions.guard import ForkGuard, Reach
 from sevenfold.agent.tools.executor import ToolExecutor
 from sevenfold.agent.tools.read import ReadTool
 from sevenfold.agent.tools.search import GlobTool, GrepTool
 from sevenfold.cli.screen import Screen, Tone
-from sevenfold.core.clock import SystemClock
+from sevenfold.cli.workspace import open_workspace
 from sevenfold.core.errors import InputError, ProviderMissing
 from sevenfold.core.events import DreamDegraded, DreamProgressed, DreamSpared, Event
 from sevenfold.core.settings.sections import AgentSettings
@@ -31,6 +30,7 @@ from sevenfold.layers.dreams.publish import DREAM_RUNNING, DreamRecord
 from sevenfold.layers.dreams.workspace import DreamModel
 from sevenfold.session.budget import SpendSettings
 from sevenfold.session.governor import GovernedProvider, Governor
+from sevenfold.session.opening import Workspace
 from sevenfold.store.files.locks import LockSettings
 
 _TONES: dict[str, Tone] = {"+": "strong", "-": "faint", "@": "faint"}
@@ -42,23 +42,23 @@ def run_dream(options: Namespace, screen: Screen) -> int:
         raise InputError(f"--dry-run and --mechanical go with a dream, and not with {action}")
     if action in ("now", "log", "stop") and wanted:
         raise InputError(f"`sevenfold dream {action}` takes no ID; show and undo do")
-    with _opened(cast("Path", options.project), screen) as desk:
+    with _opened(cast("Path", options.project), screen) as command:
         match action:
             case "now":
-                return desk.dream(options)
+                return command.dream(options)
             case "log":
-                return desk.log(as_json=options.json)
+                return command.log(as_json=options.json)
             case "show":
-                return desk.show(desk.find(wanted), as_json=options.json)
+                return command.show(command.find(wanted), as_json=options.json)
             case "undo":
-                return desk.undo(wanted, as_json=options.json)
+                return command.undo(wanted, as_json=options.json)
             case _:
-                return desk.stop()
+                return command.stop()
 
 
 @dataclass(frozen=True, slots=True)
-class _Desk:
-    ground: ProjectContext
+class _DreamCommand:
+    workspace: Workspace
     dreamer: Dreamer
     screen: Screen
 
@@ -99,7 +99,7 @@ class _Desk:
     def undo(self, wanted: str | None, *, as_json: bool) -> int:
         done = [record for record in self._records() if record.transaction]
         record = _choose(done, wanted)
-        found = self.ground.memory.revert(record.transaction, f"dream {record.id} was undone")
+        found = self.workspace.memory.revert(record.transaction, f"dream {record.id} was undone")
         keys = [change.key for change in found.changes]
         if as_json:
             self.screen.show_json({"dream": record.id, "transaction": found.id, "keys": keys})
@@ -139,12 +139,12 @@ class _Desk:
 
     async def _model(self, exits: AsyncExitStack) -> DreamModel | None:
         """The model that settings name, under the caps of background work; None where there is none."""
-        ground, settings = self.ground, self.ground.settings
+        workspace, settings = self.workspace, self.workspace.settings
         writer = settings.of(DreamSettings).writer
         if writer == "mechanical":
             return None
         emit = _Telling(self.screen)
-        model = ground.catalog.find(settings.of(AgentSettings).model or DEFAULT_MODEL)
+        model = workspace.catalog.find(settings.of(AgentSettings).model or DEFAULT_MODEL)
         try:
             provider = choose_provider(model, settings.of(AgentSettings), os.environ)
         except ProviderMissing as error:
@@ -153,9 +153,9 @@ class _Desk:
             emit(DreamDegraded("", str(error)))
             return None
         exits.push_async_callback(provider.close)
-        governor = Governor.open(ground.folders.home, settings.of(SpendSettings), emit=emit)
+        governor = Governor.open(workspace.home, settings.of(SpendSettings), emit=emit)
         exits.push_async_callback(governor.close)
-        place = ToolContext(root=ground.root, cwd=ground.cwd, emit=emit)
+        place = ToolContext(root=workspace.root, cwd=workspace.cwd, emit=emit)
         box = ToolExecutor((ReadTool(), GrepTool(), GlobTool()), place, ForkGuard(Reach()))
         return make_dream_model(GovernedProvider(provider, governor), model, box, emit)
 
@@ -167,27 +167,20 @@ class _Desk:
 
 
 @contextmanager
-def _opened(project: Path, screen: Screen) -> Generator[_Desk]:
-    clock, emit = SystemClock(), _Telling(screen)
-    is_agreed = LocalSettingsFile(project, os.environ, clock).is_trusted()
-    ground = ProjectContext.open(
-        SessionSelector(project=project, session=None, is_fork=False, settings=None, trusts_local=is_agreed),
-        os.environ,
-        clock,
-        emit,
-    )
-    try:
-        settings = ground.settings.of(DreamSettings)
-        locks = ground.settings.of(LockSettings)
+def _opened(project: Path, screen: Screen) -> Generator[_DreamCommand]:
+    emit = _Telling(screen)
+    with open_workspace(project, emit=emit) as workspace:
+        settings, locks = workspace.settings.of(DreamSettings), workspace.settings.of(LockSettings)
         dreamer = Dreamer(
-            ground.project, ground.memory, settings, locks=locks, templates=ground.templates, emit=emit
+            workspace.project,
+            workspace.memory,
+            settings,
+            locks=locks,
+            templates=workspace.templates,
+            emit=emit,
         )
-        try:
-            yield _Desk(ground, dreamer, screen)
-        finally:
-            dreamer.close()
-    finally:
-        ground.close()
+        with closing(dreamer):
+            yield _DreamCommand(workspace, dreamer, screen)
 
 
 @dataclass(frozen=True, slots=True)

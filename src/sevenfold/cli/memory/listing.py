@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -11,7 +10,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
 
-from sevenfold.agent.loop.project_context import read_trusted_settings
 from sevenfold.agent.tools.web_fetch import fetch_page
 from sevenfold.cli.memory.context import MemoryContext
 from sevenfold.cli.screen import TableCell, Tone, format_count, format_duration, format_time, shorten_text
@@ -72,67 +70,70 @@ class MemoryOverview:
         return "change waits" if self.stored.is_waiting else ""
 
 
-def list_memories(options: Namespace, desk: MemoryContext) -> int:
+def list_memories(options: Namespace, context: MemoryContext) -> int:
     wanted = cast("str | None", options.type)
     if options.archived:
-        stored = tuple(desk.memory.read(key) for key in desk.memory.keys(ARCHIVE_PREFIX))
+        stored = tuple(context.memory.read(key) for key in context.memory.keys(ARCHIVE_PREFIX))
     else:
-        stored = desk.memory.scan(None)
-    chosen = [one for one in read_memory_overviews(desk, stored) if wanted in (None, one.stored.memory.kind)]
-    if desk.is_json:
-        desk.screen.show_json([one.describe(desk.now()) for one in chosen])
+        stored = context.memory.scan(None)
+    chosen = [
+        one for one in read_memory_overviews(context, stored) if wanted in (None, one.stored.memory.kind)
+    ]
+    if context.is_json:
+        context.screen.show_json([one.describe(context.now()) for one in chosen])
     elif chosen:
-        desk.screen.show_table(
-            [[TableCell(head, "strong") for head in _HEADS], *(_row(one, desk) for one in chosen)]
+        context.screen.show_table(
+            [[TableCell(head, "strong") for head in _HEADS], *(_row(one, context) for one in chosen)]
         )
     else:
-        desk.screen.show_line(
+        context.screen.show_line(
             "nothing of that kind is remembered" if wanted or options.archived else _NOTHING, "faint"
         )
-    _tell_waiting(desk)
+    _tell_waiting(context)
     return 0
 
 
-def show_memory(options: Namespace, desk: MemoryContext) -> int:
-    known = read_memory_overviews(desk, [desk.find(cast("str", options.memory))])[0]
+def show_memory(options: Namespace, context: MemoryContext) -> int:
+    known = read_memory_overviews(context, [context.find(cast("str", options.memory))])[0]
     text, at = known.stored.memory.text, cast("str | None", options.at)
     if at is not None:
-        text = _text_at(desk, known.stored.memory.key, at)
-    if desk.is_json:
-        desk.screen.show_json({**known.describe(desk.now()), "text": text})
+        text = _text_at(context, known.stored.memory.key, at)
+    if context.is_json:
+        context.screen.show_json({**known.describe(context.now()), "text": text})
         return 0
     if at is None:
-        _show_origin(known, desk)
-    desk.screen.show_line(text.rstrip("\n"))
+        _show_origin(known, context)
+    context.screen.show_line(text.rstrip("\n"))
     return 0
 
 
-def search_memories(options: Namespace, desk: MemoryContext) -> int:
-    stored: dict[str, StoredMemory] = {one.memory.key: one for one in desk.memory.scan(None)}
-    with closing(MemoryIndex.open(desk.project.control, emit=desk.warn)) as index:
+def search_memories(options: Namespace, context: MemoryContext) -> int:
+    stored: dict[str, StoredMemory] = {one.memory.key: one for one in context.memory.scan(None)}
+    with closing(MemoryIndex.open(context.project.control, emit=context.warn)) as index:
         index.update(stored.values())
         hits = index.rank(cast("str", options.query), cast("int", options.limit))
     found: dict[str, MemoryOverview] = {
-        one.stored.memory.key: one for one in read_memory_overviews(desk, [stored[hit.key] for hit in hits])
+        one.stored.memory.key: one
+        for one in read_memory_overviews(context, [stored[hit.key] for hit in hits])
     }
-    if desk.is_json:
-        now = desk.now()
-        desk.screen.show_json(
+    if context.is_json:
+        now = context.now()
+        context.screen.show_json(
             [{"score": round(hit.score, 4), **found[hit.key].describe(now)} for hit in hits]
         )
         return 0
     if not hits:
-        desk.screen.show_line("no memory holds these words", "faint")
+        context.screen.show_line("no memory holds these words", "faint")
         return 1
-    desk.screen.show_table(
+    context.screen.show_table(
         [TableCell(hit.key, "strong"), TableCell(shorten_text(stored[hit.key].memory.description, 90))]
         for hit in hits
     )
     return 0
 
 
-def read_memory_overviews(desk: MemoryContext, stored: Sequence[StoredMemory]) -> list[MemoryOverview]:
-    uses, marks = desk.uses.read(), desk.marks.read()
+def read_memory_overviews(context: MemoryContext, stored: Sequence[StoredMemory]) -> list[MemoryOverview]:
+    uses, marks = context.uses.read(), context.marks.read()
     return [MemoryOverview(one, uses.get(one.memory.key, NO_USES), _broken(one, marks)) for one in stored]
 
 
@@ -144,13 +145,13 @@ def _broken(stored: StoredMemory, marks: Mapping[str, BrokenMark]) -> tuple[str,
 _NOTHING = "nothing is remembered of this project yet; `sevenfold memory add` does, and so does an agent"
 
 
-def _row(known: MemoryOverview, desk: MemoryContext) -> list[TableCell]:
+def _row(known: MemoryOverview, context: MemoryContext) -> list[TableCell]:
     memory, tone = known.stored.memory, _tone(known)
     about = shorten_text(memory.description, 80)
     return [
         TableCell(memory.key.removesuffix(".md"), tone),
         TableCell(memory.kind or "-"),
-        TableCell(format_duration(desk.now() - known.stored.modified)),
+        TableCell(format_duration(context.now() - known.stored.modified)),
         TableCell(_used(known.uses)),
         TableCell(f"[{known.state}] {about}" if known.state else about, tone),
     ]
@@ -169,8 +170,8 @@ def _used(uses: MemoryUses) -> str:
     return f"{recalled} + {shown} as a rule, {heeded} heeded"
 
 
-def _show_origin(known: MemoryOverview, desk: MemoryContext) -> None:
-    stored, origin, screen = known.stored, known.stored.origin, desk.screen
+def _show_origin(known: MemoryOverview, context: MemoryContext) -> None:
+    stored, origin, screen = known.stored, known.stored.origin, context.screen
     screen.show_line(stored.memory.key, "strong")
     words = f"words: {origin.said_by}"
     taint = f", through {', '.join(sorted(origin.taint))}" if origin.taint else ""
@@ -194,19 +195,19 @@ def _show_origin(known: MemoryOverview, desk: MemoryContext) -> None:
     screen.show_line("")
 
 
-def _text_at(desk: MemoryContext, key: str, at: str) -> str:
-    change = desk.memory.transaction(at)
+def _text_at(context: MemoryContext, key: str, at: str) -> str:
+    change = context.memory.transaction(at)
     after = next((one.after for one in change.changes if one.key == key), None)
     if after is None:
-        desk.screen.note(f"note: change {change.id} left no text of {key}")
+        context.screen.note(f"note: change {change.id} left no text of {key}")
         return ""
-    return read_memory(key, desk.memory.body(after)).text
+    return read_memory(key, context.memory.body(after)).text
 
 
-def _tell_waiting(desk: MemoryContext) -> None:
-    waiting = len(desk.memory.waiting())
-    if waiting and not desk.is_json:
-        desk.screen.show_line(f"{waiting} wait for you: `sevenfold memory review`", "warning")
+def _tell_waiting(context: MemoryContext) -> None:
+    waiting = len(context.memory.waiting())
+    if waiting and not context.is_json:
+        context.screen.show_line(f"{waiting} wait for you: `sevenfold memory review`", "warning")
 
 
 # `sevenfold memory check`: memories that name what is gone, and conditions that never match.
@@ -228,24 +229,22 @@ class CheckedMemory:
         return not self.broken and not self.refused
 
 
-def check_memory_claims(options: Namespace, desk: MemoryContext) -> int:
+def check_memory_claims(options: Namespace, context: MemoryContext) -> int:
     names = cast("list[str]", options.memories)
-    stored = [desk.find(name) for name in names] if names else list(desk.memory.scan(None))
+    stored = [context.find(name) for name in names] if names else list(context.memory.scan(None))
     claims = [find_claims(one.memory.body) for one in stored]
-    broken = ClaimVerifier(desk.project.root).check_each(claims)
+    broken = ClaimVerifier(context.project.root).check_each(claims)
     checked = [
         CheckedMemory(one, len(found), lost, _list_refused(one))
         for one, found, lost in zip(stored, claims, broken, strict=True)
     ]
     if options.online:
-        checked = asyncio.run(
-            _with_urls(checked, read_trusted_settings(options.project, os.environ).of(WebSettings))
-        )
-    _mark(desk, checked)
-    if desk.is_json:
-        desk.screen.show_json([_described(one) for one in checked])
+        checked = asyncio.run(_with_urls(checked, context.workspace.settings.of(WebSettings)))
+    _mark(context, checked)
+    if context.is_json:
+        context.screen.show_json([_described(one) for one in checked])
     else:
-        _show(desk, checked)
+        _show(context, checked)
     return 0 if all(one.is_whole for one in checked) else 1
 
 
@@ -276,10 +275,10 @@ async def _with_urls(checked: Sequence[CheckedMemory], settings: WebSettings) ->
     return list(await asyncio.gather(*map(complete, checked)))
 
 
-def _mark(desk: MemoryContext, checked: Sequence[CheckedMemory]) -> None:
+def _mark(context: MemoryContext, checked: Sequence[CheckedMemory]) -> None:
     """What is broken is known from now on to whoever recalls or tidies memories."""
-    now = desk.now()
-    desk.marks.put(
+    now = context.now()
+    context.marks.put(
         {
             one.stored.memory.key: BrokenMark(one.stored.sha256, tuple(map(str, one.broken)), now)
             if one.broken
@@ -289,19 +288,21 @@ def _mark(desk: MemoryContext, checked: Sequence[CheckedMemory]) -> None:
     )
 
 
-def _show(desk: MemoryContext, checked: Sequence[CheckedMemory]) -> None:
+def _show(context: MemoryContext, checked: Sequence[CheckedMemory]) -> None:
     for one in checked:
         if one.is_whole:
             continue
-        desk.screen.show_line(one.stored.memory.key, "strong")
+        context.screen.show_line(one.stored.memory.key, "strong")
         for broken in one.broken:
-            desk.screen.show_line(f"  {broken.claim.kind} {broken}", "warning")
+            context.screen.show_line(f"  {broken.claim.kind} {broken}", "warning")
         for reason in one.refused:
-            desk.screen.show_line(f"  {reason}", "warning")
+            context.screen.show_line(f"  {reason}", "warning")
     claims = sum(one.claims for one in checked)
     wrong = sum(not one.is_whole for one in checked)
     looked = f"{format_count(claims, 'claim')} of {format_count(len(checked), 'file')} looked at"
-    desk.screen.show_line(f"{looked}; {wrong:,} to be looked at by you" if wrong else f"{looked}; all hold")
+    context.screen.show_line(
+        f"{looked}; {wrong:,} to be looked at by you" if wrong else f"{looked}; all hold"
+    )
 
 
 def _described(checked: CheckedMemory) -> dict[str, object]:

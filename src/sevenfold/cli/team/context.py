@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from argparse import Namespace
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
-from typing import cast
 
-from sevenfold.agent.loop.project_context import read_trusted_settings
 from sevenfold.cli.memory.context import MemoryContext, open_memory_context
 from sevenfold.cli.screen import Screen, TableCell
 from sevenfold.core.errors import InputError
-from sevenfold.core.settings.sections import PlaceSettings, SyncSettings
+from sevenfold.core.settings.sections import SyncSettings
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.project.settings_files import find_user_home
 from sevenfold.team.client.local_state import (
     TEAM_FOLDER,
     TeamAccess,
@@ -79,33 +74,32 @@ def find_conflicts(team: TeamMemory) -> list[SyncConflict]:
 
 @contextmanager
 def open_team_context(options: Namespace, screen: Screen) -> Generator[TeamContext]:
-    settings = read_trusted_settings(cast("Path", options.project), os.environ)
-    place = settings.of(PlaceSettings).home_folder(find_user_home(os.environ))
     with (
-        open_memory_context(options, screen) as desk,
-        desk.project.control.subfolder(TEAM_FOLDER) as folder,
-        Folder.open(place, create=True) as home,
+        open_memory_context(options, screen) as memory_context,
+        memory_context.project.control.subfolder(TEAM_FOLDER) as folder,
+        Folder.open(memory_context.workspace.home, create=True) as home,
     ):
-        yield TeamContext(desk, folder, home, settings.of(SyncSettings))
+        settings = memory_context.workspace.settings.of(SyncSettings)
+        yield TeamContext(memory_context, folder, home, settings)
 
 
-def show_sync_status(desk: TeamContext) -> None:
+def show_sync_status(context: TeamContext) -> None:
     """What is joined, what waits and what is in the way; no server is asked."""
-    place = read_membership(desk.folder)
+    place = read_membership(context.folder)
     if place is None:
-        if desk.memory_context.is_json:
-            desk.screen.show_json({"joined": None})
+        if context.memory_context.is_json:
+            context.screen.show_json({"joined": None})
         else:
-            desk.screen.show_line("this project has joined no server; `sevenfold team join URL` does that")
+            context.screen.show_line("this project has joined no server; `sevenfold team join URL` does that")
         return
-    token = TokenStore(desk.home).find(place.url, place.org)
+    token = TokenStore(context.home).find(place.url, place.org)
     if not token:
-        desk.screen.note(
+        context.screen.note(
             f"note: there is no token for {place.url}; `sevenfold team join {place.url}` asks for one"
         )
-    team = desk.make_team(TeamAccess(place, token))
-    if desk.memory_context.is_json:
-        desk.screen.show_json(_described(team))
+    team = context.make_team(TeamAccess(place, token))
+    if context.memory_context.is_json:
+        context.screen.show_json(_described(team))
         return
     rows = [
         ("server", place.url),
@@ -113,8 +107,8 @@ def show_sync_status(desk: TeamContext) -> None:
         ("member", f"{place.member} of {place.org}"),
         ("shared", _count(len(team.files.read_all()))),
     ]
-    desk.screen.show_table([[TableCell(name, "faint"), TableCell(text)] for name, text in rows])
-    _show_open(team, desk.screen)
+    context.screen.show_table([[TableCell(name, "faint"), TableCell(text)] for name, text in rows])
+    _show_open(team, context.screen)
 
 
 def _show_open(team: TeamMemory, screen: Screen) -> None:

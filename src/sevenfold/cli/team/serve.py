@@ -5,17 +5,14 @@
 
 from __future__ import annotations
 
-import os
 from argparse import Namespace
 from pathlib import Path
 from typing import cast
 
 from sevenfold.cli.screen import STDIO_SCREEN, Screen
-from sevenfold.cli.settings import SETTINGS_SECTIONS
+from sevenfold.cli.workspace import open_workspace
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import DatabaseFailed, InputError
-from sevenfold.core.settings.sections import PlaceSettings
-from sevenfold.store.project.settings_files import find_checkout, find_user_home, read_settings
 from sevenfold.team.server.database import Database
 from sevenfold.team.server.people import list_orgs
 from sevenfold.team.server.policy import ServerLimits
@@ -75,9 +72,9 @@ def _serve(database: Database, options: Namespace, screen: Screen) -> int:
         from sevenfold.team.server.repos import Forge, fetch_over_http
 
         forge = Forge(options.forge, fetch_over_http) if options.forge else None
-        desk = AppState(database, make_server_limits(options), SystemClock(), forge)
+        state = AppState(database, make_server_limits(options), SystemClock(), forge)
         meters = ServerMetrics(None if options.quiet else _log)
-        host = TeamServer(desk, meters, address=options.host, port=options.port)
+        host = TeamServer(state, meters, address=options.host, port=options.port)
     except ImportError as error:
         raise DatabaseFailed(f"{SERVER_EXTRA_HINT} ({error})") from error
     screen.show_line(f"serving {host.url}")
@@ -110,8 +107,7 @@ def _log(line: str) -> None:
 
 
 def _default_url() -> str:
-    settings = read_settings(SETTINGS_SECTIONS, root=find_checkout(Path()), environ=os.environ)
-    home = settings.of(PlaceSettings).home_folder(find_user_home(os.environ))
+    home = open_workspace(trusts_local=True).home
     folder = home / "server"
     home.mkdir(0o700, parents=True, exist_ok=True)
     folder.mkdir(0o700, exist_ok=True)

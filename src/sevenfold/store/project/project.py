@@ -248,6 +248,8 @@ def _refuse_strangers(folder: Folder) -> None:
 
 PROJECTS_FOLDER = "projects"
 """In the home: a folder for each."""
+CONTROL_FOLDER = "control"
+_SUBFOLDERS = ("sessions", "mail", CONTROL_FOLDER)
 
 _SWEPT = "swept"
 _NOT_OURS = (NotRegular, FileMissing, KeyRefused, AccessDenied)
@@ -285,7 +287,31 @@ class Project:
 
         Its memory is `memory_dir` itself, or a folder of its own in `memory_home`, or lies under `home`.
         """
-        root = find_project_root(start, emit=emit)
+        return cls.open_root(
+            find_project_root(start, emit=emit),
+            home=home,
+            memory_dir=memory_dir,
+            memory_home=memory_home,
+            clock=clock,
+            emit=emit,
+            disk=disk,
+            patience=patience,
+        )
+
+    @classmethod
+    def open_root(
+        cls,
+        root: Path,
+        *,
+        home: Path,
+        memory_dir: Path | None = None,
+        memory_home: Path | None = None,
+        clock: Clock | None = None,
+        emit: Emit = ignore_event,
+        disk: Disk = SYSTEM_DISK,
+        patience: FolderTimeouts = FOLDER_TIMEOUTS,
+    ) -> Self:
+        """The same for the root that `find_project_root` has found."""
         named, projects = make_project_id(root), home / PROJECTS_FOLDER
         with ExitStack() as undo:
             own = frozenset([PID_FILE])
@@ -293,9 +319,7 @@ class Project:
             undo.callback(base.close)
             claim_folder(base, IDENTITY_FILE, root)
             folder = undo.enter_context(base.without_own())
-            sessions, mail, control = (
-                undo.enter_context(folder.subfolder(name)) for name in ("sessions", "mail", "control")
-            )
+            sessions, mail, control = (undo.enter_context(folder.subfolder(name)) for name in _SUBFOLDERS)
             if memory_dir:
                 kept = open_memory_folder(memory_dir, root, projects, disk, patience)
             elif memory_home:
@@ -354,11 +378,13 @@ def open_project(
     settings: Settings,
     *,
     user_home: Path,
+    root: Path | None = None,
     clock: Clock | None = None,
     emit: Emit = ignore_event,
     disk: Disk = SYSTEM_DISK,
 ) -> Project:
-    """The project that `start` lies in, with its files where `settings` put them.
+    """The project that `start` lies in, with its files where `settings` put them. Its `root` is looked up
+    unless it is given.
 
     A `memory_dir` from the project-local file is that project's own. From any other source it speaks for
     every project, and each has a folder in it.
@@ -366,10 +392,11 @@ def open_project(
     places = settings.of(PlaceSettings)
     chosen = Path(places.memory_dir) if places.memory_dir else None
     is_own = settings.origin("places.memory_dir").source is SettingSource.LOCAL
+    root = root or find_project_root(start, emit=emit)
     if chosen is None and places.claude_memory:
-        chosen, is_own = claude_memory_path(find_project_root(start, emit=emit), user_home), True
-    return Project.open(
-        start,
+        chosen, is_own = claude_memory_path(root, user_home), True
+    return Project.open_root(
+        root,
         home=places.home_folder(user_home),
         memory_dir=chosen if is_own else None,
         memory_home=None if is_own else chosen,
@@ -380,15 +407,21 @@ def open_project(
     )
 
 
-def has_project(start: Path, settings: Settings, *, user_home: Path) -> bool:
-    """Whether it was ever opened: to open it makes its folders."""
-    home = settings.of(PlaceSettings).home_folder(user_home)
-    return (home / PROJECTS_FOLDER / make_project_id(find_project_root(start))).is_dir()
+def locate_project(home: Path, root: Path) -> Path:
+    """Where the folder of the project with this root is, or would be: nothing is made."""
+    return home / PROJECTS_FOLDER / make_project_id(root)
 
 
-def find_control(home: Path, start: Path) -> Path:
-    """Where the control folder of a project is, or would be: nothing is made."""
-    return home / PROJECTS_FOLDER / make_project_id(find_project_root(start)) / "control"
+def open_control(home: Path, root: Path) -> Folder:
+    """The control folder alone: where answers are kept before settings say where the memories are.
+
+    The project's own folders are made if need be.
+    """
+    with Folder.open(locate_project(home, root), create=True) as folder:
+        claim_folder(folder, IDENTITY_FILE, root)
+        for name in _SUBFOLDERS:
+            folder.subfolder(name).close()
+        return folder.subfolder(CONTROL_FOLDER)
 
 
 def _patience(settings: Settings) -> FolderTimeouts:

@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
+from typing import Self
 
 from sevenfold.core.errors import SettingsError, SevenfoldError
 from sevenfold.core.events import Emit, SettingRefused, ignore_event
@@ -24,8 +25,8 @@ from sevenfold.core.settings import Settings, SettingSource, SettingsSection
 from sevenfold.core.settings.merge import RawSettings, SettingsCollector, merge_settings
 from sevenfold.core.settings.sections import HOME_FOLDER, PlaceSettings
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.project.git import read_tracking
-from sevenfold.store.project.project import find_control, open_project
+from sevenfold.store.project.git import find_project_root, read_tracking
+from sevenfold.store.project.project import CONTROL_FOLDER, locate_project, open_control
 from sevenfold.store.project.trust import Consent, TrustStore
 
 MANAGED_SETTINGS_FILE = Path("/etc/sevenfold/settings.toml")
@@ -38,6 +39,8 @@ MAX_LINE_DOTS = 64
 """Our deepest key has two. The parser's memory grows with the square of a key's parts: 256 KB of `a.a.a…` on
 one line would take all the memory there is."""
 
+USER_SETTINGS_FILE = "settings.toml"
+"""In the home folder."""
 COMMITTED_SETTINGS_FILE = ".sevenfold/settings.toml"
 LOCAL_SETTINGS_FILE = ".sevenfold/settings.local.toml"
 
@@ -82,6 +85,184 @@ class SettingsFile:
         return f"{self.path} ({self.remark})" if self.remark else str(self.path)
 
 
+@dataclass(frozen=True, slots=True)
+class _ReadFile:
+    """A settings file as it was when it was read."""
+
+    file: SettingsFile
+    content: bytes | None = None
+    """None: there is no such file, or it cannot be read."""
+    tables: Mapping[str, object] = field(default_factory=dict[str, object])
+    error: SettingsError | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class SettingsFiles:
+    """The settings files of one checkout, each read once: what a person agrees to is what counts later.
+
+    Answers are looked up when they are asked for, in the control folder of the project, and kept there.
+    """
+
+    root: Path | None
+    """The top of the checkout; None: no project."""
+    home: Path
+    user_home: Path
+    environ: Mapping[str, str]
+    emit: Emit
+    _given: RawSettings
+    _files: tuple[_ReadFile, ...]
+    _project_root: Path | None = None
+
+    @classmethod
+    def read(
+        cls,
+        root: Path | None,
+        *,
+        environ: Mapping[str, str],
+        arguments: Mapping[str, Mapping[str, object]] | None = None,
+        managed_file: Path = MANAGED_SETTINGS_FILE,
+        emit: Emit = ignore_event,
+    ) -> Self:
+        """Blocks on the disk. What is wrong with a file is told by `resolve`."""
+        user_home = find_user_home(environ)
+        given = RawSettings(source=SettingSource.ARGUMENT, where="", tables=arguments or {})
+        managed = _read_file(SettingsFile(source=SettingSource.MANAGED, path=managed_file))
+        policy = RawSettings(source=SettingSource.MANAGED, where=str(managed_file), tables=managed.tables)
+        home = _find_home([given, policy], environ, user_home)
+        return cls(
+            root=root,
+            home=home,
+            user_home=user_home,
+            environ=environ,
+            emit=emit,
+            _given=given,
+            _files=(managed, *map(_read_file, _own_files(home, root))),
+        )
+
+    @property
+    def project_root(self) -> Path:
+        """The root that names the project, the same for all its worktrees. Looked up once."""
+        if self._project_root is None:
+            assert self.root is not None
+            self._project_root = find_project_root(self.root, emit=self.emit)
+        return self._project_root
+
+    def resolve(
+        self, sections: Iterable[type[SettingsSection]], *, trusts_local: bool = True, is_part: bool = False
+    ) -> Settings:
+        """The settings that these files, the environment and the arguments add up to; see `read_settings`."""
+        known, problems = tuple(sections), list[str]()
+        refused, drafts = list[SettingRefused](), [self._given]
+        for item in self._files:
+            file = item.file if trusts_local else self._without_trust(item.file)
+            if item.error is None:
+                drafts += [self._draft(file, item)] if item.content is not None else []
+            elif file.source is SettingSource.COMMITTED:
+                reason = str(item.error).removeprefix(f"{file.path}: ")
+                refused.append(SettingRefused(str(file), "(the whole file)", reason))
+            else:
+                problems.append(str(item.error))
+        if is_part:
+            words = {section.SECTION for section in known}
+            drafts = [
+                replace(item, tables={word: item.tables[word] for word in words & {*item.tables}})
+                for item in drafts
+            ]
+        return merge_settings(
+            known,
+            drafts,
+            environ=self.environ,
+            user_home=self.user_home,
+            problems=problems,
+            refused=refused,
+        )
+
+    def proposals(self, sections: Iterable[type[SettingsSection]]) -> tuple[Proposal, ...]:
+        """The files of the repository that set anything, with what was answered to each.
+
+        Files that cannot be read are left out: `resolve` tells of them.
+        """
+        known, found = tuple(sections), list[Proposal]()
+        for item in self._files:
+            if not item.file.consent_key or item.content is None or item.error is not None:
+                continue
+            collector = SettingsCollector(sections=known)
+            with suppress(SettingsError):
+                collector.collect(
+                    RawSettings(
+                        source=item.file.source,
+                        where=str(item.file),
+                        tables=item.tables,
+                        advice=item.file.advice,
+                    )
+                )
+                found.append(
+                    Proposal(
+                        file=item.file,
+                        content=item.content,
+                        consent=self._consent(item.file, item.content),
+                        free=tuple(dict.fromkeys(claim.slot.key for claim in collector.values)),
+                        waiting=tuple(collector.waiting),
+                    )
+                )
+        return tuple(found)
+
+    def find_consent(self, name: str, content: bytes) -> Consent:
+        """What was answered about a file as it is. Looks it up, and makes nothing."""
+        if self.root is None:
+            return "unasked"
+        try:
+            with Folder.open(locate_project(self.home, self.project_root) / CONTROL_FOLDER) as control:
+                return TrustStore(control).find(name, content)
+        except SevenfoldError:
+            return "unasked"  # no answer was ever kept for this project, or none can be read
+
+    def keep_consent(self, name: str, content: bytes, *, is_agreed: bool) -> None:
+        """Write down what a person has answered; it holds until the file changes."""
+        with open_control(self.home, self.project_root) as control:
+            TrustStore(control).keep(name, content, is_agreed=is_agreed)
+
+    @property
+    def local_content(self) -> bytes | None:
+        """What the project-local file holds; None where git shows that it is not the user's."""
+        found = (item for item in self._files if item.file.source is SettingSource.LOCAL)
+        return next((item.content for item in found), None)
+
+    @property
+    def local_consent(self) -> Consent:
+        """What was answered about the project-local file as it was read."""
+        content = self.local_content
+        # One that appears meanwhile does not count unseen.
+        return "unasked" if content is None else self.find_consent(LOCAL_SETTINGS_FILE, content)
+
+    def _without_trust(self, file: SettingsFile) -> SettingsFile:
+        if file.source is not SettingSource.LOCAL:
+            return file
+        return SettingsFile(
+            source=SettingSource.COMMITTED,
+            path=file.path,
+            confined_to=self.root,
+            remark="nobody has agreed to it",
+            advice=f"look at it, then `sevenfold settings --trust {LOCAL_SETTINGS_FILE}` agrees to it; "
+            f"or use the user file, {self.home / USER_SETTINGS_FILE}",
+        )
+
+    def _draft(self, file: SettingsFile, item: _ReadFile) -> RawSettings:
+        is_committed = file.source is SettingSource.COMMITTED
+        consent = self._consent(file, item.content or b"") if is_committed else "unasked"
+        return RawSettings(
+            source=file.source,
+            where=str(file),
+            tables=item.tables,
+            advice=file.advice,
+            is_agreed=consent == "agreed",
+            waits_because=_say_waiting(file, consent),
+        )
+
+    def _consent(self, file: SettingsFile, content: bytes) -> Consent:
+        return self.find_consent(file.consent_key, content) if file.consent_key else "unasked"
+
+
 def read_settings(
     sections: Iterable[type[SettingsSection]],
     *,
@@ -100,77 +281,11 @@ def read_settings(
     project-local file has no more rights than a committed one, and not even an agreement to it. `is_part`
     says that there are sections beside these, which are passed over.
     """
-    known, user_home = tuple(sections), find_user_home(environ)
-    faults = _Faults()
-    managed = _read_drafts([SettingsFile(source=SettingSource.MANAGED, path=managed_file)], faults)
-    drafts = [RawSettings(source=SettingSource.ARGUMENT, where="", tables=arguments or {}), *managed]
-    home = _find_home(drafts, environ, user_home)
-    answers = _Answers(home, root)
-    drafts += _read_drafts(_own_files(home, root, trusts_local=trusts_local), faults, answers)
-    if is_part:
-        words = {section.SECTION for section in known}
-        drafts = [
-            replace(item, tables={word: item.tables[word] for word in words & {*item.tables}})
-            for item in drafts
-        ]
-    settings = merge_settings(
-        known,
-        drafts,
-        environ=environ,
-        user_home=user_home,
-        problems=faults.problems,
-        refused=faults.refused,
-    )
+    files = SettingsFiles.read(root, environ=environ, arguments=arguments, managed_file=managed_file)
+    settings = files.resolve(sections, trusts_local=trusts_local, is_part=is_part)
     for refusal in settings.refused:
         emit(refusal)
     return settings
-
-
-def read_proposals(
-    sections: Iterable[type[SettingsSection]],
-    *,
-    root: Path,
-    environ: Mapping[str, str],
-    arguments: Mapping[str, Mapping[str, object]] | None = None,
-    managed_file: Path = MANAGED_SETTINGS_FILE,
-) -> tuple[Proposal, ...]:
-    """The files of the repository at `root` that set anything, with what was answered to each.
-
-    Files that cannot be read are left out: `read_settings` tells of them.
-    """
-    known, faults = tuple(sections), _Faults()
-    managed = _read_drafts([SettingsFile(source=SettingSource.MANAGED, path=managed_file)], faults)
-    given = RawSettings(source=SettingSource.ARGUMENT, where="", tables=arguments or {})
-    home = _find_home([given, *managed], environ, find_user_home(environ))
-    found: list[Proposal] = []
-    for file in _own_files(home, root, trusts_local=True):
-        with suppress(SettingsError):
-            content = _read_content(file) if file.consent_key else None
-            if content is None:
-                continue
-            hearing = SettingsCollector(sections=known)
-            hearing.collect(
-                RawSettings(
-                    source=file.source, where=str(file), tables=_parse(file.path, content), advice=file.advice
-                )
-            )
-            free = tuple(dict.fromkeys(claim.slot.key for claim in hearing.values))
-            consent = _Answers(home, root).find(file, content)
-            found.append(
-                Proposal(
-                    file=file, content=content, consent=consent, free=free, waiting=tuple(hearing.waiting)
-                )
-            )
-    return tuple(found)
-
-
-def keep_consent(
-    proposal: Proposal, settings: Settings, *, root: Path, user_home: Path, is_agreed: bool
-) -> None:
-    """Write down what a person has answered; it holds until the file changes."""
-    with open_project(root, settings, user_home=user_home) as project:
-        trust = TrustStore(project.control)
-        trust.keep(proposal.file.consent_key, proposal.content, is_agreed=is_agreed)
 
 
 def find_user_home(environ: Mapping[str, str]) -> Path:
@@ -190,14 +305,8 @@ def find_checkout(start: Path) -> Path:
     return next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)
 
 
-def read_local_settings(root: Path) -> bytes | None:
-    """What the project-local file holds, where git does not show that it is somebody else's; else None."""
-    file = _local_file(root / LOCAL_SETTINGS_FILE, root, Path())
-    return _read_content(file) if file.source is SettingSource.LOCAL else None
-
-
-def _own_files(home: Path, root: Path | None, *, trusts_local: bool) -> list[SettingsFile]:
-    user = SettingsFile(source=SettingSource.USER, path=home / "settings.toml")
+def _own_files(home: Path, root: Path | None) -> list[SettingsFile]:
+    user = SettingsFile(source=SettingSource.USER, path=home / USER_SETTINGS_FILE)
     if root is None:
         return [user]
     committed, local = root / COMMITTED_SETTINGS_FILE, root / LOCAL_SETTINGS_FILE
@@ -216,7 +325,7 @@ def _own_files(home: Path, root: Path | None, *, trusts_local: bool) -> list[Set
             ]
         ),
         user,
-        _found_local(local, root, user.path, trusts_local=trusts_local)
+        _local_file(local, root, user.path)
         if os.path.exists(local)
         else SettingsFile(source=SettingSource.LOCAL, path=local),
     ]
@@ -224,20 +333,6 @@ def _own_files(home: Path, root: Path | None, *, trusts_local: bool) -> list[Set
 
 def _is_same(one: Path, other: Path) -> bool:
     return os.path.realpath(one) == os.path.realpath(other)
-
-
-def _found_local(path: Path, root: Path, user_file: Path, *, trusts_local: bool) -> SettingsFile:
-    file = _local_file(path, root, user_file)
-    if trusts_local or file.source is not SettingSource.LOCAL:
-        return file
-    return SettingsFile(
-        source=SettingSource.COMMITTED,
-        path=path,
-        confined_to=root,
-        remark="nobody has agreed to it",
-        advice=f"look at it, then `sevenfold settings --trust {LOCAL_SETTINGS_FILE}` agrees to it; "
-        f"or use the user file, {user_file}",
-    )
 
 
 def _local_file(path: Path, root: Path, user_file: Path) -> SettingsFile:
@@ -282,68 +377,18 @@ def _find_home(drafts: Iterable[RawSettings], environ: Mapping[str, str], user_h
     return settings.of(PlaceSettings).home_folder(user_home)
 
 
-@dataclass(slots=True)
-class _Faults:
-    """What was wrong with files as a whole."""
-
-    problems: list[str] = field(default_factory=list[str])
-    refused: list[SettingRefused] = field(default_factory=list[SettingRefused])
-
-    def add(self, file: SettingsFile, error: SettingsError) -> None:
-        if file.source is SettingSource.COMMITTED:
-            reason = str(error).removeprefix(f"{file.path}: ")
-            self.refused.append(SettingRefused(str(file), "(the whole file)", reason))
-        else:
-            self.problems.append(str(error))
-
-
-@dataclass(frozen=True, slots=True)
-class _Answers:
-    """What was answered about the files of one checkout. Looks it up, and makes nothing."""
-
-    home: Path
-    root: Path | None
-
-    def find(self, file: SettingsFile, content: bytes) -> Consent:
-        if self.root is None or not file.consent_key:
-            return "unasked"
-        try:
-            with Folder.open(find_control(self.home, self.root)) as control:
-                return TrustStore(control).find(file.consent_key, content)
-        except SevenfoldError:
-            return "unasked"  # no answer was ever kept for this project, or none can be read
-
-    def draft(self, file: SettingsFile, content: bytes) -> RawSettings:
-        consent = self.find(file, content) if file.source is SettingSource.COMMITTED else "unasked"
-        tables = _parse(file.path, content)
-        return RawSettings(
-            source=file.source,
-            where=str(file),
-            tables=tables,
-            advice=file.advice,
-            is_agreed=consent == "agreed",
-            waits_because=_say_waiting(file, consent),
-        )
-
-
 def _say_waiting(file: SettingsFile, consent: Consent) -> str:
     said = "you have refused this file" if consent == "refused" else "nobody has agreed to this file"
     return f"{said}; `sevenfold settings --trust` agrees to it" if file.consent_key else said
 
 
-def _read_drafts(
-    files: Iterable[SettingsFile], faults: _Faults, answers: _Answers | None = None
-) -> list[RawSettings]:
-    answers = answers or _Answers(Path(), None)
-    drafts: list[RawSettings] = []
-    for file in files:
-        try:
-            content = _read_content(file)
-            if content is not None:
-                drafts.append(answers.draft(file, content))
-        except SettingsError as error:
-            faults.add(file, error)
-    return drafts
+def _read_file(file: SettingsFile) -> _ReadFile:
+    content = None
+    try:
+        content = _read_content(file)
+        return _ReadFile(file, content, {} if content is None else _parse(file.path, content))
+    except SettingsError as error:
+        return _ReadFile(file, content, error=error)
 
 
 def _read_content(file: SettingsFile) -> bytes | None:

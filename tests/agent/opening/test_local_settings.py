@@ -11,12 +11,13 @@ import pytest
 
 from sevenfold.agent.consent import Confirm, decline_confirmation
 from sevenfold.agent.loop.agent import Agent
-from sevenfold.agent.loop.project_context import read_trusted_settings
 from sevenfold.agent.permissions.guard import PermissionRequest, PermissionResponse
 from sevenfold.core.events.agent import RuleLost
 from sevenfold.core.events.store import SettingRefused
+from sevenfold.core.settings import Settings
 from sevenfold.core.settings.sections import HookSettings, PermissionSettings
 from sevenfold.providers.scripted import ScriptedProvider, make_response
+from sevenfold.session.opening import Workspace, WorkspaceOptions
 from sevenfold.store.project.settings_files import COMMITTED_SETTINGS_FILE, LOCAL_SETTINGS_FILE
 from tests.agent.workshop import Plain, Shop
 from tests.store.repos import git
@@ -73,6 +74,10 @@ class Bench:
 
     async def open(self, person: Person) -> Agent:
         return await self.shop.open(mode="ask", ask=self.ask, confirm=person.confirm)
+
+
+def read_as_agent(project: Path, home: Path) -> Settings:
+    return Workspace.open(WorkspaceOptions(project=project, environ={"HOME": str(home)})).settings
 
 
 def make_bench(home: Path, models: ScriptedProvider) -> Bench:
@@ -188,7 +193,7 @@ def test_what_only_looks_obeys_what_an_agent_would(tmp_path: Path) -> None:
         bench.write(PERMITS)
 
         def allowed() -> tuple[str, ...]:
-            settings = read_trusted_settings(bench.shop.project, {"HOME": str(tmp_path)})
+            settings = read_as_agent(bench.shop.project, tmp_path)
             return settings.of(PermissionSettings).allow
 
         assert allowed() == ()
@@ -235,7 +240,7 @@ def test_a_committed_file_is_asked_about_once_and_nobody_being_there_is_no_answe
         committed.write_text("[hooks]\nenabled = false\n# \u202edesrever\n")
 
         def is_on() -> bool:
-            return read_trusted_settings(bench.shop.project, {"HOME": str(tmp_path)}).of(HookSettings).enabled
+            return read_as_agent(bench.shop.project, tmp_path).of(HookSettings).enabled
 
         def start(confirm: Confirm) -> None:
             async def tell() -> None:
