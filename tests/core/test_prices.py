@@ -24,7 +24,9 @@ ONE_OF_EACH = Usage(fresh=MILLION, read=MILLION, written_5m=MILLION, written_1h=
 def priced(
     usage: Usage, name: str, *, batch: bool | None = None, geo: str | None = None, speed: str | None = None
 ) -> Cost:
-    found = compute_cost(usage, CATALOG.find(name), batch=batch, geo=geo, speed=speed)
+    tier = usage.service_tier if batch is None else "batch" if batch else "standard"
+    billed = replace(usage, service_tier=tier, geo=geo or usage.geo, speed=speed or usage.speed)
+    found = compute_cost(billed, CATALOG.find(name))
     assert found is not None
     return found
 
@@ -56,7 +58,7 @@ def test_fast_mode_doubles_every_part_of_opus() -> None:
 
 
 def test_a_speed_without_a_price_has_no_cost() -> None:
-    assert compute_cost(ONE_OF_EACH, CATALOG.find("claude-sonnet-5"), speed="fast") is None
+    assert compute_cost(replace(ONE_OF_EACH, speed="fast"), CATALOG.find("claude-sonnet-5")) is None
 
 
 def test_multipliers_stack() -> None:
@@ -71,7 +73,7 @@ def test_the_us_factor_spares_models_before_4_6() -> None:
     assert priced(ONE_OF_EACH, "claude-opus-4-6", geo="global").fresh == 5
 
 
-def test_terms_come_from_the_usage_unless_they_are_given() -> None:
+def test_tier_speed_and_region_come_from_the_usage() -> None:
     usage = read_usage(
         {"input_tokens": MILLION, "service_tier": "batch", "speed": "fast", "inference_geo": "us"}
     )
@@ -189,8 +191,16 @@ PRICED = st.sampled_from(MODELS)
 def test_costs_are_exact_and_add_up(
     fresh: int, read: int, short: int, long: int, out: int, model: Model, batch: bool, geo: str | None
 ) -> None:
-    usage = Usage(fresh=fresh, read=read, written_5m=short, written_1h=long, output=out)
-    found = compute_cost(usage, model, batch=batch, geo=geo)
+    usage = Usage(
+        fresh=fresh,
+        read=read,
+        written_5m=short,
+        written_1h=long,
+        output=out,
+        service_tier="batch" if batch else None,
+        geo=geo,
+    )
+    found = compute_cost(usage, model)
     tariff = model.prices_at()
     assert found is not None
     assert tariff is not None

@@ -8,11 +8,9 @@ so that any text a provider can send has bytes.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
 from typing import NewType
 
 from sevenfold.core.json import Json, JsonObject, freeze, write_json
-from sevenfold.core.messages import Message, write_block
 
 Digest = NewType("Digest", str)
 """Hex SHA-256."""
@@ -54,19 +52,6 @@ def strip_cache_control(value: Json) -> Json:
 def block_bytes(role: str, block: object) -> bytes:
     """What one block adds to a prefix: its role and its own unmarked wire form."""
     return canonical_bytes({"role": role, "block": strip_cache_control(freeze(block))})
-
-
-def prefix_digests(messages: Iterable[Message], start: Digest = EMPTY_DIGEST) -> Iterator[Digest]:
-    """The chained hash after each block, in order. Feed only the new messages and the last hash to go on.
-
-    As in the provider's cache, neither the split of one role's blocks into messages counts, nor a message's
-    own fields such as an id.
-    """
-    current = start
-    for message in messages:
-        for block in message.blocks:
-            current = chain_digest(current, block_bytes(message.role, write_block(block)))
-            yield current
 
 
 def _unmarked_field(key: str, value: Json) -> Json:

@@ -56,16 +56,6 @@ NO_COST = Cost()
 
 
 @dataclass(frozen=True, slots=True)
-class _Terms:
-    """How a request was billed, apart from its model."""
-
-    when: date | None
-    batch: bool
-    geo: str | None
-    speed: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class _Run:
     """What a model was paid for."""
 
@@ -74,19 +64,11 @@ class _Run:
 
 
 def compute_cost(
-    usage: Usage,
-    model: Model,
-    *,
-    when: date | None = None,
-    batch: bool | None = None,
-    geo: str | None = None,
-    speed: str | None = None,
-    catalog: Catalog = CATALOG,
+    usage: Usage, model: Model, *, when: date | None = None, catalog: Catalog = CATALOG
 ) -> Cost | None:
     """What one request cost, runs beside its totals (compaction) included; None when a price is not known.
 
-    `when` is the day it ran (today's prices, if None). `batch`, `geo` and `speed` are the usage's own unless
-    given. `catalog` prices a run that was made on another model.
+    `when` is the day it ran (today's prices, if None). `catalog` prices a run that was made on another model.
 
     Where a run inside the totals names another model (a fallback), each run inside them is priced at its own
     model and their sum stands for the totals. If the runs do not add up to the totals, nobody can say whose
@@ -97,8 +79,6 @@ def compute_cost(
             f"a sum of {usage.requests} requests has no price: tiers and multipliers hold for each alone; "
             "price each one and add the costs"
         )
-    is_batch = usage.service_tier == "batch" if batch is None else batch
-    terms = _Terms(when, is_batch, geo or usage.geo, speed or usage.speed)
     inside = [
         _Run(item, _own(item, model, catalog))
         for item in usage.iterations
@@ -109,7 +89,7 @@ def compute_cost(
     elif not _add_up(inside, usage):
         return None
     beside = [_Run(item, _own(item, model, catalog)) for item in usage.untotaled]
-    return sum_costs(_run_cost(run.counts, run.model, terms) for run in (*inside, *beside))
+    return sum_costs(_run_cost(run, usage, when) for run in (*inside, *beside))
 
 
 def compute_uncached_cost(
@@ -154,21 +134,21 @@ def _parts(counts: TokenCounts) -> tuple[int, ...]:
     return (counts.fresh, counts.read, counts.written_5m, counts.written_1h, counts.output)
 
 
-def _run_cost(counts: TokenCounts, model: Model, terms: _Terms) -> Cost | None:
-    tariff, factor = model.prices_at(terms.when), _factor(model, terms)
+def _run_cost(run: _Run, usage: Usage, when: date | None) -> Cost | None:
+    tariff, factor = run.model.prices_at(when), _factor(run.model, usage)
     if tariff is None or factor is None:
         return None
-    return _priced(counts, tariff.for_prompt(counts.prompt), factor)
+    return _priced(run.counts, tariff.for_prompt(run.counts.prompt), factor)
 
 
-def _factor(model: Model, terms: _Terms) -> Decimal | None:
+def _factor(model: Model, usage: Usage) -> Decimal | None:
     """All multipliers together; None when the model has no price for that speed."""
-    speed = model.fast_factor if terms.speed == "fast" else ONE
+    speed = model.fast_factor if usage.speed == "fast" else ONE
     if speed is None:
         return None
     with localcontext(_EXACT):
-        region = model.us_factor if terms.geo == "us" else ONE
-        return speed * region * (BATCH_FACTOR if terms.batch else ONE)
+        region = model.us_factor if usage.geo == "us" else ONE
+        return speed * region * (BATCH_FACTOR if usage.service_tier == "batch" else ONE)
 
 
 def _priced(counts: TokenCounts, prices: Prices, factor: Decimal) -> Cost:

@@ -14,7 +14,7 @@ from typing import Final
 
 import pytest
 
-from sevenfold.agent.mcp.client import McpClient
+from sevenfold.agent.mcp.client import McpClient, ToolSearchTool
 from sevenfold.agent.tool import Tool, ToolOutput
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import (
@@ -76,6 +76,12 @@ async def connected(
 
 def by_name(tools: tuple[Tool, ...]) -> dict[str, Tool]:
     return {tool.spec.name: tool for tool in tools}
+
+
+def looked_up(tool: Tool) -> list[str]:
+    """What a compaction puts back."""
+    assert isinstance(tool, ToolSearchTool)
+    return [extra.title for extra in tool.extras()]
 
 
 async def run(tool: Tool, /, **given: object) -> ToolOutput:
@@ -158,12 +164,12 @@ def test_tools_over_the_budget_are_named_looked_up_and_called_without_being_decl
             tools = by_name(await client.tools())
             assert list(tools) == ["tool_search", "mcp_call"]
             assert "- mcp__own__greet: Say hello to somebody." in client.sources()[0].text
-            assert client.discovered() == ()
+            assert looked_up(tools["tool_search"]) == []
             found = await run(tools["tool_search"], query="say hello")
             assert '"name":{"title":"Name","type":"string"}' in str(found.content)
             called = await run(tools["mcp_call"], tool="mcp__own__greet", arguments={"name": "Bob"})
             assert called.content == "hello Bob"
-            assert [extra.title for extra in client.discovered()] == ["mcp__own__greet"]
+            assert looked_up(tools["tool_search"]) == ["mcp__own__greet"]
             unknown = await run(tools["mcp_call"], tool="mcp__nobody__x", arguments={})
             assert unknown.is_error
         assert len(told.of(McpDeferred)) == 1
@@ -314,7 +320,7 @@ KILLED = """
 import asyncio, os, sys
 from pathlib import Path
 from sevenfold.core.json import JsonObject
-from sevenfold.agent.mcp.client import McpClient
+from sevenfold.agent.mcp.client import McpClient, ToolSearchTool
 from sevenfold.core.settings.sections import McpServer, McpSettings
 from sevenfold.core.tool_context import ToolContext
 async def main():

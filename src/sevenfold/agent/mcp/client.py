@@ -285,10 +285,6 @@ class McpClient:
             if link.tools is not None and self._is_reachable
         )
 
-    def discovered(self) -> tuple[Extra, ...]:
-        """Schemas that were looked up: to be put back after a compaction."""
-        return self._search.extras()
-
     async def close(self) -> None:
         """End every connection and the programs behind them."""
         await self._links.close()

@@ -211,14 +211,13 @@ class ErrorFacts:
 
 
 class CommandLedger:
-    __slots__ = ("_commands", "_open", "closed", "dropped", "errors_dropped")
+    __slots__ = ("_commands", "_open", "closed", "dropped")
 
     def __init__(self) -> None:
         self._commands: OrderedDict[str, CommandFacts] = OrderedDict()
         self._open: OrderedDict[str, ErrorFacts] = OrderedDict()
         self.closed: list[ErrorFacts] = []
         self.dropped = 0
-        self.errors_dropped = 0
 
     def take(self, action: ToolAction, outcome: CallOutcome, at: int) -> None:
         """A call has ended."""
@@ -296,7 +295,6 @@ class CommandLedger:
         self.closed.append(facts)
         if len(self.closed) > MAX_ERRORS:
             del self.closed[0]
-            self.errors_dropped += 1
 
 
 def render_command(command: str) -> str:
