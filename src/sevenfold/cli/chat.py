@@ -34,7 +34,14 @@ from sevenfold.cli.inspect.context_facts import find_session_id, list_recent_ses
 from sevenfold.cli.screen import Screen, read_piped_input, wrap_lines
 from sevenfold.cli.workspace import open_workspace, require_folder
 from sevenfold.core.errors import InputError, ProviderMissing
-from sevenfold.core.events import DefinitionSkipped, Event, HooksIgnored, McpSkipped, SettingRefused
+from sevenfold.core.events import (
+    DefinitionSkipped,
+    Event,
+    HooksIgnored,
+    McpSkipped,
+    RetryScheduled,
+    SettingRefused,
+)
 from sevenfold.core.settings.sections import PermissionMode
 from sevenfold.session.opening import Workspace
 from sevenfold.store.files.disk import run_blocking
@@ -149,14 +156,14 @@ async def _answer(agent: Agent, text: str, form: HeadlessOptions, screen: Screen
 
 @dataclass(frozen=True, slots=True)
 class _Noting:
-    """Says what of a repository was ignored, whatever form the answer has: nobody is there to be asked."""
+    """Says what of a repository was ignored, and what is waited for, whatever form the answer has."""
 
     screen: Screen
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, SettingRefused):
             self.screen.note(f"ignored: {event.key} of {event.source}: {event.reason}")
-        elif isinstance(event, (DefinitionSkipped, HooksIgnored, McpSkipped)):
+        elif isinstance(event, (DefinitionSkipped, HooksIgnored, McpSkipped, RetryScheduled)):
             shown = render_event_text(event)
             self.screen.note(shown.text if shown else "")
 

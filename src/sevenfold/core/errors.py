@@ -47,6 +47,7 @@ SevenfoldError
 │   ├── ReplyBroken             an answer began, and cannot be used
 │   ├── ProviderUnreachable     no answer came at all
 │   └── SpendRefused            background work may not spend now; no call was made
+├── LoopStopped                 the model made the same failing call again and again
 ├── CompactionError             a view cannot be cut down now
 │   ├── CompactionBusy          another one is under way, or has just changed the view
 │   └── CompactionStopped       automatic ones have helped nothing
@@ -243,6 +244,12 @@ class ProviderError(SevenfoldError):
     may_pass = False
     """Whether the same request may succeed later."""
 
+    retry_after: timedelta | None = None
+    """How long the provider asks to wait; None where it did not say, as with a spending limit."""
+
+    should_retry: bool | None = None
+    """Whether the provider said that another attempt makes sense; None where it did not say."""
+
     def __init__(
         self, message: str = "", *, status: int | None = None, kind: str = "", code: str = ""
     ) -> None:
@@ -296,7 +303,6 @@ class RateLimited(ProviderError):
     ) -> None:
         super().__init__(message, status=status, kind=kind, code=code)
         self.retry_after = retry_after
-        """How long to wait; None where the provider did not say, as with a spending limit."""
 
 
 class Overloaded(ProviderError):
@@ -331,6 +337,10 @@ class ProviderUnreachable(ProviderError):
 
 class SpendRefused(ProviderError):
     """Background work may not spend now: a cap, a pause after failures, or the switch. No call was made."""
+
+
+class LoopStopped(SevenfoldError):
+    """The model made the same failing call again and again, and nobody was there to ask."""
 
 
 class CompactionError(SevenfoldError):

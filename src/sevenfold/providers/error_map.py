@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from email.utils import parsedate_to_datetime
 from typing import cast
+from urllib.parse import urlsplit
 
 from sevenfold.core.errors import (
     Overloaded,
@@ -123,6 +124,8 @@ _TOO_LARGE = 413
 """Too many bytes, or, on some servers, tokens: shortening the prompt mends both."""
 TOO_MANY = 429
 TIMED_OUT = 408
+_REDIRECT, _CLIENT = 300, 400
+"""From the first to the second an answer leads elsewhere."""
 SERVER = 500
 """From here on the fault is the server's."""
 
@@ -144,6 +147,9 @@ class ProviderFault:
     kind: str = ""
     code: str = ""
     retry_after: timedelta | None = None
+    should_retry: bool | None = None
+    location: str = ""
+    """Where a redirect leads to."""
     overflow: PromptOverflow | None = None
 
 
@@ -159,24 +165,36 @@ def map_transport() -> Generator[None]:
         raise make_broken_error(error) from error
     except httpx2.InvalidURL as error:
         raise make_unreachable_error(error) from error
-    except (WireError, json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (WireError, json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise make_broken_error(error) from error
+    except ValueError as error:
+        # A number of more digits than Python reads.
+        if "digits" not in str(error):
+            raise
         raise make_broken_error(error) from error
 
 
 def map_fault(fault: ProviderFault) -> ProviderError:
     """The error of ours for an answer that is an error."""
+    error = _choose_error(fault)
+    error.retry_after, error.should_retry = fault.retry_after, fault.should_retry
+    return error
+
+
+def _choose_error(fault: ProviderFault) -> ProviderError:
     message, status, kind, code = fault.message, fault.status, fault.kind, fault.code
     overflow = fault.overflow
     if overflow is not None:
         return PromptTooLong(
             message, tokens=overflow.tokens, limit=overflow.limit, status=status, kind=kind, code=code
         )
-    if status is None or status < 400:
-        return ReplyBroken(message, kind=kind, code=code)
+    if status is None or status < _CLIENT:
+        is_redirect = status is not None and status >= _REDIRECT
+        return _make_redirect_error(fault) if is_redirect else ReplyBroken(message, kind=kind, code=code)
     if status in SIGN_IN:
         return SignInRefused(message, status=status, kind=kind, code=code)
     if status == TOO_MANY:
-        return RateLimited(message, retry_after=fault.retry_after, status=status, kind=kind, code=code)
+        return RateLimited(message, status=status, kind=kind, code=code)
     if status >= SERVER or status == TIMED_OUT:
         return Overloaded(message, status=status, kind=kind, code=code)
     if status == _TOO_LARGE:
@@ -192,7 +210,7 @@ def read_provider_fault(
     """What a body says, whichever of the shapes in use it has; `text` is what the SDK made of it."""
     said = _inner(body)
     kind, code = _word(said.get("type")), _code(said)
-    message = _word(said.get("message")) or _word(said.get("detail")) or text
+    message = (_word(said.get("message")) or _word(said.get("detail")) or text)[:LONGEST_TEXT]
     if kind == "error":
         kind = ""
     return ProviderFault(
@@ -201,7 +219,22 @@ def read_provider_fault(
         kind=kind,
         code=code,
         retry_after=_retry_after(headers),
+        should_retry={"true": True, "false": False}.get(headers.get("x-should-retry", "")),
+        location=headers.get("location", ""),
         overflow=read_overflow(message, frozenset({kind, code}), said),
+    )
+
+
+def _make_redirect_error(fault: ProviderFault) -> ProviderRefused:
+    """Nothing is sent there: a request holds the whole conversation, and the key."""
+    try:
+        where = urlsplit(fault.location).netloc
+    except ValueError:
+        where = ""
+    return ProviderRefused(
+        f"the endpoint answered {fault.status} and leads to {where or 'no address'!r:.120}, where the "
+        "conversation is not sent; name the right address as the base URL",
+        status=fault.status,
     )
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -18,9 +19,13 @@ from sevenfold.core.models import LOCAL_WINDOW_TOKENS, Model
 from sevenfold.core.requests import Capabilities, Dialect, ModelRequest, ModelResponse, choose_capabilities
 from sevenfold.providers.openai import ChatProvider
 from sevenfold.providers.provider import OnDelta
+from sevenfold.providers.retries import DEFAULT_CALL_OPTIONS, CallOptions
 
 _EXTRA = "LocalProvider needs the xllamacpp package: install sevenfold[local]"
 GGUF_MAGIC = b"GGUF"
+
+LOCAL_STALL = timedelta(hours=1)
+"""A long prompt takes a small machine that long to read, and no stranger is on the other side."""
 
 
 class _ModelParams(Protocol):
@@ -65,9 +70,15 @@ class LocalProvider:
     """Asks the model in a GGUF file. The file is loaded when the first request is sent, or by `load`."""
 
     def __init__(
-        self, path: Path, *, window_tokens: int = LOCAL_WINDOW_TOKENS, threads: int | None = None
+        self,
+        path: Path,
+        *,
+        window_tokens: int = LOCAL_WINDOW_TOKENS,
+        threads: int | None = None,
+        options: CallOptions = DEFAULT_CALL_OPTIONS,
     ) -> None:
         self._path, self._window_tokens, self._threads = path, window_tokens, threads
+        self._options = options
         self._loading: asyncio.Task[LoadedModel] | None = None
 
     @property
@@ -99,7 +110,9 @@ class LocalProvider:
     async def _load(self) -> LoadedModel:
         key = secrets.token_urlsafe()
         server = await asyncio.to_thread(self._start, key)
-        return LoadedModel(server, ChatProvider(base_url=f"{server.listening_address}/v1", api_key=key))
+        options = replace(self._options, stall=LOCAL_STALL, unstreamed=2 * LOCAL_STALL)
+        chat = ChatProvider(base_url=f"{server.listening_address}/v1", api_key=key, options=options)
+        return LoadedModel(server, chat)
 
     def _start(self, key: str) -> ModelServer:
         """Blocks while the file is read. Nobody without the key is answered, on this machine neither."""

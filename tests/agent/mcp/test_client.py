@@ -31,6 +31,7 @@ from sevenfold.core.settings.sections import McpServer, McpSettings
 from sevenfold.core.tool_context import ToolContext
 from tests.agent.mcp.test_child_supervisor import wait_gone
 from tests.contracts.house import ROOT
+from tests.torture.endpoint_stage import serve_harm
 
 pytestmark = pytest.mark.story
 
@@ -359,3 +360,16 @@ def test_without_the_library_the_reason_is_told(monkeypatch: pytest.MonkeyPatch,
         await client.close()
 
     asyncio.run(check())
+
+
+@pytest.mark.parametrize("harm", ["bomb", "redirect", "one-line", "many-lines"])
+def test_a_hostile_server_over_http_is_told_as_failed_and_takes_no_more_than_its_share(harm: str) -> None:
+    async def tell() -> None:
+        told = Told()
+        async with serve_harm() as endpoint, connected({"it": McpServer(url=endpoint.url(harm))}, told):
+            async with asyncio.timeout(60):
+                await told.wait(McpFailed)
+            assert endpoint.strayed == []
+            assert endpoint.sent_bytes[harm] / max(1, endpoint.requests[harm]) < 64_000_000
+
+    asyncio.run(tell())

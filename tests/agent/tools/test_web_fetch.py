@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -12,7 +13,13 @@ from pathlib import Path
 import pytest
 
 from sevenfold.agent.tools import web_fetch
-from sevenfold.agent.tools.web_fetch import WebFetchTool, check_url, is_public_address, resolve_public_address
+from sevenfold.agent.tools.web_fetch import (
+    WebFetchTool,
+    check_url,
+    fetch_page,
+    is_public_address,
+    resolve_public_address,
+)
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import Event
 from sevenfold.core.events.agent import UntrustedEntered
@@ -43,6 +50,13 @@ class Server(BaseHTTPRequestHandler):
             self.send_response(302)
             self.send_header("Location", self.path[4:])
             self.end_headers()
+            return
+        if self.path == "/bomb":
+            self.send_response(200)
+            self.send_header("Content-Type", "text/plain")
+            self.send_header("Content-Encoding", "gzip")
+            self.end_headers()
+            self.wfile.write(gzip.compress(b"x" * 50_000_000, 1))
             return
         kind, body = PAGES.get(self.path, ("text/plain", "nothing here"))
         data = body.encode()
@@ -182,3 +196,20 @@ def test_a_public_address_is_one_on_the_internet() -> None:
 def test_what_is_no_url_is_an_input_error(url: str) -> None:
     with pytest.raises(InputError):
         check_url(url)
+
+
+def test_a_packed_page_is_unpacked_only_as_far_as_it_is_kept(site: Site) -> None:
+    largest: list[int] = []
+
+    class Counting(web_fetch.BodyDecoder):
+        def feed(self, data: bytes) -> Iterator[bytes]:
+            for piece in super().feed(data):
+                largest.append(len(piece))
+                yield piece
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(web_fetch, "BodyDecoder", Counting)
+        page = asyncio.run(fetch_page(f"{site.url}/bomb", WebSettings(private=True, max_bytes=200_000)))
+    assert page.is_cut
+    assert len(page.body) == 200_000
+    assert sum(largest) <= 200_000 + 64 * 1024

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 
@@ -10,9 +11,10 @@ import pytest
 
 from sevenfold.team.server.database import Database
 from sevenfold.team.server.messages import ApiError
-from sevenfold.team.server.repos import Forge, read_remote
+from sevenfold.team.server.repos import Forge, fetch_over_http, read_remote
 from tests.team.live import Live, serving
 from tests.team.team import Team
+from tests.torture.endpoint_stage import serve_harm
 
 
 class FakeForge:
@@ -107,3 +109,16 @@ def test_a_claimed_name_is_taken_once_in_an_organisation_and_free_in_others(
     assert second.json()["id"] != first.json()["id"]
     listed = live.ask("GET", "/api/v1/repos", ours.token).json()["repos"]
     assert {one["name"]: one["remote"] for one in listed}["acme/tool"] == claim["remote"]
+
+
+@pytest.mark.parametrize("harm", ["bomb", "endless-text", "one-line", "redirect", "brotli"])
+def test_a_forge_that_sends_without_end_proves_nothing(harm: str) -> None:
+    async def ask() -> tuple[bytes | None, int, int]:
+        async with serve_harm() as endpoint:
+            got = await fetch_over_http(endpoint.url(harm), "credential")
+            return got, endpoint.sent_bytes[harm], len(endpoint.strayed)
+
+    got, sent, strayed = asyncio.run(ask())
+    assert got is None
+    assert sent < 20_000_000
+    assert strayed == 0

@@ -16,6 +16,7 @@ from datetime import timedelta
 from typing import TypeAlias
 
 from sevenfold.agent.loop.choose_provider import fit_request_params
+from sevenfold.agent.loop.loop_guard import MAX_EQUAL_FAILURES
 from sevenfold.agent.loop.turn import (
     TRUNCATED_STOPS,
     AgentDeps,
@@ -27,22 +28,24 @@ from sevenfold.agent.loop.turn import (
     ignore_turn_event,
     select_complete_calls,
 )
-from sevenfold.agent.permissions.guard import Guard
-from sevenfold.agent.tool import ToolOutput
+from sevenfold.agent.permissions.guard import Guard, PermissionRequest, deny_unattended
+from sevenfold.agent.tool import AccessRequest, ToolOutput
 from sevenfold.agent.tools.executor import INTERRUPTED_RESULT, ToolBatch
 from sevenfold.core.errors import (
     CompactionStopped,
     InputError,
+    LoopStopped,
     PromptTooLong,
     SevenfoldError,
     ThinkingRefused,
 )
-from sevenfold.core.events import TurnInterrupted
-from sevenfold.core.messages import Message, Text
+from sevenfold.core.events import LoopDetected, TurnInterrupted
+from sevenfold.core.messages import Message, Text, ToolUse
 from sevenfold.core.models import Model
 from sevenfold.core.prices import sum_costs
 from sevenfold.core.requests import ModelResponse
 from sevenfold.core.settings.sections import PermissionMode
+from sevenfold.core.text.safe_text import truncate_bytes
 from sevenfold.core.tool_context import ToolContext
 from sevenfold.core.view import PreparedRequest
 from sevenfold.layers.compaction.job import Compacted
@@ -78,6 +81,9 @@ class Inbox:
         """Until there is something."""
         await self._arrived.wait()
 
+
+MAX_PARTIAL_BYTES = 128 * 1024
+"""Kept of an answer that broke off: more than max_tokens allow is no answer, and would fill the window."""
 
 INCOMPLETE_REMARK = "[no more of the answer came]"
 
@@ -341,7 +347,32 @@ class Agent:
         undone = reply.tool_uses[len(whole) :]
         turn.tool_batch.outputs.update((use.id, ToolOutput(NOT_RUN_RESULT, is_error=True)) for use in undone)
         await self.toolbox.run(whole, turn.watch, turn.tool_batch)
-        return self._answer_calls(turn.tool_batch, turn)
+        answers = turn.tool_batch
+        halted = self._answer_calls(answers, turn)
+        repeated = turn.loop_guard.find_loop(answers)
+        if repeated is not None and halted is None:
+            await self._ask_on_loop(repeated, turn)
+        return halted
+
+    async def _ask_on_loop(self, use: ToolUse, turn: TurnState) -> None:
+        """Go on with a model that repeats a failing call if a person says so; else raise `LoopStopped`."""
+        said = (
+            f"go on, though the model made the same call {MAX_EQUAL_FAILURES} times and it failed each time"
+        )
+        request = PermissionRequest(use, AccessRequest(kind="nothing", said=f"{use.name}: {said}"), "")
+        guard = self.toolbox.guard
+        if isinstance(guard, Guard):
+            async with guard.grants.asking:
+                answer = await guard.ask(request)
+        else:
+            answer = await deny_unattended(request)
+        self._gear.relay(LoopDetected(use.name, MAX_EQUAL_FAILURES, not answer.is_allowed))
+        if not answer.is_allowed:
+            raise LoopStopped(
+                f"the model made the same call of {use.name!r:.80} {MAX_EQUAL_FAILURES} times in this turn, "
+                "and it failed each time; say what to do instead"
+            )
+        turn.loop_guard.reset()
 
     def _answer_calls(self, answers: ToolBatch, turn: TurnState) -> str | None:
         turn.tool_batch = None
@@ -375,7 +406,7 @@ class Agent:
         """Leave a history that goes on: what came of an answer stays, and every open call gets a result."""
         history = self.session.history
         waiting = find_open_calls(history)
-        half = "".join(turn.partial_text).strip()
+        half = truncate_bytes("".join(turn.partial_text), MAX_PARTIAL_BYTES).strip()
         if waiting:
             self._answer_calls(turn.tool_batch or ToolBatch(uses=waiting), turn)
         elif half or (history and history[-1].role != "assistant"):

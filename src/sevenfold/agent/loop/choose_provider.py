@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from sevenfold.core.catalog import Catalog, find_cheapest_model
 from sevenfold.core.errors import ProviderMissing
+from sevenfold.core.events import Emit, ignore_event
 from sevenfold.core.json import EMPTY_OBJECT, JsonObject, write_json
 from sevenfold.core.messages import Block, Message, Text, ToolResult, ToolUse
 from sevenfold.core.models import Model, is_local_model
@@ -23,6 +24,7 @@ from sevenfold.core.settings.sections import AgentSettings
 from sevenfold.core.text.safe_text import truncate_bytes
 from sevenfold.core.tokens.estimation import CALIBRATED_ESTIMATOR, estimate_message
 from sevenfold.providers.provider import Provider
+from sevenfold.providers.retries import CallOptions
 
 ANTHROPIC_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL")
 OPENAI_VARIABLES = ("OPENAI_API_KEY", "OPENAI_BASE_URL")
@@ -39,17 +41,24 @@ MAX_REPLY_TOKENS = 32_000
 """Of one answer. Longer ones are files that are better written in parts."""
 
 
-def choose_provider(model: Model, settings: AgentSettings, environ: Mapping[str, str]) -> Provider:
+def choose_provider(
+    model: Model, settings: AgentSettings, environ: Mapping[str, str], emit: Emit = ignore_event
+) -> Provider:
     """Who answers for this model, by settings and the environment; `ProviderMissing` says what was looked
     for."""
+    options = CallOptions(emit, timedelta(seconds=settings.stall_seconds))
     if is_local_model(model.name):
         from sevenfold.providers.local import LocalProvider
 
-        return LocalProvider(Path(model.name).expanduser(), window_tokens=model.window_tokens)
+        return LocalProvider(
+            Path(model.name).expanduser(), window_tokens=model.window_tokens, options=options
+        )
     if settings.base_url:
         from sevenfold.providers.openai import ChatProvider
 
-        return ChatProvider(base_url=settings.base_url, api_key=environ.get("OPENAI_API_KEY"))
+        return ChatProvider(
+            base_url=settings.base_url, api_key=environ.get("OPENAI_API_KEY"), options=options
+        )
     if any(environ.get(name) for name in ANTHROPIC_VARIABLES):
         from sevenfold.providers.anthropic import AnthropicProvider
 
@@ -57,12 +66,12 @@ def choose_provider(model: Model, settings: AgentSettings, environ: Mapping[str,
         # One of them alone, and the key where there are both, as the SDK has it.
         token = None if key else environ.get("ANTHROPIC_AUTH_TOKEN") or None
         url = environ.get("ANTHROPIC_BASE_URL") or ANTHROPIC_URL
-        return AnthropicProvider(base_url=url, api_key=key, auth_token=token)
+        return AnthropicProvider(base_url=url, api_key=key, auth_token=token, options=options)
     if any(environ.get(name) for name in OPENAI_VARIABLES):
         from sevenfold.providers.openai import ChatProvider
 
         url = environ.get("OPENAI_BASE_URL") or OPENAI_URL
-        return ChatProvider(base_url=url, api_key=environ.get("OPENAI_API_KEY"))
+        return ChatProvider(base_url=url, api_key=environ.get("OPENAI_API_KEY"), options=options)
     raise ProviderMissing(
         f"no model to talk to: none of {', '.join((*ANTHROPIC_VARIABLES, *OPENAI_VARIABLES))} is "
         f"set, nor agent.base_url; set a "

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from sevenfold.agent.hooks.runner import SessionHooks
+from sevenfold.agent.loop.loop_guard import LoopGuard
 from sevenfold.agent.tool import ToolEnded, ToolEvent, ToolPrinted, ToolStarted
 from sevenfold.agent.tools.executor import ToolBatch, ToolExecutor
 from sevenfold.core.catalog import CATALOG, Catalog
@@ -113,6 +114,7 @@ class TurnState:
     """How often the turn went on after an answer that was cut short."""
     stops_refused: int = 0
     """How often hooks had the turn go on."""
+    loop_guard: LoopGuard = field(default_factory=LoopGuard)
 
     def add_delta(self, delta: Delta) -> None:
         if isinstance(delta, TextDelta):

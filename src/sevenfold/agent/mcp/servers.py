@@ -24,11 +24,13 @@ from sevenfold.core.settings import Settings
 from sevenfold.core.settings.kinds import is_name
 from sevenfold.core.settings.sections import McpServer, McpSettings
 from sevenfold.core.settings.text_kinds import LinesKind, PairsKind, is_single_line
+from sevenfold.providers.reply_limits import IDENTITY_HEADERS, limit_reply_async
 from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.project.instructions import CachedFileReader
 from sevenfold.store.project.trust import TrustStore
 
 if TYPE_CHECKING:
+    import httpx2
     from mcp.client import Transport
     from mcp.client._transport import ReadStream, TransportStreams
 
@@ -163,6 +165,16 @@ async def watch_transport(
         yield cast("TransportStreams", (_Stream(reading, ended), writing))
 
 
+MAX_SERVER_BYTES = 32 * 1024 * 1024
+"""Of one answer that is no stream; those of a tool are cut far below that."""
+
+
+async def limit_server_body(response: httpx2.Response) -> None:
+    """A stream of events may go on for as long as the server runs; one event of it may not."""
+    is_stream = response.headers.get("content-type", "").lower().startswith("text/event-stream")
+    limit_reply_async(response, None if is_stream and response.is_success else MAX_SERVER_BYTES)
+
+
 @asynccontextmanager
 async def open_transport(
     server: McpServer, place: ServerEnvironment, words: StderrTail
@@ -176,7 +188,12 @@ async def open_transport(
         headers = {key: str(value) for key, value in given.headers.items()}
         # A stream may be silent for long; calls have a limit of their own.
         timeout = httpx2.Timeout(30, read=None)
-        async with httpx2.AsyncClient(headers=headers, timeout=timeout) as client:
+        async with httpx2.AsyncClient(
+            headers={**IDENTITY_HEADERS, **headers},
+            timeout=timeout,
+            follow_redirects=False,
+            event_hooks={"response": [limit_server_body]},
+        ) as client:
             yield cast("Transport", streamable_http_client(given.url, http_client=client))
         return
     from mcp.client.stdio import StdioServerParameters, stdio_client

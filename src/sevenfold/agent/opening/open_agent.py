@@ -242,7 +242,7 @@ class _Opener:
             return self.options.provider
         model = self.workspace.catalog.find(self._model_name)
         settings = self.workspace.settings.of(AgentSettings)
-        provider = choose_provider(model, settings, self.workspace.environ)
+        provider = choose_provider(model, settings, self.workspace.environ, self.relay)
         self.exits.push_async_callback(provider.close)
         return provider
 

@@ -17,13 +17,14 @@ from urllib.parse import urljoin, urlsplit
 
 from sevenfold.agent.permissions.rules import parse_host
 from sevenfold.agent.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec, error_output
-from sevenfold.core.errors import InputError, SevenfoldError
+from sevenfold.core.errors import InputError, ReplyBroken, SevenfoldError
 from sevenfold.core.events.agent import UntrustedEntered
 from sevenfold.core.json import JsonObject, get_string, object_schema
 from sevenfold.core.settings.sections import WebSettings
 from sevenfold.core.text.safe_text import fence_text
 from sevenfold.core.tool_context import ToolContext
 from sevenfold.core.version import __version__
+from sevenfold.providers.reply_limits import BodyDecoder
 
 if TYPE_CHECKING:
     import httpx2
@@ -143,11 +144,9 @@ async def _get(client: httpx2.AsyncClient, url: str, settings: WebSettings) -> F
     )
     answer = await client.send(request, stream=True)
     try:
-        body = bytearray()
-        async for part in answer.aiter_bytes():
-            body += part
-            if len(body) > settings.max_bytes:
-                break
+        body = await _read_body(answer, settings.max_bytes)
+    except ReplyBroken as error:
+        raise InputError(f"{url} cannot be read: {error}; try another page") from error
     finally:
         await answer.aclose()
     kind, _, rest = answer.headers.get("content-type", "").lower().partition(";")
@@ -161,6 +160,17 @@ async def _get(client: httpx2.AsyncClient, url: str, settings: WebSettings) -> F
         is_cut=len(body) > settings.max_bytes,
         moved_to=urljoin(url, moved) if moved else "",
     )
+
+
+async def _read_body(answer: httpx2.Response, max_bytes: int) -> bytearray:
+    """Unpacked in pieces, until there is a byte more than may be kept."""
+    body, decoder = bytearray(), BodyDecoder(answer.headers.get("content-encoding", ""))
+    async for chunk in answer.aiter_raw():
+        for piece in decoder.feed(chunk):
+            body += piece
+            if len(body) > max_bytes:
+                return body
+    return body
 
 
 _MAX_CHARS = 100_000

@@ -113,10 +113,14 @@ _ROWS: dict[type[Event], _Row] = {
     events.ContextCut: _Row(None, "more context than {limit_tokens:,} tokens: {sources} were cut", True),
     events.HookFailed: _Row(None, "the hook {hook} failed: {reason}", True),
     events.InstructionSkipped: _Row(None, "{path} is not read: {reason}", True),
+    events.LoopDetected: _Row(None, "the same call of {tool} failed {count} times in this turn", True),
     events.ModelUnknown: _Row(
         None, "no table knows {model}: a window of {assumed_window_tokens:,} tokens is assumed", True
     ),
     events.PriceUnknown: _Row(None, "no price is known for {model}", True),
+    events.RetryScheduled: _Row(
+        None, "waiting {seconds:g} s, then retry {retry} of {of} ({model}): {reason}", True
+    ),
     events.SettingRefused: _Row(None, "{key} of {source} is not used: {reason}", True),
     events.TranscriptFailed: _Row(None, "{waiting} records wait to be written: {reason}", True),
     events.WriterFailed: _Row(None, "{writer} failed: {reason}", True),

@@ -146,7 +146,7 @@ class _DreamCommand:
         emit = _Telling(self.screen)
         model = workspace.catalog.find(settings.of(AgentSettings).model or DEFAULT_MODEL)
         try:
-            provider = choose_provider(model, settings.of(AgentSettings), os.environ)
+            provider = choose_provider(model, settings.of(AgentSettings), os.environ, emit)
         except ProviderMissing as error:
             if writer == "model":
                 raise

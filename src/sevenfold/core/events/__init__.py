@@ -35,6 +35,7 @@ from sevenfold.core.events.agent import (
     GuardedMoved,
     HooksIgnored,
     KindPaused,
+    LoopDetected,
     MailSkipped,
     McpConnected,
     McpDeferred,
@@ -44,6 +45,7 @@ from sevenfold.core.events.agent import (
     PeerDismissed,
     PriceUnknown,
     ProgressSkipped,
+    RetryScheduled,
     RuleLost,
     SandboxFailed,
     SkillSkipped,
@@ -194,6 +196,7 @@ Event: TypeAlias = (
     | LineQuarantined
     | LockFaceFailed
     | LockRebuilt
+    | LoopDetected
     | MailQuarantined
     | MailSkipped
     | McpConnected
@@ -225,6 +228,7 @@ Event: TypeAlias = (
     | RestoreSkipped
     | ResultSpilled
     | ResultsCleared
+    | RetryScheduled
     | RuleAnswered
     | RuleLost
     | RuleShown

@@ -115,6 +115,29 @@ class ToolFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class LoopDetected:
+    """The model made the same call this often in a turn, and it failed each time."""
+
+    tool: str
+    count: int
+    is_stopped: bool
+    """The turn ended: a person said so, or nobody was there to ask."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryScheduled:
+    """A request to a model failed for now, and is sent again after a wait."""
+
+    model: str
+    retry: int
+    """The first is 1."""
+    of: int
+    """How many there are at most."""
+    seconds: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class TurnInterrupted:
     """A turn was cut short; what an unfinished answer cost is in no bill of ours."""
 

@@ -10,19 +10,30 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Event
 from typing import TYPE_CHECKING, TypedDict
 
-from sevenfold.core.errors import InputError, ProviderError, ReplyBroken
+from sevenfold.core.errors import InputError, ProviderError
 from sevenfold.core.json import read_json
 from sevenfold.core.models import Model
 from sevenfold.core.requests import Capabilities, Dialect, ModelRequest, ModelResponse, choose_capabilities
 from sevenfold.providers import error_map
 from sevenfold.providers.anthropic.wire import MessagesAssembler, MessagesBodyWriter, read_messages_response
-from sevenfold.providers.provider import MAX_UNSTREAMED_TOKENS, Delta, OnDelta
+from sevenfold.providers.provider import MAX_UNSTREAMED_TOKENS, OnDelta, ignore_delta
+from sevenfold.providers.reply_limits import (
+    IDENTITY_HEADERS,
+    StallWatch,
+    limit_error_body,
+    limit_reply,
+    limit_reply_async,
+    limit_reply_bytes,
+    shows_progress,
+    watch_stall,
+)
+from sevenfold.providers.retries import DEFAULT_CALL_OPTIONS, CallOptions, send_with_retries
 
 if TYPE_CHECKING:
     from anthropic import Anthropic, AnthropicError, AsyncAnthropic, RequestOptions
@@ -56,7 +67,8 @@ def map_anthropic_error(error: AnthropicError) -> ProviderError:
 
     match error:
         case anthropic.APIStatusError():
-            status = error.status_code if error.status_code >= 400 else None
+            # An error inside a stream has the status of the stream.
+            status = error.status_code if error.status_code >= 300 else None
             headers = {name.lower(): value for name, value in error.response.headers.items()}
             return error_map.map_fault(
                 error_map.read_provider_fault(error.message, status, error.body, headers)
@@ -91,8 +103,9 @@ class AnthropicProvider:
         base_url: str | None = None,
         api_key: str | None = None,
         auth_token: str | None = None,
+        options: CallOptions = DEFAULT_CALL_OPTIONS,
     ) -> None:
-        self._client = client
+        self._client, self._options = client, options
         self._base_url, self._api_key, self._auth_token = base_url, api_key, auth_token
         self._owned: AsyncAnthropic | None = None
         self._writer = MessagesBodyWriter()
@@ -109,10 +122,16 @@ class AnthropicProvider:
         from anthropic import Anthropic
 
         parcel = self._pack(client, request, wants_deltas=on_delta is not None)
-        if isinstance(client, Anthropic):
-            return await _send_in_thread(client, parcel, on_delta)
-        with map_anthropic_errors():
-            return await _send(client, parcel, on_delta)
+        stall = self._options.stall if parcel.streams else self._options.unstreamed / 2
+
+        async def attempt() -> ModelResponse:
+            async with watch_stall(stall) as watch:
+                if isinstance(client, Anthropic):
+                    return await _send_in_thread(client, parcel, watch, on_delta or ignore_delta)
+                with map_anthropic_errors():
+                    return await _send(client, parcel, watch, on_delta or ignore_delta)
+
+        return await send_with_retries(attempt, request.frame.model, client.max_retries, self._options)
 
     async def close(self) -> None:
         owned, self._owned = self._owned, None
@@ -124,11 +143,16 @@ class AnthropicProvider:
             return self._client
         if self._owned is None:
             try:
-                from anthropic import AsyncAnthropic
+                from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
             except ImportError as error:
                 raise InputError(_EXTRA) from error
             self._owned = AsyncAnthropic(
-                base_url=self._base_url, api_key=self._api_key, auth_token=self._auth_token
+                base_url=self._base_url,
+                api_key=self._api_key,
+                auth_token=self._auth_token,
+                http_client=DefaultAsyncHttpxClient(
+                    follow_redirects=False, event_hooks={"response": [limit_error_body]}
+                ),
             )
         return self._owned
 
@@ -139,10 +163,15 @@ class AnthropicProvider:
         # A request for no tokens warms the cache, and the API refuses to stream that.
         streams = most > 0 and (wants_deltas or most > MAX_UNSTREAMED_TOKENS)
         data = self._writer.write(request, streams=streams)
-        headers = _headers(client, request.frame.betas)
-        is_json = needs_json_body(client)
-        body, content = (json.loads(data), None) if is_json else (None, data)
-        return _Parcel({"body": body, "content": content, "options": {"headers": headers}}, streams)
+        body, content = (json.loads(data), None) if needs_json_body(client) else (None, data)
+        # Retries are ours, and a redirect would take the conversation elsewhere.
+        options: RequestOptions = {
+            "headers": {**IDENTITY_HEADERS, **_headers(client, request.frame.betas)},
+            "max_retries": 0,
+            "follow_redirects": False,
+        }
+        arguments: _PostArguments = {"body": body, "content": content, "options": options}
+        return _Parcel(arguments, streams, limit_reply_bytes(most))
 
 
 class _PostArguments(TypedDict):
@@ -158,6 +187,13 @@ class _Parcel:
 
     arguments: _PostArguments
     streams: bool
+    max_bytes: int
+    """Of the answer."""
+
+    @property
+    def is_read_by_sdk(self) -> bool:
+        """An answer that comes whole to a client with middleware, which tells the two kinds apart."""
+        return not self.streams and self.arguments["body"] is not None
 
 
 def needs_json_body(client: AsyncAnthropic | Anthropic) -> bool:
@@ -171,55 +207,79 @@ def needs_json_body(client: AsyncAnthropic | Anthropic) -> bool:
     return bool(getattr(client, "_middleware", True)) or bool(getattr(traces, "records_content", True))
 
 
-async def _send(client: AsyncAnthropic, parcel: _Parcel, on_delta: OnDelta | None) -> ModelResponse:
-    if not parcel.streams:
-        data = await client.post(_PATH, cast_to=bytes, **parcel.arguments)
-        return read_messages_response(read_json(data))
+async def _send(
+    client: AsyncAnthropic, parcel: _Parcel, watch: StallWatch, on_delta: OnDelta
+) -> ModelResponse:
     from anthropic import AsyncStream
 
-    assembly = MessagesAssembler()
+    if parcel.is_read_by_sdk:
+        data = await client.post(_PATH, cast_to=bytes, **parcel.arguments)
+        return read_messages_response(read_json(data))
+    # A whole answer is asked for as a stream too: the SDK would read all of it, however long.
     stream = await client.post(
         _PATH, cast_to=object, **parcel.arguments, stream=True, stream_cls=AsyncStream[object]
     )
     async with stream:
+        limit_reply_async(stream.response, parcel.max_bytes)
+        if not parcel.streams:
+            return read_messages_response(read_json(await stream.response.aread()))
+        assembly = MessagesAssembler()
         async for event in stream:
+            if shows_progress(event):
+                watch.progressed()
             for delta in assembly.add(event):
-                if on_delta is not None:
-                    on_delta(delta)
+                on_delta(delta)
     return assembly.reply()
 
 
-async def _send_in_thread(client: Anthropic, parcel: _Parcel, on_delta: OnDelta | None) -> ModelResponse:
-    """The same with a sync client. A request that is given up on ends at its next event, or once answered."""
+async def _send_in_thread(
+    client: Anthropic, parcel: _Parcel, watch: StallWatch, on_delta: OnDelta
+) -> ModelResponse:
+    """The same with a sync client. A request that is given up on ends with the next bytes that come."""
     loop, given_up = asyncio.get_running_loop(), Event()
-
-    def tell(delta: Delta) -> None:
-        if on_delta is not None:
-            loop.call_soon_threadsafe(on_delta, delta)
-
+    on_loop = _OnLoop(
+        lambda delta: _call(loop, lambda: on_delta(delta)), lambda: _call(loop, watch.progressed), given_up
+    )
     try:
-        return await asyncio.to_thread(_send_blocking, client, parcel, tell, given_up)
+        return await asyncio.to_thread(_send_blocking, client, parcel, on_loop)
     except asyncio.CancelledError:
         given_up.set()
         raise
 
 
-def _send_blocking(client: Anthropic, parcel: _Parcel, tell: OnDelta, given_up: Event) -> ModelResponse:
+@dataclass(frozen=True, slots=True)
+class _OnLoop:
+    """What a thread tells the event loop, and hears from it."""
+
+    on_delta: OnDelta
+    progressed: Callable[[], None]
+    given_up: Event
+
+
+def _call(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:
+    loop.call_soon_threadsafe(callback)
+
+
+def _send_blocking(client: Anthropic, parcel: _Parcel, on_loop: _OnLoop) -> ModelResponse:
+    from anthropic import Stream
+
     with map_anthropic_errors():
-        if not parcel.streams:
+        if parcel.is_read_by_sdk:
             data = client.post(_PATH, cast_to=bytes, **parcel.arguments)
             return read_messages_response(read_json(data))
-        from anthropic import Stream
-
-        assembly = MessagesAssembler()
-        with client.post(
+        stream = client.post(
             _PATH, cast_to=object, **parcel.arguments, stream=True, stream_cls=Stream[object]
-        ) as stream:
-            for event in stream:
-                if given_up.is_set():
-                    raise ReplyBroken("the request was given up on while it was answered")
-                for delta in assembly.add(event):
-                    tell(delta)
+        )
+    with map_anthropic_errors(), stream:
+        limit_reply(stream.response, parcel.max_bytes, on_loop.given_up)
+        if not parcel.streams:
+            return read_messages_response(read_json(stream.response.read()))
+        assembly = MessagesAssembler()
+        for event in stream:
+            if shows_progress(event):
+                on_loop.progressed()
+            for delta in assembly.add(event):
+                on_loop.on_delta(delta)
         return assembly.reply()
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from threading import Event
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
-from sevenfold.core.errors import InputError, ProviderError, ReplyBroken
+from sevenfold.core.errors import InputError, ProviderError
 from sevenfold.core.json import Json, read_json
 from sevenfold.core.models import Model
 from sevenfold.core.requests import Capabilities, Dialect, ModelRequest, ModelResponse, choose_capabilities
@@ -26,9 +26,20 @@ from sevenfold.providers import error_map
 from sevenfold.providers.openai.chat_wire import ChatAssembler, ChatBodyWriter, read_chat_completion
 from sevenfold.providers.openai.responses_wire import ResponsesAssembler, ResponsesBodyWriter, read_response
 from sevenfold.providers.provider import MAX_UNSTREAMED_TOKENS, Delta, OnDelta, ignore_delta
+from sevenfold.providers.reply_limits import (
+    IDENTITY_HEADERS,
+    StallWatch,
+    limit_error_body,
+    limit_reply,
+    limit_reply_async,
+    limit_reply_bytes,
+    shows_progress,
+    watch_stall,
+)
+from sevenfold.providers.retries import DEFAULT_CALL_OPTIONS, CallOptions, send_with_retries
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI, OpenAI, OpenAIError
+    from openai import AsyncOpenAI, OpenAI, OpenAIError, RequestOptions, Stream
 
 
 @contextmanager
@@ -90,6 +101,9 @@ class HttpPayload:
 
     path: str
     data: bytes
+    model: str
+    max_bytes: int
+    """Of the answer."""
 
     def body(self, client: AsyncOpenAI | OpenAI) -> object | None:
         """For a client of another class, which looks into it (Azure's does); else None."""
@@ -99,13 +113,23 @@ class HttpPayload:
         return self.data if _is_plain(client) else None
 
 
+def _request_options() -> RequestOptions:
+    # Retries are ours, and a redirect would take the conversation elsewhere.
+    return {"headers": dict(IDENTITY_HEADERS), "max_retries": 0, "follow_redirects": False}
+
+
 class OpenaiTransport:
     """One client, handed in or made on first use. Only one that was made here is closed here."""
 
     def __init__(
-        self, client: AsyncOpenAI | OpenAI | None, base_url: str | None, api_key: str | None
+        self,
+        client: AsyncOpenAI | OpenAI | None,
+        base_url: str | None,
+        api_key: str | None,
+        options: CallOptions = DEFAULT_CALL_OPTIONS,
     ) -> None:
         self._client, self._base_url, self._api_key = client, base_url, api_key
+        self._options = options
         self._owned: AsyncOpenAI | None = None
 
     @property
@@ -123,54 +147,47 @@ class OpenaiTransport:
     async def fetch(self, parcel: HttpPayload) -> Json:
         """The whole answer, as JSON."""
         client = self._open()
-        body, content = parcel.body(client), parcel.content(client)
-        from openai import OpenAI
 
-        with map_openai_errors():
-            if isinstance(client, OpenAI):
-                text = await asyncio.to_thread(
-                    client.post, parcel.path, cast_to=str, body=body, content=content
-                )
-            else:
-                text = await client.post(parcel.path, cast_to=str, body=body, content=content)
-            return read_json(text)
+        async def attempt() -> Json:
+            async with watch_stall(self._options.unstreamed / 2):
+                with map_openai_errors():
+                    return read_json(await _fetch(client, parcel))
+
+        return await send_with_retries(attempt, parcel.model, client.max_retries, self._options)
 
     async def stream(
-        self, parcel: HttpPayload, assembly: StreamAssembler, on_delta: OnDelta
+        self, parcel: HttpPayload, assemble: Callable[[], StreamAssembler], on_delta: OnDelta
     ) -> ModelResponse:
         """The answer as it is written."""
         client = self._open()
-        from openai import AsyncStream, OpenAI
+        from openai import OpenAI
 
-        with map_openai_errors():
-            if isinstance(client, OpenAI):
-                return await _stream_in_thread(client, parcel, assembly, on_delta)
-            stream = await client.post(
-                parcel.path,
-                cast_to=object,
-                body=parcel.body(client),
-                content=parcel.content(client),
-                stream=True,
-                stream_cls=AsyncStream[object],
-            )
-            with map_openai_errors(is_answering=True):
-                async with stream:
-                    async for event in stream:
-                        for delta in assembly.add(event):
-                            on_delta(delta)
-                return assembly.reply()
+        async def attempt() -> ModelResponse:
+            async with watch_stall(self._options.stall) as watch:
+                with map_openai_errors():
+                    if isinstance(client, OpenAI):
+                        return await _stream_in_thread(client, parcel, assemble(), _OnLoop(watch, on_delta))
+                    return await _stream(client, parcel, assemble(), _OnLoop(watch, on_delta))
+
+        return await send_with_retries(attempt, parcel.model, client.max_retries, self._options)
 
     def _open(self) -> AsyncOpenAI | OpenAI:
         if self._client is not None:
             return self._client
         if self._owned is None:
             try:
-                from openai import AsyncOpenAI
+                from openai import AsyncOpenAI, DefaultAsyncHttpxClient
             except ImportError as error:
                 raise InputError(_EXTRA) from error
             key = self._api_key or (LOCAL_KEY if self._base_url else None)
             with map_openai_errors():
-                self._owned = AsyncOpenAI(api_key=key, base_url=self._base_url)
+                self._owned = AsyncOpenAI(
+                    api_key=key,
+                    base_url=self._base_url,
+                    http_client=DefaultAsyncHttpxClient(
+                        follow_redirects=False, event_hooks={"response": [limit_error_body]}
+                    ),
+                )
         return self._owned
 
 
@@ -181,29 +198,99 @@ def _is_plain(client: AsyncOpenAI | OpenAI) -> bool:
     return type(client) in (AsyncOpenAI, OpenAI)
 
 
-async def _stream_in_thread(
-    client: OpenAI, parcel: HttpPayload, assembly: StreamAssembler, on_delta: OnDelta
-) -> ModelResponse:
-    """The same with a sync client. A request that is given up on ends at its next event."""
+@dataclass(frozen=True, slots=True)
+class _OnLoop:
+    """Who is told, on the event loop, what comes."""
+
+    watch: StallWatch
+    on_delta: OnDelta
+
+
+async def _fetch(client: AsyncOpenAI | OpenAI, parcel: HttpPayload) -> bytes:
+    """Asked for as a stream: the SDK would read all of an answer, however long."""
+    from openai import AsyncStream, OpenAI
+
+    if isinstance(client, OpenAI):
+        given_up = Event()
+        try:
+            return await asyncio.to_thread(_fetch_blocking, client, parcel, given_up)
+        except asyncio.CancelledError:
+            given_up.set()
+            raise
+    stream = await client.post(
+        parcel.path,
+        cast_to=object,
+        body=parcel.body(client),
+        content=parcel.content(client),
+        options=_request_options(),
+        stream=True,
+        stream_cls=AsyncStream[object],
+    )
+    async with stream:
+        limit_reply_async(stream.response, parcel.max_bytes)
+        return await stream.response.aread()
+
+
+def _post_blocking(client: OpenAI, parcel: HttpPayload) -> Stream[object]:
     from openai import Stream
 
+    return client.post(
+        parcel.path,
+        cast_to=object,
+        body=parcel.body(client),
+        content=parcel.content(client),
+        options=_request_options(),
+        stream=True,
+        stream_cls=Stream[object],
+    )
+
+
+def _fetch_blocking(client: OpenAI, parcel: HttpPayload, given_up: Event) -> bytes:
+    with _post_blocking(client, parcel) as stream:
+        limit_reply(stream.response, parcel.max_bytes, given_up)
+        return stream.response.read()
+
+
+async def _stream(
+    client: AsyncOpenAI, parcel: HttpPayload, assembly: StreamAssembler, on_loop: _OnLoop
+) -> ModelResponse:
+    from openai import AsyncStream
+
+    stream = await client.post(
+        parcel.path,
+        cast_to=object,
+        body=parcel.body(client),
+        content=parcel.content(client),
+        options=_request_options(),
+        stream=True,
+        stream_cls=AsyncStream[object],
+    )
+    with map_openai_errors(is_answering=True):
+        async with stream:
+            limit_reply_async(stream.response, parcel.max_bytes)
+            async for event in stream:
+                if shows_progress(event):
+                    on_loop.watch.progressed()
+                for delta in assembly.add(event):
+                    on_loop.on_delta(delta)
+        return assembly.reply()
+
+
+async def _stream_in_thread(
+    client: OpenAI, parcel: HttpPayload, assembly: StreamAssembler, on_loop: _OnLoop
+) -> ModelResponse:
+    """The same with a sync client. A request that is given up on ends with the next bytes that come."""
     loop, given_up = asyncio.get_running_loop(), Event()
 
     def run() -> ModelResponse:
-        stream = client.post(
-            parcel.path,
-            cast_to=object,
-            body=parcel.body(client),
-            content=parcel.content(client),
-            stream=True,
-            stream_cls=Stream[object],
-        )
+        stream = _post_blocking(client, parcel)
         with map_openai_errors(is_answering=True), stream:
+            limit_reply(stream.response, parcel.max_bytes, given_up)
             for event in stream:
-                if given_up.is_set():
-                    raise ReplyBroken("the request was given up on while it was answered")
+                if shows_progress(event):
+                    loop.call_soon_threadsafe(on_loop.watch.progressed)
                 for delta in assembly.add(event):
-                    loop.call_soon_threadsafe(on_delta, delta)
+                    loop.call_soon_threadsafe(on_loop.on_delta, delta)
             return assembly.reply()
 
     try:
@@ -245,9 +332,11 @@ class OpenAIProvider:
     async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
         api = self._api
         streams = on_delta is not None or request.frame.max_tokens > MAX_UNSTREAMED_TOKENS
-        parcel = HttpPayload(api.path, api.writer.write(request, streams=streams))
+        frame = request.frame
+        data = api.writer.write(request, streams=streams)
+        parcel = HttpPayload(api.path, data, frame.model, limit_reply_bytes(frame.max_tokens))
         if streams:
-            return await self._transport.stream(parcel, api.assemble(), on_delta or ignore_delta)
+            return await self._transport.stream(parcel, api.assemble, on_delta or ignore_delta)
         return api.read(await self._transport.fetch(parcel))
 
     async def close(self) -> None:
@@ -276,8 +365,9 @@ class ChatProvider(OpenAIProvider):
         api_key: str | None = None,
         max_tokens_field: MaxTokensField | None = None,
         replays_reasoning: bool = False,
+        options: CallOptions = DEFAULT_CALL_OPTIONS,
     ) -> None:
-        transport = OpenaiTransport(client, base_url, api_key)
+        transport = OpenaiTransport(client, base_url, api_key, options)
         host = transport.host
         is_newer = not host or any(name in host for name in NEWER_HOSTS)
         field = max_tokens_field or ("max_completion_tokens" if is_newer else "max_tokens")
@@ -303,7 +393,8 @@ class ResponsesProvider(OpenAIProvider):
         base_url: str | None = None,
         api_key: str | None = None,
         asks_reasoning: bool = True,
+        options: CallOptions = DEFAULT_CALL_OPTIONS,
     ) -> None:
         writer = ResponsesBodyWriter(asks_reasoning=asks_reasoning)
         api = Api(_RESPONSES_PATH, writer, ResponsesAssembler, read_response)
-        super().__init__(OpenaiTransport(client, base_url, api_key), api)
+        super().__init__(OpenaiTransport(client, base_url, api_key, options), api)

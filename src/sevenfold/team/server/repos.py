@@ -6,12 +6,13 @@ the forge says who may push to it.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from sevenfold.core.errors import InputError
 from sevenfold.team.protocol import RepoId
@@ -21,6 +22,9 @@ from sevenfold.team.server.messages import ApiError
 from sevenfold.team.server.people import new_row_id
 from sevenfold.team.server.policy import Principal, ServerLimits
 from sevenfold.team.server.scanning import check_text_secrets
+
+if TYPE_CHECKING:
+    import httpx2
 
 REPO_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,99}){0,3}", re.ASCII)
 REPO_REMOTE = re.compile(r"[!-~]{0,500}", re.ASCII)
@@ -235,11 +239,19 @@ async def fetch_over_http(url: str, credential: str) -> bytes | None:
 
     if not credential.isascii() or not credential.isprintable():
         raise InputError("the forge's credential has characters that no header can hold; copy it again")
-    headers = {"authorization": f"Bearer {credential}", "accept": "application/json"}
+    headers = {
+        "authorization": f"Bearer {credential}",
+        "accept": "application/json",
+        "accept-encoding": "identity",
+    }
     try:
-        async with httpx2.AsyncClient(timeout=TIMEOUT_SECONDS, follow_redirects=False) as client:
-            answer = await client.get(url, headers=headers)
-    except httpx2.HTTPError as error:
+        async with (
+            asyncio.timeout(2 * TIMEOUT_SECONDS),
+            httpx2.AsyncClient(timeout=TIMEOUT_SECONDS, follow_redirects=False) as client,
+            client.stream("GET", url, headers=headers) as answer,
+        ):
+            return await _read_forge_answer(answer)
+    except (httpx2.HTTPError, TimeoutError) as error:
         raise ApiError(
             status=503,
             kind="not ready",
@@ -248,4 +260,15 @@ async def fetch_over_http(url: str, credential: str) -> bytes | None:
             retry=True,
             retry_after_seconds=30,
         ) from error
-    return answer.content if answer.status_code == 200 and len(answer.content) <= _MAX_BYTES else None
+
+
+async def _read_forge_answer(answer: httpx2.Response) -> bytes | None:
+    """As it came: what is packed may unpack to a thousand times its size."""
+    if answer.status_code != 200 or answer.headers.get("content-encoding", "identity") != "identity":
+        return None
+    data = bytearray()
+    async for chunk in answer.aiter_raw():
+        data += chunk
+        if len(data) > _MAX_BYTES:
+            return None
+    return bytes(data)

@@ -1,0 +1,190 @@
+"""What an endpoint may send, and for how long: over a real socket, one case for each limit."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from datetime import timedelta
+
+import pytest
+
+from sevenfold.core.errors import (
+    Overloaded,
+    ProviderError,
+    ProviderRefused,
+    ProviderUnreachable,
+    RateLimited,
+    ReplyBroken,
+)
+from sevenfold.core.events import Event, RetryScheduled
+from sevenfold.providers.reply_limits import BodyDecoder, limit_reply_bytes, shows_progress, watch_stall
+from sevenfold.providers.retries import CallOptions, plan_wait, send_with_retries
+from tests.torture.endpoint import PROVIDERS, Case, run_case
+from tests.torture.endpoint_stage import serve_harm
+
+STALL = timedelta(seconds=0.3)
+
+
+def attack(provider: str, harm: str, *, streams: bool) -> list[str]:
+    async def run() -> list[str]:
+        async with serve_harm() as endpoint:
+            return await run_case(Case(provider, harm, streams), endpoint, STALL)
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize(
+    "harm", ["endless-pings", "redirect", "wait-an-hour", "wait-a-bit", "deep", "digits"]
+)
+def test_a_stream_of_harm_ends_in_an_error_that_says_why(provider: str, harm: str) -> None:
+    assert attack(provider, harm, streams=True) == []
+
+
+@pytest.mark.parametrize("harm", ["endless-text", "bomb", "bomb-error", "endless-error", "one-line"])
+@pytest.mark.parametrize("provider", ["anthropic", "responses"])
+def test_a_body_without_an_end_is_not_read_to_its_end(provider: str, harm: str) -> None:
+    assert attack(provider, harm, streams=False) == []
+
+
+@pytest.mark.parametrize("harm", ["one-line", "many-lines", "bomb"])
+def test_an_event_without_an_end_is_not_collected(harm: str) -> None:
+    assert attack("chat", harm, streams=True) == []
+
+
+def test_longer_answers_may_take_more_bytes() -> None:
+    assert limit_reply_bytes(32_000) - limit_reply_bytes(0) == 32_000 * 1024
+    assert limit_reply_bytes(-1) == limit_reply_bytes(0)
+
+
+def test_a_packed_body_is_unpacked_in_small_pieces() -> None:
+    data = zlib.compress(b"x" * 10_000_000)
+    sizes = [len(piece) for piece in BodyDecoder("gzip").feed(data)]
+    assert sum(sizes) == 10_000_000
+    assert max(sizes) <= 64 * 1024
+
+
+@pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, gzip"])
+def test_an_encoding_that_nobody_asked_for_is_refused(encoding: str) -> None:
+    with pytest.raises(ReplyBroken, match="not asked for"):
+        BodyDecoder(encoding)
+
+
+def test_a_body_that_is_not_what_it_says_is_broken() -> None:
+    with pytest.raises(ReplyBroken, match="unpacked"):
+        list(BodyDecoder("gzip").feed(b"plain text"))
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        ({"type": "ping"}, False),
+        ({"type": "keepalive"}, False),
+        ({"type": "content_block_delta", "delta": {"type": "text_delta", "text": ""}}, False),
+        ({"type": "content_block_delta", "delta": {"type": "signature_delta", "signature": "x"}}, True),
+        ({"type": "message_start", "message": {}}, True),
+        ({"choices": []}, False),
+        ({"choices": [{"delta": {"role": "assistant", "content": ""}}]}, False),
+        ({"choices": [{"delta": {}, "finish_reason": "stop"}]}, True),
+        ({"choices": [{"delta": {"tool_calls": [{}]}}]}, True),
+        ({"type": "response.output_text.delta", "delta": "x"}, True),
+        ({"type": "response.output_text.delta", "delta": ""}, False),
+        ("text", False),
+    ],
+)
+def test_pings_and_empty_deltas_are_no_progress(event: object, *, expected: bool) -> None:
+    assert shows_progress(event) is expected
+
+
+def test_progress_puts_the_limit_off_and_its_absence_ends_the_answer() -> None:
+    seen: list[int] = []
+
+    async def run() -> None:
+        async with watch_stall(timedelta(seconds=0.2)) as watch:
+            for at in range(6):
+                await asyncio.sleep(0)
+                watch.progressed()
+                seen.append(at)
+            await asyncio.Event().wait()
+
+    with pytest.raises(ReplyBroken, match="nothing new"):
+        asyncio.run(run())
+    assert len(seen) == 6
+
+
+def test_an_error_of_the_block_is_not_taken_for_a_stall() -> None:
+    async def run() -> None:
+        async with watch_stall(timedelta(hours=1)):
+            raise TimeoutError("of somebody else")
+
+    with pytest.raises(TimeoutError, match="somebody else"):
+        asyncio.run(run())
+
+
+def limited(seconds: float | None) -> RateLimited:
+    return RateLimited(retry_after=None if seconds is None else timedelta(seconds=seconds))
+
+
+def told(error: ProviderError, *, should_retry: bool) -> ProviderError:
+    error.should_retry = should_retry
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "left", "expected"),
+    [
+        (limited(7), 60.0, 7.0),
+        (limited(60), 60.0, 60.0),
+        (limited(61), 60.0, None),
+        (limited(3_600), 60.0, None),
+        (limited(30), 20.0, None),
+        (ReplyBroken("half"), 60.0, None),
+        (ProviderRefused("no", status=400), 60.0, None),
+        (told(limited(1), should_retry=False), 60.0, None),
+    ],
+)
+def test_waits_are_those_asked_for_within_a_minute(
+    error: ProviderError, left: float, expected: float | None
+) -> None:
+    assert plan_wait(error, 0, left) == expected
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        limited(None),
+        Overloaded("busy"),
+        ProviderUnreachable("gone"),
+        ProviderRefused("locked", status=409),
+        told(ProviderRefused("odd", status=400), should_retry=True),
+    ],
+)
+def test_failures_that_may_pass_are_tried_again_soon(error: ProviderError) -> None:
+    for retry in range(10):
+        wait = plan_wait(error, retry, 60.0)
+        assert wait is not None
+        assert 0.3 < wait <= 8.0
+
+
+def test_a_wait_can_be_cut_short_and_is_shown_before_it_begins() -> None:
+    async def run() -> list[Event]:
+        events: list[Event] = []
+        waiting = asyncio.Event()
+
+        async def sleep(_seconds: float) -> None:
+            waiting.set()
+            await asyncio.Event().wait()
+
+        async def attempt() -> None:
+            raise limited(59)
+
+        options = CallOptions(events.append, sleep=sleep)
+        sending = asyncio.create_task(send_with_retries(attempt, "m", 2, options))
+        await waiting.wait()
+        sending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await sending
+        return events
+
+    [event] = asyncio.run(run())
+    assert event == RetryScheduled(model="m", retry=1, of=2, seconds=59.0, reason="rate limited")
