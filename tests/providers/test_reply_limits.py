@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import zlib
 from datetime import timedelta
 
@@ -75,25 +76,27 @@ def test_a_body_that_is_not_what_it_says_is_broken() -> None:
         list(BodyDecoder("gzip").feed(b"plain text"))
 
 
-@pytest.mark.parametrize(
-    ("event", "expected"),
-    [
-        ({"type": "ping"}, False),
-        ({"type": "keepalive"}, False),
-        ({"type": "content_block_delta", "delta": {"type": "text_delta", "text": ""}}, False),
-        ({"type": "content_block_delta", "delta": {"type": "signature_delta", "signature": "x"}}, True),
-        ({"type": "message_start", "message": {}}, True),
-        ({"choices": []}, False),
-        ({"choices": [{"delta": {"role": "assistant", "content": ""}}]}, False),
-        ({"choices": [{"delta": {}, "finish_reason": "stop"}]}, True),
-        ({"choices": [{"delta": {"tool_calls": [{}]}}]}, True),
-        ({"type": "response.output_text.delta", "delta": "x"}, True),
-        ({"type": "response.output_text.delta", "delta": ""}, False),
-        ("text", False),
-    ],
+IDLE = (
+    '{"type": "ping"}',
+    '{"type": "keepalive"}',
+    '{"type": "content_block_delta", "delta": {"type": "text_delta", "text": ""}}',
+    '{"choices": []}',
+    '{"choices": [{"delta": {"role": "assistant", "content": ""}}]}',
+    '{"type": "response.output_text.delta", "delta": ""}',
+    '"text"',
 )
-def test_pings_and_empty_deltas_are_no_progress(event: object, *, expected: bool) -> None:
-    assert shows_progress(event) is expected
+BUSY = (
+    '{"type": "content_block_delta", "delta": {"type": "signature_delta", "signature": "x"}}',
+    '{"type": "message_start", "message": {}}',
+    '{"choices": [{"delta": {}, "finish_reason": "stop"}]}',
+    '{"choices": [{"delta": {"tool_calls": [{}]}}]}',
+    '{"type": "response.output_text.delta", "delta": "x"}',
+)
+
+
+@pytest.mark.parametrize("event", [*IDLE, *BUSY])
+def test_pings_and_empty_deltas_are_no_progress(event: str) -> None:
+    assert shows_progress(json.loads(event)) is (event in BUSY)
 
 
 def test_progress_puts_the_limit_off_and_its_absence_ends_the_answer() -> None:

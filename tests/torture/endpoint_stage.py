@@ -44,10 +44,12 @@ def opening(dialect: str) -> bytes:
     """What comes before the first delta."""
     if dialect != "messages":
         return delta(dialect, "Hi")
-    start = {"type": "message_start", "message": {"id": "m", "role": "assistant", "model": "x", "usage": {}}}
-    block = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
-    events = ((wire["type"], json.dumps(wire)) for wire in (start, block))
-    return b"".join(f"event: {name}\ndata: {data}\n\n".encode() for name, data in events)
+    start = '"message": {"id": "m", "role": "assistant", "model": "x", "usage": {}}'
+    block = '"index": 0, "content_block": {"type": "text", "text": ""}'
+    events = {"message_start": start, "content_block_start": block}
+    return "".join(
+        f'event: {name}\ndata: {{"type": "{name}", {rest}}}\n\n' for name, rest in events.items()
+    ).encode()
 
 
 async def _endless_text(asked: Asked) -> AsyncIterator[bytes]:

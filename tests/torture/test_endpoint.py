@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.providers import reply_limits
+from sevenfold.providers.reply_limits import BASE_REPLY_BYTES
+from tests.torture import endpoint
 from tests.torture.endpoint import Case, run_case, run_endpoint
 from tests.torture.endpoint_stage import serve_harm
 from tests.torture.rig import Orders, Progress
@@ -23,14 +24,11 @@ def test_no_endpoint_takes_more_than_its_share(tmp_path: Path) -> None:
 
 
 def test_the_rig_sees_an_answer_without_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reply_limits, "MAX_EVENT_BYTES", 10**9)
-    monkeypatch.setattr(reply_limits, "BASE_REPLY_BYTES", 48 * 1024 * 1024)
-
     async def attack() -> list[str]:
-        async with serve_harm() as endpoint:
-            return await run_case(Case("chat", "one-line", False), endpoint, timedelta(seconds=1))
+        async with serve_harm() as hostile:
+            return await run_case(Case("chat", "one-line", False), hostile, timedelta(seconds=1))
 
     with monkeypatch.context() as patched:
-        patched.setattr("tests.torture.endpoint.limit_reply_bytes", lambda _tokens: 1024 * 1024)
+        patched.setattr(endpoint, "SLACK_BYTES", -BASE_REPLY_BYTES)
         [wrong] = asyncio.run(attack())
     assert "bytes" in wrong

@@ -91,6 +91,11 @@ class SpendCharge:
     prompt: int | None = None
     """Of the tokens, those of the prompt; None in a line of an older version."""
 
+    @property
+    def is_unbilled(self) -> bool:
+        """Whether no bill came: the answer broke off, or the process died. Caps count what was expected."""
+        return not self.model
+
 
 class SpendStore:
     """The folder of spending, open. Every method blocks on the disk."""
@@ -268,16 +273,24 @@ class Governor:
                 paused.append(KindPaused(hold.kind, found.count, found.until.isoformat(), found.reason))
             return struck
 
-        await self._written(hold.kind, lambda: self._change(change))
+        def write() -> None:
+            if isinstance(error, ReplyBroken):
+                self._book.append(self._unbilled(hold, now))
+            self._change(change)
+
+        await self._written(hold.kind, write)
         for event in paused:
             self._emit(event)
 
     async def abandon(self, hold: SpendHold) -> None:
         """The result of the call is unknown, so it counts as the expected cost."""
         now = self._clock.now()
-        await self._written(
-            hold.kind, lambda: self._change(lambda state: settle_hold(state, hold, hold.expense, now))
-        )
+
+        def write() -> None:
+            self._book.append(self._unbilled(hold, now))
+            self._change(lambda state: settle_hold(state, hold, hold.expense, now))
+
+        await self._written(hold.kind, write)
 
     async def close(self) -> None:
         await run_blocking(self._book.close)
@@ -305,8 +318,21 @@ class Governor:
 
     def _change(self, change: Callable[[SpendState], SpendState]) -> None:
         now = self._clock.now()
-        self._book.change(
-            now, lambda wire: write_spend_state(change(drop_expired(self._read(wire, now), now)))
+        dead: list[SpendHold] = []
+
+        def apply(wire: JsonObject) -> JsonObject:
+            state = self._read(wire, now)
+            dead.extend(hold for hold in state.held if hold.until <= now)
+            return write_spend_state(change(drop_expired(state, now)))
+
+        self._book.change(now, apply)
+        for hold in dead:
+            self._book.append(self._unbilled(hold, now))
+
+    def _unbilled(self, hold: SpendHold, now: datetime) -> SpendCharge:
+        """A call that no bill came for, as a line of the ledger."""
+        return SpendCharge(
+            at=now, kind=hold.kind, model="", session=self._session, tokens=0, read=0, micro_usd=None
         )
 
     def _read(self, wire: JsonObject, now: datetime) -> SpendState:

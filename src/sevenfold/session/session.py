@@ -22,7 +22,14 @@ from pathlib import Path
 from typing import Self, cast
 
 from sevenfold.core.clock import Clock, SystemClock
-from sevenfold.core.errors import InputError, PromptTooLong, SettingsError, ThinkingRefused, WindowFull
+from sevenfold.core.errors import (
+    InputError,
+    PromptTooLong,
+    ProviderError,
+    SettingsError,
+    ThinkingRefused,
+    WindowFull,
+)
 from sevenfold.core.events import Emit, Event, ignore_event
 from sevenfold.core.requests import (
     Capabilities,
@@ -56,6 +63,7 @@ from sevenfold.session.pipeline import (
 from sevenfold.session.resume import rebuild_view
 from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.memory.directory import MemoryDir
+from sevenfold.store.transcript.journal import RequestLog
 from sevenfold.store.transcript.transcript import SessionId
 
 
@@ -76,12 +84,13 @@ class Session:
         deps, self._opened, self._provider = opened.deps, opened, provider
         self._clock, self._emit, self._journal = deps.clock, deps.emit, deps.journal
         self._monitor = CacheMonitor(deps.emit, deps.catalog)
+        self._request_log = RequestLog(deps.journal)
         forks = None
         if provider is not None:
             governed = (
                 GovernedProvider(provider, opened.governor) if governs and opened.governor else provider
             )
-            forks = MonitoredProvider(governed, self._monitor, deps.journal, deps.clock)
+            forks = MonitoredProvider(governed, self._monitor, deps.journal, deps.clock, self._request_log)
         self._forks = forks
         self._steps = steps = build_view_steps(frame, self._capabilities(frame), deps)
         self._conversation, self._window = steps.conversation, steps.window
@@ -221,6 +230,20 @@ class Session:
         `notes`, and other kinds of forks."""
         return self._monitor.ledger.spent()
 
+    @property
+    def unsaved_records(self) -> int:
+        """Records of the transcript that could not be written so far; a crash now would lose them."""
+        return self._journal.waiting
+
+    @property
+    def unbilled_requests(self) -> int:
+        """Requests since the session was opened here that no bill came for: under way, or lost."""
+        return self._request_log.unbilled
+
+    def note_failure(self, error: ProviderError) -> None:
+        """The last view was not answered. A refusal has no bill; of anything else it is not known."""
+        self._request_log.refused(self._conversation.frame.model, "main", error)
+
     def count_shared(self, messages: Sequence[object]) -> SharedCount:
         """How much this list seems to share with the one that is followed here."""
         return self._sync.count_shared(messages)
@@ -282,6 +305,7 @@ class Session:
     async def _hand_out(self) -> PreparedRequest:
         """Place breakpoints, make the transcript durable, and compare the request with the last one."""
         self._refuse_if_full(self._requests.build())
+        self._request_log.sent(self._conversation.frame.model, "main")
         await self._journal.flush()
         view = self._requests.hand_out()
         self._sent = view.request
@@ -318,6 +342,7 @@ class Session:
             self._refuse_if_closed()
             if type(error) in self._recovered:
                 return None
+            self.note_failure(error)
             if isinstance(error, ThinkingRefused):
                 self._conversation.forget_thinking("the provider refused thinking that was sent back")
             elif self._opened.deps.settings.compact.enabled:
@@ -339,6 +364,7 @@ class Session:
                 return
             self._recorded = reply.id
             self._recovered.clear()
+            self._request_log.billed("main")
             if self._sent is not None:
                 self._monitor.settle(self._sent, reply, self._clock.now())
             started = self._requests.answered()

@@ -84,4 +84,5 @@ def test_a_test_that_fails_after_each_edit_is_work() -> None:
 
 
 def test_five_equal_calls_of_one_answer_are_a_loop() -> None:
-    assert LoopGuard().find_loop(batch(*[("a", {}, True)] * MAX_EQUAL_FAILURES)) is not None
+    calls = [("a", {"n": 1}, True)] * MAX_EQUAL_FAILURES
+    assert LoopGuard().find_loop(batch(*calls)) is not None

@@ -36,6 +36,7 @@ from sevenfold.core.errors import (
     InputError,
     LoopStopped,
     PromptTooLong,
+    ProviderError,
     SevenfoldError,
     ThinkingRefused,
 )
@@ -338,7 +339,11 @@ class Agent:
 
     async def _send(self, view: PreparedRequest, turn: TurnState) -> ModelResponse:
         turn.partial_text = []
-        return await self.provider.send(view.request, turn.add_delta)
+        try:
+            return await self.provider.send(view.request, turn.add_delta)
+        except ProviderError as error:
+            self.session.note_failure(error)
+            raise
 
     async def _run_tools(self, reply: ModelResponse, turn: TurnState) -> str | None:
         """Answer every call of a reply; why the turn should end here, where a hook says so."""

@@ -214,7 +214,9 @@ async def _context(chat: ChatHandle, _: str) -> None:
 
 
 async def _cost(chat: ChatHandle, _: str) -> None:
-    lanes = chat.agent.spent
+    lanes, unbilled = chat.agent.spent, chat.agent.session.unbilled_requests
+    if unbilled:
+        chat.say(f"{unbilled} requests without a bill: what they cost is in no sum below", "warning")
     if not lanes:
         chat.say("no model was asked yet", "faint")
         return

@@ -50,11 +50,19 @@ def run_spend(options: Namespace, screen: Screen) -> int:
         charges = tuple(book.charges((now - SPEND_DAY).date(), now.date()))
     finally:
         book.close()
-    recent = [charge for charge in charges if charge.at > now - SPEND_DAY]
+    past = [charge for charge in charges if charge.at > now - SPEND_DAY]
+    recent = [charge for charge in past if not charge.is_unbilled]
+    unbilled = len(past) - len(recent) + len(state.held)
     if options.json:
-        screen.show_json(_described(state, recent, rules, now))
-    else:
-        _show(state, recent, rules, now, screen)
+        screen.show_json({**_described(state, recent, rules, now), "unbilled_calls": unbilled})
+        return 0
+    _show(state, recent, rules, now, screen)
+    if unbilled:
+        screen.show_line(
+            f"{format_count(unbilled, 'request')} without a bill, under way or lost: the caps count what was "
+            "expected of each",
+            "warning",
+        )
     return 0
 
 

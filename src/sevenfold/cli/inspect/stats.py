@@ -56,6 +56,7 @@ class SessionTotals:
     events: dict[str, int]
     rules: dict[str, int]
     unread: int
+    unbilled: int
 
     @property
     def total_spent(self) -> SpendSummary:
@@ -87,6 +88,7 @@ def sum_session_facts(sessions: Sequence[SessionFacts]) -> SessionTotals:
         events=dict(events),
         rules=dict(rules),
         unread=sum(session.unread for session in sessions),
+        unbilled=sum(session.unbilled for session in sessions),
     )
 
 
@@ -152,6 +154,11 @@ def _show_sums(total: SessionTotals, screen: Screen) -> None:
     if total.unread:
         screen.show_line(
             f"{format_count(total.unread, 'bill')} could not be read and is in no sum", "warning"
+        )
+    if total.unbilled:
+        screen.show_line(
+            f"{format_count(total.unbilled, 'request')} without a bill: what they cost is in no sum",
+            "warning",
         )
 
 
@@ -223,6 +230,7 @@ def _described(total: SessionTotals) -> dict[str, object]:
         "events": total.events,
         "rules": total.rules,
         "unread_bills": total.unread,
+        "unbilled_requests": total.unbilled,
     }
 
 

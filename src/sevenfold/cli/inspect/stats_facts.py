@@ -18,7 +18,14 @@ from sevenfold.session.cache.monitor import SpendSummary, UsageLedger
 from sevenfold.session.opening import Workspace
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
-from sevenfold.store.transcript.records import BoundaryRecord, CutRecord, Record, RecordId, UsageRecord
+from sevenfold.store.transcript.records import (
+    BoundaryRecord,
+    CutRecord,
+    Record,
+    RecordId,
+    SentRecord,
+    UsageRecord,
+)
 from sevenfold.store.transcript.transcript import (
     LoggedEvent,
     SessionEntry,
@@ -28,7 +35,7 @@ from sevenfold.store.transcript.transcript import (
     read_events,
 )
 
-FIGURE_RECORDS = ("usage", "cut", "boundary")
+FIGURE_RECORDS = ("usage", "request", "cut", "boundary")
 """Kinds of records that hold figures: all others can be passed over unread."""
 
 MAIN, AGENT = "main", "agent"
@@ -49,6 +56,8 @@ class SessionFacts:
     """How often one was put before an action, and what became of that."""
     unread: int
     """Bills that could not be read."""
+    unbilled: int = 0
+    """Requests that no bill came for."""
     fidelity: tuple[CutFidelity, ...] = ()
 
 
@@ -70,6 +79,8 @@ class _Tally:
     rounds: int = 0
     compactions: int = 0
     unread: int = 0
+    open: Counter[str] = field(default_factory=Counter[str])
+    """Requests without a bill so far, by who sent them."""
     cuts: Counter[int] = field(default_factory=Counter[int])
     seen: set[RecordId] = field(default_factory=set[RecordId])
 
@@ -80,7 +91,13 @@ class _Tally:
         self.started = self.started or record.at
         match record.body:
             case UsageRecord() as bill:
+                self._close(bill.who)
                 self._bill(bill, record.at)
+            case SentRecord(_, who, is_refused):
+                if is_refused:
+                    self._close(who)
+                else:
+                    self.open[who] += 1
             case CutRecord(layer):
                 # A compaction has a boundary of its own.
                 self.cuts[layer] += layer != 4
@@ -88,6 +105,10 @@ class _Tally:
                 self.compactions += 1
             case _:
                 pass
+
+    def _close(self, who: str) -> None:
+        # Transcripts from before requests were written have bills alone.
+        self.open[who] -= self.open[who] > 0
 
     def _bill(self, bill: UsageRecord, at: datetime) -> None:
         try:
@@ -161,6 +182,7 @@ def _read_session(
         events=dict(Counter(one.name for one in told)),
         rules=dict(Counter(filter(None, map(_rule_outcome, told)))),
         unread=tally.unread,
+        unbilled=tally.open.total(),
         fidelity=measure_cut_fidelity(_each_once(sessions, entry.id)) if with_fidelity and has_cuts else (),
     )
 

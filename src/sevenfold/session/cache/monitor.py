@@ -20,6 +20,7 @@ from sevenfold.core.cache.prompt_cache import PromptDifference
 from sevenfold.core.cache.rendered_prompt import DifferenceCause
 from sevenfold.core.catalog import CATALOG, Catalog
 from sevenfold.core.clock import Clock
+from sevenfold.core.errors import ProviderError
 from sevenfold.core.events import CacheMissed, CutRegistered, Emit, PrefixBroken, PromptTrimmed, ignore_event
 from sevenfold.core.json import Json, JsonObject
 from sevenfold.core.prices import NO_COST, Cost, compute_cost, compute_uncached_cost, sum_costs
@@ -28,7 +29,7 @@ from sevenfold.core.usage import NO_USAGE, TokenCounts, Usage
 from sevenfold.core.view import WHOLE_PROMPT, Cut
 from sevenfold.providers.provider import OnDelta, Provider, ProviderWrapper
 from sevenfold.session.cache.comparer import RequestComparer, RequestComparison, RequestOutline
-from sevenfold.store.transcript.journal import Journal
+from sevenfold.store.transcript.journal import Journal, RequestLog
 from sevenfold.store.transcript.records import UsageRecord
 
 
@@ -322,13 +323,22 @@ def _told(diagnostics: Json) -> str:
 class MonitoredProvider(ProviderWrapper):
     """The provider of forks: each call is monitored, billed and recorded."""
 
-    def __init__(self, inner: Provider, monitor: CacheMonitor, journal: Journal, clock: Clock) -> None:
+    def __init__(
+        self, inner: Provider, monitor: CacheMonitor, journal: Journal, clock: Clock, log: RequestLog
+    ) -> None:
         super().__init__(inner)
-        self._monitor, self._journal, self._clock = monitor, journal, clock
+        self._monitor, self._journal, self._clock, self._log = monitor, journal, clock, log
 
     async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
         self._monitor.check(request, self._clock.now())
-        reply = await self._inner.send(request, on_delta)
+        self._log.sent(request.frame.model, request.purpose)
+        await self._journal.flush()
+        try:
+            reply = await self._inner.send(request, on_delta)
+        except ProviderError as error:
+            self._log.refused(request.frame.model, request.purpose, error)
+            raise
+        self._log.billed(request.purpose)
         self._monitor.settle(request, reply, self._clock.now())
         model = reply.model or request.frame.model
         self._journal.add(

@@ -6,15 +6,17 @@ the next records, and an event says so.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from threading import Lock
 from typing import Protocol
 
 from sevenfold.core.clock import Clock
-from sevenfold.core.errors import InputError, StoreError
+from sevenfold.core.errors import InputError, ProviderError, ProviderUnreachable, ReplyBroken, StoreError
 from sevenfold.core.events import Emit, TranscriptFailed
 from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.transcript.records import Record, RecordBody, RecordId, new_record_id
+from sevenfold.store.transcript.records import Record, RecordBody, RecordId, SentRecord, new_record_id
 from sevenfold.store.transcript.transcript import Transcript
 
 
@@ -36,6 +38,11 @@ class Journal(Protocol):
         """Where a record's line starts; 0 where that is not known."""
         ...
 
+    @property
+    def waiting(self) -> int:
+        """Records that are not on the disk: none after a flush that did what it should."""
+        ...
+
     async def close(self) -> None: ...
 
 
@@ -43,6 +50,7 @@ class NoJournal:
     """For a session that lives in memory alone."""
 
     path = ""
+    waiting = 0
 
     def add(self, body: RecordBody, id: RecordId | None = None) -> RecordId:  # noqa: A002, ARG002
         return id or new_record_id()
@@ -63,6 +71,11 @@ class DiskJournal:
         self._transcript: Transcript | None = None
         self._waiting: list[Record] = []
         self._offsets: dict[RecordId, int] = {}
+        self._writing = Lock()
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
 
     @property
     def path(self) -> str:
@@ -76,12 +89,11 @@ class DiskJournal:
     async def flush(self) -> None:
         if not self._waiting:
             return
-        records = tuple(self._waiting)
         try:
-            await run_blocking(lambda: self._write(records))
+            await run_blocking(self._write)
         except StoreError as error:
             # A record written twice counts once, so a write in doubt is simply tried again.
-            self._emit(TranscriptFailed(self.path, len(records), str(error)))
+            self._emit(TranscriptFailed(self.path, len(self._waiting), str(error)))
 
     def offset(self, id: RecordId) -> int:  # noqa: A002
         return self._offsets.get(id, 0)
@@ -96,8 +108,13 @@ class DiskJournal:
             self._transcript.close()
             self._transcript = None
 
-    def _write(self, records: Sequence[Record]) -> None:
-        """In a thread. What it wrote is crossed off here, for whoever waits may be cancelled meanwhile."""
+    def _write(self) -> None:
+        """In a thread, and one at a time: a fork may flush while the session does. What it wrote is crossed
+        off here, for whoever waits may be cancelled meanwhile."""
+        with self._writing:
+            self._write_waiting(tuple(self._waiting))
+
+    def _write_waiting(self, records: Sequence[Record]) -> None:
         if self._transcript is None:
             self._transcript = Transcript.open(self._folder, self._session, emit=self._emit)
         try:
@@ -126,3 +143,30 @@ class DiskJournal:
             except InputError as error:
                 self._emit(TranscriptFailed(self.path, 1, f"{error}; it is left out"))
         return offsets
+
+
+class RequestLog:
+    """Writes each request down before it is sent, and knows how many have no bill yet."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._open: Counter[str] = Counter()
+
+    @property
+    def unbilled(self) -> int:
+        """Requests since the session was opened here whose bill did not come: under way, or lost."""
+        return self._open.total()
+
+    def sent(self, model: str, who: str) -> None:
+        """On the disk after the next flush, which comes before the request goes out."""
+        self._journal.add(SentRecord(model, who))
+        self._open[who] += 1
+
+    def billed(self, who: str) -> None:
+        self._open[who] -= self._open[who] > 0
+
+    def refused(self, model: str, who: str, error: ProviderError) -> None:
+        """The request failed. Where nothing can have been billed for it, that is written down."""
+        if self._open[who] > 0 and not isinstance(error, ReplyBroken | ProviderUnreachable):
+            self._journal.add(SentRecord(model, who, is_refused=True))
+            self._open[who] -= 1

@@ -33,6 +33,7 @@ from sevenfold.store.transcript.records import (
     MessageRecord,
     Record,
     RecordId,
+    SentRecord,
     UnknownRecord,
     UsageRecord,
     is_whole,
@@ -203,7 +204,10 @@ class BadLine:
 
 TranscriptLine: TypeAlias = StoredRecord | BadLine
 
-_KEPT = (MessageRecord, InjectedRecord, DecisionRecord, CutRecord, UsageRecord, UnknownRecord)
+_KEPT = (
+    *(MessageRecord, InjectedRecord, DecisionRecord, CutRecord),
+    *(UsageRecord, SentRecord, UnknownRecord),
+)
 """All but boundaries: one that stands among kept messages has been overtaken."""
 
 UNFINISHED_LINE = "the file ends in mid-line"

@@ -105,6 +105,18 @@ class UsageRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class SentRecord:
+    """A request that is about to be sent, written before it is. A process that dies then leaves it without a
+    bill, which can be counted."""
+
+    model: str
+    who: str
+    """`main`, or the kind of fork that called."""
+    is_refused: Annotated[bool, JsonForm(omits_default=True)] = False
+    """The provider refused the last request of `who`: no bill will come, and none is missing."""
+
+
+@dataclass(frozen=True, slots=True)
 class ParentRecord:
     """Everything before it happened in another session, from which this one branched off here."""
 
@@ -126,6 +138,7 @@ RecordBody: TypeAlias = (
     | CutRecord
     | BoundaryRecord
     | UsageRecord
+    | SentRecord
     | ParentRecord
     | UnknownRecord
 )
@@ -221,8 +234,8 @@ def _write_body(body: RecordBody) -> tuple[str, object]:
             return "cut", write_fields(body)
         case BoundaryRecord():
             return "boundary", write_fields(body)
-        case UsageRecord():
-            return "usage", write_fields(body)
+        case UsageRecord() | SentRecord():
+            return "usage" if isinstance(body, UsageRecord) else "request", write_fields(body)
         case ParentRecord():
             return "parent", write_fields(body)
         case UnknownRecord():
@@ -256,5 +269,6 @@ _READERS: Mapping[str, Callable[[JsonObject], RecordBody]] = {
     "cut": partial(read_fields, CutRecord),
     "boundary": partial(read_fields, BoundaryRecord),
     "usage": partial(read_fields, UsageRecord),
+    "request": partial(read_fields, SentRecord),
     "parent": partial(read_fields, ParentRecord),
 }
