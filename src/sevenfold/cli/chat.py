@@ -24,7 +24,7 @@ from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
 from sevenfold.agent.opening.workspace import open_agent_workspace
 from sevenfold.agent.tui.chat import Chat, ChatTerminal, read_user_input
 from sevenfold.agent.tui.event_text import render_event_text
-from sevenfold.agent.tui.headless import HeadlessOptions, OutputFormat, run_headless
+from sevenfold.agent.tui.headless import HeadlessOptions, HeadlessResult, OutputFormat, run_headless
 from sevenfold.agent.tui.permission_prompt import PermissionPrompt
 from sevenfold.agent.tui.prompt_input import InputDelegate, InputHistory
 from sevenfold.agent.tui.slash_commands import ChatServices
@@ -138,20 +138,30 @@ async def _print(options: Namespace, agent_options: AgentOptions, screen: Screen
     with await open_agent_workspace(agent_options, agent_options.confirm) as workspace:
         agent = await _open_agent(agent_options, workspace)
         try:
-            return await _answer(agent, text, form, screen)
+            facts = await _answer(agent, text, form, screen)
         finally:
             await agent.close()
+    # What is written after the answer counts too.
+    unsaved = facts.unsaved or _list_unsaved(agent)
+    for loss in unsaved:
+        screen.note(f"not saved: {loss}")
+    return facts.exit_code or int(bool(unsaved))
 
 
-async def _answer(agent: Agent, text: str, form: HeadlessOptions, screen: Screen) -> int:
+def _list_unsaved(agent: Agent) -> tuple[str, ...]:
+    waiting = agent.session.unsaved_records
+    return (f"{waiting} records of the transcript",) if waiting else ()
+
+
+async def _answer(agent: Agent, text: str, form: HeadlessOptions, screen: Screen) -> HeadlessResult:
     typed = read_user_input(text, agent.place.cwd)
     for problem in typed.problems:
         screen.note(problem)
     facts = await run_headless(agent, typed.message, lambda line: _write(screen, line), form)
-    if facts.exit_code and form.form == "text":
+    if facts.exit_code and form.form == "text" and not facts.unsaved:
         why = "the budget is used up" if facts.is_over_budget else facts.end.reason
         screen.note(f"not finished: {why}; to go on: sevenfold chat --resume {facts.session[:12]}")
-    return facts.exit_code
+    return facts
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@
 - `local`: a GGUF file on this machine.
 - `scripted`: answers from a script, for tests.
 - `error_map`: errors of SDKs and of HTTP as errors of ours.
+- `reply_limits`: bytes and time that an endpoint may take.
+- `retries`: requests sent again after a failure, with short waits that are shown.
 - `exact_tokens`: counting tokens with a model's own tokenizer.
 
 Nothing here changes a history or chooses what is sent. SDKs are imported when a provider is first used.

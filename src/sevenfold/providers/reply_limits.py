@@ -27,7 +27,7 @@ _MIB = 1024 * 1024
 BASE_REPLY_BYTES = 16 * _MIB
 """For what is no output: results of server tools, and instructions that the Responses API repeats."""
 
-BYTES_PER_TOKEN = 1024
+REPLY_BYTES_PER_TOKEN = 1024
 """Of an answer on the wire. A token comes as an event of its own, and those of OpenAI take 350 bytes."""
 
 MAX_ERROR_BYTES = _MIB
@@ -53,7 +53,7 @@ _ENDS = (b"\n\n", b"\r\r", b"\r\n\r\n")
 
 def limit_reply_bytes(max_tokens: int) -> int:
     """How long an answer of so many tokens may be on the wire."""
-    return BASE_REPLY_BYTES + BYTES_PER_TOKEN * max(0, max_tokens)
+    return BASE_REPLY_BYTES + REPLY_BYTES_PER_TOKEN * max(0, max_tokens)
 
 
 class BodyDecoder:
@@ -107,7 +107,7 @@ class _EventGauge:
             )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class ReplyGauge:
     """Unpacks and counts one body. `max_bytes` None: a stream without an end, whose events are counted."""
 
@@ -128,7 +128,9 @@ class ReplyGauge:
             del response.headers["content-encoding"]
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         events = _EventGauge() if kind == "text/event-stream" else None
-        return cls(BodyDecoder(encoding), max_bytes, events, given_up or Event())
+        return cls(
+            decoder=BodyDecoder(encoding), max_bytes=max_bytes, events=events, given_up=given_up or Event()
+        )
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         for piece in self.decoder.feed(data):

@@ -106,3 +106,19 @@ def test_a_damaged_state_is_said_and_the_ledger_counts(
     out = capsys.readouterr()
     assert "what the ledger says" in out.err
     assert json.loads(out.out)["hour"]["tokens"] == 10_000
+
+
+def test_a_call_that_no_bill_came_for_is_counted(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    call(home, "notes")
+    assert json.loads(show(capsys, "--json"))["unbilled_calls"] == 0
+    governor = Governor.open(home, SpendSettings())
+
+    async def die() -> None:
+        await governor.hold("notes", "claude-opus-5-5", Usage(fresh=500, output=500))
+        await governor.abandon(await governor.hold("notes", "claude-opus-5-5", Usage(fresh=500)))
+
+    asyncio.run(die())
+    found = json.loads(show(capsys, "--json"))
+    assert found["unbilled_calls"] == 2
+    assert found["kinds"]["notes"]["calls"] == 1
+    assert "2 requests without a bill" in show(capsys)

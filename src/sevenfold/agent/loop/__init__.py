@@ -2,5 +2,6 @@
 
 - `agent`: the loop itself.
 - `turn`: the state of a running turn, its events and its end; what an agent is built from.
+- `loop_guard`: notices a failing call that is made again and again.
 - `choose_provider`: which provider and model answer a request.
 """

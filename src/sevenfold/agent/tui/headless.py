@@ -17,7 +17,14 @@ from typing import Literal, TypeAlias
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.loop.turn import LayerActed, RoundEnded, ToolEnded, TurnEnd, TurnEvent
 from sevenfold.core.clock import Clock, SystemClock
-from sevenfold.core.events import Event, ToolDenied, describe_event
+from sevenfold.core.events import (
+    Event,
+    EventsLost,
+    SpendStateLost,
+    ToolDenied,
+    TranscriptFailed,
+    describe_event,
+)
 from sevenfold.core.json import thaw
 from sevenfold.core.messages import Message, ToolResult, write_message
 from sevenfold.core.requests import ModelResponse
@@ -41,6 +48,8 @@ class HeadlessResult:
     spent_usd: float | None
     denials: Sequence[StreamFields] = ()
     is_over_budget: bool = False
+    unsaved: Sequence[str] = ()
+    """What the disk did not take, each with the reason."""
 
     @property
     def subtype(self) -> ResultSubtype:
@@ -48,11 +57,12 @@ class HeadlessResult:
             return "error_max_budget_usd"
         if self.end.reason == "out of rounds":
             return "error_max_turns"
-        return "success" if self.end.reason == "answered" else "error_during_execution"
+        is_whole = self.end.reason == "answered" and not self.unsaved
+        return "success" if is_whole else "error_during_execution"
 
     @property
     def exit_code(self) -> int:
-        """0: answered; 130: interrupted from the keyboard; 1: anything else."""
+        """0: answered and kept; 130: interrupted from the keyboard; 1: anything else."""
         if self.end.reason == "interrupted" and not self.is_over_budget:
             return 130
         return 0 if self.subtype == "success" else 1
@@ -112,6 +122,7 @@ def render_result_line(facts: HeadlessResult) -> StreamFields:
             "output_tokens": facts.usage.output,
         },
         "permission_denials": list(facts.denials),
+        "unsaved": list(facts.unsaved),
     }
 
 
@@ -139,6 +150,8 @@ class _Run:
     write: Callable[[str], None]
     usage: Usage = NO_USAGE
     denials: list[StreamFields] = field(default_factory=list[StreamFields])
+    losses: dict[str, str] = field(default_factory=dict[str, str])
+    """What the disk did not take, by kind."""
     is_over_budget: bool = False
     is_told: bool = False
     """The result was written, and is the last line."""
@@ -157,7 +170,27 @@ class _Run:
                 if isinstance(seen.event, ToolDenied):
                     denied = seen.event
                     self.denials.append({"tool_name": denied.tool, "tool_use_id": denied.tool_use_id})
+                self._note_loss(seen.event)
                 self._line(render_event_line(seen.event, session))
+            case _:
+                pass
+
+    def list_unsaved(self) -> tuple[str, ...]:
+        """What is not on the disk now, as a person reads it."""
+        losses, waiting = dict(self.losses), self.agent.session.unsaved_records
+        why = losses.pop("transcript", "")
+        if waiting:
+            losses["transcript"] = f"{waiting} records of the transcript could not be written: {why}"
+        return tuple(losses.values())
+
+    def _note_loss(self, event: Event) -> None:
+        match event:
+            case TranscriptFailed():
+                self.losses["transcript"] = _cause(event.reason)
+            case SpendStateLost():
+                self.losses["spend"] = f"spending could not be written: {_cause(event.reason)}"
+            case EventsLost():
+                self.losses["events"] = f"events of the session could not be written: {_cause(event.reason)}"
             case _:
                 pass
 
@@ -186,6 +219,11 @@ class _Run:
             self.write(_spelled(fields))
 
 
+def _cause(reason: str) -> str:
+    """Without the advice for those who can try again: this run is over."""
+    return reason.partition(";")[0]
+
+
 async def run_headless(
     agent: Agent,
     prompt: Message | str,
@@ -210,6 +248,7 @@ async def run_headless(
         spent_usd=agent.spent_usd,
         denials=tuple(run.denials),
         is_over_budget=run.is_over_budget,
+        unsaved=run.list_unsaved(),
     )
     if shot.form == "text" and end.error is not None:
         raise end.error

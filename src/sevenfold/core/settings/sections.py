@@ -26,7 +26,7 @@ from sevenfold.core.settings import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSettings:
     SECTION: ClassVar[str] = "agent"
 
