@@ -164,13 +164,13 @@ def test_a_bill_that_cannot_be_read_is_in_no_sum_and_said(
 
 def test_a_request_that_no_bill_came_for_is_counted(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     talk(home, rounds=2)
-    assert read(capsys)["unbilled_requests"] == 0
+    assert read(capsys)["total"]["unbilled_requests"] == 0
     with BlockingSession.open(
         FRAME, project=home.parent / "project", environ={"HOME": str(home.parent)}
     ) as one:
         one.history.append(Message("user", "Please mend the parser."))
         one.prepare()
         # The process could die here: what was sent is on the disk.
-        assert read(capsys)["unbilled_requests"] == 1
-    assert read(capsys)["unbilled_requests"] == 1
+        assert read(capsys)["total"]["unbilled_requests"] == 1
+    assert read(capsys)["total"]["unbilled_requests"] == 1
     assert "1 request without a bill" in show(capsys)
