@@ -19,7 +19,6 @@ from tests.torture.adversary import run_adversary
 from tests.torture.canaries import run_canaries
 from tests.torture.contention import run_lock
 from tests.torture.dreams import run_dreams
-from tests.torture.endpoint import run_endpoint
 from tests.torture.faults import run_faults
 from tests.torture.files import run_files
 from tests.torture.kills import run_kills
@@ -54,7 +53,6 @@ RIGS: Mapping[str, Rig] = {
     "sync-line": run_lines,
     "canaries": run_canaries,
     "adversary": run_adversary,
-    "endpoint": run_endpoint,
 }
 WHAT = """\
 rigs:
@@ -76,8 +74,8 @@ rigs:
   sync     team memory on a seeded scheduler: up to five devices, lost, doubled and late requests, power cuts
   sync-line    the same with real folders, HTTP and databases, over a line that loses, cuts, doubles, delays
   canaries made-up secrets in a team's folder: none leaves the device
-  adversary    a stranger's repository in every mode, and text that tells a terminal what to do
-  endpoint hostile endpoints against every provider: endless answers, pings, waits, bombs, redirects
+  adversary    a stranger's repository in every mode, text that tells a terminal what to do, and endpoints
+               that send without end, stall, redirect or unpack to gigabytes, against every provider
   server-keys  hostile keys against the team server, put and committed
   server-api   Schemathesis over the team server's whole API
 

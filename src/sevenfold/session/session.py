@@ -236,11 +236,6 @@ class Session:
         return self._journal.waiting
 
     @property
-    def unsaved_records(self) -> int:
-        """Records of the transcript that could not be written so far; a crash now would lose them."""
-        return self._around.journal.waiting
-
-    @property
     def unbilled_requests(self) -> int:
         """Requests since the session was opened here that no bill came for: under way, or lost."""
         return self._request_log.unbilled
