@@ -140,6 +140,8 @@ class Conversation:
         self.tally.set_frame(_system_text(frame), frame.tools)
         self.last = AnsweredRequest()
         self.rounds = 0
+        self.said_tokens = 0
+        """Of all messages of the history as they were first shown: no cut makes it smaller."""
         self.betas: tuple[str, ...] = ()
         """Headers that what stands in the view needs, such as a compaction block."""
         self.cuts: list[Cut] = []
@@ -383,6 +385,8 @@ class Conversation:
 
     def _append(self, item: ViewMessage) -> None:
         self.shown.append(item)
+        if item.entry != ENGINE_ENTRY:
+            self.said_tokens += self.tally.estimate_of(item.weight)
         for listener in self.listeners:
             listener.message_shown(item)
 

@@ -449,7 +449,6 @@ class Session:
         context = await self._context.read(self._window.thresholds.auto_compact)
         done = await self._compaction.run(asked, self._requests.build(), notes, context)
         self._context.compacted(context, done.head, done.kept)
-        self._notes.shrank()
         await self._hooks.tell_after(done)
         return done
 

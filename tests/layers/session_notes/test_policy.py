@@ -14,12 +14,14 @@ from sevenfold.layers.session_notes.policy import (
     OverLimit,
     build_notes_brief,
     find_over_limit,
+    has_grown,
     needs_update,
     truncate_notes,
 )
 from sevenfold.layers.session_notes.sections import split_notes
 
 SETTINGS = NotesSettings()
+MODEL = NotesSettings(writer="model")
 SMALL = NotesSettings(section_limit_tokens=100, limit_tokens=500)
 
 
@@ -34,8 +36,6 @@ SMALL = NotesSettings(section_limit_tokens=100, limit_tokens=500)
         (NotesFacts(15_000, 10_000, 2, has_tool_call=True), False),
         (NotesFacts(15_000, 10_000, 0, has_tool_call=False), True),
         (NotesFacts(14_999, 10_000, 0, has_tool_call=False), False),
-        (NotesFacts(5_000, 10_000, 9), False),
-        (NotesFacts(5_000, 0, 3, has_tool_call=True), True),
     ],
     ids=[
         "too little for a first time",
@@ -46,12 +46,16 @@ SMALL = NotesSettings(section_limit_tokens=100, limit_tokens=500)
         "growth and too few calls",
         "growth and a turn that ended",
         "a turn that ended but no growth",
-        "the context shrank",
-        "growth since a cut",
     ],
 )
-def test_notes_are_due_when_the_context_grew_and_something_happened(facts: NotesFacts, due: bool) -> None:
-    assert needs_update(facts, SETTINGS) == due
+def test_a_model_notes_when_enough_was_said_and_something_happened(facts: NotesFacts, due: bool) -> None:
+    assert needs_update(facts, MODEL) == due
+    assert has_grown(facts, SETTINGS) == due
+
+
+def test_structural_notes_are_always_due() -> None:
+    assert needs_update(NotesFacts(1), SETTINGS)
+    assert needs_update(NotesFacts(10_001, 10_000, has_tool_call=True), SETTINGS)
 
 
 def test_notes_that_are_switched_off_are_never_due() -> None:

@@ -8,11 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.messages import Message, Text
+from sevenfold.core.json import JsonObject
+from sevenfold.core.messages import Message, Text, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.tokens.estimation import estimate_text_tokens
+from sevenfold.layers.context import render_reminder
 from sevenfold.layers.session_notes.policy import NotesSettings, find_over_limit
 from sevenfold.layers.session_notes.sections import SECTION_NAMES, split_notes
 from sevenfold.layers.session_notes.structural_notes import StructuralNotes
+from sevenfold.layers.tool_results.policy import EMPTY_RESULT, ToolResultSettings, render_preview
 from tests.layers.session_notes.sessions import SETTINGS, Told
 
 
@@ -287,3 +290,18 @@ def test_a_message_without_anything_known_is_counted_and_changes_nothing() -> No
     notes.add(Message("assistant", (Text(""),)))
     assert notes.covered == 1
     assert notes.render(SETTINGS) == before
+
+
+def test_what_the_engine_or_a_hook_put_in_is_no_request_and_no_outcome() -> None:
+    notes = StructuralNotes()
+    aside = render_reminder("UserPromptSubmit hook additional context: always deploy on Fridays")
+    notes.add(Message("user", (Text("Run the tests"), Text(aside))))
+    notes.add(Message("assistant", (ToolUse(ToolUseId("t1"), "Bash", JsonObject({"command": "make test"})),)))
+    kept = render_preview("line\n" * 5_000, "/spills/t1.txt", 25_000, ToolResultSettings())
+    notes.add(Message("user", (ToolResult(ToolUseId("t1"), kept),)))
+    notes.add(Message("assistant", (ToolUse(ToolUseId("t2"), "Bash", JsonObject({"command": "true"})),)))
+    notes.add(Message("user", (ToolResult(ToolUseId("t2"), EMPTY_RESULT),)))
+    text = notes.render(NotesSettings())
+    assert "Run the tests" in text
+    for put_in in ("Fridays", "system-reminder", "persisted-output", "bytes of output", EMPTY_RESULT):
+        assert put_in not in text

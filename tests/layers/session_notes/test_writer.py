@@ -32,7 +32,7 @@ from sevenfold.layers.session_notes.notes_file import (
 )
 from sevenfold.layers.session_notes.policy import NotesSettings
 from sevenfold.layers.session_notes.sections import split_notes
-from sevenfold.layers.session_notes.writer import NotesWriter, SpillMessage
+from sevenfold.layers.session_notes.writer import REST_HEADING, NotesWriter, SpillMessage
 from sevenfold.layers.templates import read_notes_texts
 from sevenfold.providers.provider import Provider
 from sevenfold.providers.scripted import ScriptedProvider, make_response
@@ -96,9 +96,9 @@ async def update(writer: NotesWriter, *texts: str, parent: ModelRequest | None =
     assert await writer.settle(LONG)
 
 
-def test_nothing_is_written_before_it_is_due(stage: Stage) -> None:
+def test_a_model_is_not_asked_before_it_is_due(stage: Stage) -> None:
     async def story() -> None:
-        writer = stage.writer()
+        writer = stage.writer(MODEL)
         writer.add(Message("user", "hello"))
         assert not writer.responded(9_999)
         loaded = await writer.load()
@@ -129,15 +129,52 @@ def test_how_far_the_notes_go_survives_a_restart(stage: Stage) -> None:
     run(story)
 
 
-def test_growth_counts_from_a_cut_that_made_the_context_smaller(stage: Stage) -> None:
+def test_structural_notes_are_current_after_every_response_and_told_of_when_they_grew(stage: Stage) -> None:
     async def story() -> None:
         writer = stage.writer()
-        await update(writer, "one", tokens=160_000)
-        assert not writer.responded(60_000)
-        writer.shrank(50_000)
-        assert not writer.responded(54_999)
-        assert writer.responded(55_000)
-        await writer.close()
+        for number, said in enumerate([10, 10_000, 10_010, 14_999, 15_000], start=1):
+            await update(writer, f"request {number}", tokens=said)
+            assert (await writer.load()).covered == number
+        assert [event.covered for event in stage.heard if isinstance(event, NotesUpdated)] == [2, 5]
+
+    run(story)
+
+
+def test_a_cut_finds_structural_notes_of_the_message_that_came_last(stage: Stage) -> None:
+    async def story() -> None:
+        writer = stage.writer()
+        await update(writer, "one", tokens=10_000)
+        writer.add(Message("user", "and this"))
+        assert (await writer.load()).covered == 1
+        loaded = await writer.load_current()
+        assert loaded.covered == 2
+        assert "and this" in (loaded.text or "")
+
+    run(story)
+
+
+def test_structural_notes_fill_what_a_model_has_not_reached(stage: Stage) -> None:
+    path = f"{stage.session.path}/{NOTES_FILE}"
+
+    async def story() -> None:
+        steps = [make_response(calls={"Edit": edit_of(path, "Mend it\n\n# Current", "Parser\n\n# Current")})]
+        with ScriptedProvider(steps) as models:
+            writer = stage.writer(MODEL, provider=models)
+            writer.add(Message("user", "Mend it"))
+            early = await writer.load_current()
+            assert (early.covered, "Mend it" in (early.text or "")) == (1, True)
+            await update(writer, parent=parent(), tokens=10_000)
+            writer.add(Message("user", "Always keep the old names"))
+            loaded = await writer.load_current()
+            again = stage.writer(MODEL, provider=models)
+            for text in ("Mend it", "Always keep the old names"):
+                again.add(Message("user", text))
+            assert await again.load_current() == loaded
+        notes = split_notes(loaded.text or "")
+        assert notes.body("Title") == "Parser\n\n"
+        assert "Always keep the old names" in notes.body(REST_HEADING)
+        assert "Mend it" not in notes.body(REST_HEADING)
+        assert loaded.covered == 2
 
     run(story)
 

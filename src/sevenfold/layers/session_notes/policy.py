@@ -33,13 +33,13 @@ class NotesSettings:
     """On: notes that are there already are the cheapest summary. Off leaves the summary to a model."""
 
     first_update_tokens: int = amount(10_000, at_least=0)
-    """Before that the whole conversation is still at hand, and there is little to note."""
+    """For a model. Before that the whole conversation is still at hand, and there is little to note."""
 
     growth_tokens: int = amount(5_000, at_least=1)
-    """About what a round or two of reading adds: the notes are never far behind."""
+    """For a model. About what a round or two of reading adds: the notes are never far behind."""
 
     tool_calls: int = amount(3, at_least=0)
-    """Fewer calls since the last update seldom change what the notes would say."""
+    """For a model. Fewer calls since the last update seldom change what the notes would say."""
 
     section_limit_tokens: int = limit(2_000, at_least=100)
     """A section that grows past a screen or two pushes the others out of the file."""
@@ -59,22 +59,26 @@ class NotesSettings:
 
 @dataclass(frozen=True, slots=True)
 class NotesFacts:
-    tokens: int
-    """The size of the context now."""
-    tokens_at_update: int | None = None
-    """Its size when the notes were last brought up to date; None: never."""
+    said_tokens: int
+    """What was said so far. Not the size of the context, which a layer may make smaller at any time."""
+    said_at_update: int | None = None
+    """The same when the notes were last brought up to date; None: never."""
     tool_calls_since: int = 0
     has_tool_call: bool = False
     """The last assistant message asks for a tool: the turn goes on."""
 
 
 def needs_update(facts: NotesFacts, settings: NotesSettings) -> bool:
-    """Whether the notes are due, checked after every response. The context must always have grown."""
-    if not settings.enabled:
-        return False
-    if facts.tokens_at_update is None:
-        return facts.tokens >= settings.first_update_tokens
-    if facts.tokens - facts.tokens_at_update < settings.growth_tokens:
+    """Whether the notes are due, checked after every response. A model waits until enough was said; the
+    structural writer costs nothing, so that its notes are always current."""
+    return settings.enabled and (settings.writer == "structural" or has_grown(facts, settings))
+
+
+def has_grown(facts: NotesFacts, settings: NotesSettings) -> bool:
+    """Whether enough was said since the last update for a model to look at, or a person to be told."""
+    if facts.said_at_update is None:
+        return facts.said_tokens >= settings.first_update_tokens
+    if facts.said_tokens - facts.said_at_update < settings.growth_tokens:
         return False
     return facts.tool_calls_since >= settings.tool_calls or not facts.has_tool_call
 

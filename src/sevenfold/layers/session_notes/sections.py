@@ -82,6 +82,16 @@ def split_notes(text: str) -> SectionedNotes:
     return SectionedNotes(bodies[0], sections)
 
 
+def append_notes(text: str, heading: str, more: str) -> str:
+    """Notes with the sections of others under one more heading, without their title and empty sections."""
+    parts = [
+        f"## {section.name}\n{section.body.strip()}\n"
+        for section in split_notes(more).sections
+        if section.body.strip() and section.name != "Title"
+    ]
+    return f"{text.rstrip()}\n\n# {heading}\n" + "\n".join(parts) if parts else text
+
+
 def split_note_lines(text: str) -> list[str]:
     """Lines with their ends. Only a line feed ends one: what else Python splits at may stand in a quote."""
     return re.findall(r"[^\n]*\n|[^\n]+", text)

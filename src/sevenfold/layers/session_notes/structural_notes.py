@@ -16,6 +16,7 @@ from sevenfold.core.messages import Message, Text, ToolResult, ToolUse, ToolUseI
 from sevenfold.core.text.command_lines import find_text_paths
 from sevenfold.core.tokens.estimation import estimate_text_tokens
 from sevenfold.core.tokens.portions import TextOrigin
+from sevenfold.layers.context import REMINDER_TAG
 from sevenfold.layers.session_notes.file_ledger import (
     FileLedger,
     find_result_paths,
@@ -61,6 +62,11 @@ _MACHINE = re.compile(
     r"user_instructions|collaboration_mode)|\[Request interrupted|Caveat: |This session is being continued|"
     r"# AGENTS\.md)"
 )
+
+
+def _is_injected(block: Text) -> bool:
+    """Whether the engine, a hook or another harness put it into the user's message."""
+    return block.text.lstrip().startswith(f"<{REMINDER_TAG}>")
 
 
 @dataclass(slots=True)
@@ -236,7 +242,7 @@ class StructuralNotes:
             match block:
                 case ToolResult():
                     self._add_result(block)
-                case Text() if origin == "human" and message.role == "user":
+                case Text() if origin == "human" and message.role == "user" and not _is_injected(block):
                     facts = self.words.take(block.text, self.covered, pointer)
                     if facts and not facts.is_machine:
                         self._work.start_turn(block.text)

@@ -28,6 +28,7 @@ from sevenfold.core.tool_kinds import (
     first_text,
     patch_of,
 )
+from sevenfold.layers.tool_results.policy import read_preview
 
 ActionKind: TypeAlias = Literal[
     "read", "edit", "write", "search", "run", "fetch", "plan", "delegate", "wait", "other"
@@ -254,7 +255,7 @@ class CallOutcome:
 
 def find_call_outcome(result: ToolResult) -> CallOutcome:
     """Costs the same for a line and for a megabyte."""
-    text = _text(result)
+    text = read_preview(_text(result))
     head, tail = text[:HEAD_CHARS], text[-TAIL_CHARS:]
     said = _SAID.search(head) if result.is_error else None
     code = _EXIT.search(head[:400])

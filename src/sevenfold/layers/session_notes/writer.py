@@ -42,10 +42,16 @@ from sevenfold.layers.session_notes.policy import (
     NotesTask,
     build_notes_brief,
     find_over_limit,
+    has_grown,
     needs_update,
     truncate_notes,
 )
-from sevenfold.layers.session_notes.sections import NO_HAND_EDITS, apply_hand_edits, find_hand_edits
+from sevenfold.layers.session_notes.sections import (
+    NO_HAND_EDITS,
+    append_notes,
+    apply_hand_edits,
+    find_hand_edits,
+)
 from sevenfold.layers.session_notes.structural_notes import StructuralNotes
 from sevenfold.layers.templates import NotesTexts
 from sevenfold.providers.provider import Provider
@@ -108,6 +114,10 @@ def _given(use: ToolUse, keys: tuple[str, ...]) -> str | None:
 SpillMessage: TypeAlias = Callable[[str, str], str | None]
 """Stores a long user message under a name and returns its path; None: it could not. Called in a thread."""
 
+REST_HEADING = "Since these notes were written"
+MIN_REST_TOKENS = 1_000
+"""For what the model has not noted, even where its own notes leave less: it is the newest."""
+
 _CLOSING = timedelta(seconds=5)
 """How long shutdown waits for an update: a write takes milliseconds, and a fork can be done again."""
 
@@ -154,34 +164,36 @@ class NotesWriter:
         self._emit = emit
         self._notes = StructuralNotes()
         self._flight = SingleFlight[ModelRequest | None]("notes", self._update, emit=emit)
-        self._tokens_at_update: int | None = None
+        self._said_at_update: int | None = None
         self._calls = 0
         self._has_call = False
+        self._is_told = True
+        self._unnoted: list[HistoryMessage] = []
+        """The newest messages of the history: those that a model has not noted are among them."""
 
     def add(self, message: Message, origin: TextOrigin = "human") -> None:
         """The next message of the history, from the first one on; a resumed session adds all of them."""
         self._notes.add(message, origin)
+        if self._settings.writer == "model":
+            self._unnoted.append(HistoryMessage(message, origin=origin))
         if message.role == "assistant":
             calls = sum(isinstance(block, ToolUse) for block in message.blocks)
             self._calls += calls
             self._has_call = calls > 0
 
-    def responded(self, tokens: int, parent: ModelRequest | None = None) -> bool:
+    def responded(self, said_tokens: int, parent: ModelRequest | None = None) -> bool:
         """Take note of a response; return whether an update was due and has been started.
 
-        `parent` is the request as it would be sent now, for the model writer's fork.
+        `said_tokens` is what was said so far; `parent` is the request as it would be sent now, for the model
+        writer's fork.
         """
-        facts = NotesFacts(tokens, self._tokens_at_update, self._calls, self._has_call)
+        facts = NotesFacts(said_tokens, self._said_at_update, self._calls, self._has_call)
         if not needs_update(facts, self._settings):
             return False
-        self._tokens_at_update, self._calls = tokens, 0
+        if has_grown(facts, self._settings):
+            self._said_at_update, self._calls, self._is_told = said_tokens, 0, False
         self._flight.ask(parent)
         return True
-
-    def shrank(self, tokens: int) -> None:
-        """A cut made the context smaller: growth counts from here."""
-        if self._tokens_at_update is not None:
-            self._tokens_at_update = min(tokens, self._tokens_at_update)
 
     def render(self) -> str:
         """The structural notes of all messages so far: the summary when no model writes one."""
@@ -197,6 +209,24 @@ class NotesWriter:
         if cut.cut:
             self._emit(NotesTruncated(self._name, ", ".join(cut.cut), cut.tokens))
         return LoadedNotes(cut.text, covered, self._texts.template)
+
+    async def load_current(self) -> LoadedNotes:
+        """The same for a cut that is due now: structural notes cover what the file does not."""
+        loaded = await self.load()
+        if loaded.covered >= self._notes.covered or not self._settings.enabled:
+            return loaded
+        if self._settings.writer == "structural":
+            await self._update(None)
+            return await self.load()
+        noted = self._notes.covered - len(self._unnoted)
+        rest = StructuralNotes()
+        for entry in self._unnoted[max(0, loaded.covered - noted) :]:
+            rest.add(entry.message, entry.origin)
+        used = round(estimate_text_tokens(loaded.text or ""))
+        left = max(MIN_REST_TOKENS, self._settings.limit_tokens - used)
+        text = rest.render(replace(self._settings, limit_tokens=left), self._texts.template)
+        whole = text if loaded.text is None else append_notes(loaded.text, REST_HEADING, text)
+        return LoadedNotes(whole, self._notes.covered, self._texts.template)
 
     async def settle(self, limit: timedelta) -> bool:
         """Wait for an update under way; whether none is left."""
@@ -226,6 +256,10 @@ class NotesWriter:
             await run_blocking(lambda: self._write(record))
         finally:
             await run_blocking(marks.close)
+        if self._is_told:
+            # The structural writer is at work after every response, which nobody wants to hear of.
+            return
+        self._is_told = True
         tokens = round(estimate_text_tokens(record.newest.text))
         self._emit(NotesUpdated(self._name, record.newest.writer, tokens, record.newest.covered))
 
@@ -258,6 +292,7 @@ class NotesWriter:
             kept = "the model's notes stay as they were" if own else "structural notes were written"
             self._emit(NotesSkipped(self._name, f"{error}; {kept}"))
             return None if own else start
+        del self._unnoted[: len(self._unnoted) - (self._notes.covered - start.newest.covered)]
         return NotesRecord(NotesVersion(edited, start.newest.covered, "model"), start.before)
 
     async def _spill_long(self) -> None:
@@ -351,12 +386,7 @@ class NotesLayer(ConversationListener):
     def responded(self, parent: ModelRequest) -> None:
         """An answer came: the notes are brought up to date if that is due."""
         if self._writer is not None:
-            self._writer.responded(self._conversation.tokens, parent)
-
-    def shrank(self) -> None:
-        """The view was compacted."""
-        if self._writer is not None:
-            self._writer.shrank(self._conversation.tokens)
+            self._writer.responded(self._conversation.said_tokens, parent)
 
     async def read_sources(self) -> NotesSources:
         """What a compaction may use."""
@@ -365,7 +395,7 @@ class NotesLayer(ConversationListener):
             return NotesSources(text, self._place(self._ids[-1:]), self._template, text)
         try:
             await self._settle(self._writer)
-            loaded = await self._writer.load()
+            loaded = await self._writer.load_current()
         except SevenfoldError as error:
             # A disk that fails costs the notes, not the session.
             self._emit(NotesSkipped(self._session, str(error)))

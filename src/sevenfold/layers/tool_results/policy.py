@@ -65,6 +65,16 @@ def render_preview(text: str, path: str, size_bytes: int, settings: ToolResultSe
     )
 
 
+def read_preview(text: str) -> str:
+    """What of a tool result stands in the context: a preview without what was put around it."""
+    if text == EMPTY_RESULT:
+        return ""
+    if not (text.startswith(f"{PREVIEW_OPENING}\n") and text.endswith(f"\n{PREVIEW_CLOSING}")):
+        return text
+    shown = text[: -len(PREVIEW_CLOSING) - 1].partition("\nIt begins:\n\n")[2]
+    return shown.removesuffix("\n…")
+
+
 def is_empty_result(result: ToolResult) -> bool:
     """Whether there is nothing in it for a model to read."""
     content = result.content
