@@ -4,9 +4,12 @@ a skipped test is a failed one."""
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from pathlib import Path
+from ssl import SSLContext
 from typing import TypeVar
 
+import httpcore2
 import pytest
 
 from tests.examples import register_profiles
@@ -17,6 +20,8 @@ __all__ = ["pytest_runtest_call"]
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
 NO_SKIP = "SEVENFOLD_NO_SKIP"
+AUTHORITY = Path(__file__).parent / "authority.pem"
+"""A certificate that nobody has the key of."""
 FOREIGN = ("SEVENFOLD_", "ANTHROPIC_", "OPENAI_", "CLAUDE_", "DISABLE_", "GIT_")
 """Settings of the person who runs the tests; a test that wants one sets it."""
 
@@ -31,11 +36,25 @@ def own_surroundings(tmp_path_factory: pytest.TempPathFactory) -> Generator[None
         for name in [name for name in os.environ if name.startswith(FOREIGN) and name != NO_SKIP]:
             patch.delenv(name)
         patch.setenv("HOME", str(home))
+        # A new HTTP client reads every authority that the system trusts, which takes 50 ms.
+        patch.setenv("SSL_CERT_FILE", str(AUTHORITY))
+        patch.setattr(httpcore2, "default_ssl_context", _trust_environment(httpcore2.default_ssl_context))
+        # Only tests with processes of their own cut the power, so nothing here waits for a device.
+        patch.setattr(os, "fsync", os.fstat)
         patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
         for who in ("AUTHOR", "COMMITTER"):
             patch.setenv(f"GIT_{who}_NAME", "A Tester")
             patch.setenv(f"GIT_{who}_EMAIL", "tester@example.invalid")
         yield
+
+
+def _trust_environment(make: Callable[[], SSLContext]) -> Callable[..., SSLContext]:
+    """Also for clients that are told to ignore the environment."""
+
+    def made(**_options: bool) -> SSLContext:
+        return make()
+
+    return made
 
 
 @pytest.hookimpl(wrapper=True)
