@@ -57,6 +57,17 @@ def test_identical_requests_side_by_side_all_miss_and_all_pay() -> None:
 
 @pytest.mark.rule("cache-48")
 def test_threads_side_by_side_all_miss(sim: Simulator) -> None:
+    asked, everybody = list[Prompt](), asyncio.Event()
+
+    async def answer_together(prompt: Prompt) -> str:
+        """On a busy machine a thread may come any time later, so no answer begins before the last one."""
+        asked.append(prompt)
+        if len(asked) == SIDE:
+            everybody.set()
+        await everybody.wait()
+        return "Here."
+
+    sim.reset(answer_together)
     with sim.client() as client, ThreadPoolExecutor(SIDE) as pool:
 
         def ask(_: int) -> int | None:
