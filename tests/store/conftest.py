@@ -11,7 +11,7 @@ from sevenfold.store.files.disk import Disk, SystemDisk
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.mailbox import Mailbox
 from sevenfold.store.project.git import real_path
-from tests.store.disks import CountingDisk, WalkingDisk, open_handles
+from tests.store.disks import CountingDisk, WalkingDisk, find_left_open, open_handles
 from tests.store.mails import opened
 
 
@@ -21,7 +21,7 @@ def no_handle_left_open() -> Generator[None]:
     before = open_handles()
     yield
     # Fewer is fine: what an earlier test of the same process left to the garbage collector may go meanwhile.
-    assert open_handles() <= before
+    assert find_left_open(before) == {}
 
 
 @pytest.fixture

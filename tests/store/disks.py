@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
+import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -96,6 +97,30 @@ def temps(place: Path) -> list[str]:
     return [path.name for path in place.rglob(".tmp-*")]
 
 
-def open_handles() -> set[int]:
-    """The numbers of all handles, less the one that the looking itself opens."""
-    return {fd for fd in map(int, os.listdir("/dev/fd")) if os.path.lexists(f"/dev/fd/{fd}")}
+OTHERS_SECONDS = 10.0
+"""How long a thread of an earlier test may take to close what it has just opened, on a busy machine."""
+
+
+def open_handles(below: Path | None = None) -> set[int]:
+    """The numbers of all handles, or of those in this folder, less the one that the looking itself opens."""
+    found = {fd for fd in map(int, os.listdir("/dev/fd")) if os.path.lexists(f"/dev/fd/{fd}")}
+    return {fd for fd in found if below is None or name_of(fd).startswith(str(below.resolve()))}
+
+
+def name_of(fd: int) -> str:
+    try:
+        return os.readlink(f"/dev/fd/{fd}")
+    except OSError:
+        return ""
+
+
+def find_left_open(before: set[int]) -> dict[int, str]:
+    """Handles that were opened since and stay open, with what they are on.
+
+    Servers and loops of earlier tests have threads in this process, which open and close files at any moment.
+    Whatever they have open just now is soon closed; what a test forgot is not.
+    """
+    until = time.monotonic() + OTHERS_SECONDS
+    while (left := open_handles() - before) and time.monotonic() < until:
+        time.sleep(0.01)
+    return {fd: name_of(fd) for fd in left}

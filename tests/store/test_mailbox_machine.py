@@ -107,7 +107,7 @@ class Mailboxes(RuleBasedStateMachine):
 
     def on_faulty_disk(self, accident: Accident, at: int, act: Callable[[Mailbox], object]) -> bool:
         """Whether it was acknowledged; `MailboxFull` is no accident and counts as not."""
-        before = open_handles()
+        before = open_handles(self.root)
         disk = FaultyDisk(Fault(at, accident), inner=QUICK, die=die)
         try:
             with Folder.open(self.root / "mail", disk=disk) as mail:
@@ -119,7 +119,7 @@ class Mailboxes(RuleBasedStateMachine):
         except SevenfoldError:
             return False
         except Died:
-            for fd in open_handles() - before:
+            for fd in open_handles(self.root) - before:
                 os.close(fd)
             return False
         return True

@@ -85,7 +85,7 @@ class Transcripts(RuleBasedStateMachine):
         record = said(f"{next(self.names)}", text)
         self.doubtful.append(record)
         disk = FaultyDisk(Fault(at, accident), inner=QUICK, die=die)
-        before = open_handles()
+        before = open_handles(self.root)
         try:
             with Folder.open(self.root, disk=disk) as folder, Transcript.open(folder, SESSION) as writer:
                 writer.append(record)
@@ -95,7 +95,7 @@ class Transcripts(RuleBasedStateMachine):
         except Died:
             self.torn += 1
             # A process that dies in the middle of opening a file has it closed by the kernel.
-            for fd in open_handles() - before:
+            for fd in open_handles(self.root) - before:
                 os.close(fd)
 
     @rule(which=st.integers(0, 1))
