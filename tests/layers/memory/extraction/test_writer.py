@@ -21,7 +21,7 @@ from sevenfold.layers.context import render_reminder
 from sevenfold.layers.memory.extraction.policy import ExtractionSettings
 from sevenfold.layers.memory.extraction.writer import EXTRACTION_FILE
 from sevenfold.providers.scripted import make_response
-from sevenfold.store.memory.changes import Write
+from sevenfold.store.memory.changes import ANYTHING, Write
 from tests.layers.learning import School, by_model, written
 
 TABS = "From now on, indent with tabs, never with spaces."
@@ -67,6 +67,23 @@ def test_a_decision_grows_turn_by_turn_in_one_memory(school: School) -> None:
     assert "must end with CRLF" in body
     assert "Settled:" in body
     assert len(school.memory.log("export-drops-leading-zeros-part-numbers.md")) == 2
+
+
+def test_a_decision_leaves_a_memory_about_something_else_alone_that_has_its_name(school: School) -> None:
+    key = "export-drops-leading-zeros-part-numbers.md"
+    other = write_memory("lunch", "When lunch is", "project", "Lunch is at noon.")
+    school.memory.commit([Write(key, other, ANYTHING)], Origin(who="user", why="wrote it", said_by="user"))
+    lesson = school.session()
+    lesson.say("The export drops leading zeros of part numbers.", "I will quote every field.").end()
+    lesson.say("No — only digit strings with leading zeros, as text formulas.", "And the row endings?").end()
+    lesson.say(
+        "Rows of the export must end with CRLF.", "Settled: text formulas for leading zeros, CRLF."
+    ).end()
+    bodies = school.bodies()
+    assert bodies.pop(key) == "Lunch is at noon."
+    ((name, body),) = bodies.items()
+    assert name.startswith(key.removesuffix(".md"))
+    assert "must end with CRLF" in body
 
 
 def test_an_amendment_takes_the_place_of_the_decision_and_history_keeps_it(school: School) -> None:
