@@ -47,10 +47,6 @@ class TrustStore:
         """Somebody agreed: until the file changes, nobody is asked again."""
         self._write(name, _REFUSED + name, content)
 
-    def is_refused(self, name: str, content: bytes) -> bool:
-        """Whether somebody has said no to this file as it is now."""
-        return self._read().get(_REFUSED + name) == digest(content)
-
     def refuse(self, name: str, content: bytes) -> None:
         """Somebody said no: until the file changes, nobody is asked again."""
         self._write(_REFUSED + name, name, content)
