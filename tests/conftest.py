@@ -3,6 +3,7 @@ a skipped test is a failed one."""
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -46,6 +47,12 @@ def own_surroundings(tmp_path_factory: pytest.TempPathFactory) -> Generator[None
             patch.setenv(f"GIT_{who}_NAME", "A Tester")
             patch.setenv(f"GIT_{who}_EMAIL", "tester@example.invalid")
         yield
+
+
+def pytest_collection_finish() -> None:
+    # Half a million objects of modules and tests stay until the end; the collector need not look at them.
+    gc.collect()
+    gc.freeze()
 
 
 def _trust_environment(make: Callable[[], SSLContext]) -> Callable[..., SSLContext]:

@@ -69,7 +69,7 @@ def test_it_serves_until_it_is_interrupted_and_sums_up(tmp_path: Path) -> None:
     assert running.complained == ""
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.story)])
 def test_a_signal_that_follows_the_first_line_at_once_ends_it_in_order(how: signal.Signals) -> None:
     command = [sys.executable, "-u", "-m", "sevenfold", "simulate"]
     for _ in range(3):
