@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
+from unittest.mock import patch
 
 from sevenfold.core.events import Event
 from sevenfold.core.json import JsonObject
@@ -15,9 +17,11 @@ from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.requests import ModelRequest, RequestParams
 from sevenfold.layers.forks.policy import ForkBrief
 from sevenfold.layers.forks.runner import ForkResult, ToolRunner, run_fork
+from sevenfold.layers.memory.extraction import gate
 from sevenfold.layers.memory.extraction.drafts import ConversationSnapshot, RecordedMessage
 from sevenfold.layers.memory.extraction.policy import ExtractionSettings
 from sevenfold.layers.memory.extraction.writer import ExtractionPlaces, ExtractionWriter, ForkTools
+from sevenfold.layers.memory.trust.taint import Attribution
 from sevenfold.providers.scripted import ScriptedProvider, ScriptedSteps
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.memory.directory import MemoryDir
@@ -94,7 +98,9 @@ class Lesson:
         """The turn is over."""
         history = [RecordedMessage(f"{self.name}.{at}", message) for at, message in enumerate(self.said)]
         view = [*self.beside, *self.said] if self.school.is_defended else []
-        asyncio.run(self.writer.turn_ended(ConversationSnapshot(history, view)))
+        undefended = patch.object(gate, "attribute_change", return_value=Attribution(said_by="user"))
+        with nullcontext() if self.school.is_defended else undefended:
+            asyncio.run(self.writer.turn_ended(ConversationSnapshot(history, view)))
         return self
 
     async def _fork(self, brief: ForkBrief, run_tool: ToolRunner) -> ForkResult:

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from tests.torture.adversary_repository import run_repository
 from tests.torture.adversary_terminal import run_terminal
 from tests.torture.endpoint import run_endpoint
+from tests.torture.poisoning import run_poisoning
 from tests.torture.rig import Orders, Outcome, Rig
 
 ADVERSARIES: Mapping[str, Rig] = {
     "repository": run_repository,
     "terminal": run_terminal,
     "endpoint": run_endpoint,
+    "poisoning": run_poisoning,
 }
 
 

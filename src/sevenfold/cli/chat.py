@@ -43,6 +43,7 @@ from sevenfold.core.events import (
     SettingRefused,
 )
 from sevenfold.core.settings.sections import PermissionMode
+from sevenfold.core.text.safe_text import fence_text
 from sevenfold.session.opening import Workspace
 from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
@@ -130,7 +131,9 @@ async def _print(options: Namespace, agent_options: AgentOptions, screen: Screen
     prompt = cast("str | None", options.prompt)
     # Python has no stdin where it was closed before the start.
     piped = read_piped_input(sys.stdin.fileno(), screen.note, is_needed=not prompt) if sys.stdin else ""
-    text = "\n\n".join(part for part in (prompt, piped) if part)
+    # Beside a prompt it is what the prompt is about, and not the user's words.
+    shown = fence_text("stdin", piped) if prompt and piped else piped
+    text = "\n\n".join(part for part in (prompt, shown) if part)
     if not text.strip():
         raise InputError("-p has nothing to say; give it a PROMPT, or pipe something in")
     form = HeadlessOptions(cast("OutputFormat", options.output), cast("float | None", options.max_usd))

@@ -210,6 +210,8 @@ class Origin:
     taint: frozenset[Taint] = frozenset()
     is_accepted: bool = False
     """A person has read it and agreed."""
+    evidence: tuple[str, ...] = ()
+    """The user's own sentences that say it, verbatim and in their language."""
 
     @property
     def is_trusted(self) -> bool:

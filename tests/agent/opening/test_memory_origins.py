@@ -166,3 +166,55 @@ def test_what_the_user_adds_to_a_memory_is_saved_at_once(tmp_path: Path) -> None
     said = "Remember that deploys happen on Tuesdays only."
     new = "Never skip the review.\n\nPush by hand.\n\nDeploys happen on Tuesdays only."
     assert edited(tmp_path, said, new) == (new, 0)
+
+
+async def save_alone(home: Path, said: str, content: str, *, is_child: bool = False) -> None:
+    """Nothing was read before: the user, or whoever started the agent, says something, and it saves."""
+    given = saved("deploys", content)
+    with ScriptedProvider([make_response(calls={"memory": given}), make_response("Done.")]) as models:
+        settings = {"extraction": {"enabled": False}}
+        shop = Shop(home=home, provider=models)
+        agent = await shop.open(tools=None, settings=settings, mode="bypass", is_child=is_child)
+        await agent.run_turn(said)
+        await agent.close()
+
+
+def test_a_memory_carries_the_users_sentence_as_they_said_it(tmp_path: Path) -> None:
+    said = "Merk dir bitte, dass wir nur dienstags deployen."
+    asyncio.run(save_alone(tmp_path, said, "Nur dienstags deployen."))
+    with memories(tmp_path) as memory:
+        (stored,) = memory.scan()
+    assert (stored.origin.evidence, stored.origin.said_by) == ((said,), "user")
+    assert said not in stored.memory.text
+
+
+def test_a_memory_that_was_taught_in_german_does_not_become_trusted_in_english(tmp_path: Path) -> None:
+    asyncio.run(save_alone(tmp_path, "Wir deployen nur dienstags.", "Deploy on Tuesdays only."))
+    with memories(tmp_path) as memory:
+        assert (memory.scan(), len(memory.waiting())) == ((), 1)
+
+
+def test_what_an_agent_tells_its_child_is_not_the_users_word(tmp_path: Path) -> None:
+    said = "Remember that deploys happen on Tuesdays only."
+    asyncio.run(save_alone(tmp_path, said, "Deploys happen on Tuesdays only.", is_child=True))
+    with memories(tmp_path) as memory:
+        assert memory.scan() == ()
+        (waiting,) = memory.waiting()
+    assert waiting.origin.taint == {"mail"}
+
+
+def test_what_a_model_concludes_by_itself_waits_too(tmp_path: Path) -> None:
+    asyncio.run(
+        save_alone(tmp_path, "Should we deploy on Tuesdays only?", "Deploys happen on Tuesdays only.")
+    )
+    with memories(tmp_path) as memory:
+        assert (memory.scan(), len(memory.waiting())) == ((), 1)
+
+
+def test_a_page_cannot_add_a_field_to_the_head_of_a_file_among_the_memories(tmp_path: Path) -> None:
+    text = PLAIN.format("Deploys happen on Tuesdays only.").replace(
+        "type: project", f"type: project\nhint: {PAGE}"
+    )
+    asyncio.run(write_file(tmp_path, "Remember that deploys happen on Tuesdays only.", text))
+    with memories(tmp_path) as memory:
+        assert (memory.scan(), len(memory.waiting())) == ((), 1)

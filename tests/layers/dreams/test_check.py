@@ -15,6 +15,7 @@ from sevenfold.layers.dreams.check import (
     check_dream,
     explain_over_budget,
     find_memory_fault,
+    restrict_descriptions,
 )
 from sevenfold.layers.dreams.policy import DreamMemory, DreamSettings
 
@@ -235,3 +236,38 @@ def test_whatever_is_published_without_reasons_every_fact_is_still_said(
         texts |= {key: then[key]} if key in then else {}
     said = "\n".join(texts.values())
     assert all(sentence in said for body in old.values() for sentence in SENTENCES if sentence in body)
+
+
+TYPOS = "Skip the review for typo fixes."
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (TYPOS, "Skip the review."),
+        ("If Anna agrees, deploy on Fridays.", "Deploy on Fridays."),
+        ("Maybe we skip the review.", "We skip the review."),
+        ("Eve says that we skip the review.", "We skip the review."),
+        ("Ada reviews the changes of Bob.", "Bob reviews the changes of Ada."),
+        ("Run the migration before the backup.", "Run the backup before the migration."),
+    ],
+)
+def test_a_dream_that_drops_a_condition_or_exchanges_two_things_says_something_new(
+    old: str, new: str
+) -> None:
+    reason = RemovalReason(key="a.md", why="reworded", of="a.md", fact=old)
+    found = check(kept(a=old), after(a=new), reason)
+    assert found.gained == {"a.md": (new,)} or "a.md" in found.refused
+
+
+def test_a_dream_may_move_a_condition_to_the_front() -> None:
+    found = check(kept(a=TYPOS), after(a="For typo fixes, skip the review."))
+    assert found.gained == {}
+
+
+def test_a_description_of_a_dream_says_no_more_than_the_body() -> None:
+    texts = {"a.md": write_memory("a", "Skip the review", "project", TYPOS)}
+    made = restrict_descriptions(kept(a=TYPOS), texts)
+    assert read_memory("a.md", made["a.md"]).description == TYPOS
+    known = {"a.md": kept(a=TYPOS)["a.md"].memory.text}
+    assert restrict_descriptions(kept(a=TYPOS), known) == known

@@ -18,12 +18,23 @@ from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.loop.turn import TurnEnd
 from sevenfold.agent.permissions.rule_guard import RuleGuard, VisibleContext
 from sevenfold.agent.tools.memory import MemoryTool
+from sevenfold.core.clock import Clock
 from sevenfold.core.errors import FileMissing, SevenfoldError, StoreError
 from sevenfold.core.events import Emit, TeamStopped, UsesLost
-from sevenfold.core.memories import INDEX_FILE, TEAM_PREFIX, Memory, Origin, Taint, join_taint, read_memory
+from sevenfold.core.memories import (
+    GATE_KEY,
+    INDEX_FILE,
+    TEAM_PREFIX,
+    Memory,
+    Origin,
+    Taint,
+    join_taint,
+    read_memory,
+)
 from sevenfold.core.messages import Text
 from sevenfold.core.secrets import refuse_secrets
 from sevenfold.core.settings.sections import MemorySettings, SyncSettings
+from sevenfold.core.text.markdown import FieldValue
 from sevenfold.core.tool_context import ToolContext
 from sevenfold.layers.memory.extraction.gate import MemoryDraft, restrict_head
 from sevenfold.layers.memory.rule_policy import RuleSettings
@@ -46,6 +57,8 @@ from sevenfold.store.memory.sidecars import UseStore
 from sevenfold.team.client.local_state import TEAM_FOLDER, TeamAccess, find_team_access
 from sevenfold.team.client.memory import TeamMemory, TeamWatcher
 
+JUDGED_FIELDS = frozenset(("name", "description", "type", "applies_to", GATE_KEY))
+"""Of the head of a memory: each is compared with the conversation or with what it was."""
 MAX_NAMES_CHARS = 120
 """Of a line that is read in passing."""
 
@@ -60,9 +73,10 @@ def read_review_notice(memory: MemoryDir) -> tuple[str, ...]:
     return (f"changes of memory wait for you, and count for nothing until then: {shown}; /memory review",)
 
 
-def attribute_saved_memories(agent: Agent) -> None:
-    """Have what the agent saves compared with what was said: a stranger's words wait for the user."""
-    attributor = _ChangeAttributor(agent.session)
+def attribute_saved_memories(agent: Agent, *, is_child: bool = False) -> None:
+    """Have what the agent saves compared with what was said: a stranger's words wait for the user. What an
+    agent tells its child is not the user's word."""
+    attributor = _ChangeAttributor(agent.session, agent.place.clock, is_child=is_child)
     for tool in agent.toolbox.tools:
         if isinstance(tool, MemoryTool):
             tool.conversation = attributor
@@ -73,6 +87,8 @@ class _ChangeAttributor:
     """Compares changes with what was said in a session. Forks save by the same tool, each in a thread."""
 
     session: Session
+    clock: Clock
+    is_child: bool = False
     _tracker: SourceTracker | None = None
     """Made for the first change: most sessions have none."""
     _turn: Lock = field(default_factory=Lock)
@@ -83,7 +99,9 @@ class _ChangeAttributor:
 
     def judge_words(self, words: str) -> Origin:
         with self._turn:
-            return self._make_origin(self._witnesses().attribute(words))
+            found = self._witnesses().attribute(words)
+            taint: frozenset[Taint] = found.taint or frozenset(["transcript"])
+            return self._make_origin(replace(found, taint=taint) if found.unsupported else found)
 
     def with_own_head(self, draft: MemoryDraft, known: Collection[str]) -> MemoryDraft:
         with self._turn:
@@ -91,19 +109,23 @@ class _ChangeAttributor:
 
     def _witnesses(self) -> ConversationSources:
         if self._tracker is None:
-            self._tracker = SourceTracker()
-        return self._tracker.update(self.session.parent.messages)
+            self._tracker = SourceTracker(is_delegated=self.is_child)
+        return self._tracker.update(self.session.parent.messages, self.clock.now().astimezone().date())
 
     def _make_origin(self, found: Attribution) -> Origin:
-        said_by, taint = found.said_by, found.taint
         return Origin(
-            who="agent", why="saved by the agent", session=self.session.id, said_by=said_by, taint=taint
+            who="agent",
+            why="saved by the agent",
+            session=self.session.id,
+            said_by=found.said_by,
+            taint=found.taint,
+            evidence=found.evidence,
         )
 
 
-def attribute_edited_memories(agent: Agent, memory: MemoryDir) -> None:
+def attribute_edited_memories(agent: Agent, memory: MemoryDir, *, is_child: bool = False) -> None:
     """Have files that the agent writes or edits in the memory folder recorded, and checked, as its own."""
-    agent.toolbox.place = replace(agent.place, on_edit=_Edits(agent, memory).take)
+    agent.toolbox.place = replace(agent.place, on_edit=_Edits(agent, memory, is_child).take)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +134,7 @@ class _Edits:
 
     agent: Agent
     memory: MemoryDir
+    is_child: bool = False
 
     def take(self, path: str) -> str:
         """Record a file that was changed, if it is a memory; what the agent has to know of it."""
@@ -138,7 +161,8 @@ class _Edits:
 
     def _judge(self, key: str, text: str) -> Origin:
         session = self.agent.session
-        witnesses = ConversationSources(split_passages(session.parent.messages))
+        said = split_passages(session.parent.messages, is_delegated=self.is_child)
+        witnesses = ConversationSources(said)
         if key == INDEX_FILE:
             found, taint = self._judge_index(text, witnesses), frozenset[Taint]()
         else:
@@ -146,13 +170,15 @@ class _Edits:
             before = stored.memory if stored else None
             found = attribute_change(before, now, witnesses)
             taint = join_taint(stored.origin) if stored else frozenset[Taint]()
-            taint |= frozenset() if _has_own_head(now, before, witnesses) else witnesses.taints
+            foreign: frozenset[Taint] = witnesses.taints or frozenset(["transcript"])
+            taint |= frozenset() if _has_own_head(now, before, witnesses) else foreign
         return Origin(
             who="agent",
             why="edited by the agent",
             session=session.id,
             said_by=found.said_by,
             taint=taint | found.taint,
+            evidence=found.evidence,
         )
 
     def _judge_index(self, text: str, witnesses: ConversationSources) -> Attribution:
@@ -167,10 +193,17 @@ class _Edits:
 
 
 def _has_own_head(now: Memory, before: Memory | None, witnesses: ConversationSources) -> bool:
+    if _other_fields(now) != (_other_fields(before) if before else {}):
+        return False
     if before is not None:
         return (now.name, now.description, now.kind) == (before.name, before.description, before.kind)
     draft = MemoryDraft(key=now.key, name=now.name, description=now.description, kind=now.kind, body=now.body)
     return restrict_head(draft, witnesses, ()) == draft
+
+
+def _other_fields(memory: Memory) -> dict[str, FieldValue]:
+    """Fields of the head that nobody reads as instructions, and that an agent may read all the same."""
+    return {name: value for name, value in memory.document.fields.items() if name not in JUDGED_FIELDS}
 
 
 # Memory rules: shown before calls, counted after turns.

@@ -288,9 +288,10 @@ class _Opener:
             if isinstance(joining, AgentAwareTool):
                 joining.join(agent)
         add_rule_counter(agent, self.workspace)
-        attribute_saved_memories(agent)
-        attribute_edited_memories(agent, self.workspace.memory)
-        if not self.options.is_child:
+        is_child = self.options.is_child
+        attribute_saved_memories(agent, is_child=is_child)
+        attribute_edited_memories(agent, self.workspace.memory, is_child=is_child)
+        if not is_child:
             settings = self.workspace.settings.of(DocSettings)
             add_doc_writer(agent, settings, self.workspace.templates, self.workspace.catalog)
             agent.dream = add_dream_writer(agent, self.workspace, self.resources).dream

@@ -160,7 +160,8 @@ class MemoryTool:
             return (
                 f"{memory.key} is not remembered yet: it says what was read elsewhere, takes away what the "
                 "user did not, or applies when they did not say so. It waits for the user, who can accept it "
-                "with `sevenfold memory review`; tell them so"
+                "with `sevenfold memory review`; tell them so. What the user said is remembered at once when "
+                "you write their whole sentence, in their words and their language"
             )
         self.memory.commit([change], origin)
         return f"remembered as {memory.key}"

@@ -365,4 +365,5 @@ def _origin(origin: Origin) -> dict[str, object]:
         "messages": list(origin.messages),
         "said_by": origin.said_by,
         "taint": sorted(origin.taint),
+        "evidence": list(origin.evidence),
     }

@@ -52,6 +52,7 @@ class MemoryOverview:
             "session": origin.session,
             "messages": list(origin.messages),
             "taint": sorted(origin.taint),
+            "evidence": list(origin.evidence),
             "trusted": stored.is_trusted,
             "waiting": stored.is_waiting,
             "uses": {kind: self.uses.count(kind) for kind in MEMORY_USE_KINDS},
@@ -178,6 +179,8 @@ def _show_origin(known: MemoryOverview, context: MemoryContext) -> None:
     screen.show_line(
         f"{format_time(stored.modified)} by {origin.who} ({words}{taint}): {origin.why}", "faint"
     )
+    for sentence in origin.evidence:
+        screen.show_line(f"the user said: {sentence}", "faint")
     if origin.session:
         messages = f", messages {', '.join(origin.messages)}" if origin.messages else ""
         screen.show_line(f"from session {origin.session}{messages}", "faint")

@@ -22,8 +22,10 @@ _SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+|(?<=;)\s+")
 _CLAUSE = re.compile(r"\s*(?:[,;:()]\s|\s[—–-]+\s|\b(?:and|but|then|because|so that)\b)\s*", re.IGNORECASE)
 _BULLET = re.compile(r"^\s*(?:[-*•+]|\d+[.)])\s+|^\s*#+\s+|^\s*>+\s?")
 _LABEL = re.compile(
-    r"^\s*\**(?:why|how to apply|context|decision|agreed|restated)\b[^:\n]{0,40}:\**\s*", re.IGNORECASE
+    r"^\s*\**(?:why|how to apply(?: it| this)?|context|decision|agreed(?: wording)?|restated):\**\s*",
+    re.IGNORECASE,
 )
+"""What a note puts before a sentence. Nothing else may stand in it: it is not looked at."""
 _EXACT = re.compile(
     r"[a-z][a-z0-9+.-]*://[^\s)>\]\"'`]+"  # an address
     r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"  # a mailbox

@@ -18,10 +18,22 @@ from difflib import unified_diff
 from types import MappingProxyType
 from typing import Literal, TypeAlias, get_args
 
-from sevenfold.core.memories import ARCHIVE_PREFIX, INDEX_FILE, MEMORY_KINDS, TEAM_PREFIX, Memory, read_memory
+from sevenfold.core.memories import (
+    ARCHIVE_PREFIX,
+    INDEX_FILE,
+    MEMORY_KINDS,
+    TEAM_PREFIX,
+    Memory,
+    change_field,
+    read_memory,
+)
 from sevenfold.core.text.absolute_dates import resolve_relative_dates
-from sevenfold.core.text.facts import Fact, FactIndex, covers_fact, parse_fact, split_facts
+from sevenfold.core.text.facts import Fact, FactIndex, covers_fact, is_reversed, parse_fact, split_facts
+from sevenfold.core.text.stems import find_content_stems, truncate_words
 from sevenfold.layers.dreams.policy import DreamMemory, DreamSettings
+from sevenfold.layers.memory.trust.evidence import find_evidence, read_user_sentences
+from sevenfold.layers.memory.trust.phrases import find_grammar, parse_sentence
+from sevenfold.layers.memory.trust.tokens import is_same_word
 
 MAX_MERGED_BYTES = 64 * 1024
 """Of one memory: eight times what is ever put before a model at once."""
@@ -31,6 +43,14 @@ REWORDED_PERCENT, RELATED_PERCENT, MADE_OF_PERCENT = 40, 25, 60
 contradicted, which is at least on the same matter; to come from what is known, so that it is nothing new."""
 SURE_PERCENT = 70
 """Of its words, below which a fact in other words counts as let go of: who is to say that it is the same?"""
+
+_TOPIC = re.compile(r"(?:how|when|where|what|which|who|why|about)\b", re.IGNORECASE)
+MAX_DESCRIPTION_CHARS = 150
+"""Of a description that is made from a body."""
+MAX_COMPARED = 20
+"""Facts that a new one is compared with word by word: those with the most words in common."""
+
+_LOG_TIME = re.compile(r"^- \d\d:\d\d (?=\S)", re.MULTILINE)
 
 RemovalCause: TypeAlias = Literal["duplicate", "reworded", "contradicted", "stale"]
 REMOVAL_CAUSES: tuple[RemovalCause, ...] = get_args(RemovalCause)
@@ -156,7 +176,7 @@ class _Look:
             self.new[key] = list_memory_facts(read_memory(key, text), kept.written if kept else self.today)
             self.now.add(key, self.new[key])
         for key, text in logs.items():
-            facts = split_facts(resolve_relative_dates(text, self.today))
+            facts = split_facts(resolve_relative_dates(_LOG_TIME.sub("", text), self.today))
             self.was.add(key, facts)
             self.known += facts
 
@@ -201,21 +221,21 @@ class _Look:
     def _check_new(self, key: str, fact: Fact) -> None:
         """A fact of the new text: stated here before, stated elsewhere, or without a source."""
         where = self.was.find(fact)
-        if key in where:
-            return
-        if where:
+        if key not in where and where:
             self._link(key, where[0])
-        elif not self._is_made_of_known(key, fact):
+        known = self._list_known(key, where)
+        if fact.text in {each.text for each in known} or fact in known:
+            return
+        if not (where or _made_of(fact, known, MADE_OF_PERCENT)) or _is_altered(fact, known):
             self.gained.setdefault(key, []).append(fact.text)
 
-    def _is_made_of_known(self, key: str, fact: Fact) -> bool:
-        """Whether its words come from the file itself, from what gave facts to it, or from the logs."""
+    def _list_known(self, key: str, where: Sequence[str]) -> list[Fact]:
+        """What the file itself said, what gave facts to it, and the logs."""
         known = [*self.known]
-        for source in (key, *self.sources.get(key, ())):
+        sources = (key, *where, *self.sources.get(key, ()), *self._given_up_to(key))
+        for source in dict.fromkeys(sources):
             known += self.old.get(source, ())
-        for source in self._given_up_to(key):
-            known += self.old.get(source, ())
-        return _made_of(fact, known, MADE_OF_PERCENT)
+        return known
 
     def _given_up_to(self, key: str) -> Iterator[str]:
         for reason in self.reasons:
@@ -258,6 +278,27 @@ def find_stated_facts(memory: Memory, written: date) -> tuple[Fact, ...]:
     return found or split_facts(resolve_relative_dates(memory.description, written))
 
 
+def restrict_descriptions(before: Mapping[str, DreamMemory], after: Mapping[str, str]) -> dict[str, str]:
+    """The texts of a dream, each under a description that says no more than its body: the index shows nothing
+    else. A description that stood somewhere before stays."""
+    known = {kept.memory.description for kept in before.values()}
+    return {key: _restricted(read_memory(key, text), known) for key, text in after.items()}
+
+
+def _restricted(memory: Memory, known: Collection[str]) -> str:
+    sentences = read_user_sentences(memory.body, 0, lambda _: False)
+    is_own = not find_evidence((memory.description,), sentences).unsupported or _is_topic(memory)
+    if is_own or not sentences or memory.description in known or memory.document.fault:
+        return memory.text
+    return change_field(memory.text, "description", truncate_words(sentences[0].text, MAX_DESCRIPTION_CHARS))
+
+
+def _is_topic(memory: Memory) -> bool:
+    """ "How staging is reached": it tells nobody to do anything, and all its words are in the body."""
+    stems = find_content_stems(memory.description)
+    return _TOPIC.match(memory.description) is not None and stems <= find_content_stems(memory.body)
+
+
 def find_memory_fault(key: str, text: str) -> str:
     """Why a file cannot be a memory; empty when it can."""
     memory = read_memory(key, text)
@@ -283,6 +324,31 @@ def _is_in_sight(other: str, key: str) -> bool:
     return not other.startswith(ARCHIVE_PREFIX) or other.startswith(
         f"{ARCHIVE_PREFIX}{key.removesuffix('.md')}"
     )
+
+
+def _is_altered(fact: Fact, known: Sequence[Fact]) -> bool:
+    """Whether it says less or other than the facts that it was made of: without a condition, a "not", an
+    "only", or with two things exchanged. A fact that only leaves words out is compared word by word."""
+    near = sorted(known, key=lambda each: -len(fact.bag & each.bag))[:MAX_COMPARED]
+    said = [
+        sentence
+        for at, each in enumerate(near)
+        for sentence in read_user_sentences(each.text, at, lambda _: False)
+    ]
+    if not find_evidence((fact.text,), said).unsupported:
+        return False
+    if any(fact.bag <= each.bag for each in near):
+        return True
+    restated = (each for each in near if 100 * len(fact.bag & each.bag) >= MADE_OF_PERCENT * len(each.bag))
+    return any(is_reversed(each, fact) or not _keeps_limits(fact, each) for each in restated)
+
+
+def _keeps_limits(fact: Fact, said: Fact) -> bool:
+    """Whether it holds all that limits another: what a condition or a preposition leads."""
+    grammar = find_grammar(said.text)
+    limits = [phrase.words for phrase in parse_sentence(said.text, grammar).phrases if phrase.is_limiting]
+    words = [word for phrase in parse_sentence(fact.text, grammar).phrases for word in phrase.words]
+    return all(any(is_same_word(one, word) for word in words) for limit in limits for one in limit[1:])
 
 
 def _made_of(fact: Fact, known: Sequence[Fact], percent: int) -> bool:

@@ -26,7 +26,7 @@ from sevenfold.core.events import (
     ignore_event,
 )
 from sevenfold.core.memories import ARCHIVE_PREFIX
-from sevenfold.layers.dreams.check import parse_removal_reasons, render_memory_diff
+from sevenfold.layers.dreams.check import parse_removal_reasons, render_memory_diff, restrict_descriptions
 from sevenfold.layers.dreams.inputs import DistilledLogs, DreamInputs, read_dream_inputs
 from sevenfold.layers.dreams.merge import DreamDraft, distil_logs, plan_merge
 from sevenfold.layers.dreams.policy import DreamSettings, DreamTask, build_dream_brief
@@ -225,7 +225,8 @@ class Dreamer:
         night.record = replace(night.record, report=result.text)
         aside = {key: text for key, text in draft.texts.items() if key.startswith(ARCHIVE_PREFIX)}
         reasons = (*draft.reasons, *stage.reasons, *parse_removal_reasons(result.text))
-        return DreamDraft({**stage.texts, **aside}, reasons)
+        texts = restrict_descriptions(source.before, stage.texts)
+        return DreamDraft({**texts, **aside}, reasons)
 
     def _with_free_names(self, draft: DreamDraft) -> DreamDraft:
         """Give archived files names that no earlier archived file has. Blocks on the disk."""

@@ -181,6 +181,7 @@ class _Writing:
             messages=origins[0].messages if len(origins) == 1 else (),
             said_by=said.pop() if len(said) == 1 else "unknown",
             taint=join_taint(*origins),
+            evidence=tuple(dict.fromkeys(text for origin in origins for text in origin.evidence)),
         )
 
 

@@ -208,6 +208,7 @@ def write_origin(origin: Origin) -> dict[str, object]:
         "messages": list(origin.messages),
         "taint": sorted(origin.taint),
         "accepted": origin.is_accepted,
+        "evidence": list(origin.evidence),
     }
     return told | {key: value for key, value in rest.items() if value}
 
@@ -225,6 +226,7 @@ def read_origin(wire: object) -> Origin:
             TAINTS[TAINTS.index(cast("Taint", item))] for item in _texts(fields.get("taint", ()))
         ),
         is_accepted=fields.get("accepted") is True,
+        evidence=_texts(fields.get("evidence", ())),
     )
 
 

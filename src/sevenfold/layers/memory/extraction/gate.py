@@ -215,7 +215,8 @@ def check_draft(
         return objection
     found = _judged(dated, before, ground, may_drop=may_drop)
     is_told = before is not None and dated.description == before.memory.description
-    named = dated if found.taint or is_told else restrict_head(dated, ground.sources, ground.keys)
+    is_own = may_drop and not ground.sources.taints
+    named = dated if found.taint or is_told or is_own else restrict_head(dated, ground.sources, ground.keys)
     return AdmittedDraft(named.key, _written(named, before), before.sha256 if before else None, found)
 
 
@@ -369,8 +370,6 @@ def _judged(
 def restrict_head(draft: MemoryDraft, witnesses: ConversationSources, known: Collection[str]) -> MemoryDraft:
     """A name and a description that say no more than the body and the user: the index shows nothing else of a
     memory, and a stranger's rule would do its work there as well. One that is known keeps its name."""
-    if not witnesses.taints:
-        return draft
     own = witnesses.with_passage(Passage("user", draft.body, -1))
     if not own.supports(draft.description):
         first = next(iter(split_sentences(draft.body)), draft.key)
@@ -390,4 +389,4 @@ def choose_free_slug(slug: str, known: Collection[str]) -> str:
 
 
 def _is_said(witnesses: ConversationSources, name: str) -> bool:
-    return witnesses.supports(re.sub(r"[-_/]", " ", name))
+    return witnesses.mentions(re.sub(r"[-_/]", " ", name))

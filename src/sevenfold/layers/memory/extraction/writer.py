@@ -165,11 +165,12 @@ class ExtractionWriter:
         tools: ForkTools | None,
     ) -> Topic:
         await run_blocking(self._shelf.refresh)
+        today = self._clock.now().astimezone().date()
         ground = GateContext(
-            await run_blocking(lambda: self._listener.update(heard.view)),
+            await run_blocking(lambda: self._listener.update(heard.view, today)),
             self._shelf.known,
             self._shelf.near,
-            self._clock.now().astimezone().date(),
+            today,
         )
         if tools is not None:
             try:
@@ -249,6 +250,7 @@ class ExtractionWriter:
             messages=tuple(name for name in named if name),
             said_by=found.said_by,
             taint=found.taint,
+            evidence=found.evidence,
         )
 
     async def _read_record(self) -> ExtractionRecord:

@@ -1,8 +1,7 @@
 """Who said what a memory states: found in the conversation, never taken from what a model claims.
 
-A sentence is the user's when they said it in their own words: enough of its stems stand together in one thing
-that they said, it says no where they said no, and every address, number and name in it came from them. Any
-other sentence, in a conversation that holds a tool's, a page's or another agent's words, may be theirs.
+A sentence is the user's when it rests on a sentence of theirs (`evidence`). Any other sentence, in a
+conversation that holds a tool's, a page's or another agent's words, may be theirs.
 `strip_pasted_text` leaves a person's own words: without code, quotes, logs and pages that they pasted.
 """
 
@@ -10,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import date
 from typing import Literal, TypeAlias
 
 from sevenfold.core.memories import SaidBy, Taint
@@ -42,6 +42,8 @@ from sevenfold.core.tool_kinds import PATH_KEYS, Effect, find_tool
 from sevenfold.layers.compaction.summary import is_summary_head
 from sevenfold.layers.context import CONTEXT_HEADINGS, REMINDER_TAG
 from sevenfold.layers.forks.policy import FORK_MARK, MAIL_MARK
+from sevenfold.layers.memory.trust.evidence import UserSentence, find_evidence, read_user_sentences
+from sevenfold.layers.memory.trust.tokens import has_hidden_text
 
 # What is left out only counts as somebody else's. In doubt it is left out: a rule that is not learnt can be
 # said again.
@@ -56,6 +58,8 @@ QUOTED_WORDS = 4
 """Between quotation marks, fewer are a name or an example of the speaker's own."""
 
 _FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,}).*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+_KEYED = re.compile(r"<([a-z][a-z-]*) ([0-9a-f]{8,64})[^<>\n]*>\n.*?(?:\n</\1 \2>|\Z)", re.DOTALL)
+"""As the program fences text: only the tag with the same key ends it."""
 _TAGGED = re.compile(r"<([A-Za-z][\w-]*)(?:\s[^<>\n]*)?>.*?</\1(?:\s[^<>\n]*)?>", re.DOTALL)
 _QUOTED = re.compile(r"\"[^\"\n]{12,}\"|“[^”]{12,}”|«[^»]{12,}»|„[^“”]{12,}[“”]")
 _FOREIGN_LINE = re.compile(
@@ -86,7 +90,7 @@ _REPORTED = re.compile(
 
 def strip_pasted_text(text: str) -> str:
     """What the person says themselves, by paragraphs."""
-    rest = _TAGGED.sub("\n", _FENCED.sub("\n", text[:_MAX_CHARS]))
+    rest = _TAGGED.sub("\n", _FENCED.sub("\n", _KEYED.sub("\n", text[:_MAX_CHARS])))
     paragraphs = re.split(r"\n\s*\n", rest)
     own = (_own_lines(part) for part in paragraphs if not _is_paste(part))
     return "\n\n".join(part for part in own if part.strip())
@@ -132,7 +136,11 @@ SAME_TEXT_SHARE = 0.85
 
 _TAINTS: dict[Effect, Taint] = {"fetch": "web", "message": "mail"}
 """By what a tool does, where its results are not just a tool's."""
-_OTHERS: dict[str, Taint] = {CONTEXT_HEADINGS["mcp"]: "mcp", CONTEXT_HEADINGS["skills"]: "tool"}
+_OTHERS: dict[str, Taint] = {
+    CONTEXT_HEADINGS["mcp"]: "mcp",
+    CONTEXT_HEADINGS["skills"]: "tool",
+    CONTEXT_HEADINGS["project"]: "tool",
+}
 _TEAM = re.compile(r"(?:^|/)team/[^\s]+\.md\b")
 
 
@@ -148,7 +156,7 @@ class Passage:
     """Of foreign words: where they came from."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Attribution:
     """Whose words a text is."""
 
@@ -156,14 +164,22 @@ class Attribution:
     taint: frozenset[Taint] = frozenset()
     messages: tuple[int, ...] = ()
     """Where in the conversation it was said."""
+    evidence: tuple[str, ...] = ()
+    """The user's own sentences that say it, verbatim."""
     unsupported: tuple[str, ...] = ()
     """Sentences that are not the user's."""
 
 
-def split_passages(messages: Sequence[Message]) -> tuple[Passage, ...]:
-    """Everything that a model was shown, by whose words it is."""
+def split_passages(messages: Sequence[Message], *, is_delegated: bool = False) -> tuple[Passage, ...]:
+    """Everything that a model was shown, by whose words it is. `is_delegated`: another agent says what a user
+    would, so nothing in it is the user's."""
     calls = {key: use for message in messages for key, use in _calls(message).items()}
-    return tuple(passage for at, message in enumerate(messages) for passage in _passages(message, at, calls))
+    found = (passage for at, message in enumerate(messages) for passage in _passages(message, at, calls))
+    return tuple(map(_as_mail, found) if is_delegated else found)
+
+
+def _as_mail(passage: Passage) -> Passage:
+    return replace(passage, voice="foreign", taint="mail") if passage.voice == "user" else passage
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +206,8 @@ class ConversationSources:
     passages: Sequence[Passage]
     said: list[Utterance] = field(default_factory=list[Utterance], init=False)
     """What the user said, by clause, by sentence and as a whole."""
+    sentences: list[UserSentence] = field(default_factory=list[UserSentence], init=False)
+    """The same as sentences that a memory can rest on."""
     _exact: set[str] = field(default_factory=set[str], init=False)
     _words: str = field(default="", init=False)
     _shown: tuple[LineIndex, ...] = field(default=(), init=False)
@@ -199,12 +217,13 @@ class ConversationSources:
         passages, self.passages, self._shown = self.passages, (), (LineIndex(),)
         self.add(passages)
 
-    def add(self, passages: Sequence[Passage]) -> None:
-        """Take in what was said since."""
+    def add(self, passages: Sequence[Passage], day: date | None = None) -> None:
+        """Take in what was said since, on that day."""
         self.passages = [*self.passages, *passages]
         for passage in passages:
             if passage.voice == "user":
                 self.said += _units(passage)
+                self.sentences += read_user_sentences(passage.text, passage.at, is_reported_speech, day)
                 self._exact |= find_exact_words(passage.text)
                 self._words += f"{_squeezed(passage.text)}\n"
             if passage.taint is not None:
@@ -217,28 +236,32 @@ class ConversationSources:
         return frozenset(passage.taint for passage in foreign if passage.taint is not None)
 
     def attribute(self, text: str) -> Attribution:
-        places: set[int] = set()
-        strangers: set[Taint] = set()
-        unsupported: list[str] = []
-        for sentence in split_sentences(text):
-            place = self._find_user(sentence)
-            if place is None:
-                unsupported.append(sentence)
-                strangers |= self._find_strangers(sentence)
-            else:
-                places.add(place)
-        said_by: SaidBy = "tool output" if strangers else "model" if unsupported else "user"
-        return Attribution(said_by, frozenset(strangers), tuple(sorted(places)), tuple(unsupported))
+        sentences = split_sentences(text)
+        found = find_evidence(sentences, () if has_hidden_text(text) else self.sentences)
+        strangers = set[Taint]().union(*map(self._find_strangers, found.unsupported))
+        said_by: SaidBy = "tool output" if strangers else "model" if found.unsupported else "user"
+        return Attribution(
+            said_by=said_by,
+            taint=frozenset(strangers),
+            messages=tuple(sorted({one.at for one in found.sentences})),
+            evidence=tuple(one.text for one in found.sentences),
+            unsupported=found.unsupported,
+        )
 
     def supports(self, sentence: str) -> bool:
         """Whether the user said this."""
-        return self._find_user(sentence) is not None
+        return not find_evidence((sentence,), self.sentences).unsupported
+
+    def mentions(self, words: str) -> bool:
+        """Whether the user spoke of this: most of these words stand together in one thing that they said."""
+        return self._find_user(words) is not None
 
     def with_passage(self, passage: Passage) -> ConversationSources:
         """The same conversation with more messages. Earlier ones are not processed again."""
         heard = ConversationSources((passage,))
         heard.passages = (*self.passages, passage)
         heard.said = [*self.said, *heard.said]
+        heard.sentences = [*self.sentences, *heard.sentences]
         heard._exact |= self._exact
         heard._words = self._words + heard._words
         heard._shown = (*self._shown, *heard._shown)
@@ -297,13 +320,14 @@ class ConversationSources:
 class SourceTracker:
     """Follows one conversation from turn to turn; earlier messages are not processed again."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_delegated: bool = False) -> None:
+        self._is_delegated = is_delegated
         self._messages: tuple[Message, ...] = ()
         self._calls: dict[ToolUseId, ToolUse] = {}
         self._witnesses = ConversationSources(())
 
-    def update(self, messages: Sequence[Message]) -> ConversationSources:
-        """The conversation as it is now. Hold it no longer than until the next call: it grows."""
+    def update(self, messages: Sequence[Message], day: date | None = None) -> ConversationSources:
+        """The conversation as it is now, on that day. Use it only until the next call: it grows."""
         view, known = tuple(messages), len(self._messages)
         if view[:known] != self._messages:
             # Messages left the view: what can no longer be read is no longer a source.
@@ -311,7 +335,8 @@ class SourceTracker:
         for message in view[known:]:
             self._calls.update(_calls(message))
         new = enumerate(view[known:], known)
-        self._witnesses.add([said for at, message in new for said in _passages(message, at, self._calls)])
+        said = (passage for at, message in new for passage in _passages(message, at, self._calls))
+        self._witnesses.add(list(map(_as_mail, said) if self._is_delegated else said), day)
         self._messages = view
         return self._witnesses
 
@@ -391,7 +416,7 @@ def _said(text: str, at: int) -> Iterator[Passage]:
     if start.startswith(f"<{REMINDER_TAG}>"):
         yield from _told(text, at)
         return
-    own = normalize_text(strip_pasted_text(text))
+    own = strip_pasted_text(text)
     if own:
         yield Passage("user", own, at)
     if len(own.split()) < len(text.split()):

@@ -14,12 +14,15 @@ from sevenfold.core.memories import GATE_KEY, Memory, RuleCondition, parse_condi
 from sevenfold.core.text.facts import Fact, are_facts_stated, parse_fact, split_facts
 from sevenfold.core.text.stems import find_content_stems, split_sentences
 from sevenfold.layers.memory.trust.taint import Attribution, ConversationSources
+from sevenfold.layers.memory.trust.tokens import has_hidden_text
 
 MIN_DROP_SHARE = 0.5
 """Of the words of what is taken away, in what the user put in its place or wants forgotten."""
 
 _FORGETTING = re.compile(
-    r"\b(?:forget|delete|remove|drop|erase|scrap|ignore)\b|\bno longer\b|\bany ?more\b", re.IGNORECASE
+    r"(?<!not )(?<!n't )(?<!n’t )(?<!never )\b(?:forget|delete|remove|drop|erase|scrap|ignore)\b"
+    r"|\bno longer\b|\bany ?more\b",
+    re.IGNORECASE,
 )
 _SPOKEN = {
     "planning": ("plan", "planning"),
@@ -41,8 +44,10 @@ def attribute_change(
     """
     fresh = find_new_sentences(after.body, before)
     found = witnesses.attribute("\n".join(fresh))
-    if not witnesses.taints:
+    if may_drop and not witnesses.taints:
         return found
+    if not may_drop:
+        found = _without_trust(found, after.text)
     own = [parse_fact(sentence) for sentence in fresh if sentence not in found.unsupported]
     lost = () if may_drop else _lost(before, after, own, witnesses)
     unasked = (*lost, *_moved(before, after, witnesses))
@@ -51,9 +56,18 @@ def attribute_change(
     return replace(
         found,
         said_by="tool output",
-        taint=found.taint | witnesses.taints,
+        taint=found.taint | (witnesses.taints or {"transcript"}),
         unsupported=(*found.unsupported, *unasked),
     )
+
+
+def _without_trust(found: Attribution, text: str) -> Attribution:
+    """What a model wrote and no sentence of the user says waits, also where nobody else spoke; and so does
+    text that cannot be seen."""
+    unsupported = (*found.unsupported, "hidden characters") if has_hidden_text(text) else found.unsupported
+    if not unsupported or (found.taint and unsupported == found.unsupported):
+        return found
+    return replace(found, taint=found.taint or frozenset(["transcript"]), unsupported=unsupported)
 
 
 def find_new_sentences(body: str, before: Memory | None) -> list[str]:
@@ -71,7 +85,11 @@ def _lost(
         if are_facts_stated([fact], left) or any(_is_on_same(fact, said) for said in own):
             continue
         stems = find_content_stems(fact.text)
-        forgotten = (said.stems for said in witnesses.said if _FORGETTING.search(said.text))
+        forgotten = (
+            find_content_stems(said.text)
+            for said in witnesses.sentences
+            if said.is_asserted and _FORGETTING.search(said.text)
+        )
         if not stems or not any(len(stems & said) >= MIN_DROP_SHARE * len(stems) for said in forgotten):
             yield f"taken away: {fact.text}"
 
@@ -85,8 +103,9 @@ def _moved(before: Memory | None, after: Memory, witnesses: ConversationSources)
     """What is changed of when it applies, without the user having named that."""
     old = parse_conditions(before.applies_to).found if before else ()
     new = parse_conditions(after.applies_to).found
+    named = [find_content_stems(said.text) for said in witnesses.sentences if said.is_asserted]
     for condition in (*(one for one in new if one not in old), *(one for one in old if one not in new)):
-        if not any(_is_named(condition, said.stems) for said in witnesses.said):
+        if not any(_is_named(condition, stems) for stems in named):
             yield f"applies to {condition}"
     gate = after.field(GATE_KEY)
     if gate != (before.field(GATE_KEY) if before else ""):

@@ -1,0 +1,116 @@
+"""Poisoned memories: how many sentences that are not the user's become trusted, and what that costs honest
+ones.
+
+    python bench/poisoning.py [--each N] [--policy] [--show] [--json]
+
+An agent with a scripted model is opened for each case. The sentence stands in a web page, an MCP result, a
+skill, a file, a file name, the answer of a sub-agent, a mail or AGENTS.md; the user's turn holds its words;
+the model writes it with the `memory` tool. A case is wrong when a memory of its session is trusted.
+
+    tuned     classes that the rules were tuned on; --show lists what went wrong
+    unseen    classes that they were not tuned on; only their rates are shown
+    verbatim  honest statements that the model wrote as they were said, and that are trusted
+    reworded  the same in other words
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+# The turns are tests too, and live there.
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bench.poisoning_cases import EACH, TUNED, UNSEEN, make_poison_cases
+from bench.poisoning_honest import REWORDED, HonestCase, make_verbatim_cases
+
+from tests.harm.sessions import PlayedTurn, judge_turn, play_turns
+
+BATCH = 48
+"""Cases in one home."""
+
+
+NOISE = "README: install with make, run with make dev, deploy by tagging a release. Edit generated files."
+"""What a tool has shown before an honest statement."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    wrong: Mapping[str, int]
+    """Trusted memories by class."""
+    cases: Mapping[str, int]
+
+    def rate(self, kinds: Sequence[str]) -> float:
+        return sum(self.wrong[kind] for kind in kinds) / max(1, sum(self.cases[kind] for kind in kinds))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--each", type=int, default=EACH, help=f"cases of a class (default: {EACH})")
+    parser.add_argument("--policy", action="store_true", help="ask the policy alone, without agents: seconds")
+    parser.add_argument("--show", action="store_true")
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    bench = Benchmark(asks_policy=given.policy, shows=given.show)
+    figures = bench.poison(given.each)
+    found = {
+        "tuned": figures.rate(TUNED),
+        "unseen": figures.rate(UNSEEN),
+        "verbatim": bench.keep("verbatim", list(make_verbatim_cases())),
+        "reworded": bench.keep("reworded", REWORDED),
+    }
+    if given.json:
+        print(json.dumps({**found, "wrong": figures.wrong, "cases": figures.cases}))
+        return
+    for half, kinds in (("tuned", TUNED), ("unseen", UNSEEN)):
+        for kind in kinds:
+            print(f"{half:8} {kind:30} {figures.wrong[kind]:4} of {figures.cases[kind]}")
+    for name, share in found.items():
+        print(f"{name:9} {share:7.1%}")
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    asks_policy: bool
+    shows: bool
+
+    def poison(self, each: int) -> Figures:
+        cases = make_poison_cases(each)
+        turns = [
+            PlayedTurn(case.said, case.planted, case.vector, instructions=case.instructions) for case in cases
+        ]
+        through = [case for case, is_wrong in zip(cases, self.play(turns), strict=True) if is_wrong]
+        for case in through:
+            if self.shows and case.kind in TUNED:
+                print(f"{case.kind} ({case.vector}): {case.said!r} -> {case.planted!r}", file=sys.stderr)
+        return Figures(Counter(case.kind for case in through), Counter(case.kind for case in cases))
+
+    def keep(self, name: str, cases: Sequence[HonestCase]) -> float:
+        kept = self.play([PlayedTurn(case.said, case.kept, "web", page=NOISE) for case in cases])
+        for case, is_kept in zip(cases, kept, strict=True):
+            if self.shows and not is_kept:
+                print(f"{name} waits: {case.said!r} -> {case.kept!r}", file=sys.stderr)
+        return sum(kept) / len(kept)
+
+    def play(self, turns: Sequence[PlayedTurn]) -> list[bool]:
+        """Whether each leaves a trusted memory."""
+        if self.asks_policy:
+            return [judge_turn(turn) for turn in turns]
+        found: list[bool] = []
+        for start in range(0, len(turns), BATCH):
+            with tempfile.TemporaryDirectory() as home:
+                found += asyncio.run(play_turns(turns[start : start + BATCH], Path(home)))
+        return found
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""Words of a sentence as they are compared, and characters that a person does not see."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from sevenfold.core.text.stems import normalize_text
+
+BREAK = ","
+"""What any mark between clauses is read as."""
+
+_HIDDEN = re.compile(
+    "[\u200b\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\U000e0000-\U000e007f\U000e0100-\U000e01ef]"
+)
+"""Tag characters, direction overrides, invisible operators. Joiners are not among them: scripts need them."""
+_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
+_TOKEN = re.compile(
+    r"(?P<exact>[a-z][a-z0-9+.-]*://[^\s)>\]\"'`]+"
+    r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
+    r"|(?<!\w)--?[a-zA-Z][\w-]*"
+    r"|[#@][\w-]{2,}"
+    r"|[\w~.-]*/[\w./@*~-]*[\w*]"
+    r"|[\w-]*\d[\w-]*(?:[.,:]\d[\w-]*)*(?:\.[a-zA-Z][\w-]*)*"
+    r"|\w+(?:\.\w+)+"
+    r"|\w+_\w+)"
+    r"|(?P<word>[^\W\d_]+(?:['’][^\W\d_]+)*)"
+    r"|(?P<mark>[,;:()…]|\s[-–—]+\s|—)"
+)
+_ENGLISH_ENDS = {"m": "am", "re": "are", "ve": "have", "ll": "will", "d": "would", "s": ""}
+
+_SUBJECTS = frozenset(("it", "that", "there", "what", "here", "he", "she", "who"))
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    text: str
+    """As it is compared."""
+    surface: str
+    """As it stands there, in lower case."""
+    is_exact: bool = False
+    """A number, an address, a name in code: nothing else means the same."""
+
+    is_going_on: bool = False
+    """"We are skipping": what happens now, and no rule."""
+
+    @property
+    def is_break(self) -> bool:
+        return self.text == BREAK
+
+
+def has_hidden_text(text: str) -> bool:
+    """Whether a text holds characters that show nothing and can carry words."""
+    return _HIDDEN.search(text) is not None
+
+
+def is_unspaced(text: str) -> bool:
+    """Whether it is written mostly in a script without spaces between words."""
+    letters = sum(mark.isalpha() for mark in text)
+    return letters > 0 and len(_CJK.findall(text)) * 3 >= letters
+
+
+@lru_cache(maxsize=65_536)
+def fold_word(word: str) -> str:
+    """In lower case, without accents."""
+    low = word.casefold()
+    if low.isascii():
+        return low
+    return "".join(mark for mark in unicodedata.normalize("NFKD", low) if not unicodedata.combining(mark))
+
+
+def read_word_set(words: str) -> frozenset[str]:
+    """Words of a list, as they are compared."""
+    return frozenset(map(fold_word, words.split()))
+
+
+def split_tokens(text: str) -> list[Word]:
+    """Words, exact names and breaks, in order."""
+    return [token for match in _TOKEN.finditer(normalize_text(text)) for token in _read(match)]
+
+
+def _read(match: re.Match[str]) -> Iterator[Word]:
+    exact, word = match["exact"], match["word"]
+    if exact:
+        low = exact.rstrip(".,:").casefold()
+        yield Word(low, low, is_exact=True)
+    elif word:
+        yield from _read_word(word.casefold().replace("’", "'"))
+    else:
+        yield Word(BREAK, BREAK)
+
+
+def _read_word(word: str) -> Iterator[Word]:
+    if "'" not in word:
+        yield Word(fold_word(word), word)
+        return
+    head, _, end = word.rpartition("'")
+    if word == "let's":
+        yield Word(word, word)
+    elif end == "t" and head.endswith("n"):
+        stem = {"ca": "can", "wo": "will", "sha": "shall"}.get(head[:-1], head[:-1])
+        yield Word(stem, stem)
+        yield Word("not", "not")
+    elif end == "s" and head in _SUBJECTS:
+        yield from (Word(head, head), Word("is", "is"))
+    elif end in _ENGLISH_ENDS:
+        yield from _read_word(head)
+        if _ENGLISH_ENDS[end]:
+            yield Word(_ENGLISH_ENDS[end], _ENGLISH_ENDS[end])
+    else:
+        # An elision: "l'utente", "n'oublie".
+        for part in word.split("'"):
+            yield Word(fold_word(part), part)
+
+
+# fmt: off
+_ENDINGS = frozenset((
+    "", "s", "es", "ed", "ing", "e", "d", "ment", "ments", "ly", "y", "ies", "ied", "ation", "tion",
+    "en", "n", "t", "st", "et", "er", "em", "te", "ten", "est", "nd", "end", "ung", "ungen",
+    "ez", "ons", "ent", "er", "ee", "ees", "re", "ir", "ant", "ds", "nt",
+    "ar", "a", "o", "as", "an", "amos", "emos", "imos", "os", "ad", "ado", "ada", "ando", "am",
+    "ame", "eme", "ime", "me", "moi", "are", "ere", "ire", "i", "iamo", "ono", "ano", "ato", "ata", "isce", "isco", "ete", "ate",
+    "de", "den", "ac", "ec", "aj", "aja", "amy", "emy", "am", "em", "ie", "ow", "ach", "ami", "c",
+    "ть", "и", "а", "у", "ю", "е", "ем", "им", "ет", "ит", "ете", "ите", "аи", "аите", "ать", "ить", "аем",
+    "ы", "ов", "ам", "ах", "ами", "ое", "ая", "ыи", "ые", "ого", "ому", "ои", "ую", "м", "т",
+))
+# fmt: on
+"""Of inflected forms of one word, in the languages of `grammar`, without accents."""
+MIN_SHARED_START = 3
+MAX_BACK = 2
+"""Letters that inflected forms share by chance."""
+
+
+def is_same_word(said: Word, kept: Word) -> bool:
+    """Whether two words are forms of one, by their beginning."""
+    if said.text == kept.text:
+        return True
+    if said.is_exact or kept.is_exact:
+        return False
+    shared = 0
+    for one, other in zip(said.text, kept.text, strict=False):
+        if one != other:
+            break
+        shared += 1
+    least = max(MIN_SHARED_START, (max(len(said.text), len(kept.text)) + 1) // 2)
+    # Some letters back: "respond-e", "respond-er".
+    return any(
+        _are_endings(said.text[at:], kept.text[at:], said.text[at - 1])
+        for at in range(shared, max(least, shared - MAX_BACK) - 1, -1)
+    )
+
+
+def _are_endings(one: str, other: str, last: str) -> bool:
+    # "plan", "planning"; "commit", "committing"
+    one = one[1:] if not other and one[:1] == last else one
+    other = other[1:] if not one and other[:1] == last else other
+    is_role = {"er", "or"} & {one, other} and not (one and other)
+    return not is_role and one in _ENDINGS and other in _ENDINGS

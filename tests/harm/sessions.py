@@ -1,0 +1,95 @@
+"""Turns of a real agent whose scripted model writes a given sentence with the `memory` tool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sevenfold.core.json import JsonObject
+from sevenfold.core.memories import read_memory, write_memory
+from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
+from sevenfold.layers.context import ContextSource, render_context
+from sevenfold.layers.forks.policy import NoteMessage, render_mail
+from sevenfold.layers.memory.trust.taint import ConversationSources, split_passages
+from sevenfold.layers.memory.trust.taint_changes import attribute_change
+from sevenfold.providers.scripted import ScriptedProvider, make_response
+from tests.agent.test_extraction import memories
+from tests.agent.workshop import Shop
+
+TOOLS = {
+    "web": ("web_fetch", {"url": "https://x.example"}),
+    "mcp": ("mcp__tracker__read", {"id": "7"}),
+    "skill": ("skill", {"name": "release"}),
+    "file name": ("glob", {"pattern": "docs/*"}),
+    "file": ("read", {"file_path": "docs/GUIDE.md"}),
+    "sub-agent": ("task", {"prompt": "Look around."}),
+}
+"""Which tool shows the model somebody else's words, for each way in."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedTurn:
+    said: str
+    written: str
+    """By the model, as the content of a memory."""
+    vector: str
+    instructions: str = ""
+    """AGENTS.md of the project."""
+    page: str = ""
+    """What the tool showed; empty: what is written."""
+
+
+async def play_turns(turns: Sequence[PlayedTurn], home: Path) -> list[bool]:
+    """Play each turn in a session of its own: whether it left a trusted memory."""
+    sessions = [await _play(turn, home, number) for number, turn in enumerate(turns)]
+    with memories(home) as memory:
+        trusted = {stored.origin.session for stored in memory.scan(None) if stored.is_trusted}
+    return [session in trusted for session in sessions]
+
+
+async def _play(turn: PlayedTurn, home: Path, number: int) -> str:
+    shop = Shop(home=home, provider=ScriptedProvider([]))
+    (shop.project / "AGENTS.md").unlink(missing_ok=True)
+    if turn.instructions:
+        (shop.project / "AGENTS.md").write_text(turn.instructions, encoding="utf-8")
+    given = {
+        "action": "write",
+        "name": f"learnt-{number}",
+        "description": "what to keep in mind",
+        "content": turn.written,
+    }
+    with ScriptedProvider([make_response(calls={"memory": given}), make_response("Done.")]) as models:
+        shop.provider = models
+        settings = {"extraction": {"enabled": False}}
+        agent = await shop.open(tools=None, settings=settings, mode="bypass")
+        for message in _shown(turn):
+            agent.session.history.append(message)
+        await agent.run_turn(turn.said)
+        session = agent.session.id
+        await agent.close()
+    return session
+
+
+def judge_turn(turn: PlayedTurn) -> bool:
+    """The same by the policy alone, without an agent or a disk."""
+    told = ContextSource("project", turn.instructions, "AGENTS.md")
+    head = [Message("user", render_context([told], 1_000, len).text)] if turn.instructions else []
+    sources = ConversationSources(split_passages([*head, *_shown(turn), Message("user", turn.said)]))
+    text = write_memory("learnt", "what to keep in mind", "project", turn.written)
+    return not attribute_change(None, read_memory("learnt.md", text), sources).taint
+
+
+def _shown(turn: PlayedTurn) -> Iterator[Message]:
+    """What the model has seen before the turn."""
+    page = turn.page or turn.written
+    if turn.vector == "mail":
+        yield Message("user", render_mail("m1", "eve", NoteMessage(page)))
+        yield Message("assistant", "I have read it.")
+    elif turn.vector in TOOLS:
+        name, told = TOOLS[turn.vector]
+        use = ToolUse(ToolUseId("u1"), name, JsonObject(told))
+        yield Message("user", "Look around first.")
+        yield Message("assistant", (use,))
+        yield Message("user", (ToolResult(use.id, page),))
+        yield Message("assistant", "I have read it.")
