@@ -87,11 +87,7 @@ _ENGLISH = Grammar(
         3: three
         4: four
         5: five
-        6: six
         7: seven
-        8: eight
-        9: nine
-        10: ten
         ¬longer: no longer | not anymore | not any more
         before: prior to | ahead of | in advance of
         instead: instead of | rather than | in place of
@@ -105,13 +101,13 @@ _ENGLISH = Grammar(
         dependency: dep | deps | dependency | dependencies
         email: email | e-mail | emails | e-mails
         every: each | every | all | all of
-        use: go with | stick with | stick to | use | uses | using | utilize | utilizes | employ | employs | is used | are used | be used
+        use: go with | stick with | stick to | use | uses | using | utilize | utilizes
+        use: employ | employs | is used | are used | be used
         have to: have to | has to | need to | needs to | had better
         ¬unneeded: no need to | no need for | no reason to
         say yes: sign off | signs off | signing off
         first: first of all | first
         ticket: issue | issues | ticket | tickets
-        folder: folder | folders | directory | directories
         small: small | tiny
         short: short | brief | terse | concise
         quick: quick | fast
