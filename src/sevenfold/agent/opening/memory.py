@@ -76,13 +76,13 @@ def read_review_notice(memory: MemoryDir) -> tuple[str, ...]:
 def attribute_saved_memories(agent: Agent, *, is_child: bool = False) -> None:
     """Have what the agent saves compared with what was said: a stranger's words wait for the user. What an
     agent tells its child is not the user's word."""
-    attributor = _ChangeAttributor(agent.session, agent.place.clock, is_child=is_child)
+    attributor = _ChangeAttributor(session=agent.session, clock=agent.place.clock, is_child=is_child)
     for tool in agent.toolbox.tools:
         if isinstance(tool, MemoryTool):
             tool.conversation = attributor
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _ChangeAttributor:
     """Compares changes with what was said in a session. Forks save by the same tool, each in a thread."""
 
