@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from random import Random
 from typing import TypeVar
 
@@ -17,6 +18,7 @@ from sevenfold.team.protocol import (
     CommitOutcome,
     TeamEntry,
     TeamKey,
+    VersionRange,
     apply_commit,
     check_commit,
     compute_checksum,
@@ -43,9 +45,42 @@ class SimServer:
     entries: dict[TeamKey, TeamEntry] = field(default_factory=dict[TeamKey, TeamEntry])
     bodies: dict[Checksum, str] = field(default_factory=dict[Checksum, str])
     answers: dict[CommitId, CommitApplied] = field(default_factory=dict[CommitId, CommitApplied])
+    history: dict[TeamKey, frozenset[TeamEntry]] = field(default_factory=dict[TeamKey, frozenset[TeamEntry]])
+    lost: tuple[VersionRange, ...] = ()
+    tag: int = 0
+    """Of the last commit: another for each, whatever its number."""
+    highest: int = field(default=0, compare=False)
+    tags: Iterator[int] = field(default_factory=lambda: count(1), compare=False, repr=False)
+    saved: SimServer | None = field(default=None, compare=False, repr=False)
 
     def list(self, etag: str) -> RemoteListing | None:
-        return None if etag == str(self.seq) else RemoteListing(str(self.seq), self.seq, dict(self.entries))
+        now = f"{self.seq}.{self.tag}"
+        return None if etag == now else RemoteListing(now, self.seq, dict(self.entries), self.lost)
+
+    def find_unknown(self, entries: Mapping[TeamKey, TeamEntry]) -> Collection[TeamKey]:
+        return [key for key, entry in entries.items() if entry not in self.history.get(key, ())]
+
+    def back_up(self) -> None:
+        self.saved = SimServer()
+        self.saved._take(self)
+
+    def restore(self) -> None:
+        """`sevenfold serve restore`: as it was saved, and it says which versions are gone."""
+        if self.saved is not None:
+            self._take(self.saved)
+            first, self.seq, self.tag = self.seq + 1, self.highest + 1_000, 0
+            self.lost = (*self.lost, VersionRange(first, self.seq))
+            self.highest = self.seq
+
+    def roll_back(self) -> None:
+        """As a point-in-time recovery does it: nothing knows that there was more."""
+        if self.saved is not None:
+            self._take(self.saved)
+
+    def _take(self, other: SimServer) -> None:
+        self.seq, self.tag, self.lost = other.seq, other.tag, other.lost
+        self.entries, self.bodies = dict(other.entries), dict(other.bodies)
+        self.answers, self.history = dict(other.answers), dict(other.history)
 
     def store(self, texts: Sequence[str]) -> None:
         for text in texts:
@@ -60,8 +95,11 @@ class SimServer:
             return MissingBodies(tuple(sorted(missing)))
         outcome = apply_commit(self.entries, self.seq, commit)
         if isinstance(outcome, CommitApplied):
-            self.seq = outcome.seq
+            self.seq, self.tag = outcome.seq, next(self.tags)
+            self.highest = max(self.highest, self.seq)
             self.entries.update(outcome.entries)
+            for key, entry in outcome.entries.items():
+                self.history[key] = self.history.get(key, frozenset()) | {entry}
             self.answers[commit.id] = outcome
         return outcome
 
@@ -91,13 +129,18 @@ class Network:
         return await self._ask(lambda: self.server.list(etag))
 
     async def pull_bodies(self, checksums: Sequence[Checksum]) -> Mapping[Checksum, str]:
-        return await self._ask(lambda: {one: self.server.bodies[one] for one in checksums})
+        return await self._ask(
+            lambda: {one: self.server.bodies[one] for one in checksums if one in self.server.bodies}
+        )
 
     async def push_bodies(self, texts: Sequence[str]) -> None:
         await self._ask(lambda: self.server.store(texts))
 
     async def push_commit(self, commit: Commit) -> CommitOutcome | MissingBodies:
         return await self._ask(lambda: self.server.commit(commit))
+
+    async def pull_unknown(self, entries: Mapping[TeamKey, TeamEntry]) -> Collection[TeamKey]:
+        return await self._ask(lambda: self.server.find_unknown(entries))
 
     async def _ask(self, call: Callable[[], T]) -> T:
         await PAUSE

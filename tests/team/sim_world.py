@@ -13,7 +13,10 @@ from tests.team.sim_server import Network, SimServer
 QUIET_ROUNDS = 2
 
 
-Act: TypeAlias = Literal["go on", "begin", "edit", "delete", "lose", "crash", "part", "arrive", "set clock"]
+Act: TypeAlias = (
+    Literal["go on", "begin", "edit", "delete", "lose", "crash", "part", "arrive", "set clock"]
+    | Literal["back up", "restore", "roll back"]
+)
 
 USUAL: dict[Act, float] = {
     "go on": 55,
@@ -28,13 +31,22 @@ USUAL: dict[Act, float] = {
 }
 """How often each happens. A schedule has moods of its own: without some of it, or with much more."""
 
+SET_BACK: dict[Act, float] = {**USUAL, "back up": 5, "restore": 3, "roll back": 4}
+"""The same on a server that is restored from backups, and recovered to a point in time."""
+
 
 class World:
     """One schedule from its seed: what people, networks and power cuts do, and in which order."""
 
     def __init__(
-        self, seed: int, *, server: type[SimServer] = SimServer, device: type[Device] = Device
+        self,
+        seed: int,
+        *,
+        server: type[SimServer] = SimServer,
+        device: type[Device] = Device,
+        is_set_back: bool = False,
     ) -> None:
+        self.is_set_back = is_set_back
         self.random = Random(seed)
         self.chronicle = Chronicle()
         self.server = server()
@@ -54,8 +66,9 @@ class World:
         )
 
     def run(self) -> None:
-        moods = [weight * self.random.choice((0.2, 1, 1, 5)) for weight in USUAL.values()]
-        acts = self.random.choices(list(USUAL), moods, k=self.random.randint(40, 160))
+        usual = SET_BACK if self.is_set_back else USUAL
+        moods = [weight * self.random.choice((0.2, 1, 1, 5)) for weight in usual.values()]
+        acts = self.random.choices(list(usual), moods, k=self.random.randint(40, 160))
         for act in acts:
             self._do(act, self.random.choice(self.devices))
 
@@ -70,6 +83,9 @@ class World:
             "part": device.network.part,
             "arrive": self._arrive,
             "set clock": device.set_clock,
+            "back up": self.server.back_up,
+            "restore": self.server.restore,
+            "roll back": self.server.roll_back,
         }
         acts[act]()
 
@@ -107,7 +123,8 @@ class World:
         for line in self.chronicle.written:
             if line not in there and line not in self.chronicle.removed:
                 yield f"{line!r} is lost, and nobody took it out"
-        yield from self._resurrections(texts)
+        if not self.is_set_back:  # a server that was set back has lost deletions too
+            yield from self._resurrections(texts)
         for copy in self.chronicle.copies - self.chronicle.resolved:
             if copy not in texts:
                 yield f"the conflict {copy} is nowhere to be seen"
@@ -134,9 +151,15 @@ class World:
             yield "the server still changes"
 
 
-def play(seed: int, *, server: type[SimServer] = SimServer, device: type[Device] = Device) -> tuple[str, ...]:
+def play(
+    seed: int,
+    *,
+    server: type[SimServer] = SimServer,
+    device: type[Device] = Device,
+    is_set_back: bool = False,
+) -> tuple[str, ...]:
     """What is wrong at the end of a schedule."""
-    world = World(seed, server=server, device=device)
+    world = World(seed, server=server, device=device, is_set_back=is_set_back)
     world.run()
     world.settle()
     return tuple(world.judge())

@@ -8,10 +8,13 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from sevenfold.cli.team.serve import open_database
 from tests.team.client.sim_broken import DEVICES, SERVERS, Broken
-from tests.team.client.sim_stored import stored_on
+from tests.team.client.sim_set_back import SET_BACK_FAULTS, SetBackFault
+from tests.team.client.sim_stored import set_back_in, stored_on
 from tests.team.sim_world import World, play
 from tests.torture.rig import Orders, Outcome, outcome
 
@@ -61,7 +64,37 @@ def run_sync(orders: Orders) -> list[Outcome]:
             f"{sum(tally.deletions for tally in tallies):,} deletions, "
             f"{sum(tally.conflicts for tally in tallies):,} conflicts kept beside the other text"
         )
-    return [found, _stored(orders), _planted()]
+    return [found, _stored(orders), _set_back(orders), _set_back_files(orders), _planted()]
+
+
+def _set_back(orders: Orders) -> Outcome:
+    """On servers that are restored from backups and recovered to a point in time."""
+    count = orders.pick(tiny=40, short=400, long=20_000)
+    with outcome("sync, server set back", "schedules") as found:
+        first = orders.seed * 30_000_000
+        for seed in range(first, first + count):
+            found.count += 1
+            for what in play(seed, is_set_back=True):
+                found.wrong(f"schedule {seed}: {what}")
+            orders.progress("sync, server set back", found.count, count, "schedules")
+    return found
+
+
+def _set_back_files(orders: Orders) -> Outcome:
+    """The same with `write_backup`, `restore_backup` and copies of files."""
+    count = orders.pick(tiny=2, short=10, long=120)
+    with (
+        outcome("sync, files set back", "schedules") as found,
+        TemporaryDirectory() as folder,
+        set_back_in(Path(folder)) as server,
+    ):
+        first = orders.seed * 40_000_000
+        for seed in range(first, first + count):
+            found.count += 1
+            for what in play(seed, server=server, is_set_back=True):
+                found.wrong(f"schedule {seed}: {what}")
+            orders.progress("sync, files set back", found.count, count, "schedules")
+    return found
 
 
 def _stored(orders: Orders) -> Outcome:
@@ -85,7 +118,7 @@ def _stored(orders: Orders) -> Outcome:
 def _planted() -> Outcome:
     """Each rule of the protocol left out once: the schedules have to show it."""
     with outcome("sync without a rule", "rules left out") as found:
-        for broken in (*SERVERS, *DEVICES):
+        for broken in (*SERVERS, *DEVICES, *SET_BACK_FAULTS):
             found.count += 1
             seeds = range(broken.first_seed, broken.first_seed + 100)
             caught = next((seed for seed in seeds if broken.play(seed)), None)
@@ -94,7 +127,7 @@ def _planted() -> Outcome:
     return found
 
 
-def _what(broken: Broken) -> str:
+def _what(broken: Broken | SetBackFault) -> str:
     return f"{broken.kind.__name__}: {broken.kind.__doc__}"
 
 

@@ -46,6 +46,26 @@ NO_ENTRY = TeamEntry(0, None)
 
 
 @dataclass(frozen=True, slots=True)
+class VersionRange:
+    """Versions, the first and the last included."""
+
+    first: int
+    last: int
+
+    def holds(self, version: int) -> bool:
+        return self.first <= version <= self.last
+
+
+DELETED_TEXT = "deleted"
+"""What a writer had seen at a key that holds no text."""
+
+
+def spell_seen(entry: TeamEntry) -> str:
+    """The text of an entry as a change names it: its checksum, or `deleted`."""
+    return DELETED_TEXT if entry.checksum is None else entry.checksum
+
+
+@dataclass(frozen=True, slots=True)
 class TeamChange:
     """One key, and what its writer had seen there."""
 
@@ -54,6 +74,9 @@ class TeamChange:
     """The version that is replaced; a tombstone's counts, 0 is nothing at all."""
     checksum: Checksum | None
     """None deletes."""
+    seen: str = ""
+    """The text at that version, as `spell_seen` names it. A server that was set back may give a version a
+    second time, to another text. Empty: not told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +111,17 @@ def apply_commit(entries: Mapping[TeamKey, TeamEntry], seq: int, commit: Commit)
     moved = {
         change.key: now
         for change in commit.changes
-        if (now := entries.get(change.key, NO_ENTRY)).version != change.expected
+        if not _is_as_seen(change, now := entries.get(change.key, NO_ENTRY))
     }
     if moved:
         return CommitConflicts(moved)
     return CommitApplied(
         seq + 1, {change.key: TeamEntry(seq + 1, change.checksum) for change in commit.changes}
     )
+
+
+def _is_as_seen(change: TeamChange, now: TeamEntry) -> bool:
+    return now.version == change.expected and change.seen in ("", spell_seen(now))
 
 
 def check_commit(commit: Commit) -> None:

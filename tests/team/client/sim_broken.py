@@ -143,7 +143,7 @@ DEVICES = (
     Broken(Unlocked, 50),
     Broken(Unpledged, 300),
     Broken(Unannounced, 16_620),
-    Broken(Trampling, 50),
+    Broken(Trampling, 350),
     Broken(Hasty, 600),
     Broken(Wordless),
 )

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import shutil
+import sqlite3
+from collections.abc import Collection, Generator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from itertools import count
+from pathlib import Path
 from typing import cast
 
+from sevenfold.cli.team.serve import open_database
 from sevenfold.team.client.ports import MissingBodies, RemoteListing
 from sevenfold.team.protocol import (
     Checksum,
@@ -16,9 +21,10 @@ from sevenfold.team.protocol import (
     TeamEntry,
     TeamKey,
 )
+from sevenfold.team.server.backup import restore_backup, write_backup
 from sevenfold.team.server.commits import WriteContext
 from sevenfold.team.server.database import Database
-from sevenfold.team.server.memory import apply_writer_commit, read_contents, store_bodies
+from sevenfold.team.server.memory import apply_writer_commit, find_unknown, read_contents, store_bodies
 from sevenfold.team.server.messages import ApiError
 from tests.team.sim_server import SimServer
 from tests.team.team import Team
@@ -46,7 +52,11 @@ class StoredServer(SimServer):
         self.bodies |= {one.checksum: one.content or "" for one in found.entries.values()}
         deleted = {key: TeamEntry(version, None) for key, version in found.deleted.items()}
         self.entries = {**living, **deleted}
-        return None if etag == str(found.seq) else RemoteListing(str(found.seq), found.seq, self.entries)
+        now = f"{found.seq}.{found.tag}"
+        return None if etag == now else RemoteListing(now, found.seq, self.entries, found.lost)
+
+    def find_unknown(self, entries: Mapping[TeamKey, TeamEntry]) -> Collection[TeamKey]:
+        return self.team.read(lambda tx: find_unknown(tx, self.team.owner, self.repo, entries))
 
     def store(self, texts: Sequence[str]) -> None:
         self.team.write(lambda tx: store_bodies(tx, self.writer, texts))
@@ -83,3 +93,74 @@ def stored_on(database: Database) -> type[StoredServer]:
         team = Team(database)
 
     return OnDatabase
+
+
+def copy_database(source: Path, target: Path) -> None:
+    """With what is in the write-ahead log, while the database is in use."""
+    with closing(sqlite3.connect(source)) as one, closing(sqlite3.connect(target)) as other:
+        one.backup(other)
+
+
+class FileServer(StoredServer):
+    """One on a file of its own, that real backups are restored into and real copies are put in place of."""
+
+    folder: Path
+    opened: list[Database]
+
+    def __init__(self) -> None:
+        self.place = self.folder / f"{next(_NUMBERS)}.db"
+        self.restored = 0
+        self._open()
+        self.team = Team(self.opened[-1])
+        StoredServer.__init__(self)
+
+    def back_up(self) -> None:
+        write_backup(self.team.database, self._beside("backup"))
+        copy_database(self.place, self._beside("copy"))
+
+    def restore(self) -> None:
+        if self._beside("backup").exists():
+            self._close()
+            self._remove()
+            self._open()
+            self.restored += 1
+            restore_backup(
+                self.team.database, self._beside("backup"), self.team.now_ms + self.restored * 60_000
+            )
+
+    def roll_back(self) -> None:
+        if self._beside("copy").exists():
+            self._close()
+            self._remove()
+            shutil.copy(self._beside("copy"), self.place)
+            self._open()
+
+    def _beside(self, kind: str) -> Path:
+        return self.place.with_suffix(f".{kind}")
+
+    def _close(self) -> None:
+        self.opened.pop().close()
+
+    def _remove(self) -> None:
+        for name in (self.place.name, f"{self.place.name}-wal", f"{self.place.name}-shm"):
+            self.place.with_name(name).unlink(missing_ok=True)
+
+    def _open(self) -> None:
+        self.opened.append(open_database(f"sqlite:///{self.place}"))
+        if hasattr(self, "team"):
+            self.team.database = self.opened[-1]
+
+
+@contextmanager
+def set_back_in(folder: Path) -> Generator[type[FileServer]]:
+    """Servers on files in this folder; one at a time."""
+
+    class InFolder(FileServer):
+        pass
+
+    InFolder.folder, InFolder.opened = folder, []
+    try:
+        yield InFolder
+    finally:
+        for database in InFolder.opened:
+            database.close()

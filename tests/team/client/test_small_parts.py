@@ -32,6 +32,7 @@ from sevenfold.team.protocol import (
     TeamChange,
     TeamEntry,
     TeamKey,
+    VersionRange,
     compute_checksum,
 )
 
@@ -104,8 +105,10 @@ STATES = [
         doomed={A: compute_checksum("gone")},
         refused={A: RefusedText(compute_checksum("no"), "too large")},
         pending=Commit(
-            CommitId("c"), (TeamChange(A, 6, compute_checksum("x")), TeamChange(TeamKey("b.md"), 3, None))
+            CommitId("c"),
+            (TeamChange(A, 6, compute_checksum("x"), "deleted"), TeamChange(TeamKey("b.md"), 3, None)),
         ),
+        lost=(VersionRange(8, 12),),
     ),
 ]
 

@@ -32,6 +32,11 @@ def everything(database: Database) -> list[str]:
     ]
 
 
+def without_marks(lines: list[str]) -> list[str]:
+    """Without what a restore adds: the sequence numbers go on elsewhere, and which are lost is told."""
+    return [line for line in lines if not line.startswith(("repo ", "lost_range "))]
+
+
 @pytest.fixture
 def saved(empty_url: str, tmp_path: Path) -> Path:
     """A backup of two teams with history, tombstones and more bodies than a page."""
@@ -51,8 +56,8 @@ def test_what_was_backed_up_comes_back_whole_on_either_database(
     (tmp_path / "other").mkdir()
     other = new_url("postgresql" if database_kind == "sqlite" else "sqlite", request, tmp_path / "other")
     with opened(empty_url) as source, opened(other) as target:
-        assert restore_backup(target, saved, 0) > 500
-        assert everything(target) == everything(source)
+        assert restore_backup(target, saved, NOON) > 500
+        assert without_marks(everything(target)) == without_marks(everything(source))
 
 
 def test_a_backup_is_its_owners_alone_and_leaves_nothing_beside_it(saved: Path) -> None:

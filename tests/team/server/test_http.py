@@ -39,6 +39,8 @@ def test_texts_that_were_put_come_back_with_versions_checksums_and_an_etag(live:
             "b/c.md": {"version": 1, "checksum": compute_checksum("two"), "content": "two"},
         },
         "deleted": {},
+        "lost": [],
+        "tag": got.json()["tag"],
     }
 
 

@@ -10,7 +10,13 @@ import pytest
 from sevenfold.team.protocol import Commit, CommitApplied, CommitId, RepoId, compute_checksum
 from sevenfold.team.server.commits import CHANGE_BYTES, WriteContext
 from sevenfold.team.server.database import Database, Tx
-from sevenfold.team.server.memory import apply_writer_commit, read_body, read_contents, read_seq
+from sevenfold.team.server.memory import (
+    apply_writer_commit,
+    read_body,
+    read_contents,
+    read_tags,
+    upsert_texts,
+)
 from sevenfold.team.server.messages import ApiError
 from sevenfold.team.server.policy import ServerLimits
 from sevenfold.team.server.repos import collect_garbage
@@ -248,7 +254,16 @@ def test_of_two_that_write_the_same_key_one_is_told_of_the_other(team: Team) -> 
 
 def test_the_sequence_alone_can_be_asked_for(team: Team) -> None:
     team.put({"a.md": "one"})
-    assert team.read(lambda tx: read_seq(tx, team.owner, team.repo)) == 1
+    assert team.read(lambda tx: read_tags(tx, team.owner, team.repo)).seq == 1
+
+
+def test_two_states_with_one_number_have_different_tags(team: Team) -> None:
+    team.put({"a.md": "one"})
+    other = team.claim("acme/other")
+    team.write(lambda tx: upsert_texts(tx, replace(team.writer, repo=other), {"a.md": "two"}, None))
+    tags = [team.read(lambda tx, repo=repo: read_tags(tx, team.owner, repo)) for repo in (team.repo, other)]
+    assert tags[0].seq == tags[1].seq
+    assert tags[0].known & tags[1].known == {'"1"', 'W/"1"', "*"}
 
 
 def test_a_reader_sees_one_state_while_others_write(team: Team) -> None:

@@ -31,6 +31,7 @@ ASKED: Mapping[str, object] = {
     "put_memory": {"entries": {"a.md": "text"}},
     "send_bodies": {"bodies": ["text"]},
     "commit": {"id": "x", "changes": [{"key": "z.md", "expected": 9, "checksum": None}]},
+    "check_known": {"entries": [{"key": "z.md", "version": 9, "checksum": None}]},
     "claim_repo": {"name": "!"},
     "prove_repo": {"remote": "!", "credential": "x"},
     "add_member": {"name": "!", "role": "reader"},

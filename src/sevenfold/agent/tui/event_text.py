@@ -70,6 +70,9 @@ _ROWS: dict[type[Event], _Row] = {
     ),
     events.TeamTextKept: _Row(5, "{key} stays: {reason}", True),
     events.TeamUnreached: _Row(5, "the team's server: {reason}", True),
+    events.TeamVersionLost: _Row(
+        5, "the team's server has lost version {version} of {key}, which it had taken: it was set back", True
+    ),
     events.VectorsUnused: _Row(5, "memories are found by words alone: {reason}"),
     events.RuleShown: _Row(5, "the memory {memory} was put before {tool} ({condition})"),
     events.RulesSkipped: _Row(5, "no rules were looked at before {tool}: {reason}", True),

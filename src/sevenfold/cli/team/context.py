@@ -161,6 +161,7 @@ def describe_sync_report(report: SyncReport) -> dict[str, object]:
         "conflicts": [{"memory": one.key, "copy": one.copy} for one in report.conflicts],
         "kept": report.kept,
         "held": report.held,
+        "lost": report.lost,
         "is_settled": report.is_settled,
     }
 

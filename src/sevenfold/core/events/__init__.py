@@ -123,6 +123,7 @@ from sevenfold.core.events.memory import (
     TeamSynced,
     TeamTextKept,
     TeamUnreached,
+    TeamVersionLost,
     UsesLost,
     VectorsUnused,
 )
@@ -250,6 +251,7 @@ Event: TypeAlias = (
     | TeamSynced
     | TeamTextKept
     | TeamUnreached
+    | TeamVersionLost
     | TempSwept
     | ToolDenied
     | ToolFailed

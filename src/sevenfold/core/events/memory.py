@@ -329,6 +329,15 @@ class TeamTextKept:
 
 
 @dataclass(frozen=True, slots=True)
+class TeamVersionLost:
+    """The server has no record of a version that it had acknowledged: it was set back, to a backup say. The
+    text from here is sent again, or kept beside what is there now."""
+
+    key: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
 class TeamUnreached:
     """The server did not answer in time: the memories that are here are used, and what is new waits."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from sevenfold.core.errors import TeamRefused
 from sevenfold.core.events import (
@@ -19,6 +20,7 @@ from sevenfold.core.events import (
     TeamSecretBlocked,
     TeamSynced,
     TeamTextKept,
+    TeamVersionLost,
     ignore_event,
 )
 from sevenfold.team.client.ports import (
@@ -38,11 +40,13 @@ from sevenfold.team.client.ports import (
 from sevenfold.team.client.sync_policy import (
     DeleteRemote,
     DoNothing,
+    KeyFacts,
     LocalText,
     MergeTexts,
     PendingWrite,
     PullText,
     PushText,
+    RecoverFile,
     RemoveFile,
     SyncPolicy,
     SyncState,
@@ -51,8 +55,10 @@ from sevenfold.team.client.sync_policy import (
     after_pending_write,
     choose_sync_step,
     collect_key_facts,
+    needs_record,
     with_refusal,
     with_settled,
+    without_keys,
     without_rewritten,
 )
 from sevenfold.team.protocol import (
@@ -68,6 +74,7 @@ from sevenfold.team.protocol import (
     TeamKey,
     compute_checksum,
     make_commit_id,
+    spell_seen,
 )
 
 # An exchange that was cut off asks the files whether its last write is in them.
@@ -87,6 +94,9 @@ async def resolve_pending_write(state: SyncState, files: LocalFiles) -> SyncStat
 # What a step writes into the files: the server's text, both texts merged, or both.
 
 
+WritingStep: TypeAlias = PullText | RemoveFile | MergeTexts
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedWrite:
     """What is to be written for one key, and what both ends will then have agreed on."""
@@ -103,7 +113,7 @@ async def prepare_write(
     files: LocalFiles,
     here: Mapping[TeamKey, LocalText],
     key: TeamKey,
-    step: PullText | RemoveFile | MergeTexts,
+    step: WritingStep,
     text: str | None,
     base: TeamEntry | None,
 ) -> PlannedWrite:
@@ -131,6 +141,8 @@ async def _merged(
     files: LocalFiles, meet: MergeTexts, base: TeamEntry | None, ours: str, theirs: str
 ) -> str | None:
     """Both in one text; None where nobody can tell how."""
+    if meet.is_lost:
+        return None  # lines that the other text lacks may be missing because the server lost them
     if meet.is_older:
         # What was here once has been replaced since, and is not news. Anything else is somebody's.
         return ours if await files.body(compute_checksum(theirs)) is not None else None
@@ -158,6 +170,10 @@ MAX_STEPS = 12
 """A conflict on one of many keys takes three: list, merge, send. Who needs more is not getting on."""
 
 
+def _seen(state: SyncState, key: TeamKey) -> str:
+    return spell_seen(state.remote.get(key, NO_ENTRY))
+
+
 _UNANSWERED = "it was sent, and whether it arrived cannot be asked"
 
 
@@ -182,6 +198,8 @@ class SyncExchange:
         self._saved: SyncState | None = None
         self._refusal: TeamRefused | None = None
         self._is_listed = False
+        self._unknown: set[TeamEntry] = set()
+        self._recorded: set[TeamEntry] = set()
 
     async def run(self, *, sends: bool = True) -> SyncReport:
         """Pull, and send what is new here unless `sends` is off."""
@@ -191,9 +209,12 @@ class SyncExchange:
         state = await self._with_listing(state)
         for _ in range(MAX_STEPS):
             here = await self._files.scan()
-            state = without_rewritten(state, here)
+            state = await self._with_records(without_rewritten(state, here), here)
             plan = self._plan(state, here)
-            if any(isinstance(step, PullText | RemoveFile | MergeTexts) for step in plan.values()):
+            if any(isinstance(step, RecoverFile) for step in plan.values()):
+                state = await self._recovered(state, plan)
+                continue
+            if any(isinstance(step, WritingStep) for step in plan.values()):
                 state = await self._carried_out(state, here, plan)
                 continue
             state = await self._written(with_settled(state, plan))
@@ -241,7 +262,34 @@ class SyncExchange:
         if listing is None:
             return state
         self._is_listed = True
-        return replace(state, etag=listing.etag, remote=listing.entries)
+        return replace(state, etag=listing.etag, remote=listing.entries, lost=listing.lost)
+
+    async def _with_records(self, state: SyncState, here: Mapping[TeamKey, LocalText]) -> SyncState:
+        """Asks the server whether it has a record of the bases that newer texts would replace. After a
+        point-in-time recovery no list of lost versions says it."""
+        facts = {key: self._facts(state, here, key) for key in state.bases}
+        asked = {
+            key: found.base
+            for key, found in facts.items()
+            if found.base is not None and found.base not in self._recorded and needs_record(found)
+        }
+        if asked:
+            missing = await self._remote.pull_unknown(asked)
+            self._unknown |= {asked[key] for key in missing if key in asked}
+            self._recorded |= set(asked.values()) - self._unknown
+        for key in state.bases:
+            found = self._facts(state, here, key)
+            if found.has_lost_base and found.remote not in (NO_ENTRY, found.base):
+                self._note_lost(key, found)
+        return state
+
+    def _note_lost(self, key: TeamKey, found: KeyFacts) -> None:
+        if found.base is not None and key not in self._report.lost and found.remote.checksum != found.local:
+            self._report.lost[key] = found.base.version
+            self._emit(TeamVersionLost(key, found.base.version))
+
+    def _facts(self, state: SyncState, here: Mapping[TeamKey, LocalText], key: TeamKey) -> KeyFacts:
+        return collect_key_facts(state, here, key, self._unknown)
 
     def _plan(self, state: SyncState, here: Mapping[TeamKey, LocalText]) -> dict[TeamKey, SyncStep]:
         keys = {*here, *state.remote, *state.bases, *state.doomed}
@@ -258,7 +306,7 @@ class SyncExchange:
                     key, f"its name differs from that of {names[key]!r} in case alone; rename that one"
                 )
                 continue
-            step = choose_sync_step(collect_key_facts(state, here, key), self._policy)
+            step = choose_sync_step(self._facts(state, here, key), self._policy)
             if not isinstance(step, DoNothing):
                 plan[key] = step
         return plan
@@ -267,9 +315,7 @@ class SyncExchange:
         self, state: SyncState, here: Mapping[TeamKey, LocalText], plan: Mapping[TeamKey, SyncStep]
     ) -> SyncState:
         """Files as the plan wants them. Where one has changed meanwhile, none is touched: plan again."""
-        work = {
-            key: step for key, step in plan.items() if isinstance(step, PullText | RemoveFile | MergeTexts)
-        }
+        work = {key: step for key, step in plan.items() if isinstance(step, WritingStep)}
         bodies = await self._bodies({key: step.entry for key, step in work.items()})
         drafts = choose_compatible(
             [
@@ -294,6 +340,16 @@ class SyncExchange:
         for draft in drafts if came else ():
             self._note(draft)
         return await self._written(after_pending_write(state, came=came))
+
+    async def _recovered(self, state: SyncState, plan: Mapping[TeamKey, SyncStep]) -> SyncState:
+        """Files that were removed by hand, with the texts that the server has lost; the next plan compares
+        them. A text that is not in the history here either is gone: then nothing was agreed on."""
+        lost = {key: step.base for key, step in plan.items() if isinstance(step, RecoverFile)}
+        texts = {key: await self._files.body(base.checksum) for key, base in lost.items() if base.checksum}
+        changes = [FileChange(key, None, text) for key, text in texts.items() if text is not None]
+        if changes:
+            await self._files.write(changes, new_write_mark())
+        return replace(state, bases=without_keys(state.bases, [key for key in lost if not texts.get(key)]))
 
     async def _bodies(self, wanted: Mapping[TeamKey, TeamEntry]) -> Mapping[Checksum, str]:
         sums = sorted({entry.checksum for entry in wanted.values() if entry.checksum is not None})
@@ -339,11 +395,11 @@ class SyncExchange:
         changes: list[TeamChange] = []
         for key, step in plan.items():
             if isinstance(step, PushText) and key not in self._report.held:
-                changes.append(TeamChange(key, step.expected, step.checksum))
+                changes.append(TeamChange(key, step.expected, step.checksum, _seen(state, key)))
                 if step.kept:
                     self._keep(key, step.kept)
             elif isinstance(step, DeleteRemote):
-                changes.append(TeamChange(key, step.expected, None))
+                changes.append(TeamChange(key, step.expected, None, _seen(state, key)))
         return tuple(changes[:MAX_CHANGES])
 
     async def _with_sent(

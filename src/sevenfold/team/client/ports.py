@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from hashlib import sha256
@@ -31,6 +31,7 @@ from sevenfold.team.protocol import (
     CommitOutcome,
     TeamEntry,
     TeamKey,
+    VersionRange,
     compute_checksum,
     is_checksum,
 )
@@ -44,6 +45,8 @@ class RemoteListing:
     seq: int
     entries: Mapping[TeamKey, TeamEntry]
     """Tombstones too."""
+    lost: tuple[VersionRange, ...] = ()
+    """Versions that were acknowledged once and that a restored server does not have any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,10 @@ class SyncRemote(Protocol):
     async def push_bodies(self, texts: Sequence[str]) -> None: ...
 
     async def push_commit(self, commit: Commit) -> CommitOutcome | MissingBodies: ...
+
+    async def pull_unknown(self, entries: Mapping[TeamKey, TeamEntry]) -> Collection[TeamKey]:
+        """The keys whose entries the server has no record of, now or in the past."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +139,8 @@ class SyncReport:
     kept: dict[TeamKey, str] = field(default_factory=dict[TeamKey, str])
     held: dict[TeamKey, str] = field(default_factory=dict[TeamKey, str])
     """What is not exchanged for now, and why."""
+    lost: dict[TeamKey, int] = field(default_factory=dict[TeamKey, int])
+    """Versions that the server had acknowledged and has no record of any more."""
     is_settled: bool = False
     """Whether it came to its end: nothing is left that it could have done."""
 
@@ -144,6 +153,9 @@ class SyncReport:
 
 _MAX_LISTED = 20_000
 """Entries and tombstones: a team of 500 memories that deletes fifty a day for a year."""
+_MAX_LOST = 1_000
+"""Ranges of lost versions: each restore of a backup adds one."""
+_TAG = re.compile(r"[0-9a-f]{1,64}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +164,9 @@ class RemoteEntries:
     entries: Mapping[TeamKey, TeamEntry]
     refused: Mapping[str, str]
     """What is left out of it, and why."""
+    lost: tuple[VersionRange, ...] = ()
+    tag: str = ""
+    """Tells this state from another with the same number; empty from an older server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +195,27 @@ def read_remote_entries(answer: JsonObject) -> RemoteEntries:
             refused[key[:100]] = "its name is none that a shared memory may have"
             continue
         entries[TeamKey(key)] = _entry(value, is_living=key in living)
-    return RemoteEntries(_whole(answer, "seq"), entries, refused)
+    tag = answer.get("tag")
+    return RemoteEntries(
+        _whole(answer, "seq"),
+        entries,
+        refused,
+        _ranges(answer.get("lost")),
+        tag if isinstance(tag, str) and _TAG.fullmatch(tag) else "",
+    )
+
+
+def _ranges(value: Json) -> tuple[VersionRange, ...]:
+    """Of the newest restores; an older server tells none."""
+    listed = value if isinstance(value, tuple) else ()
+    objects = (one for one in listed[-_MAX_LOST:] if isinstance(one, JsonObject))
+    return tuple(VersionRange(_whole(one, "first"), _whole(one, "last")) for one in objects)
+
+
+def read_unknown(answer: JsonObject, asked: Collection[TeamKey]) -> frozenset[TeamKey]:
+    found = answer.get("unknown")
+    named = found if isinstance(found, tuple) else ()
+    return frozenset(key for key in asked if key in named)
 
 
 def read_listed_texts(answer: JsonObject) -> Mapping[Checksum, str]:

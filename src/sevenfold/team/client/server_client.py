@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from http import HTTPStatus
@@ -33,6 +33,7 @@ from sevenfold.team.client.ports import (
     read_missing,
     read_remote_entries,
     read_server_problem,
+    read_unknown,
 )
 from sevenfold.team.protocol import (
     MAX_TOTAL_BYTES,
@@ -41,6 +42,8 @@ from sevenfold.team.protocol import (
     CommitApplied,
     CommitConflicts,
     RepoId,
+    TeamEntry,
+    TeamKey,
 )
 
 if TYPE_CHECKING:
@@ -132,7 +135,9 @@ class ServerClient:
             self._emit(
                 TeamEntryRefused(f"{more:,} more", "their names are none that a shared memory may have")
             )
-        return RemoteListing(answer.etag, found.seq, found.entries)
+        # The number alone comes again after a point-in-time recovery, with other texts.
+        etag = f'"{found.seq}.{found.tag}"' if found.tag else answer.etag
+        return RemoteListing(etag, found.seq, found.entries, found.lost)
 
     async def pull_bodies(self, checksums: Sequence[Checksum]) -> Mapping[Checksum, str]:
         texts: dict[Checksum, str] = {}
@@ -153,7 +158,9 @@ class ServerClient:
 
     async def push_commit(self, commit: Commit) -> CommitApplied | CommitConflicts | MissingBodies:
         changes = [
-            {"key": one.key, "expected": one.expected, "checksum": one.checksum} for one in commit.changes
+            {"key": one.key, "expected": one.expected, "checksum": one.checksum}
+            | ({"seen": one.seen} if one.seen else {})
+            for one in commit.changes
         ]
         answer = await self.request("POST", f"{_MEMORY}/commit", body={"id": commit.id, "changes": changes})
         if answer.status == HTTPStatus.CONFLICT and "conflicts" in answer.body:
@@ -161,6 +168,16 @@ class ServerClient:
         if answer.status == HTTPStatus.UNPROCESSABLE_ENTITY and "missing" in answer.body:
             return read_missing(answer.body)
         return _read(lambda: read_applied(_checked(answer).body, commit))
+
+    async def pull_unknown(self, entries: Mapping[TeamKey, TeamEntry]) -> Collection[TeamKey]:
+        listed = [
+            {"key": key, "version": entry.version, "checksum": entry.checksum}
+            for key, entry in entries.items()
+        ]
+        answer = await self.request("POST", f"{_MEMORY}/known", body={"entries": listed})
+        if answer.status in (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED):
+            return frozenset()  # an older server
+        return read_unknown(_checked(answer).body, entries)
 
     async def call(self, method: str, path: str, body: Mapping[str, object] | None = None) -> JsonObject:
         """Any other operation of the server; its answer, or the error that it is."""

@@ -15,7 +15,15 @@ from typing import Annotated, Literal, TypeAlias, TypeVar
 
 from sevenfold.core.errors import SevenfoldError, TeamOffline, TeamRefused
 from sevenfold.core.fields import JsonForm
-from sevenfold.team.protocol import NO_ENTRY, Checksum, Commit, CommitApplied, TeamEntry, TeamKey
+from sevenfold.team.protocol import (
+    NO_ENTRY,
+    Checksum,
+    Commit,
+    CommitApplied,
+    TeamEntry,
+    TeamKey,
+    VersionRange,
+)
 
 _Entries: TypeAlias = Mapping[TeamKey, Annotated[TeamEntry, JsonForm(as_list=True)]]
 
@@ -42,6 +50,14 @@ class KeyFacts:
     remote: TeamEntry = NO_ENTRY
     doomed: Checksum | None = None
     """The text that somebody asked here to delete for all. Its file is gone: one that is there came later."""
+    is_lost: bool = False
+    """The server has no record of the base: it was set back after it had acknowledged it."""
+
+    @property
+    def has_lost_base(self) -> bool:
+        """Versions only grow, so a server with an older one was set back too; or, where it has nothing at
+        all, the tombstone is gone. Either way nobody wanted to change or delete anything."""
+        return self.base is not None and (self.is_lost or _is_older(self.remote, self.base))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +78,13 @@ class PullText:
 
     entry: TeamEntry
     kept: KeepReason | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecoverFile:
+    """Write the agreed text into the file again: it was removed by hand, and the server has lost it."""
+
+    base: TeamEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +118,12 @@ class MergeTexts:
     entry: TeamEntry
     is_older: bool = False
     """The server was set back, to a backup say: what it has does not come from what was agreed on."""
+    is_lost: bool = False
+    """The same, and somebody has changed it there since: nobody can tell what they had seen."""
 
 
 SyncStep: TypeAlias = (
-    DoNothing | RecordAgreement | PullText | RemoveFile | PushText | DeleteRemote | MergeTexts
+    DoNothing | RecordAgreement | PullText | RecoverFile | RemoveFile | PushText | DeleteRemote | MergeTexts
 )
 
 
@@ -108,14 +133,23 @@ def choose_sync_step(facts: KeyFacts, policy: SyncPolicy = "merge") -> SyncStep:
         return _decide_doomed(facts, facts.doomed)
     remote, local = facts.remote, facts.local
     if local is None:
+        if facts.base is not None and _is_recoverable(facts, facts.base):
+            return RecoverFile(facts.base)
         if remote.checksum is not None:
             return PullText(remote)  # new; or removed here by hand: a local deletion does not propagate
         return DoNothing() if facts.base is None else RecordAgreement(None)
     if remote.checksum == local:
         return DoNothing() if facts.base == remote else RecordAgreement(remote)
-    if facts.base is not None and local == facts.base.checksum and not _is_older(remote, facts.base):
+    if facts.base is not None and local == facts.base.checksum and not facts.has_lost_base:
         return _decide_clean(facts.base, remote)
-    return _decide_edited(facts.base, local, remote, policy)
+    return _decide_edited(facts, local, policy)
+
+
+def _is_recoverable(facts: KeyFacts, base: TeamEntry) -> bool:
+    """Where the server has nothing at all, the text may have been deleted so long ago that the tombstone was
+    forgotten. Only its history can tell."""
+    has_lost = facts.is_lost if facts.remote == NO_ENTRY else facts.has_lost_base
+    return has_lost and facts.remote.checksum != base.checksum
 
 
 def _decide_doomed(facts: KeyFacts, doomed: Checksum) -> SyncStep:
@@ -128,8 +162,6 @@ def _decide_doomed(facts: KeyFacts, doomed: Checksum) -> SyncStep:
 
 
 def _is_older(remote: TeamEntry, base: TeamEntry) -> bool:
-    """Whether the server has lost what was agreed on. Versions only grow, so it was set back; or, where it
-    has nothing at all, the tombstone is gone too. So nobody wanted to change or delete anything."""
     return remote != base and remote.version <= base.version
 
 
@@ -139,25 +171,25 @@ def _decide_clean(base: TeamEntry, remote: TeamEntry) -> SyncStep:
     return PullText(remote) if remote.checksum is not None else RemoveFile(remote)
 
 
-def _decide_edited(
-    base: TeamEntry | None, local: Checksum, remote: TeamEntry, policy: SyncPolicy
-) -> SyncStep:
-    is_older = base is not None and _is_older(remote, base)
+def _decide_edited(facts: KeyFacts, local: Checksum, policy: SyncPolicy) -> SyncStep:
+    base, remote = facts.base, facts.remote
     if remote.checksum is None:
-        if base is not None and not is_older and policy == "server wins":
+        if base is not None and not facts.has_lost_base and policy == "server wins":
             return RemoveFile(remote)
-        return PushText(remote.version, local, _why_kept(base, remote))
+        return PushText(remote.version, local, _why_kept(facts))
     if remote == base or policy == "local wins":
         return PushText(remote.version, local)
-    return PullText(remote) if policy == "server wins" else MergeTexts(remote, is_older)
+    if policy == "server wins":
+        return PullText(remote)
+    is_older = base is not None and _is_older(remote, base)
+    return MergeTexts(remote, is_older, is_lost=facts.is_lost and not is_older)
 
 
-def _why_kept(base: TeamEntry | None, remote: TeamEntry) -> KeepReason | None:
+def _why_kept(facts: KeyFacts) -> KeepReason | None:
     """Why a text is sent that the server does not have; None: it is just new."""
-    if base is not None:
-        return (
-            "lost by the server, kept here" if _is_older(remote, base) else "deleted elsewhere, changed here"
-        )
+    remote = facts.remote
+    if facts.base is not None:
+        return "lost by the server, kept here" if facts.has_lost_base else "deleted elsewhere, changed here"
     # Written anew; or here from before the deletion, if what was agreed on is lost or the team was left.
     return None if remote == NO_ENTRY else "deleted elsewhere, new here"
 
@@ -209,16 +241,37 @@ class SyncState:
         default_factory=dict[TeamKey, RefusedText]
     )
     pending: Commit | None = None
+    lost: tuple[Annotated[VersionRange, JsonForm(as_list=True)], ...] = ()
+    """As last listed: versions that the server acknowledged and does not have any more."""
 
 
-def collect_key_facts(state: SyncState, here: Mapping[TeamKey, LocalText], key: TeamKey) -> KeyFacts:
-    mine = here.get(key)
+def collect_key_facts(
+    state: SyncState,
+    here: Mapping[TeamKey, LocalText],
+    key: TeamKey,
+    unknown: Collection[TeamEntry] = (),
+) -> KeyFacts:
+    """`unknown`: entries that the server said it has no record of."""
+    mine, base = here.get(key), state.bases.get(key)
     return KeyFacts(
-        state.bases.get(key),
+        base,
         mine.checksum if mine else None,
         state.remote.get(key, NO_ENTRY),
         state.doomed.get(key),
+        base is not None and (base in unknown or any(one.holds(base.version) for one in state.lost)),
     )
+
+
+def needs_record(facts: KeyFacts) -> bool:
+    """Whether the next step rests on the server having seen the base: it has another text, and a newer one.
+
+    Nobody else can tell: a server that was set back gives the same versions again.
+    """
+    if facts.base is None or facts.is_lost or facts.remote == facts.base:
+        return False
+    if facts.has_lost_base:
+        return facts.local is None and facts.remote == NO_ENTRY
+    return facts.remote.checksum is None or facts.remote.checksum != facts.local
 
 
 def after_pending_write(state: SyncState, *, came: bool) -> SyncState:

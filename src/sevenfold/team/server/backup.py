@@ -26,6 +26,7 @@ from sevenfold.team.server.database import (
     SqlValue,
     Tx,
     placeholders,
+    sql_number,
     sql_text,
 )
 from sevenfold.team.server.people import list_orgs
@@ -33,6 +34,8 @@ from sevenfold.team.server.people import list_orgs
 _FORMAT = "sevenfold backup 1"
 _RESTORED = range(1, MIGRATIONS[-1].number + 1)
 """Migrations whose rows fit the tables of today: none since the first has changed those that are saved."""
+LEAST_STEP = 1_000_000
+"""Commits after a backup, at most, where the machine's clock is behind the time of an earlier restore."""
 PAGE = 100
 """Bodies at a time: 25 MB at most."""
 _ROWS = 2_000
@@ -43,6 +46,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
     "entry_history": ("repo", "version", "key"),
     "applied": ("repo", "id"),
     "allowance": ("fingerprint",),
+    "lost_range": ("repo", "first_version"),
 }
 """By which rows of an organisation are told apart, where it is not `id`."""
 
@@ -100,8 +104,13 @@ def restore_backup(database: Database, path: Path, now_ms: int) -> int:
 def _number_anew(tx: Tx, org: OrgId, now_ms: int) -> None:
     """Versions go on after all that were ever given, those after the backup too, or a device would take
     a new version for the one that it knows under the same number. No repository has a thousand commits a
-    second for long, so the time in milliseconds is ahead of all of them, also of those after a restore."""
-    tx.rows("UPDATE repo SET seq = ? WHERE org = ? AND seq < ?", now_ms, org, now_ms)
+    second for long, so the time in milliseconds is ahead of all of them, also of those after a restore.
+    What lies between was given after the backup, and is told as lost."""
+    for id_, seq in tx.rows("SELECT id, seq FROM repo WHERE org = ?", org):
+        before = sql_number(seq)
+        after = max(now_ms, before + LEAST_STEP)
+        tx.rows("UPDATE repo SET seq = ? WHERE org = ? AND id = ?", after, org, id_)
+        tx.rows("INSERT INTO lost_range VALUES (?, ?, ?, ?, ?)", org, id_, before + 1, after, now_ms)
 
 
 def check_backup(path: Path) -> None:

@@ -84,9 +84,10 @@ def placeholders(values: Sequence[object]) -> str:
 
 SqlDialect: TypeAlias = Literal["sqlite", "postgresql"]
 
-TENANT_TABLES = (
+_FIRST_TENANT_TABLES = (
     *("member", "token", "repo", "blob", "entry", "entry_history", "applied", "audit", "allowance"),
 )
+TENANT_TABLES = (*_FIRST_TENANT_TABLES, "lost_range")
 """Those that belong to an organisation, in an order in which they can be filled."""
 
 APPEND_ONLY_TABLES = ("entry_history", "audit")
@@ -177,7 +178,7 @@ MIGRATIONS = (
         "rows guarded by organisation, so that a forgotten condition shows nothing.",
         statements=_FIRST,
         postgresql=(
-            *(line for table in TENANT_TABLES for line in _guarded(table)),
+            *(line for table in _FIRST_TENANT_TABLES for line in _guarded(table)),
             """CREATE FUNCTION sevenfold_refuse() RETURNS trigger LANGUAGE plpgsql AS
             'BEGIN RAISE EXCEPTION ''rows of % are never changed'', TG_TABLE_NAME; END'""",
             *(_kept_in_postgresql(table) for table in APPEND_ONLY_TABLES),
@@ -193,6 +194,18 @@ MIGRATIONS = (
         statements=(),
         postgresql=(f"CREATE UNLOGGED TABLE {_PERMIT}",),
         sqlite=(f"CREATE TABLE {_PERMIT}",),
+    ),
+    Migration(
+        number=3,
+        date="2026-11-16",
+        reason="Which versions a restored backup lacks, so that a device that holds one of them does not "
+        "take a later text for a change of it.",
+        statements=(
+            """CREATE TABLE lost_range (org TEXT NOT NULL, repo TEXT NOT NULL, first_version BIGINT NOT NULL,
+            last_version BIGINT NOT NULL, at BIGINT NOT NULL, PRIMARY KEY (org, repo, first_version),
+            FOREIGN KEY (org, repo) REFERENCES repo (org, id))""",
+        ),
+        postgresql=tuple(_guarded("lost_range")),
     ),
 )
 

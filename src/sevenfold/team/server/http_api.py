@@ -125,6 +125,7 @@ ENDPOINTS: Mapping[str, ApiEndpoint] = {
     "send_bodies": memory.handle_send_bodies,
     "read_body": memory.handle_read_body,
     "commit": memory.handle_commit,
+    "check_known": memory.handle_check_known,
     "whoami": admin_endpoints.handle_whoami,
     "list_repos": admin_endpoints.handle_list_repos,
     "claim_repo": admin_endpoints.handle_claim_repo,

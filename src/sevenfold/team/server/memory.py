@@ -10,6 +10,7 @@ from typing import cast
 from sevenfold.core.errors import InputError, KeyRefused
 from sevenfold.core.memories import check_team_key
 from sevenfold.team.protocol import (
+    MAX_CHANGES,
     Checksum,
     Commit,
     CommitApplied,
@@ -18,6 +19,7 @@ from sevenfold.team.protocol import (
     TeamChange,
     TeamEntry,
     TeamKey,
+    VersionRange,
     check_commit,
     compute_checksum,
     is_checksum,
@@ -31,7 +33,7 @@ from sevenfold.team.server.commits import (
     read_repo_state,
     read_stored_entries,
 )
-from sevenfold.team.server.database import SqlRow, Tx, sql_bytes, sql_number, sql_text
+from sevenfold.team.server.database import SqlRow, Tx, placeholders, sql_bytes, sql_number, sql_text
 from sevenfold.team.server.messages import ApiError, make_not_found
 from sevenfold.team.server.policy import Principal
 
@@ -44,20 +46,63 @@ class LiveEntry:
     """None where only checksums were asked for."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RepoContents:
     seq: int
     floor: int
     entries: Mapping[TeamKey, LiveEntry]
     deleted: Mapping[TeamKey, int]
     """The versions of tombstones."""
+    tag: str = ""
+    lost: tuple[VersionRange, ...] = ()
 
 
-def read_seq(tx: Tx, who: Principal, repo: RepoId) -> int:
+@dataclass(frozen=True, slots=True)
+class StateTags:
+    seq: int
+    known: frozenset[str]
+    """The entity tags of the state. The plain number is the one in the header."""
+
+
+def read_tags(tx: Tx, who: Principal, repo: RepoId) -> StateTags:
     found = tx.rows("SELECT seq FROM repo WHERE org = ? AND id = ?", who.org, repo)
     if not found:
         raise make_not_found("such repository")
-    return sql_number(found[0][0])
+    seq = sql_number(found[0][0])
+    tagged = f'"{seq}.{read_state_tag(tx, who, repo, seq)}"'
+    return StateTags(seq, frozenset({f'"{seq}"', f'W/"{seq}"', tagged, f"W/{tagged}", "*"}))
+
+
+def read_state_tag(tx: Tx, who: Principal, repo: RepoId, seq: int) -> str:
+    """Made from the last commit; empty where there is none, as after a restore."""
+    rows = tx.rows(
+        "SELECT key, checksum, token, at FROM entry_history WHERE org = ? AND repo = ? AND version = ?"
+        " ORDER BY key",
+        *(who.org, repo, seq),
+    )
+    return sha256(repr([tuple(row) for row in rows]).encode()).hexdigest()[:16] if rows else ""
+
+
+def read_lost(tx: Tx, who: Principal, repo: RepoId) -> tuple[VersionRange, ...]:
+    rows = tx.rows(
+        "SELECT first_version, last_version FROM lost_range WHERE org = ? AND repo = ?"
+        " ORDER BY first_version",
+        *(who.org, repo),
+    )
+    return tuple(VersionRange(sql_number(first), sql_number(last)) for first, last in rows)
+
+
+def find_unknown(tx: Tx, who: Principal, repo: RepoId, asked: Mapping[TeamKey, TeamEntry]) -> list[TeamKey]:
+    """The keys whose entries are not in the history, which only grows unless the database is set back."""
+    read_repo_state(tx, who, repo)
+    versions = sorted({entry.version for entry in asked.values()})
+    rows = tx.rows(
+        "SELECT key, version, checksum FROM entry_history WHERE org = ? AND repo = ?"
+        f" AND version IN ({placeholders(versions)})",
+        *(who.org, repo, *versions),
+    )
+    known = {(row[0], row[1], row[2]) for row in rows}
+    return [key for key, entry in asked.items() if (key, entry.version, entry.checksum) not in known]
 
 
 def read_contents(tx: Tx, who: Principal, repo: RepoId, *, bodies: bool) -> RepoContents:
@@ -85,7 +130,14 @@ def read_contents(tx: Tx, who: Principal, repo: RepoId, *, bodies: bool) -> Repo
         if checksum is not None
     }
     deleted = {TeamKey(sql_text(row[0])): sql_number(row[1]) for row in rows if row[2] is None}
-    return RepoContents(state.seq, state.floor, living, deleted)
+    return RepoContents(
+        seq=state.seq,
+        floor=state.floor,
+        entries=living,
+        deleted=deleted,
+        tag=read_state_tag(tx, who, repo, state.seq),
+        lost=read_lost(tx, who, repo),
+    )
 
 
 def read_body(tx: Tx, who: Principal, repo: RepoId, checksum: str) -> bytes:
@@ -238,6 +290,8 @@ def _digest(wanted: Commit) -> str:
     return sha256(said.encode()).hexdigest()
 
 
+MAX_VERSION = 2**53
+"""More than any repository comes to, and not more than JSON numbers hold."""
 KEYS_LABEL = "the names"
 """Under this stands what was found in keys."""
 
@@ -254,9 +308,9 @@ async def handle_read_memory(desk: AppState, call: ApiRequest) -> ApiResponse:
         )
     seen = _tags(call.headers.get("if-none-match"))
     if seen is not None:
-        seq = await desk.read_quick(who, lambda tx: read_seq(tx, who, repo))
-        if {f'"{seq}"', f'W/"{seq}"', "*"} & seen:
-            return ApiResponse(None, 304, seq)
+        tags = await desk.read_quick(who, lambda tx: read_tags(tx, who, repo))
+        if tags.known & seen:
+            return ApiResponse(None, 304, tags.seq)
     with_bodies = view != "hashes"
     found = await desk.read(who, lambda tx: read_contents(tx, who, repo, bodies=with_bodies))
     return ApiResponse(_told(repo, found, bodies=with_bodies), etag=found.seq)
@@ -293,13 +347,50 @@ async def handle_read_body(desk: AppState, call: ApiRequest) -> ApiResponse:
 async def handle_commit(desk: AppState, call: ApiRequest) -> ApiResponse:
     sent = cast("messages.CommitSent", call.body)
     changes = tuple(
-        TeamChange(TeamKey(one.key), one.expected, None if one.checksum is None else Checksum(one.checksum))
+        TeamChange(
+            TeamKey(one.key),
+            one.expected,
+            None if one.checksum is None else Checksum(one.checksum),
+            one.seen,
+        )
         for one in sent.changes
     )
     await _check_names(desk, call, [one.key for one in sent.changes])
     writer, wanted = _writer(desk, call), Commit(CommitId(sent.id), changes)
     applied = await desk.write(call.who, lambda tx: apply_writer_commit(tx, writer, wanted))
     return ApiResponse(_applied(applied), etag=applied.seq)
+
+
+async def handle_check_known(desk: AppState, call: ApiRequest) -> ApiResponse:
+    who, repo = call.who, RepoId(call.repo)
+    sent = cast("messages.BasesSent", call.body).entries
+    if not 1 <= len(sent) <= MAX_CHANGES:
+        raise ApiError(
+            status=422,
+            kind="bad request",
+            message=f"the request has {len(sent):,} entries; expected 1 to {MAX_CHANGES:,}",
+            advice="ask for fewer at a time",
+        )
+    check_team_keys(one.key for one in sent)
+    for one in sent:
+        _check_base(one)
+    asked = {
+        TeamKey(one.key): TeamEntry(one.version, None if one.checksum is None else Checksum(one.checksum))
+        for one in sent
+    }
+    unknown = await desk.read(who, lambda tx: find_unknown(tx, who, repo, asked))
+    return ApiResponse(messages.UnknownTold(unknown))
+
+
+def _check_base(one: messages.BaseSent) -> None:
+    is_sound = one.checksum is None or is_checksum(one.checksum)
+    if not is_sound or not 0 <= one.version <= MAX_VERSION:
+        raise ApiError(
+            status=422,
+            kind="bad request",
+            message=f"{one.key}: {one.version} with {one.checksum!r:.80} is no version and checksum",
+            advice="send what a listing has told",
+        )
 
 
 async def _check_names(desk: AppState, call: ApiRequest, keys: Collection[str]) -> None:
@@ -318,18 +409,33 @@ def _tags(header: str | None) -> frozenset[str] | None:
 
 def _told(repo: RepoId, found: RepoContents, *, bodies: bool) -> messages.MemoryTold | messages.HashesTold:
     deleted = {str(key): messages.DeletedTold(version) for key, version in found.deleted.items()}
+    lost = [messages.LostTold(one.first, one.last) for one in found.lost]
     if not bodies:
         hashes = {
             str(key): messages.HashTold(one.version, one.checksum) for key, one in found.entries.items()
         }
         return messages.HashesTold(
-            repo=repo, seq=found.seq, floor=found.floor, entries=hashes, deleted=deleted
+            repo=repo,
+            seq=found.seq,
+            floor=found.floor,
+            entries=hashes,
+            deleted=deleted,
+            lost=lost,
+            tag=found.tag,
         )
     entries = {
         str(key): messages.EntryTold(one.version, one.checksum, one.content or "")
         for key, one in found.entries.items()
     }
-    return messages.MemoryTold(repo=repo, seq=found.seq, floor=found.floor, entries=entries, deleted=deleted)
+    return messages.MemoryTold(
+        repo=repo,
+        seq=found.seq,
+        floor=found.floor,
+        entries=entries,
+        deleted=deleted,
+        lost=lost,
+        tag=found.tag,
+    )
 
 
 def _applied(applied: CommitApplied) -> messages.AppliedTold:

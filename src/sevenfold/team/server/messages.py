@@ -25,12 +25,28 @@ class ChangeSent:
     key: str
     expected: int
     checksum: str | None
+    seen: str = ""
+    """The checksum at that version, or `deleted`; empty: not told."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommitSent:
     id: str
     changes: list[ChangeSent]
+
+
+@dataclass(frozen=True, slots=True)
+class BaseSent:
+    """What a device and the server agreed on once."""
+
+    key: str
+    version: int
+    checksum: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class BasesSent:
+    entries: list[BaseSent]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +120,15 @@ class DeletedTold:
     version: int
 
 
+@dataclass(frozen=True, slots=True)
+class LostTold:
+    """Versions, the first and the last included, that were acknowledged before a backup was restored and are
+    in no record any more."""
+
+    first: int
+    last: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryTold:
     repo: str
@@ -111,6 +136,10 @@ class MemoryTold:
     floor: int
     entries: Mapping[str, EntryTold]
     deleted: Mapping[str, DeletedTold]
+    lost: Sequence[LostTold] = ()
+    tag: str = ""
+    """Tells this state from another with the same `seq`, which a database that was set back may come to.
+    `If-None-Match: "SEQ.TAG"` asks for both."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +151,14 @@ class HashesTold:
     floor: int
     entries: Mapping[str, HashTold]
     deleted: Mapping[str, DeletedTold]
+    lost: Sequence[LostTold] = ()
+    tag: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownTold:
+    unknown: Sequence[str]
+    """Keys whose entries are in no record here."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,6 +110,18 @@ OPERATIONS = (
         query=_REPO,
     ),
     Operation(
+        name="check_known",
+        method="POST",
+        path=f"{_MEMORY}/known",
+        summary="Which of these entries the repository has no record of, now or in the past. A database that "
+        "was set back has lost them.",
+        gives=messages.UnknownTold,
+        verb="memory.read",
+        takes=messages.BasesSent,
+        refuses=(404, 422),
+        query=_REPO,
+    ),
+    Operation(
         name="whoami",
         method="GET",
         path=f"{_API}/whoami",
