@@ -175,6 +175,8 @@ def format_ms_time(milliseconds: int) -> str:
 MOST_REMEMBERED = 20_000
 """Principals whose tokens were seen here. Each transaction looks whether they still hold."""
 SELDOM_BURST = 20
+_BYTES = "bytes "
+"""Before the name of a bucket that bytes are charged to, where processes tell each other."""
 
 
 class AccessControl:
@@ -185,14 +187,26 @@ class AccessControl:
         self._tokens = RateBuckets(limits.token_rate, limits.token_rate * burst, delay=delay, is_shared=True)
         # A second's worth at once and no more: what one organisation does together, all others wait for.
         self._orgs = RateBuckets(limits.org_rate, limits.org_rate, delay=delay, is_shared=True)
+        # Bytes are a matter between a token and the server. Its colleagues are delayed by them, to leave
+        # other organisations their part, and never refused.
+        self._token_bytes = RateBuckets(
+            limits.token_rate,
+            limits.token_rate * burst,
+            delay=delay,
+            is_shared=True,
+            most_debt=timedelta(seconds=burst),
+        )
+        self._org_bytes = RateBuckets(
+            limits.org_rate, limits.org_rate, delay=delay, is_shared=True, most_debt=delay / 2
+        )
         self._strangers = RateBuckets(limits.stranger_rate, limits.stranger_rate * burst)
         self._seldom = RateBuckets(limits.seldom_rate, SELDOM_BURST)
 
     async def admit(self, authorization: str, address: str, verb: Verb) -> Principal:
         """Whoever asks, if it is allowed and when it is their turn; else `ApiError` 401, 403 or 429."""
         principal = await self._find(authorization, address)
-        await self._wait(self._tokens, principal.token, "this token")
-        await self._wait(self._orgs, principal.org, "this organisation")
+        await self._wait(self._tokens, self._token_bytes, principal.token, "this token")
+        await self._wait(self._orgs, self._org_bytes, principal.org, "this organisation")
         if not is_allowed(principal.role, principal.scopes, verb):  # as far as is known here
             return await self.admit_again(authorization, address, verb)
         return principal
@@ -212,16 +226,20 @@ class AccessControl:
         self._check(self._seldom, who, "this kind")
 
     def charge(self, principal: Principal, bytes_in: int, bytes_out: int) -> None:
-        """What a request cost beside having been one; its organisation's next ones wait for it."""
+        """What a request cost beside having been one. Its token pays all of it; its organisation's next ones
+        wait for some of it."""
         permits = bytes_in // REQUEST_BYTES_A_PERMIT + bytes_out // RESPONSE_BYTES_A_PERMIT
         if permits:
-            self._orgs.charge(principal.org, self._desk.clock.uptime(), permits)
+            now = self._desk.clock.uptime()
+            self._token_bytes.charge(principal.token, now, permits)
+            self._org_bytes.charge(principal.org, now, permits)
 
     def report_taken(self) -> dict[str, int]:
         """What was taken here of permits that all processes share, by the name of the bucket."""
         return {
-            f"{kind} {name}": permits
-            for kind, buckets in self._shared.items()
+            f"{kind} {mark}{name}": permits
+            for mark, shared in (("", self._shared), (_BYTES, self._charged))
+            for kind, buckets in shared.items()
             for name, permits in buckets.report_taken().items()
         }
 
@@ -231,19 +249,28 @@ class AccessControl:
         for spelled, permits in taken.items():
             kind, _, name = spelled.partition(" ")
             if permits > 0:  # fewer than before: its row was forgotten meanwhile
-                self._shared[kind].add_remote_taken(name, now, permits)
+                shared = self._charged if name.startswith(_BYTES) else self._shared
+                shared[kind].add_remote_taken(name.removeprefix(_BYTES), now, permits)
 
     @property
     def _shared(self) -> Mapping[str, RateBuckets]:
+        """By the first word of a bucket's name. Processes of an older version know these two kinds alone."""
         return {"token": self._tokens, "org": self._orgs}
+
+    @property
+    def _charged(self) -> Mapping[str, RateBuckets]:
+        return {"token": self._token_bytes, "org": self._org_bytes}
 
     def _check(self, buckets: RateBuckets, name: str, whose: str) -> None:
         wait = buckets.take(name, self._desk.clock.uptime())
         if wait:
             raise _too_often(wait, whose)
 
-    async def _wait(self, buckets: RateBuckets, name: str, whose: str) -> None:
-        wait = buckets.take(name, self._desk.clock.uptime())
+    async def _wait(self, buckets: RateBuckets, charged: RateBuckets, name: str, whose: str) -> None:
+        now = self._desk.clock.uptime()
+        wait = charged.look(name, now)
+        if wait <= buckets.delay:
+            wait = max(wait, buckets.take(name, now))
         if wait:
             await asyncio.sleep(min(wait, buckets.delay).total_seconds())
         if wait > buckets.delay:

@@ -182,9 +182,17 @@ class RateBuckets:
     """
 
     def __init__(
-        self, rate: float, burst: float, *, delay: timedelta = timedelta(), is_shared: bool = False
+        self,
+        rate: float,
+        burst: float,
+        *,
+        delay: timedelta = timedelta(),
+        is_shared: bool = False,
+        most_debt: timedelta | None = None,
     ) -> None:
+        """`most_debt`: how long charges may make the next one wait, at most."""
         self._rate, self._burst, self.delay = rate, max(1.0, burst), delay
+        self._least = None if most_debt is None else -rate * most_debt.total_seconds()
         self._levels: OrderedDict[str, _Level] = OrderedDict()
         self._taken: dict[str, int] | None = {} if is_shared else None
         """Since other processes were told."""
@@ -224,7 +232,10 @@ class RateBuckets:
         return timedelta(seconds=max(0.0, -permits / self._rate))
 
     def _lower(self, name: str, now: timedelta, permits: int) -> None:
-        self._levels[name] = _Level(self._permits(name, now) - permits, now.total_seconds())
+        left = self._permits(name, now) - permits
+        self._levels[name] = _Level(
+            left if self._least is None else max(left, self._least), now.total_seconds()
+        )
         self._levels.move_to_end(name)
         if len(self._levels) > MOST_BUCKETS:
             self._levels.popitem(last=False)
