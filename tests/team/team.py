@@ -58,9 +58,8 @@ class Team:
     token: str = field(init=False)
 
     def __post_init__(self) -> None:
-        self.org = self.database.write(
-            None, lambda tx: add_org(tx, OrgId(new_row_id()), self.name, self.now_ms)
-        ).result()
+        id_ = OrgId(new_row_id())
+        self.org = self.database.write(id_, lambda tx: add_org(tx, id_, self.name, self.now_ms)).result()
         self.write(lambda tx: add_member(tx, self.org.id, "ada", "owner", self.now_ms))
         self.token = self.add_token("ada")
         self.owner = self.principal(self.token)

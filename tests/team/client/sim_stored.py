@@ -115,7 +115,7 @@ class FileServer(StoredServer):
         StoredServer.__init__(self)
 
     def back_up(self) -> None:
-        write_backup(self.team.database, self._beside("backup"))
+        write_backup(self.team.database, self._beside("backup"), self.team.now_ms)
         copy_database(self.place, self._beside("copy"))
 
     def restore(self) -> None:

@@ -57,7 +57,7 @@ class Replaceable:
         self.inner.close()
 
     def save(self) -> None:
-        write_backup(self.inner, self.folder / "backup")
+        write_backup(self.inner, self.folder / "backup", LATER)
         copy_database(self.place, self.folder / "copy")
 
     def set_back(self, how: str) -> None:

@@ -58,7 +58,7 @@ def test_one_reading_token_is_refused_and_its_colleagues_are_not(
     fill(team, 4)
     greedy, colleague = team.add_token("ada", "memory:read"), team.add_token("ada")
     with ThreadPoolExecutor(10) as pool:
-        statuses = Counter(pool.map(lambda _: read_all(live, team, greedy), range(60)))
+        statuses = Counter(pool.map(read_all, [live] * 60, [team] * 60, [greedy] * 60))
     assert statuses[429] > 40
     clock.pass_time(timedelta(milliseconds=50))
     assert [poll(live, team, colleague) for _ in range(3)] == [200] * 3

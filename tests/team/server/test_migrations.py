@@ -8,11 +8,21 @@ from pathlib import Path
 import pytest
 
 from sevenfold.cli.team.serve import open_database
+from sevenfold.team.protocol import compute_checksum
 from sevenfold.team.server import database as database_module
-from sevenfold.team.server.database import MIGRATIONS
+from sevenfold.team.server.database import MIGRATIONS, Tx
 from sevenfold.team.server.http_server import add_taken
 from tests.team.server.conftest import opened
 from tests.team.team import Team
+
+
+def put_by_hand(tx: Tx, team: Team, text: str) -> None:
+    """As the first version did it: the code of today writes tables that older ones have not."""
+    org, repo, checksum, body = team.org.id, team.repo, compute_checksum(text), text.encode()
+    tx.rows("INSERT INTO blob VALUES (?, ?, ?, ?, ?, 0, 1)", org, repo, checksum, body, len(body))
+    tx.rows("INSERT INTO entry VALUES (?, ?, 'a.md', 1, ?, ?, 0)", org, repo, checksum, len(body))
+    tx.rows("INSERT INTO entry_history VALUES (?, ?, 1, 'a.md', ?, 'm', 't', 0)", org, repo, checksum)
+    tx.rows("UPDATE repo SET seq = 1, entries = 1, bytes = ? WHERE id = ?", len(body), repo)
 
 
 @pytest.mark.parametrize("number", range(1, len(MIGRATIONS)))
@@ -23,7 +33,7 @@ def test_a_database_of_an_older_version_keeps_what_it_holds(
         older.setattr(database_module, "MIGRATIONS", MIGRATIONS[:number])
         with opened(empty_url) as database:
             team = Team(database)
-            team.put({"a.md": "one"})
+            team.write(lambda tx: put_by_hand(tx, team, "one"))
     with opened(empty_url) as database:
         team.database = database
         assert team.texts() == {"a.md": "one"}

@@ -146,7 +146,7 @@ def test_a_token_of_one_organisation_is_looked_for_there_alone(database: Databas
 
 def test_a_device_is_signed_in_by_an_admin_and_once(live: Live, team: Team) -> None:
     team.add("bob", "writer")
-    started = live.ask("POST", "/api/v1/device", json={"name": "laptop"}).json()
+    started = live.ask("POST", "/api/v1/device", json={"name": "laptop", "org": team.name}).json()
     assert set(started["user_code"]) <= {*LETTERS, "-"}
     poll = {"device_code": started["device_code"]}
     waiting = live.ask("POST", "/api/v1/device/token", json=poll)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -9,8 +10,18 @@ import pytest
 from sevenfold.cli.team.serve import open_database
 from sevenfold.core.errors import DatabaseFailed, InputError
 from sevenfold.team.server import postgres as postgres_module
-from sevenfold.team.server.database import APPEND_ONLY_TABLES, MIGRATIONS, TENANT_TABLES, OrgId, Tx
+from sevenfold.team.server.admin_endpoints import start_device
+from sevenfold.team.server.database import (
+    APPEND_ONLY_TABLES,
+    MIGRATIONS,
+    SERVER_TABLES,
+    TENANT_TABLES,
+    OrgId,
+    SqlRow,
+    Tx,
+)
 from sevenfold.team.server.postgres import PostgresDatabase
+from sevenfold.team.server.scanning import read_fingerprint_key
 from tests.team.server.conftest import opened
 from tests.team.server.postgres import LocalPostgres, programs
 from tests.team.team import Team
@@ -53,7 +64,8 @@ def test_rules_are_forced_on_every_table_of_a_tenant(url: str) -> None:
                 " AND relnamespace = 'public'::regnamespace"
             ),
         ).result()
-        assert {str(row[0]) for row in rows if row[1]} == set(TENANT_TABLES)
+        assert {str(row[0]) for row in rows} - {str(row[0]) for row in rows if row[1]} == {"migration"}
+        assert {str(row[0]) for row in rows if row[1]} == {*TENANT_TABLES, *SERVER_TABLES}
         columns = database.read(
             None,
             lambda tx: tx.rows(
@@ -61,7 +73,6 @@ def test_rules_are_forced_on_every_table_of_a_tenant(url: str) -> None:
                 " WHERE table_schema = 'public' AND column_name = 'org'"
             ),
         ).result()
-        # A device belongs to nobody until it is approved; it holds no memory.
         assert {str(row[0]) for row in columns} == {*TENANT_TABLES, "device"}
 
 
@@ -157,7 +168,7 @@ def test_history_and_audit_only_grow(url: str, table: str) -> None:
         team = Team(database)
         team.put({"a.md": "one"})
         for statement in (f"DELETE FROM {table}", f"UPDATE {table} SET at = 0"):
-            with pytest.raises(DatabaseFailed, match="never changed"):
+            with pytest.raises(DatabaseFailed, match="permission denied"):
                 team.write(lambda tx, statement=statement: tx.rows(statement))
 
 
@@ -171,3 +182,73 @@ def test_a_role_that_may_make_no_tables_serves_once_they_are_there(postgres: Loc
         [[name]] = team.read(lambda tx: tx.rows("SELECT current_user::text"))
         assert name == "clerk"
         assert database.read(None, lambda tx: tx.rows("SELECT key FROM entry")).result() == []
+
+
+def test_an_organisation_sees_of_the_servers_own_tables_what_is_its_own(url: str) -> None:
+    with opened(url) as database:
+        ours, theirs = Team(database), Team(database)
+        database.write(None, read_fingerprint_key).result()
+        database.write(None, lambda tx: start_device(tx, "theirs", 0, theirs.org.id)).result()
+        code = database.write(None, lambda tx: start_device(tx, "ours", 0, ours.org.id)).result()
+        assert ours.read(lambda tx: tx.rows("SELECT id FROM org")) == [(ours.org.id,)]
+        assert ours.read(lambda tx: tx.rows("SELECT user_code FROM device")) == [(code.user_code,)]
+        for table in ("meta", "permit"):
+            assert ours.read(lambda tx, table=table: tx.rows(f"SELECT * FROM {table}")) == []
+        ours.write(lambda tx: tx.rows("UPDATE org SET name = 'mine'"))
+        assert len(database.read(None, lambda tx: tx.rows("SELECT * FROM meta")).result()) == 1
+        assert theirs.name in {row[0] for row in database.read(None, _names).result()}
+
+
+def _names(tx: Tx) -> Sequence[SqlRow]:
+    return tx.rows("SELECT name FROM org")
+
+
+FORBIDDEN = (
+    "ALTER TABLE entry DISABLE ROW LEVEL SECURITY",
+    "ALTER TABLE entry NO FORCE ROW LEVEL SECURITY",
+    "DROP POLICY tenant ON entry",
+    "ALTER TABLE audit DISABLE TRIGGER audit_lasts",
+    "DROP TRIGGER audit_lasts ON audit",
+    "TRUNCATE audit",
+    "DELETE FROM audit",
+    "UPDATE entry_history SET at = 0",
+    "INSERT INTO migration VALUES (99, '')",
+    "ALTER FUNCTION sevenfold_refuse() RENAME TO gone",
+    "SET ROLE keeper",
+)
+
+
+def test_an_owner_makes_tables_and_role_and_the_servers_role_can_switch_nothing_off(
+    postgres: LocalPostgres,
+) -> None:
+    """The owner is no superuser: as managed databases give it."""
+    postgres.make_database("owned")
+    postgres.run_sql("owned", "CREATE ROLE keeper LOGIN CREATEROLE; ALTER DATABASE owned OWNER TO keeper")
+    open_database(postgres.make_database("others")).close()
+    postgres.run_sql("owned", "GRANT sevenfold_app TO keeper WITH ADMIN OPTION")
+    database = PostgresDatabase(postgres.url("owned", user="keeper"))
+    try:
+        assert "CREATE ROLE sevenfold_web LOGIN" in database.role_warning
+        team = Team(database)
+        team.put({"a.md": "as the owner"})
+        assert team.read(lambda tx: tx.rows("SELECT current_user::text")) == [("sevenfold_app",)]
+    finally:
+        database.close()
+    postgres.run_sql("owned", "CREATE ROLE sevenfold_web LOGIN IN ROLE sevenfold_app")
+    database = PostgresDatabase(postgres.url("owned", user="sevenfold_web"))
+    try:
+        assert database.role_warning == ""
+        team = Team(database)
+        assert team.put({"a.md": "one"}).seq == 1
+        for statement in FORBIDDEN:
+            with pytest.raises(DatabaseFailed, match=r"must be owner|permission denied"):
+                team.write(lambda tx, statement=statement: tx.rows(statement))
+    finally:
+        database.close()
+
+
+def test_a_role_that_cannot_migrate_says_who_can(postgres: LocalPostgres) -> None:
+    postgres.make_database("stale")
+    postgres.run_sql("stale", "CREATE ROLE visitor LOGIN")
+    with pytest.raises(DatabaseFailed, match="as their owner"):
+        PostgresDatabase(postgres.url("stale", user="visitor"))

@@ -180,6 +180,9 @@ def add_team_options(parser: ArgumentParser) -> None:
 def _join(parser: ArgumentParser) -> None:
     parser.add_argument("url", metavar="URL", help="the server: https://memory.example.org")
     parser.add_argument("--repo", default="", metavar="NAME", help="which repository, by name or id")
+    parser.add_argument(
+        "--org", default="", metavar="NAME", help="which organisation may approve this device, by name or id"
+    )
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--token-stdin", action="store_true", help="read the token from standard input")
     how.add_argument("--code", action="store_true", help="sign in with a code that an admin approves")

@@ -53,7 +53,7 @@ from sevenfold.team.protocol import MAX_TEAM_FILE_BYTES
 def join_team_repository(options: Namespace, context: TeamContext) -> int:
     url = check_server(cast("str", options.url))
     token = _token(options, context, url)
-    place = asyncio.run(_placed(context, url, token, cast("str", options.repo)))
+    place = asyncio.run(_placed(context, url, token, options))
     TokenStore(context.home).write(url, place.org, token)
     write_membership(context.folder, place, wait=TEAM_LOCK_TIMEOUT)
     report = asyncio.run(context.open_team().exchange(wait=TEAM_LOCK_TIMEOUT))
@@ -88,14 +88,14 @@ def _token(options: Namespace, context: TeamContext, url: str) -> str:
     if options.token_stdin:
         return check_token(sys.stdin.readline().strip())
     if options.code:
-        return asyncio.run(_signed_in(context, url))
+        return asyncio.run(_signed_in(context, url, cast("str", options.org)))
     known = TokenStore(context.home).find(url)
     if known and asyncio.run(_is_good(url, known)):
         return known
     if not context.memory_context.is_attended:
         raise InputError("nobody can be asked for a token here; pipe it in with --token-stdin, or use --code")
     pasted = getpass(f"token for {url} (nothing: sign in with a code): ").strip()
-    return check_token(pasted) if pasted else asyncio.run(_signed_in(context, url))
+    return check_token(pasted) if pasted else asyncio.run(_signed_in(context, url, cast("str", options.org)))
 
 
 async def _is_good(url: str, token: str) -> bool:
@@ -107,16 +107,22 @@ async def _is_good(url: str, token: str) -> bool:
     return True
 
 
-async def _signed_in(context: TeamContext, url: str) -> str:
+async def _signed_in(context: TeamContext, url: str, org: str) -> str:
     async with ServerClient(url) as link:
-        device = await start_device_login(link, platform.node())
+        device = await start_device_login(link, platform.node(), org)
         context.screen.note(f"code {device.code}: ask an admin to approve it, with {device.advice}")
         return await pull_token(link, device, asyncio.sleep)
 
 
-async def _placed(context: TeamContext, url: str, token: str, wanted: str) -> Membership:
+async def _placed(context: TeamContext, url: str, token: str, options: Namespace) -> Membership:
+    wanted, org = cast("str", options.repo), cast("str", options.org)
     async with ServerClient(url, token) as link:
         person = await pull_person(link)
+        if org and org not in (person.org, person.org_name):
+            raise InputError(
+                f"the token is of the organisation {person.org_name or person.org}, and --org is {org}; "
+                "nothing was joined"
+            )
         known = await pull_repositories(link)
         found = choose_repository(known, wanted, context.memory_context.project.root.name)
         return make_membership(link, person, found)

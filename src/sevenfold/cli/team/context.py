@@ -21,7 +21,7 @@ from sevenfold.team.client.local_state import (
     read_membership,
 )
 from sevenfold.team.client.memory import DELETED, TeamMemory
-from sevenfold.team.client.ports import SyncConflict, SyncReport, is_conflict_copy, original_key
+from sevenfold.team.client.ports import SyncConflict, SyncReport, is_copy_of_text, original_key
 from sevenfold.team.protocol import TeamKey
 
 TEAM_LOCK_TIMEOUT = timedelta(seconds=30)
@@ -66,9 +66,12 @@ class TeamContext:
 
 
 def find_conflicts(team: TeamMemory) -> list[SyncConflict]:
-    """Copies that were kept and not resolved yet, with the memory that each lies beside."""
+    """Copies that were kept and not resolved yet, with the memory that each lies beside. A file that is only
+    named like one is none."""
     return [
-        SyncConflict(original_key(key), key) for key in sorted(team.files.read_all()) if is_conflict_copy(key)
+        SyncConflict(original_key(key), key)
+        for key, local in sorted(team.files.read_all().items())
+        if is_copy_of_text(key, local.checksum)
     ]
 
 

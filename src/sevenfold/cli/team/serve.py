@@ -84,6 +84,7 @@ def _serve(database: Database, options: Namespace, screen: Screen) -> int:
             f"  sevenfold serve init ORG YOU{f' --db {redact_url(options.db)}' if options.db else ''}",
             "warning",
         )
+    show_role_warning(database, screen)
     if options.host not in ("127.0.0.1", "::1", "localhost"):
         screen.show_line(
             "Tokens travel in the clear without TLS: put a proxy that has it in front.", "warning"
@@ -91,6 +92,13 @@ def _serve(database: Database, options: Namespace, screen: Screen) -> int:
     screen.flush()
     host.run()
     return 0
+
+
+def show_role_warning(database: Database, screen: Screen) -> None:
+    """PostgreSQL alone has roles."""
+    warning = cast("str", getattr(database, "role_warning", ""))
+    if warning:
+        screen.show_line(warning, "warning")
 
 
 def make_server_limits(options: Namespace) -> ServerLimits:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar, cast
 
 from sevenfold.cli.screen import Screen, TableCell
+from sevenfold.cli.team.serve import show_role_warning
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import InputError
 from sevenfold.team.server.admin_endpoints import approve_device
@@ -117,6 +118,7 @@ def _init(order: _Order) -> None:
     order.screen.show_line(f"{name} ({org.id}) is there, and {owner} owns it. The token, shown once:")
     order.screen.show_line(token.text, "strong")
     order.screen.show_line(f"Next: sevenfold serve repo claim {name} OWNER/REPO", "faint")
+    show_role_warning(order.database, order.screen)
 
 
 def _add_org(order: _Order) -> None:
@@ -254,7 +256,7 @@ def _audit(order: _Order) -> None:
 
 def _backup(order: _Order) -> None:
     path = Path(order.words[0])
-    rows = write_backup(order.database, path)
+    rows = write_backup(order.database, path, order.now_ms)
     order.screen.show_line(
         f"{rows:,} rows are in {path}. It holds every memory: keep it as safe as the database."
     )

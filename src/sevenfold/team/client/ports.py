@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, 
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from hashlib import sha256
-from itertools import count, pairwise
+from itertools import count, islice, pairwise
 from typing import Protocol, TypeAlias
 
 from sevenfold.core.errors import WireError
@@ -346,8 +346,19 @@ def wire_bytes(text: str) -> int:
 _COPY = re.compile(r"(.+)-conflict-[0-9a-f]{8}\.md", re.ASCII)
 
 
+_MOST_RENAMED = 20
+"""How often a name may have held another text already when a copy was made."""
+
+
 def is_conflict_copy(key: str) -> bool:
     return _COPY.fullmatch(key) is not None
+
+
+def is_copy_of_text(key: str, checksum: Checksum) -> bool:
+    """Whether the name follows from the text, as that of a kept copy does. Anybody can name a file like one;
+    and one that somebody has edited since is a memory of its own."""
+    names = islice(_names(original_key(key), checksum), _MOST_RENAMED)
+    return is_conflict_copy(key) and key.rpartition("-")[2] in {name.rpartition("-")[2] for name in names}
 
 
 def original_key(key: str) -> TeamKey:

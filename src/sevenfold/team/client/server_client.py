@@ -371,8 +371,8 @@ def choose_repository(known: Sequence[TeamRepository], wanted: str, folder_name:
     )
 
 
-async def start_device_login(link: ServerClient, name: str) -> DeviceLogin:
-    told = await link.call("POST", "/device", {"name": name})
+async def start_device_login(link: ServerClient, name: str, org: str = "") -> DeviceLogin:
+    told = await link.call("POST", "/device", {"name": name} | ({"org": org} if org else {}))
     interval = max(1, _whole(told, "interval"))
     return DeviceLogin(
         code=_text(told, "user_code"),

@@ -19,6 +19,7 @@ from sevenfold.team.server.people import (
     add_member,
     add_token,
     change_role,
+    check_grants,
     check_outranks,
     check_scopes,
     find_member,
@@ -43,6 +44,8 @@ DEVICE_POLL_INTERVAL = timedelta(seconds=5)
 TOKEN_LIFETIME = timedelta(days=180)
 _MOST_WAITING = 10_000
 """Codes at a time. They cost a row each and need no token, so there is an end to them."""
+NO_ORG = "-"
+"""Stands for an organisation that is not there: no id is spelled like it."""
 _SCOPES: tuple[TokenScope, ...] = ("memory:read", "memory:write")
 
 
@@ -62,7 +65,8 @@ class SignedInDevice:
     token: NewToken
 
 
-def start_device(tx: Tx, name: str, now_ms: int) -> DeviceCode:
+def start_device(tx: Tx, name: str, now_ms: int, org: str = "") -> DeviceCode:
+    """`org`: the organisation that it wants to join, by name or id; no other can take it in."""
     tx.rows("DELETE FROM device WHERE created < ?", now_ms - CODE_LIFETIME // timedelta(milliseconds=1))
     waiting = sql_number(tx.rows("SELECT count(*) FROM device")[0][0])
     if waiting >= _MOST_WAITING:
@@ -76,28 +80,41 @@ def start_device(tx: Tx, name: str, now_ms: int) -> DeviceCode:
         )
     code = DeviceCode(secrets.token_urlsafe(32), _user_code())
     tx.rows(
-        "INSERT INTO device VALUES (?, ?, ?, ?, NULL, NULL, NULL)",
+        "INSERT INTO device VALUES (?, ?, ?, ?, NULL, NULL, NULL, ?)",
         *(hash_token(code.device_code), code.user_code, STRANGE.sub("?", name)[:80], now_ms),
+        _wanted(tx, org),
     )
     return code
+
+
+def _wanted(tx: Tx, name: str) -> str:
+    """The id of the organisation. One that is not there is not told: its code is one that nobody approves."""
+    if name:
+        found = tx.rows("SELECT id FROM org WHERE name = ? OR id = ?", name[:200], name[:200])
+        return sql_text(found[0][0]) if found else NO_ORG
+    orgs = tx.rows("SELECT id FROM org LIMIT 2")
+    return sql_text(orgs[0][0]) if len(orgs) == 1 else ""
 
 
 def approve_device(tx: Tx, who: Principal | OrgId, user_code: str, member: str, now_ms: int) -> OrgMember:
     org = who.org if isinstance(who, Principal) else who
     spelled = "".join(user_code.upper().split()).replace("-", "")
     found = tx.rows(
-        f"SELECT created, name, org FROM device WHERE user_code = ?{tx.locking}",
+        f"SELECT created, name, wanted FROM device WHERE user_code = ? AND org IS NULL{tx.locking}",
         f"{spelled[:4]}-{spelled[4:]}",
     )
-    if not found or _is_over(sql_number(found[0][0]), now_ms) or found[0][2] is not None:
+    # On a server of several organisations, a device that named none is the operator's to place.
+    allowed = (org,) if isinstance(who, Principal) else (org, "")
+    if not found or _is_over(sql_number(found[0][0]), now_ms) or found[0][2] not in allowed:
         raise ApiError(
             status=404,
             kind="not found",
             message="no device waits with that code",
-            advice="start again: sevenfold team join URL",
+            advice="start again: sevenfold team join URL --org NAME",
         )
     chosen = find_member(tx, org, member)
     check_outranks(who, chosen)
+    check_grants(who, _SCOPES)
     tx.rows(
         "UPDATE device SET org = ?, member = ?, scopes = ? WHERE user_code = ?",
         *(org, chosen.id, " ".join(_SCOPES), f"{spelled[:4]}-{spelled[4:]}"),
@@ -272,7 +289,7 @@ async def handle_revoke_token(desk: AppState, call: ApiRequest) -> ApiResponse:
 
 async def handle_start_device(desk: AppState, call: ApiRequest) -> ApiResponse:
     sent, now = cast("messages.DeviceSent", call.body), desk.now_ms
-    code = await desk.write(None, lambda tx: start_device(tx, sent.name, now))
+    code = await desk.write(None, lambda tx: start_device(tx, sent.name, now, sent.org))
     verify = f"an admin runs: sevenfold serve device approve ORG {code.user_code} MEMBER"
     told = messages.DeviceTold(
         device_code=code.device_code,

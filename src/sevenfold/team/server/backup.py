@@ -17,6 +17,7 @@ from typing import TypeAlias, cast
 
 from sevenfold.core.errors import FileDamaged, InputError
 from sevenfold.core.os_errors import map_os_errors
+from sevenfold.team.server.audit import record_audit
 from sevenfold.team.server.database import (
     MIGRATIONS,
     TENANT_TABLES,
@@ -47,14 +48,19 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
     "applied": ("repo", "id"),
     "allowance": ("fingerprint",),
     "lost_range": ("repo", "first_version"),
+    "waiting": ("repo", "checksum", "member"),
 }
 """By which rows of an organisation are told apart, where it is not `id`."""
 
 WriteRow: TypeAlias = Callable[[object], None]
 
 
-def write_backup(database: Database, path: Path) -> int:
-    """How many rows were written. The file is there whole or not at all, and its owner's alone."""
+def write_backup(database: Database, path: Path, now_ms: int) -> int:
+    """How many rows were written. The file is there whole or not at all, and its owner's alone.
+
+    It is in the audit log before it is written, so also in the backup.
+    """
+    _record_for_each(database, "server.backup", now_ms, "")
     partial = path.with_name(f".{path.name}.part")
     with map_os_errors(f"write the backup {path}"):
         try:
@@ -86,6 +92,14 @@ def _write_all(database: Database, file: gzip.GzipFile) -> int:
     return rows
 
 
+def _record_for_each(database: Database, verb: str, now_ms: int, detail: str) -> None:
+    """In the log of each organisation: whoever has a backup has its memories."""
+    for one in database.read(None, list_orgs).result():
+        database.write(
+            one.id, lambda tx, org=one.id: record_audit(tx, org, verb, now_ms, detail=detail)
+        ).result()
+
+
 def restore_backup(database: Database, path: Path, now_ms: int) -> int:
     """Fill an empty database; how many rows. If it fails half-way, begin again with an empty one."""
     if database.read(None, list_orgs).result():
@@ -98,6 +112,7 @@ def restore_backup(database: Database, path: Path, now_ms: int) -> int:
         count += len(group.rows)
     for one in database.read(None, list_orgs).result():
         database.write(one.id, lambda tx, org=one.id: _number_anew(tx, org, now_ms)).result()
+    _record_for_each(database, "server.restore", now_ms, f"{count:,} rows")
     return count
 
 

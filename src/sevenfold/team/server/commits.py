@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sevenfold.team.protocol import (
@@ -140,7 +140,12 @@ def _read_sizes(tx: Tx, writer: WriteContext, wanted: Commit) -> dict[Checksum, 
         writer.repo,
         *needed,
     )
-    bodies = {Checksum(sql_text(row[0])): _Body(sql_number(row[1]), row[2] == 1) for row in rows}
+    own = _read_own(tx, writer, needed)
+    bodies = {
+        Checksum(sql_text(row[0])): _Body(sql_number(row[1]), row[2] == 1)
+        for row in rows
+        if row[2] == 1 or row[0] in own
+    }
     missing = [one for one in needed if one not in bodies]
     if missing:
         raise ApiError(
@@ -151,6 +156,17 @@ def _read_sizes(tx: Tx, writer: WriteContext, wanted: Commit) -> dict[Checksum, 
             extras={"missing": list[str](missing)},
         )
     return bodies
+
+
+def _read_own(tx: Tx, writer: WriteContext, needed: Sequence[Checksum]) -> frozenset[str]:
+    """Those of the bodies that this member has sent. What another has sent and not committed is nobody else's
+    to publish, whoever knows its checksum."""
+    rows = tx.rows(
+        "SELECT checksum FROM waiting WHERE org = ? AND repo = ? AND member = ?"
+        f" AND checksum IN ({placeholders(needed)})",
+        *(writer.principal.org, writer.repo, writer.principal.member, *needed),
+    )
+    return frozenset(sql_text(row[0]) for row in rows)
 
 
 def _state_after(
@@ -253,6 +269,10 @@ def _write(
     tx.run_each(
         "UPDATE blob SET is_kept = 1 WHERE org = ? AND repo = ? AND checksum = ?",
         [(org, repo, checksum) for checksum, body in bodies.items() if not body.is_kept],
+    )
+    tx.run_each(
+        "DELETE FROM waiting WHERE org = ? AND repo = ? AND checksum = ?",
+        [(org, repo, checksum) for checksum in bodies],
     )
     tx.rows(
         "UPDATE repo SET seq = ?, entries = ?, bytes = ?, kept_bytes = ? WHERE org = ? AND id = ?",

@@ -87,11 +87,14 @@ SqlDialect: TypeAlias = Literal["sqlite", "postgresql"]
 _FIRST_TENANT_TABLES = (
     *("member", "token", "repo", "blob", "entry", "entry_history", "applied", "audit", "allowance"),
 )
-TENANT_TABLES = (*_FIRST_TENANT_TABLES, "lost_range")
+TENANT_TABLES = (*_FIRST_TENANT_TABLES, "lost_range", "waiting")
 """Those that belong to an organisation, in an order in which they can be filled."""
 
 APPEND_ONLY_TABLES = ("entry_history", "audit")
 """Rows are added to these, and never changed or removed."""
+
+SERVER_TABLES = ("org", "device", "permit", "meta")
+"""Those of the server itself. A transaction of an organisation sees of them what is its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +154,24 @@ def _guarded(table: str) -> Iterator[str]:
     yield f"CREATE POLICY tenant ON {table} USING (org = current_setting('sevenfold.org', true))"
 
 
+_TENANT = "coalesce(current_setting('sevenfold.org', true), '')"
+_SERVER_RULES: Mapping[str, str] = {
+    "org": f"{_TENANT} IN ('', id)",
+    # A device that waits is seen by the organisation that it named; one that named none, by each.
+    "device": f"{_TENANT} = '' OR org = {_TENANT} OR (org IS NULL AND wanted IN ('', {_TENANT}))",
+    "permit": f"{_TENANT} = ''",
+    "meta": f"{_TENANT} = ''",
+}
+
+
+def _guarded_server_tables() -> Iterator[str]:
+    """A transaction that was begun for no organisation is the server's own, and sees all rows."""
+    for table, rule in _SERVER_RULES.items():
+        yield f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY"
+        yield f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY"
+        yield f"CREATE POLICY tenant ON {table} USING ({rule})"
+
+
 def _kept_in_postgresql(table: str) -> str:
     return (
         f"CREATE TRIGGER {table}_lasts BEFORE UPDATE OR DELETE OR TRUNCATE ON {table} "
@@ -206,6 +227,20 @@ MIGRATIONS = (
             FOREIGN KEY (org, repo) REFERENCES repo (org, id))""",
         ),
         postgresql=tuple(_guarded("lost_range")),
+    ),
+    Migration(
+        number=4,
+        date="2026-11-16",
+        reason="Who sent a body that waits for its commit, so that nobody else publishes it by its checksum; "
+        "which organisation a device wants to join, so that no other can take it in; rules for the rows of "
+        "the server's own tables, which hold the names of all organisations and the key of all fingerprints.",
+        statements=(
+            """CREATE TABLE waiting (org TEXT NOT NULL, repo TEXT NOT NULL, checksum TEXT NOT NULL,
+            member TEXT NOT NULL, created BIGINT NOT NULL, PRIMARY KEY (org, repo, checksum, member),
+            FOREIGN KEY (org, repo) REFERENCES repo (org, id))""",
+            "ALTER TABLE device ADD COLUMN wanted TEXT NOT NULL DEFAULT ''",
+        ),
+        postgresql=(*_guarded("waiting"), *_guarded_server_tables()),
     ),
 )
 

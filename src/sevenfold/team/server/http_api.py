@@ -248,7 +248,7 @@ class TeamApi:
 
     async def _carry_out(self, operation: Operation, request: Request, seen: _Seen) -> ApiResponse:
         address = request.client.host if request.client else ""
-        authorization, verb = request.headers.get("authorization", ""), operation.verb
+        authorization, verb = _read_authorization(request), operation.verb
         if verb is None:
             self.gate.admit_stranger(address)
         else:
@@ -358,6 +358,19 @@ class TeamApi:
             self.gate.charge(who, seen.bytes_in, len(response.body))
         response.headers["x-request-id"] = seen.request
         return response
+
+
+def _read_authorization(request: Request) -> str:
+    """`ApiError` 400 where there are several: a proxy may have checked another one than is read here."""
+    found = request.headers.getlist("authorization")
+    if len(found) > 1:
+        raise ApiError(
+            status=400,
+            kind="bad request",
+            message=f"the request has {len(found)} Authorization headers",
+            advice="send one",
+        )
+    return found[0] if found else ""
 
 
 def _read_repo(request: Request) -> str:

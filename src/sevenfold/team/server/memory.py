@@ -263,6 +263,14 @@ def _insert_bodies(tx: Tx, writer: WriteContext, bodies: Sequence[str]) -> list[
         " DO UPDATE SET created = excluded.created",
         rows,
     )
+    tx.run_each(
+        "INSERT INTO waiting VALUES (?, ?, ?, ?, ?) ON CONFLICT (org, repo, checksum, member)"
+        " DO UPDATE SET created = excluded.created",
+        [
+            (writer.principal.org, writer.repo, one, writer.principal.member, writer.now_ms)
+            for one in sorted(set(checksums))
+        ],
+    )
     return checksums
 
 

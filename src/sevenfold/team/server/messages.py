@@ -83,6 +83,8 @@ class TokenSent:
 @dataclass(frozen=True, slots=True)
 class DeviceSent:
     name: str = ""
+    org: str = ""
+    """The organisation that may take the device in, by name or id."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,7 @@ def add_org(tx: Tx, id_: OrgId, name: str, now_ms: int) -> Org:
         "INSERT INTO org VALUES (?, ?, ?) ON CONFLICT (name) DO NOTHING RETURNING id", id_, name, now_ms
     ):
         raise _exists(f"an organisation called {name}")
+    record_audit(tx, id_, "org.add", now_ms, detail=name)
     return Org(id_, name)
 
 
@@ -173,6 +174,7 @@ def add_token(
     member = find_member(tx, org, name)
     check_outranks(who, member)
     chosen = check_scopes(scopes)
+    check_grants(who, chosen)
     id_ = TokenId(new_row_id())
     text = f"sfm_{org}_{secrets.token_urlsafe(32)}"
     expires = None if lasts is None else now_ms + lasts // timedelta(milliseconds=1)
@@ -288,6 +290,18 @@ def check_scopes(scopes: Iterable[str]) -> tuple[TokenScope, ...]:
             advice=f"name some of {', '.join(TOKEN_SCOPES)}",
         )
     return tuple(scope for scope in TOKEN_SCOPES if scope in wanted)
+
+
+def check_grants(who: Principal | OrgId, scopes: Iterable[TokenScope]) -> None:
+    """Nobody hands on what they do not have: a token for administration would else read every memory."""
+    beyond = sorted(set(scopes) - who.scopes) if isinstance(who, Principal) else []
+    if beyond:
+        raise ApiError(
+            status=403,
+            kind="forbidden",
+            message=f"this token has not the scope {beyond[0]}, so it cannot give it",
+            advice="use a token that has it, or ask for fewer scopes",
+        )
 
 
 def _org_of(who: Principal | OrgId) -> OrgId:

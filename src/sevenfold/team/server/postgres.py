@@ -12,7 +12,16 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, LiteralString, TypeVar, cast
 
 from sevenfold.core.errors import DatabaseFailed, InputError
-from sevenfold.team.server.database import OrgId, SqlRow, SqlValue, Tx, migrate
+from sevenfold.team.server.database import (
+    APPEND_ONLY_TABLES,
+    SERVER_TABLES,
+    TENANT_TABLES,
+    OrgId,
+    SqlRow,
+    SqlValue,
+    Tx,
+    migrate,
+)
 
 if TYPE_CHECKING:
     import psycopg
@@ -43,6 +52,7 @@ class PostgresDatabase:
         connection = _connect(url)
         try:
             _prepare(connection)
+            self._rights = _read_rights(connection)
         finally:
             connection.close()
         self._threads = ThreadPoolExecutor(connections, thread_name_prefix="postgresql")
@@ -52,6 +62,11 @@ class PostgresDatabase:
 
     def write(self, org: OrgId | None, work: Callable[[Tx], _T], /) -> Future[_T]:
         return self._threads.submit(self._run, "BEGIN", org, work)
+
+    @property
+    def role_warning(self) -> str:
+        """What is wrong with the role that signs in, and what to do about it; empty: nothing."""
+        return self._rights.warning
 
     def close(self) -> None:
         self._threads.shutdown()
@@ -94,7 +109,7 @@ class PostgresDatabase:
             self._local.held = None
         connection = _connect(self._url)
         self._open.append(connection)
-        self._local.held = fresh = _Held(connection, is_above=_is_above_rules(connection))
+        self._local.held = fresh = _Held(connection, is_above=_read_rights(connection).takes_role)
         fresh.begin(begin, org)
         return connection
 
@@ -151,7 +166,7 @@ def _connect(url: str) -> psycopg.Connection[SqlRow]:
 
 
 def _prepare(connection: psycopg.Connection[SqlRow]) -> None:
-    """The tables, and a role that is held to the rules for rows where the one that signs in is not."""
+    """The tables, and a role that may use them and owns none: who owns a table can switch its rules off."""
     import psycopg
 
     version = connection.info.server_version
@@ -162,29 +177,80 @@ def _prepare(connection: psycopg.Connection[SqlRow]) -> None:
         with connection.transaction():
             tx.rows("SELECT pg_advisory_xact_lock(?)", MIGRATION_LOCK)
             migrate(tx, "postgresql")
-            if _is_above_rules(connection):
-                _make_role(connection, tx)
+            rights = _read_rights(connection)
+            if rights.owns_tables or rights.is_above_rules:
+                _make_role(connection, tx, rights)
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise DatabaseFailed(
+            f"the tables are not of this version, and this role may not change them ({error}); run "
+            "`sevenfold serve org list` once as their owner"
+        ) from error
     except psycopg.Error as error:
         raise _failed(error) from error
 
 
-def _make_role(connection: psycopg.Connection[SqlRow], tx: Tx) -> None:
-    from psycopg.errors import DuplicateObject, UniqueViolation
+def _make_role(connection: psycopg.Connection[SqlRow], tx: Tx, rights: _Rights) -> None:
+    from psycopg.errors import DuplicateObject, InsufficientPrivilege, UniqueViolation
 
-    if not tx.rows("SELECT 1 FROM pg_roles WHERE rolname = ?", ROLE):
+    if not rights.has_role:
+        if not rights.makes_roles:
+            return
         # Roles are the whole cluster's: the server of another database may make it at the same moment.
         with suppress(DuplicateObject, UniqueViolation), connection.transaction():
             tx.rows(f"CREATE ROLE {ROLE} NOLOGIN NOSUPERUSER NOBYPASSRLS")
+    if rights.makes_roles and not rights.is_above_rules:
+        # Another's role is not ours to take: then the owner works as itself, and is warned of.
+        with suppress(InsufficientPrivilege), connection.transaction():
+            tx.rows(f"GRANT {ROLE} TO CURRENT_USER")
     tx.rows(f"GRANT USAGE ON SCHEMA public TO {ROLE}")
-    tx.rows(f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {ROLE}")
+    there = {row[0] for row in tx.rows("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")}
+    tables = ", ".join(one for one in (*SERVER_TABLES, *TENANT_TABLES, "migration") if one in there)
+    tx.rows(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {tables} TO {ROLE}")
+    tx.rows(f"REVOKE UPDATE, DELETE ON {', '.join(APPEND_ONLY_TABLES)} FROM {ROLE}")
+    tx.rows(f"REVOKE INSERT, UPDATE, DELETE ON migration FROM {ROLE}")
 
 
-def _is_above_rules(connection: psycopg.Connection[SqlRow]) -> bool:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rights:
+    """What the role that signs in may do."""
+
+    is_above_rules: bool
     """Row-level security, forced or not, does not hold for superusers and those told to bypass it."""
+    owns_tables: bool
+    makes_roles: bool
+    has_role: bool
+    """Whether the role for the application is there."""
+    may_take_role: bool
+
+    @property
+    def takes_role(self) -> bool:
+        return (self.is_above_rules or self.owns_tables) and self.may_take_role
+
+    @property
+    def warning(self) -> str:
+        if not (self.is_above_rules or self.owns_tables):
+            return ""
+        make = "" if self.has_role else f"CREATE ROLE {ROLE} NOLOGIN; then start again as the owner; "
+        return (
+            f"The role that signs in {'is above' if self.is_above_rules else 'owns'} the tables, and can "
+            "switch off the rules that keep organisations apart. Let the server sign in as another: "
+            f"{make}CREATE ROLE sevenfold_web LOGIN PASSWORD '…' IN ROLE {ROLE}"
+        )
+
+
+def _read_rights(connection: psycopg.Connection[SqlRow]) -> _Rights:
+    taking = "SET" if connection.info.server_version >= 160_000 else "MEMBER"
     found = connection.execute(
-        "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
+        "SELECT rolsuper OR rolbypassrls, rolsuper OR rolcreaterole,"
+        " EXISTS (SELECT 1 FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
+        " AND pg_has_role(session_user, relowner, 'MEMBER')),"
+        f" EXISTS (SELECT 1 FROM pg_roles WHERE rolname = '{ROLE}'),"
+        f" EXISTS (SELECT 1 FROM pg_roles WHERE rolname = '{ROLE}'"
+        f" AND pg_has_role(session_user, oid, '{taking}'))"
+        " FROM pg_roles WHERE rolname = session_user"
     ).fetchone()
-    return bool(found and found[0])
+    above, makes, owns, has, may = (bool(one) for one in found or (False,) * 5)
+    return _Rights(is_above_rules=above, owns_tables=owns, makes_roles=makes, has_role=has, may_take_role=may)
 
 
 def _failed(error: Exception) -> DatabaseFailed:

@@ -126,6 +126,10 @@ def collect_garbage(tx: Tx, org: OrgId, repo: RepoId, now_ms: int, limits: Serve
         "DELETE FROM blob WHERE org = ? AND repo = ? AND is_kept = 0 AND created < ? RETURNING checksum",
         *(org, repo, before(timedelta(hours=limits.body_hours))),
     )
+    tx.rows(
+        "DELETE FROM waiting WHERE org = ? AND repo = ? AND created < ?",
+        *(org, repo, before(timedelta(hours=limits.body_hours))),
+    )
     answers = tx.rows(
         "DELETE FROM applied WHERE org = ? AND repo = ? AND at < ? RETURNING id",
         *(org, repo, before(timedelta(days=limits.replay_days))),
