@@ -456,7 +456,7 @@ def test_a_person_who_asks_is_not_held_up_by_an_earlier_refusal_and_ends_it(
 def test_a_device_signs_in_with_a_code_that_somebody_approves(office: Office) -> None:
     async def sign_in() -> str:
         async with ServerClient(office.live.url) as link:
-            device = await start_device_login(link, "laptop")
+            device = await start_device_login(link, "laptop", office.people.name)
 
             async def approve(_: float) -> None:
                 told = office.live.ask(
