@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Annotated, NewType, TypeAlias
 
@@ -74,9 +74,6 @@ class TeamChange:
     """The version that is replaced; a tombstone's counts, 0 is nothing at all."""
     checksum: Checksum | None
     """None deletes."""
-    seen: str = ""
-    """The text at that version, as `spell_seen` names it. A server that was set back may give a version a
-    second time, to another text. Empty: not told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +83,9 @@ class Commit:
     id: CommitId
     """Sent again with the same id, it has the same answer and no second effect."""
     changes: tuple[Annotated[TeamChange, JsonForm(as_list=True)], ...]
+    seen: Mapping[TeamKey, str] = field(default_factory=dict[TeamKey, str])
+    """The texts at the expected versions, as `spell_seen` names them. A server that was set back may give a
+    version a second time, to another text. A key that is not in it: not told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def apply_commit(entries: Mapping[TeamKey, TeamEntry], seq: int, commit: Commit)
     moved = {
         change.key: now
         for change in commit.changes
-        if not _is_as_seen(change, now := entries.get(change.key, NO_ENTRY))
+        if not _is_as_seen(commit, change, now := entries.get(change.key, NO_ENTRY))
     }
     if moved:
         return CommitConflicts(moved)
@@ -120,8 +120,8 @@ def apply_commit(entries: Mapping[TeamKey, TeamEntry], seq: int, commit: Commit)
     )
 
 
-def _is_as_seen(change: TeamChange, now: TeamEntry) -> bool:
-    return now.version == change.expected and change.seen in ("", spell_seen(now))
+def _is_as_seen(commit: Commit, change: TeamChange, now: TeamEntry) -> bool:
+    return now.version == change.expected and commit.seen.get(change.key, "") in ("", spell_seen(now))
 
 
 def check_commit(commit: Commit) -> None:

@@ -23,7 +23,7 @@ class Overwriting(SimServer):
         ]
         sane = [one for one in now if one.expected or one.checksum]
         return (
-            SimServer.commit(self, replace(commit, changes=tuple(sane)))
+            SimServer.commit(self, replace(commit, changes=tuple(sane), seen={}))
             if sane
             else CommitApplied(self.seq, {})
         )

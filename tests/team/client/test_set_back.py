@@ -71,16 +71,16 @@ class Replaceable:
 
 
 @pytest.fixture
-def base(tmp_path: Path) -> Generator[Replaceable]:
+def stored(tmp_path: Path) -> Generator[Replaceable]:
     database = Replaceable(tmp_path)
     yield database
     database.close()
 
 
 @pytest.fixture
-def place(base: Replaceable, tmp_path: Path) -> Generator[Office]:
-    with serving(base) as live, ExitStack() as exits:
-        yield Office(live, Team(base), tmp_path, exits)
+def place(stored: Replaceable, tmp_path: Path) -> Generator[Office]:
+    with serving(stored) as live, ExitStack() as exits:
+        yield Office(live, Team(stored), tmp_path, exits)
 
 
 def sync(*laptops: Laptop) -> None:
@@ -88,12 +88,12 @@ def sync(*laptops: Laptop) -> None:
         asyncio.run(laptop.team.exchange())
 
 
-def begin(base: Replaceable, place: Office) -> tuple[Laptop, Laptop]:
+def begin(stored: Replaceable, place: Office) -> tuple[Laptop, Laptop]:
     """Two laptops with the same text, and a backup of it."""
     ada, bob = place.laptop("ada"), place.laptop("bob")
     ada.write(KEY, OLD)
     sync(ada, bob)
-    base.save()
+    stored.save()
     return ada, bob
 
 
@@ -103,12 +103,12 @@ def lines_of(*laptops: Laptop) -> list[set[str]]:
 
 @pytest.mark.parametrize("how", HOW)
 def test_a_line_that_the_server_lost_is_kept_beside_a_colleagues_change_and_that_is_said(
-    base: Replaceable, place: Office, how: str
+    stored: Replaceable, place: Office, how: str
 ) -> None:
-    ada, bob = begin(base, place)
+    ada, bob = begin(stored, place)
     ada.write(KEY, OLD + "from ada\n")
     sync(ada)
-    base.set_back(how)
+    stored.set_back(how)
     for text in ("ONE\ntwo\nthree\nfour\n", "ONE\nTWO\nthree\nfour\n"):
         bob.write(KEY, text)
         sync(bob)
@@ -124,13 +124,13 @@ def test_a_line_that_the_server_lost_is_kept_beside_a_colleagues_change_and_that
 
 @pytest.mark.parametrize("how", HOW)
 def test_an_unsent_change_of_a_lost_text_is_not_merged_over_it(
-    base: Replaceable, place: Office, how: str
+    stored: Replaceable, place: Office, how: str
 ) -> None:
     """Over the lost text, a colleague's change would look like the deletion of what was lost."""
-    ada, bob = begin(base, place)
+    ada, bob = begin(stored, place)
     ada.write(KEY, OLD + "from ada\n")
     sync(ada)
-    base.set_back(how)
+    stored.set_back(how)
     for text in ("ONE\ntwo\nthree\nfour\n", "ONE\nTWO\nthree\nfour\n"):
         bob.write(KEY, text)
         sync(bob)
@@ -142,12 +142,12 @@ def test_an_unsent_change_of_a_lost_text_is_not_merged_over_it(
 
 @pytest.mark.parametrize("how", HOW)
 def test_a_lost_text_that_a_colleague_deleted_unseen_stays(
-    base: Replaceable, place: Office, how: str
+    stored: Replaceable, place: Office, how: str
 ) -> None:
-    ada, bob = begin(base, place)
+    ada, bob = begin(stored, place)
     ada.write(KEY, OLD + "from ada\n")
     sync(ada)
-    base.set_back(how)
+    stored.set_back(how)
     bob.write("other.md", "x\n")
     sync(bob)
     asyncio.run(bob.team.delete(KEY))
@@ -158,53 +158,53 @@ def test_a_lost_text_that_a_colleague_deleted_unseen_stays(
 
 @pytest.mark.parametrize("how", HOW)
 def test_a_file_that_was_removed_by_hand_comes_back_with_what_the_server_lost(
-    base: Replaceable, place: Office, how: str
+    stored: Replaceable, place: Office, how: str
 ) -> None:
-    ada, bob = begin(base, place)
+    ada, bob = begin(stored, place)
     ada.write(KEY, OLD + "from ada\n")
     sync(ada)
     ada.remove(KEY)
-    base.set_back(how)
+    stored.set_back(how)
     sync(bob, ada, bob)
     assert bob.texts() == ada.texts() == {KEY: OLD + "from ada\n"}
 
 
 def test_after_a_recovery_to_the_same_number_others_texts_come_all_the_same(
-    base: Replaceable, place: Office
+    stored: Replaceable, place: Office
 ) -> None:
-    ada, bob = begin(base, place)
+    ada, bob = begin(stored, place)
     ada.write("note.md", "from ada\n")
     sync(ada, ada)
-    base.set_back("recovered")
+    stored.set_back("recovered")
     bob.write("plan.md", "from bob\n")
     sync(bob, ada)
     assert "from bob" in lines_of(ada)[0]
 
 
-def test_a_pull_that_lets_the_server_win_says_what_it_lost(base: Replaceable, place: Office) -> None:
-    ada, bob = begin(base, place)
+def test_a_pull_that_lets_the_server_win_says_what_it_lost(stored: Replaceable, place: Office) -> None:
+    ada, bob = begin(stored, place)
     ada.team.settings = SyncSettings(policy="mirror")
     ada.write(KEY, OLD + "from ada\n")
     sync(ada)
-    base.set_back("restored")
+    stored.set_back("restored")
     bob.write(KEY, "ONE\n" + OLD)
     sync(bob)
     asyncio.run(ada.team.exchange(sends=False))
     assert len(ada.told(TeamVersionLost)) == 1
 
 
-def test_a_listing_tells_which_versions_a_restore_has_lost(base: Replaceable, place: Office) -> None:
+def test_a_listing_tells_which_versions_a_restore_has_lost(stored: Replaceable, place: Office) -> None:
     team, live = place.people, place.live
     team.put({KEY: "one"})
-    base.save()
+    stored.save()
     team.put({KEY: "two"})
-    base.set_back("restored")
+    stored.set_back("restored")
     seq = LATER + 1
     for path in ("/api/v1/memory", "/api/v1/memory?view=hashes"):
         told = live.ask("GET", f"{path}{'&' if '?' in path else '?'}repo={team.repo}", team.token).json()
         assert (told["seq"], told["lost"]) == (seq, [{"first": 2, "last": seq}])
-    base.save()
-    base.set_back("restored")
+    stored.save()
+    stored.set_back("restored")
     told = live.ask("GET", "/api/v1/memory", team.token, repo=team.repo).json()
     assert [one["first"] for one in told["lost"]] == [2, seq + 1]
 

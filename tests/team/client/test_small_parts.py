@@ -106,7 +106,8 @@ STATES = [
         refused={A: RefusedText(compute_checksum("no"), "too large")},
         pending=Commit(
             CommitId("c"),
-            (TeamChange(A, 6, compute_checksum("x"), "deleted"), TeamChange(TeamKey("b.md"), 3, None)),
+            (TeamChange(A, 6, compute_checksum("x")), TeamChange(TeamKey("b.md"), 3, None)),
+            {A: "deleted"},
         ),
         lost=(VersionRange(8, 12),),
     ),

@@ -170,10 +170,6 @@ MAX_STEPS = 12
 """A conflict on one of many keys takes three: list, merge, send. Who needs more is not getting on."""
 
 
-def _seen(state: SyncState, key: TeamKey) -> str:
-    return spell_seen(state.remote.get(key, NO_ENTRY))
-
-
 _UNANSWERED = "it was sent, and whether it arrived cannot be asked"
 
 
@@ -279,7 +275,7 @@ class SyncExchange:
             self._recorded |= set(asked.values()) - self._unknown
         for key in state.bases:
             found = self._facts(state, here, key)
-            if found.has_lost_base and found.remote not in (NO_ENTRY, found.base):
+            if found.is_forgotten and found.remote not in (NO_ENTRY, found.base):
                 self._note_lost(key, found)
         return state
 
@@ -395,11 +391,11 @@ class SyncExchange:
         changes: list[TeamChange] = []
         for key, step in plan.items():
             if isinstance(step, PushText) and key not in self._report.held:
-                changes.append(TeamChange(key, step.expected, step.checksum, _seen(state, key)))
+                changes.append(TeamChange(key, step.expected, step.checksum))
                 if step.kept:
                     self._keep(key, step.kept)
             elif isinstance(step, DeleteRemote):
-                changes.append(TeamChange(key, step.expected, None, _seen(state, key)))
+                changes.append(TeamChange(key, step.expected, None))
         return tuple(changes[:MAX_CHANGES])
 
     async def _with_sent(
@@ -416,7 +412,8 @@ class SyncExchange:
     async def _sent(
         self, state: SyncState, here: Mapping[TeamKey, LocalText], changes: tuple[TeamChange, ...]
     ) -> SyncState:
-        commit = Commit(make_commit_id(state.device, changes), changes)
+        seen = {one.key: spell_seen(state.remote.get(one.key, NO_ENTRY)) for one in changes}
+        commit = Commit(make_commit_id(state.device, changes), changes, seen)
         state = await self._written(replace(state, pending=commit))
         try:
             outcome = await self._remote.push_commit(commit)

@@ -158,7 +158,7 @@ _MAX_LOST = 1_000
 _TAG = re.compile(r"[0-9a-f]{1,64}", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteEntries:
     seq: int
     entries: Mapping[TeamKey, TeamEntry]
@@ -197,11 +197,11 @@ def read_remote_entries(answer: JsonObject) -> RemoteEntries:
         entries[TeamKey(key)] = _entry(value, is_living=key in living)
     tag = answer.get("tag")
     return RemoteEntries(
-        _whole(answer, "seq"),
-        entries,
-        refused,
-        _ranges(answer.get("lost")),
-        tag if isinstance(tag, str) and _TAG.fullmatch(tag) else "",
+        seq=_whole(answer, "seq"),
+        entries=entries,
+        refused=refused,
+        lost=_ranges(answer.get("lost")),
+        tag=tag if isinstance(tag, str) and _TAG.fullmatch(tag) else "",
     )
 
 

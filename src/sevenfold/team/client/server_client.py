@@ -159,7 +159,7 @@ class ServerClient:
     async def push_commit(self, commit: Commit) -> CommitApplied | CommitConflicts | MissingBodies:
         changes = [
             {"key": one.key, "expected": one.expected, "checksum": one.checksum}
-            | ({"seen": one.seen} if one.seen else {})
+            | ({"seen": commit.seen[one.key]} if one.key in commit.seen else {})
             for one in commit.changes
         ]
         answer = await self.request("POST", f"{_MEMORY}/commit", body={"id": commit.id, "changes": changes})

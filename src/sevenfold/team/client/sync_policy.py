@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Annotated, Literal, TypeAlias, TypeVar
+from typing import Annotated, ClassVar, Literal, TypeAlias, TypeVar
 
 from sevenfold.core.errors import SevenfoldError, TeamOffline, TeamRefused
 from sevenfold.core.fields import JsonForm
@@ -50,14 +50,22 @@ class KeyFacts:
     remote: TeamEntry = NO_ENTRY
     doomed: Checksum | None = None
     """The text that somebody asked here to delete for all. Its file is gone: one that is there came later."""
-    is_lost: bool = False
+
+    is_lost: ClassVar[bool] = False
     """The server has no record of the base: it was set back after it had acknowledged it."""
 
     @property
-    def has_lost_base(self) -> bool:
+    def is_forgotten(self) -> bool:
         """Versions only grow, so a server with an older one was set back too; or, where it has nothing at
         all, the tombstone is gone. Either way nobody wanted to change or delete anything."""
         return self.base is not None and (self.is_lost or _is_older(self.remote, self.base))
+
+
+@dataclass(frozen=True, slots=True)
+class LostFacts(KeyFacts):
+    """The same where the server has no record of the base."""
+
+    is_lost: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +148,7 @@ def choose_sync_step(facts: KeyFacts, policy: SyncPolicy = "merge") -> SyncStep:
         return DoNothing() if facts.base is None else RecordAgreement(None)
     if remote.checksum == local:
         return DoNothing() if facts.base == remote else RecordAgreement(remote)
-    if facts.base is not None and local == facts.base.checksum and not facts.has_lost_base:
+    if facts.base is not None and local == facts.base.checksum and not facts.is_forgotten:
         return _decide_clean(facts.base, remote)
     return _decide_edited(facts, local, policy)
 
@@ -148,7 +156,7 @@ def choose_sync_step(facts: KeyFacts, policy: SyncPolicy = "merge") -> SyncStep:
 def _is_recoverable(facts: KeyFacts, base: TeamEntry) -> bool:
     """Where the server has nothing at all, the text may have been deleted so long ago that the tombstone was
     forgotten. Only its history can tell."""
-    has_lost = facts.is_lost if facts.remote == NO_ENTRY else facts.has_lost_base
+    has_lost = facts.is_lost if facts.remote == NO_ENTRY else facts.is_forgotten
     return has_lost and facts.remote.checksum != base.checksum
 
 
@@ -174,7 +182,7 @@ def _decide_clean(base: TeamEntry, remote: TeamEntry) -> SyncStep:
 def _decide_edited(facts: KeyFacts, local: Checksum, policy: SyncPolicy) -> SyncStep:
     base, remote = facts.base, facts.remote
     if remote.checksum is None:
-        if base is not None and not facts.has_lost_base and policy == "server wins":
+        if base is not None and not facts.is_forgotten and policy == "server wins":
             return RemoveFile(remote)
         return PushText(remote.version, local, _why_kept(facts))
     if remote == base or policy == "local wins":
@@ -189,7 +197,7 @@ def _why_kept(facts: KeyFacts) -> KeepReason | None:
     """Why a text is sent that the server does not have; None: it is just new."""
     remote = facts.remote
     if facts.base is not None:
-        return "lost by the server, kept here" if facts.has_lost_base else "deleted elsewhere, changed here"
+        return "lost by the server, kept here" if facts.is_forgotten else "deleted elsewhere, changed here"
     # Written anew; or here from before the deletion, if what was agreed on is lost or the team was left.
     return None if remote == NO_ENTRY else "deleted elsewhere, new here"
 
@@ -253,12 +261,9 @@ def collect_key_facts(
 ) -> KeyFacts:
     """`unknown`: entries that the server said it has no record of."""
     mine, base = here.get(key), state.bases.get(key)
-    return KeyFacts(
-        base,
-        mine.checksum if mine else None,
-        state.remote.get(key, NO_ENTRY),
-        state.doomed.get(key),
-        base is not None and (base in unknown or any(one.holds(base.version) for one in state.lost)),
+    is_lost = base is not None and (base in unknown or any(one.holds(base.version) for one in state.lost))
+    return (LostFacts if is_lost else KeyFacts)(
+        base, mine.checksum if mine else None, state.remote.get(key, NO_ENTRY), state.doomed.get(key)
     )
 
 
@@ -269,7 +274,7 @@ def needs_record(facts: KeyFacts) -> bool:
     """
     if facts.base is None or facts.is_lost or facts.remote == facts.base:
         return False
-    if facts.has_lost_base:
+    if facts.is_forgotten:
         return facts.local is None and facts.remote == NO_ENTRY
     return facts.remote.checksum is None or facts.remote.checksum != facts.local
 

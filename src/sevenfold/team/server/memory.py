@@ -359,19 +359,19 @@ async def handle_commit(desk: AppState, call: ApiRequest) -> ApiResponse:
             TeamKey(one.key),
             one.expected,
             None if one.checksum is None else Checksum(one.checksum),
-            one.seen,
         )
         for one in sent.changes
     )
     await _check_names(desk, call, [one.key for one in sent.changes])
-    writer, wanted = _writer(desk, call), Commit(CommitId(sent.id), changes)
+    seen = {TeamKey(one.key): one.seen for one in sent.changes if one.seen}
+    writer, wanted = _writer(desk, call), Commit(CommitId(sent.id), changes, seen)
     applied = await desk.write(call.who, lambda tx: apply_writer_commit(tx, writer, wanted))
     return ApiResponse(_applied(applied), etag=applied.seq)
 
 
 async def handle_check_known(desk: AppState, call: ApiRequest) -> ApiResponse:
     who, repo = call.who, RepoId(call.repo)
-    sent = cast("messages.BasesSent", call.body).entries
+    sent = cast("messages.VersionsSent", call.body).entries
     if not 1 <= len(sent) <= MAX_CHANGES:
         raise ApiError(
             status=422,
@@ -381,7 +381,7 @@ async def handle_check_known(desk: AppState, call: ApiRequest) -> ApiResponse:
         )
     check_team_keys(one.key for one in sent)
     for one in sent:
-        _check_base(one)
+        _check_version(one)
     asked = {
         TeamKey(one.key): TeamEntry(one.version, None if one.checksum is None else Checksum(one.checksum))
         for one in sent
@@ -390,7 +390,7 @@ async def handle_check_known(desk: AppState, call: ApiRequest) -> ApiResponse:
     return ApiResponse(messages.UnknownTold(unknown))
 
 
-def _check_base(one: messages.BaseSent) -> None:
+def _check_version(one: messages.VersionSent) -> None:
     is_sound = one.checksum is None or is_checksum(one.checksum)
     if not is_sound or not 0 <= one.version <= MAX_VERSION:
         raise ApiError(

@@ -36,7 +36,7 @@ class CommitSent:
 
 
 @dataclass(frozen=True, slots=True)
-class BaseSent:
+class VersionSent:
     """What a device and the server agreed on once."""
 
     key: str
@@ -45,8 +45,8 @@ class BaseSent:
 
 
 @dataclass(frozen=True, slots=True)
-class BasesSent:
-    entries: list[BaseSent]
+class VersionsSent:
+    entries: list[VersionSent]
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,7 +117,7 @@ OPERATIONS = (
         "was set back has lost them.",
         gives=messages.UnknownTold,
         verb="memory.read",
-        takes=messages.BasesSent,
+        takes=messages.VersionsSent,
         refuses=(404, 422),
         query=_REPO,
     ),
