@@ -293,7 +293,7 @@ def test_the_audit_is_read_page_by_page_with_no_line_left_out(live: Live, databa
 
 def test_the_name_of_a_device_shows_as_it_is_on_a_terminal(live: Live, team: Team) -> None:
     name = "Ada's\x1b[2J\x00 laptop\n" + "x" * 100
-    started = live.ask("POST", "/api/v1/device", json={"name": name}).json()
+    started = live.ask("POST", "/api/v1/device", json={"name": name, "org": team.name}).json()
     approval = {"user_code": started["user_code"], "member": "ada"}
     assert live.ask("POST", "/api/v1/device/approve", team.token, json=approval).status_code == 200
     [line] = live.ask("GET", "/api/v1/audit", team.token, limit="1").json()["lines"]

@@ -168,7 +168,7 @@ def test_a_devices_code_ends_and_a_guess_finds_nothing(database: Database) -> No
     clock = ManualClock()
     team = Team(database, now_ms=int(clock.now().timestamp() * 1000))
     with serving(database, clock=clock) as live:
-        started = live.ask("POST", "/api/v1/device", json={}).json()
+        started = live.ask("POST", "/api/v1/device", json={"org": team.name}).json()
         assert live.ask("POST", "/api/v1/device/token", json={"device_code": "x"}).status_code == 400
         clock.pass_time(timedelta(minutes=10))
         approved = live.ask(

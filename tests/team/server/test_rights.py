@@ -145,7 +145,7 @@ def test_what_another_organisation_has_is_answered_as_what_never_was(
 @pytest.mark.parametrize("name", ["add_token", "approve_device"])
 def test_a_member_of_another_organisation_is_given_nothing(crowd: Crowd, name: str) -> None:
     [operation] = [one for one in OPERATIONS if one.name == name]
-    code = crowd.live.ask("POST", "/api/v1/device", json={}).json()["user_code"]
+    code = crowd.live.ask("POST", "/api/v1/device", json={"org": crowd.team.name}).json()["user_code"]
     for member in (crowd.stranger.owner.member, ABSENT["member"]):
         body = {"member": member, "scopes": ["memory:read"], "user_code": code}
         got = crowd.live.ask(operation.method, operation.path, crowd.team.token, json=body)
