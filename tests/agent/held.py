@@ -28,7 +28,9 @@ def ways() -> tuple[SandboxBackend, ...]:
 
 
 def held_by(way: SandboxBackend, settings: SandboxSettings = SMALL) -> Sandbox:
-    return Sandbox(dict.fromkeys(SANDBOXED_PROFILES, way), settings=settings, bubblewrap=find_bubblewrap())
+    return Sandbox(
+        means=dict.fromkeys(SANDBOXED_PROFILES, way), settings=settings, bubblewrap=find_bubblewrap()
+    )
 
 
 def place_in(folder: Path, **environ: str) -> ToolContext:

@@ -108,7 +108,7 @@ async def _play_bubblewrap(orders: Orders, lines: Sequence[Line]) -> list[Outcom
     """The same with the other means, where both are there."""
     means: SandboxBackend = "bubblewrap"
     sandbox = Sandbox(
-        dict.fromkeys(SANDBOXED_PROFILES, means), settings=SETTINGS, bubblewrap=find_bubblewrap()
+        means=dict.fromkeys(SANDBOXED_PROFILES, means), settings=SETTINGS, bubblewrap=find_bubblewrap()
     )
     held = [one for one in lines if not one.is_bomb]
     wanted = [

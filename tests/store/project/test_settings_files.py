@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import pwd
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -490,3 +491,8 @@ def test_a_local_file_that_is_not_trusted_has_a_committed_files_rights(machine: 
         (source, "tool_results.limit_chars"),
     ]
     assert all(str(machine.user) in event.reason for event in settings.refused)
+
+
+def test_an_empty_home_counts_as_unset(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "")
+    assert find_user_home({"HOME": ""}) == find_user_home({}) == Path(pwd.getpwuid(os.getuid()).pw_dir)

@@ -33,6 +33,7 @@ from sevenfold.core.events.agent import RuleLost
 from sevenfold.core.messages import ToolUse
 from sevenfold.core.settings.sections import PermissionMode
 from sevenfold.store.files.disk import run_blocking
+from sevenfold.store.project.settings_files import find_user_home
 from sevenfold.store.project.trust import TrustStore
 from sevenfold.store.project.user_files import resolve_path
 
@@ -189,7 +190,7 @@ class Guard:
     """What may be read and edited beside the project without asking: spills, memory."""
     home: Path | None = None
     """This program's own files: an edit there is always asked for."""
-    user_home: Path = field(default_factory=Path.home)
+    user_home: Path = field(default_factory=lambda: find_user_home(os.environ))
     save_rule: SaveRule = discard_rule
     may_run_sandboxed: bool = False
     """In `ask` mode: a command that a sandbox holds to the project need not be asked for."""

@@ -165,7 +165,7 @@ def list_readable_folders(place: ToolContext, more: tuple[str, ...]) -> list[str
     home = place.environ.get("HOME", "")
     found = [*_SYSTEM, str(place.root), str(place.cwd), sys.prefix, sys.base_prefix]
     found += [os.path.join(home, name) for name in TOOLCHAINS if home]
-    found += [os.path.expanduser(path) for path in more]
+    found += [home + path[1:] if home and path.startswith("~/") else path for path in more]
     found += _of_path(place.environ, home)
     with suppress(StoreError):
         # A worktree's history lies with its repository, if that knows it.
@@ -188,7 +188,7 @@ def make_own_folder(root: Path) -> None:
     """Have our own folder there, so that it can be mounted read-only: settings that a command puts into it
     would be obeyed by the next agent that starts, while the command still runs or after we were killed."""
     with suppress(OSError):  # it is there, or nobody can make it
-        os.mkdir(root / HOME_FOLDER)
+        os.mkdir(root / HOME_FOLDER, 0o700)
 
 
 def list_guarded_names(root: Path) -> frozenset[str]:

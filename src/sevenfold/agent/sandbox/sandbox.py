@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import resource
 import shutil
 import socket
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -31,32 +30,12 @@ from sevenfold.agent.sandbox.kernel import (
     read_landlock_version,
 )
 from sevenfold.agent.sandbox.launch_spec import LaunchSpec
-from sevenfold.core.events import Emit, SandboxFailed, ignore_event
+from sevenfold.agent.sandbox.variables import build_open_environ, leads_out, list_secret_variables
+from sevenfold.core.events import Emit, SandboxFailed, VariablesHeld, ignore_event
 from sevenfold.core.settings.sections import SandboxSettings
 from sevenfold.core.tool_context import SandboxProfile, ToolContext
 
 # Environment variables of a command.
-
-_SECRET = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|AUTH)$", re.IGNORECASE)
-_LEADS_OUT = frozenset(
-    {
-        "SSH_AUTH_SOCK",
-        "SSH_AGENT_PID",
-        "DBUS_SESSION_BUS_ADDRESS",
-        "DISPLAY",
-        "WAYLAND_DISPLAY",
-        "GPG_AGENT_INFO",
-    }
-)
-
-_QUIET = {
-    "PAGER": "cat",
-    "GIT_PAGER": "cat",
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_OPTIONAL_LOCKS": "0",
-    "TERM": "dumb",
-}
-"""Nobody sits in front of it: what asks or pages would wait for ever."""
 
 _GIT = {
     "core.fsmonitor": "",
@@ -68,17 +47,15 @@ _GIT = {
 """Git runs programs that a repository names, while it only looks; where nothing may change, none of them."""
 
 
-def build_open_environ(environ: Mapping[str, str]) -> dict[str, str]:
-    """The user's own."""
-    return {"PATH": os.defpath, **environ, **_QUIET}
-
-
-def build_sandboxed_environ(environ: Mapping[str, str], profile: SandboxProfile) -> dict[str, str]:
-    """Without keys, and without ways to other programs of the user's."""
+def build_sandboxed_environ(
+    environ: Mapping[str, str], profile: SandboxProfile, passed: Collection[str] = ()
+) -> dict[str, str]:
+    """Without secrets, and without ways to other programs of the user's."""
+    held = frozenset(list_secret_variables(environ, passed))
     kept = {
         name: value
         for name, value in build_open_environ(environ).items()
-        if not _SECRET.search(name) and name not in _LEADS_OUT
+        if name not in held and not leads_out(name)
     }
     if profile == "read-only":
         return kept | _git_off()
@@ -105,7 +82,7 @@ CPU_SECONDS = 3_600
 """Of one process. What runs longer than an hour at full speed has been forgotten."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
     """Which profiles this machine supports, and how."""
 
@@ -116,6 +93,15 @@ class Sandbox:
     """What is missing for the profiles that are not supported, and what to do about it."""
     settings: SandboxSettings = field(default_factory=SandboxSettings)
     bubblewrap: str | None = None
+    reported: set[str] = field(default_factory=set[str], compare=False, repr=False)
+    """Variables that were held back and reported."""
+
+    def _report_held(self, place: ToolContext) -> None:
+        """One event for the variables that were held back, and another only where there are new ones."""
+        held = list_secret_variables(place.environ, self.settings.pass_variables)
+        if not self.reported.issuperset(held):
+            self.reported.update(held)
+            place.emit(VariablesHeld(", ".join(held)))
 
     def supports(self, profile: SandboxProfile) -> bool:
         return profile in self.means
@@ -125,7 +111,8 @@ class Sandbox:
         argv = [find_shell(), "-c", command]
         if profile == "open":
             return LaunchSpec(argv, build_open_environ(place.environ), str(place.cwd), _limits(None), 0)
-        environ = build_sandboxed_environ(place.environ, profile)
+        environ = build_sandboxed_environ(place.environ, profile, self.settings.pass_variables)
+        self._report_held(place)
         orders = LaunchSpec(
             argv, environ, str(place.cwd), _limits(self.settings), max_processes=self.settings.processes
         )

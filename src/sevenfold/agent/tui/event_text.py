@@ -108,6 +108,9 @@ _ROWS: dict[type[Event], _Row] = {
         None, "a command made {path}, which programs obey: it was moved to {moved_to}", True
     ),
     events.SandboxFailed: _Row(None, "commands cannot be held to {profile} access here: {reason}", True),
+    events.VariablesHeld: _Row(
+        None, "commands do not get {names}, which look like secrets; sandbox.pass_variables passes them on"
+    ),
     events.SkillSkipped: _Row(None, "the skill {path} is not offered: {reason}", True),
     events.FrameLost: _Row(None, "{path} cannot be read, so the cache is written anew: {reason}", True),
     events.DefinitionLimited: _Row(None, "{part} of the agent in {path} is ignored: {reason}", True),

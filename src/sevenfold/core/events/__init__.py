@@ -55,6 +55,7 @@ from sevenfold.core.events.agent import (
     ToolStateLost,
     TurnInterrupted,
     UntrustedEntered,
+    VariablesHeld,
     WorktreeKept,
     WriterFailed,
 )
@@ -260,6 +261,7 @@ Event: TypeAlias = (
     | TurnInterrupted
     | UntrustedEntered
     | UsesLost
+    | VariablesHeld
     | VectorsUnused
     | WindowLearned
     | WordsCut

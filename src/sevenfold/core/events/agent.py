@@ -190,6 +190,13 @@ class GuardedMoved:
 
 
 @dataclass(frozen=True, slots=True)
+class VariablesHeld:
+    """Environment variables that look like secrets are not given to sandboxed commands. Told once."""
+
+    names: str
+
+
+@dataclass(frozen=True, slots=True)
 class SandboxFailed:
     """Commands cannot be sandboxed here: those that must be are refused; a person is asked about others."""
 

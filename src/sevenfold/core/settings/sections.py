@@ -149,6 +149,9 @@ class SandboxSettings:
     read: tuple[str, ...] = lines(())
     """More folders that a held command may read, such as a toolchain. None: what it reads a model may see."""
 
+    pass_variables: tuple[str, ...] = lines(())
+    """Variables that a held command gets though they look like secrets. None: what it prints a model sees."""
+
     memory_mb: int = limit(4_096, at_least=64)
     """Of one process: enough for most builds, and a leak stops before the machine does."""
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import pwd
 import re
 from collections.abc import Iterable
 from contextlib import ExitStack, suppress
@@ -195,7 +196,7 @@ def _claimed(folder: Folder, root: Path) -> Folder:
 
 
 def _refuse_place(path: Path, projects: Path) -> None:
-    user, real = real_path(Path.home()), real_path(path)
+    user, real = real_path(Path(os.environ.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir)), real_path(path)
     if user.is_relative_to(real) or _is_system(real, user) or _is_hidden(real, user):
         raise ProjectError(
             f"{path} cannot be a memory folder: it holds your home folder, or lies in a system folder or one "

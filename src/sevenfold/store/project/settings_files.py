@@ -11,6 +11,7 @@ The answer is looked up here, so that no caller has to remember to.
 from __future__ import annotations
 
 import os
+import pwd
 import stat
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -294,8 +295,9 @@ def find_user_home(environ: Mapping[str, str]) -> Path:
     if home and not Path(home).is_absolute():
         raise SettingsError(f"environment: HOME = {home!r}: expected an absolute path")
     try:
-        return Path(home) if home else Path.home()
-    except RuntimeError as error:
+        # Not `Path.home`, for which an empty HOME means the root of the file system.
+        return Path(home) if home else Path(pwd.getpwuid(os.getuid()).pw_dir)
+    except KeyError as error:
         raise SettingsError("no home folder is known for this user; set HOME") from error
 
 

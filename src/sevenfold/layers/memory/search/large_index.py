@@ -64,7 +64,7 @@ class DiskIndex:
         """Made where there is none. `FileDamaged` where it cannot be read: discard it, and fill a new one."""
         import tantivy
 
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         schema = (
             tantivy.SchemaBuilder()
             .add_text_field(_KEY, stored=True, tokenizer_name="raw", index_option="basic")

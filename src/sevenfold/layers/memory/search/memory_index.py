@@ -7,6 +7,7 @@ in the control folder, where no agent can write, and recomputes it if it is dama
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -150,6 +151,11 @@ class TextCache:
 
 
 def _connected(path: str) -> sqlite3.Connection:
+    if path != ":memory:":
+        # SQLite would make it readable for everybody; its other files get the mode of this one. What is wrong
+        # with the place SQLite says itself.
+        with suppress(OSError):
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     database = sqlite3.connect(path, timeout=WAIT_SECONDS, check_same_thread=False)
     try:
         database.execute("PRAGMA journal_mode = WAL")

@@ -1,0 +1,67 @@
+"""Secrets in the environment do not reach sandboxed commands, whatever their variables are called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sevenfold.agent.sandbox.sandbox import Sandbox, build_sandboxed_environ
+from sevenfold.agent.sandbox.variables import is_secret_variable, list_secret_variables
+from sevenfold.core.events import Event, VariablesHeld
+from sevenfold.core.settings.sections import SandboxSettings
+from sevenfold.core.tool_context import ToolContext
+
+STRIPE = "sk_" + "live_" + "51H8xQ2eZvKYlo2C0aBcDeFgHiJkLmNo"
+SECRETS = {
+    "DATABASE_URL": "postgres://app:hunter2hunter2@db.internal:5432/app",
+    "STRIPE": STRIPE,
+    "REDIS": "redis://:s3cr3tpassw0rd@cache:6379/0",
+    "GH": "gh" + "p_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8",
+    "MY_API_KEY": "anything",
+    "MYSQL_PWD": "word",
+    "PROXY": "http://user:pass@proxy:3128",
+}
+PLAIN = {
+    "PATH": "/usr/local/bin:/usr/bin:/bin",
+    "HOME": "/home/ada",
+    "PWD": "/home/ada/project",
+    "EDITOR": "vim",
+    "LANG": "de_DE.UTF-8",
+    "PYTHONPATH": "/home/ada/project/src",
+    "GOPROXY": "https://proxy.golang.org,direct",
+    "DATABASE_HOST": "db.internal:5432",
+    "COLORTERM": "truecolor",
+    "CI": "true",
+    "NODE_OPTIONS": "--max-old-space-size=4096",
+}
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_a_variable_that_looks_like_a_secret_is_held_back(name: str) -> None:
+    assert is_secret_variable(name, SECRETS[name])
+    assert name not in build_sandboxed_environ({name: SECRETS[name]}, "workspace")
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_an_ordinary_variable_is_passed_on(name: str) -> None:
+    assert build_sandboxed_environ({name: PLAIN[name]}, "workspace")[name] == PLAIN[name]
+
+
+def test_a_setting_passes_a_variable_on_by_its_name() -> None:
+    passed = build_sandboxed_environ(SECRETS, "workspace", ("DATABASE_URL",))
+    assert passed["DATABASE_URL"] == SECRETS["DATABASE_URL"]
+    assert "STRIPE" not in passed
+    assert "DATABASE_URL" not in list_secret_variables(SECRETS, ("DATABASE_URL",))
+
+
+def test_one_event_names_what_was_held_back(tmp_path: Path) -> None:
+    events: list[Event] = []
+    sandbox = Sandbox(means={"workspace": "namespaces"}, settings=SandboxSettings())
+    environ = {"DATABASE_URL": SECRETS["DATABASE_URL"], "STRIPE": STRIPE, "EDITOR": "vim"}
+    place = ToolContext(root=tmp_path, cwd=tmp_path, environ=environ, emit=events.append)
+    for _ in range(3):
+        orders = sandbox.build_launch_spec("workspace", "env", place)
+        assert "STRIPE" not in orders.environ
+    assert events == [VariablesHeld("DATABASE_URL, STRIPE")]
+    assert STRIPE not in str(events)
