@@ -188,7 +188,7 @@ def test_an_agent_without_an_edit_tool_keeps_no_documents(tmp_path: Path) -> Non
     async def tell() -> None:
         with ScriptedProvider() as models:
             agent = await Shop(home=tmp_path, provider=models, tools=(ReadTool(),)).open()
-            assert add_doc_writer(agent, DocSettings()) is None
+            assert not add_doc_writer(agent, DocSettings())
             await agent.close()
 
     asyncio.run(tell())

@@ -251,9 +251,10 @@ class McpClient:
         Servers are waited for, for a moment. A session that goes on hands in what it has declared, and gets
         exactly the same, whatever its servers offer now.
         """
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._settings.start_seconds):
-                await self._links.wait_tried()
+        if self._links.links:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._settings.start_seconds):
+                    await self._links.wait_tried()
         if declared is not None:
             return self._tools_before(tuple(declared))
         if not self._links.links:
@@ -276,6 +277,10 @@ class McpClient:
             return ()
         self._is_reachable = True
         return (*(McpTool(spec, self._links) for spec in specs), self._search, McpCallTool(self._links))
+
+    @property
+    def has_servers(self) -> bool:
+        return bool(self._links.links)
 
     def sources(self) -> tuple[ContextSource, ...]:
         """What the model is told of each server: its instructions, and its tools that are not in the list."""

@@ -6,7 +6,8 @@ Each `add_…_writer` registers one writer with an agent.
 from __future__ import annotations
 
 from contextlib import ExitStack
-from functools import cached_property
+from dataclasses import replace
+from functools import cache, cached_property
 from pathlib import Path
 
 from sevenfold.agent.loop.agent import Agent
@@ -32,6 +33,7 @@ from sevenfold.core.requests import Breakpoint, ModelRequest, RequestParams
 from sevenfold.core.secrets import refuse_secrets
 from sevenfold.core.settings.sections import MemorySettings
 from sevenfold.core.text.safe_text import fence_text
+from sevenfold.core.tool_context import FileReads
 from sevenfold.core.tool_kinds import OWN_READERS
 from sevenfold.layers.dreams.dreamer import Dreamer, DreamResult, OnDreamStep
 from sevenfold.layers.dreams.inputs import DreamGate, append_log
@@ -65,11 +67,11 @@ _OUTPUT_TOKENS = 1_000
 
 def add_doc_writer(
     agent: Agent, settings: DocSettings, templates: Folder | None = None, catalog: Catalog = CATALOG
-) -> DocWriter | None:
-    """Have living documents kept up to date after each turn; None where nothing can be edited or asked."""
+) -> bool:
+    """Have living documents kept up to date after each turn; False where nothing can be edited or asked."""
     guard = agent.toolbox.guard
     if not settings.enabled or agent.toolbox.find(_EDIT) is None or not isinstance(guard, Guard):
-        return None
+        return False
 
     def objects(path: str) -> str | None:
         """A file's heading stands for a yes, and no rule or mode that says no is asked twice."""
@@ -83,27 +85,46 @@ def add_doc_writer(
             return await agent.session.run_fork(brief, run_tool=run_tool)
         return await run_fork(aside, brief, agent.provider, run_tool=run_tool, emit=agent.place.emit)
 
-    tools = DocTools(_EDIT, agent.toolbox.runner, run, objects)
-    writer = DocWriter(agent.toolbox.place, tools, settings, templates)
+    @cache
+    def make_writer() -> DocWriter:
+        tools = DocTools(_EDIT, agent.toolbox.runner, run, objects)
+        return DocWriter(agent.toolbox.place, tools, settings, templates)
 
     async def write(end: TurnEnd) -> None:
         may_edit = guard.mode not in ("plan", "read-only")
-        await writer.turn_ended(is_idle=end.reason == "answered", may_edit=may_edit)
+        await make_writer().turn_ended(is_idle=end.reason == "answered", may_edit=may_edit)
 
     agent.add_writer("living documents", write)
-    return writer
+    return True
 
 
-def add_extraction_writer(
-    agent: Agent, workspace: Workspace, resources: ExitStack
-) -> ExtractionWriter | None:
-    """Have what the user taught written down after each turn; None where settings say no."""
+def add_extraction_writer(agent: Agent, workspace: Workspace, resources: ExitStack) -> None:
+    """Have what the user taught written down after each turn, unless settings say no."""
     settings = workspace.settings.of(ExtractionSettings)
     if not settings.enabled or not workspace.settings.of(MemorySettings).enabled:
-        return None
-    session, folder = agent.session, workspace.memory.path
+        return
+    session = agent.session
+
+    @cache
+    def make_writer() -> ExtractionWriter:
+        return _make_extraction_writer(agent, workspace, resources)
+
+    async def write(end: TurnEnd) -> None:
+        # What was cut short is looked at with the next turn.
+        if end.reason == "answered":
+            said = tuple(RecordedMessage(entry.id, entry.message) for entry in session.entries)
+            await make_writer().turn_ended(ConversationSnapshot(said, session.parent.messages))
+
+    agent.add_writer(EXTRACTION_KIND, write)
+
+
+def _make_extraction_writer(agent: Agent, workspace: Workspace, resources: ExitStack) -> ExtractionWriter:
+    settings, session = workspace.settings.of(ExtractionSettings), agent.session
+    folder = workspace.memory.path
     reads = Reach(read=(workspace.root, Path(workspace.project.sessions.path), folder))
-    box = agent.toolbox.at(agent.place.clone(), ForkGuard(reads), who=EXTRACTION_KIND)
+    # What the agent has read is not known here: the fork may read it again.
+    place = replace(agent.place, reads=FileReads())
+    box = agent.toolbox.at(place, ForkGuard(reads), who=EXTRACTION_KIND)
 
     async def read(use: ToolUse) -> ToolResult:
         (result,) = await box.run([use])
@@ -122,16 +143,7 @@ def add_extraction_writer(
         templates=workspace.templates,
     )
     clock, emit = agent.place.clock, agent.place.emit
-    writer = ExtractionWriter(places, settings, ForkTools(names, run, read), clock=clock, emit=emit)
-
-    async def write(end: TurnEnd) -> None:
-        # What was cut short is looked at with the next turn.
-        if end.reason == "answered":
-            said = tuple(RecordedMessage(entry.id, entry.message) for entry in session.entries)
-            await writer.turn_ended(ConversationSnapshot(said, session.parent.messages))
-
-    agent.add_writer(EXTRACTION_KIND, write)
-    return writer
+    return ExtractionWriter(places, settings, ForkTools(names, run, read), clock=clock, emit=emit)
 
 
 def _choose_aside(agent: Agent, brief: ForkBrief, catalog: Catalog) -> ModelRequest | None:

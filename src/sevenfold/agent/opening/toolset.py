@@ -90,12 +90,13 @@ class AgentToolset:
 
     tools: tuple[Tool, ...]
     tasks: BackgroundTasks
-    mcp: McpClient
+    servers: McpClient | None
+    """MCP servers; None where there are none."""
     skill: SkillTool
 
     def sources(self) -> tuple[ContextSource, ...]:
         """What the model is to know of skills and servers, as it is now."""
-        return (*self.skill.sources(), *self.mcp.sources())
+        return (*self.skill.sources(), *(self.servers.sources() if self.servers else ()))
 
     def join(self, agent: Agent) -> None:
         """Have what happens in the background told to the agent."""
@@ -150,7 +151,7 @@ class ToolsetBuilder:
             *await self._team(mcp, tasks),
             *await mcp.tools(self.stored_tools),
         )
-        return AgentToolset(tools, tasks, mcp, skill)
+        return AgentToolset(tools, tasks, mcp if mcp.has_servers else None, skill)
 
     async def _team(self, mcp: McpClient, tasks: BackgroundTasks) -> tuple[Tool, ...]:
         open_with = self.open_child

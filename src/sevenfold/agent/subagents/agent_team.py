@@ -25,7 +25,7 @@ from sevenfold.agent.subagents.definitions import (
 )
 from sevenfold.agent.subagents.mailbox import TeamMail
 from sevenfold.agent.subagents.messaging import AgentKind, MailSender, RosterEntry, SendMessageTool
-from sevenfold.agent.subagents.subagent_runner import AGENT_TOOL_NAME, ProgressReporter, SubagentRunner
+from sevenfold.agent.subagents.subagent_runner import AGENT_TOOL_NAME, SubagentRunner
 from sevenfold.agent.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec
 from sevenfold.core.errors import AddressUnknown, AgentRefused, InputError, SevenfoldError
 from sevenfold.core.events import AgentStarted, Emit, Event, ignore_event
@@ -84,13 +84,11 @@ class AgentTeam:
         place, project = agent.place, self._workspace.project
         name = f"{MAIN_NAME_PREFIX}{agent.session.id[:8]}"
         office = MailSender(name, project.mail, project.control, place.clock, emit=place.emit)
-        progress = ProgressReporter(self._workspace.catalog, place.emit)
         self._runs = SubagentRunner(
             workspace=self._workspace,
             lead=agent,
             mail_sender=office,
             open_child=self._open_child,
-            progress=progress,
             fork_batches={},
         )
         self._mail = TeamMail(self, office, agent)

@@ -157,7 +157,6 @@ class SubagentRunner:
     lead: Agent
     mail_sender: MailSender
     open_child: OpenSubagent
-    progress: ProgressReporter
     fork_batches: dict[int, ForkBatch]
     """By how long the lead's history was when its forks were asked for."""
 
@@ -383,7 +382,8 @@ class SubagentRunner:
             member.activity = line
             on_progress(f"{member.name}: {line}\n")
 
-        await self.progress.watch(member.name, lambda: member.agent, say, every)
+        progress = ProgressReporter(self.workspace.catalog, self.lead.place.emit)
+        await progress.watch(member.name, lambda: member.agent, say, every)
 
     def _worktrees(self) -> Worktrees:
         folder = Path(self.workspace.project.folder.path) / WORKTREES_FOLDER

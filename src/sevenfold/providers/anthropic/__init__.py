@@ -108,7 +108,7 @@ class AnthropicProvider:
         self._client, self._options = client, options
         self._base_url, self._api_key, self._auth_token = base_url, api_key, auth_token
         self._owned: AsyncAnthropic | None = None
-        self._writer = MessagesBodyWriter()
+        self._writer: MessagesBodyWriter | None = None
 
     @property
     def dialect(self) -> Dialect:
@@ -162,6 +162,8 @@ class AnthropicProvider:
         most = request.frame.max_tokens
         # A request for no tokens warms the cache, and the API refuses to stream that.
         streams = most > 0 and (wants_deltas or most > MAX_UNSTREAMED_TOKENS)
+        if self._writer is None:
+            self._writer = MessagesBodyWriter()
         data = self._writer.write(request, streams=streams)
         body, content = (json.loads(data), None) if needs_json_body(client) else (None, data)
         # Retries are ours, and a redirect would take the conversation elsewhere.

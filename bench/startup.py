@@ -1,0 +1,152 @@
+"""How long it takes to start: the command, the import, and an agent, each in an interpreter of its own.
+
+    python bench/startup.py                     # this tree alone
+    python bench/startup.py --against DIR       # and the `src` of another tree, in turns; prints ratios
+    python bench/startup.py --against DIR --rounds 15
+
+A round starts each of them once in each tree, one after the other, so that a busy machine slows both. The
+ratio is that of the medians, this tree over the other one: 1.00 is the same, less is faster.
+
+    version   `sevenfold --version`
+    import    `import sevenfold`, as the interpreter counts it with `-X importtime`
+    modules   importing the module that opens agents, counted the same way
+    agent     opening an agent and closing it, in a project that was opened before; without the imports
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+AGENT = """
+import asyncio, sys, time
+from importlib import import_module
+from pathlib import Path
+
+module = import_module(sys.argv[2])
+
+async def play():
+    started = time.perf_counter()
+    options = getattr(module, sys.argv[3])(project=Path(sys.argv[1]))
+    agent = await module.open_agent(options)
+    taken = time.perf_counter() - started
+    await agent.close()
+    print(taken)
+
+asyncio.run(play())
+"""
+ENTRY_POINTS = (("sevenfold.agent.opening.open_agent", "AgentOptions"), ("sevenfold.agent.setup", "Setup"))
+"""The module that opens an agent and the class of its options, newest first: older trees have others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A source tree, and the home and project that its agents use."""
+
+    name: str
+    source: Path
+    home: Path
+
+    @property
+    def project(self) -> Path:
+        return self.home / "project"
+
+    @property
+    def entry_point(self) -> tuple[str, str]:
+        found = (each for each in ENTRY_POINTS if (self.source / f"{each[0].replace('.', '/')}.py").is_file())
+        return next(found)
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        environ = {
+            "HOME": str(self.home),
+            "PATH": os.environ.get("PATH", os.defpath),
+            "PYTHONPATH": str(self.source),
+            "ANTHROPIC_API_KEY": "nobody-is-called",
+        }
+        command = [sys.executable, *arguments]
+        return subprocess.run(command, cwd=self.home, env=environ, capture_output=True, text=True, check=True)
+
+
+def time_version(tree: Tree) -> float:
+    started = perf_counter()
+    tree.run("-m", "sevenfold", "--version")
+    return perf_counter() - started
+
+
+def time_import(tree: Tree, module: str = "sevenfold") -> float:
+    """The cumulative time of a module, in seconds."""
+    lines = tree.run("-X", "importtime", "-c", f"import {module}").stderr.splitlines()
+    rows = [line.split("|") for line in lines if line.count("|") == 2]
+    top = module.partition(".")[0]
+    found = [int(row[1]) for row in rows if row[2].strip() in (top, module)]
+    return sum(found) / 1e6
+
+
+def time_opening(tree: Tree) -> float:
+    return time_import(tree, tree.entry_point[0])
+
+
+def time_agent(tree: Tree) -> float:
+    return float(tree.run("-c", AGENT, str(tree.project), *tree.entry_point).stdout)
+
+
+MEASURES: dict[str, Callable[[Tree], float]] = {
+    "version": time_version,
+    "import": time_import,
+    "modules": time_opening,
+    "agent": time_agent,
+}
+
+
+def measure(trees: Sequence[Tree], rounds: int) -> dict[str, dict[str, list[float]]]:
+    """Seconds, by what was timed and by tree. The first round fills caches and does not count."""
+    taken: dict[str, dict[str, list[float]]] = {name: {tree.name: [] for tree in trees} for name in MEASURES}
+    for turn in range(rounds + 1):
+        for name, time in MEASURES.items():
+            for tree in trees if turn % 2 else reversed(trees):
+                seconds = time(tree)
+                if turn:
+                    taken[name][tree.name].append(seconds)
+    return taken
+
+
+def make_tree(name: str, top: Path, scratch: Path) -> Tree:
+    tree = Tree(name, top / "src", scratch / name)
+    tree.project.mkdir(parents=True)
+    subprocess.run(["git", "init", "--quiet", str(tree.project)], check=True)
+    return tree
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--against", type=Path, metavar="DIR", help="the top of another tree")
+    parser.add_argument("--rounds", type=int, default=9, help="how often each is started (9)")
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = Path(folder)
+        trees = [make_tree("this", Path(__file__).resolve().parent.parent, scratch)]
+        if options.against:
+            trees.append(make_tree("other", options.against.resolve(), scratch))
+        taken = measure(trees, options.rounds)
+    print(
+        f"{'':10}" + "".join(f"{tree.name:>10}" for tree in trees) + ("     ratio" if options.against else "")
+    )
+    for name, by_tree in taken.items():
+        middles = [median(by_tree[tree.name]) for tree in trees]
+        ratio = f"{middles[0] / middles[1]:>10.2f}" if len(middles) > 1 else ""
+        print(f"{name:10}" + "".join(f"{middle * 1e3:>7.0f} ms" for middle in middles) + ratio)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
