@@ -87,7 +87,7 @@ class _Out:
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _PendingMessage:
     """A system message of which it is not known yet whether it may stand where it stands."""
 
     index: int
@@ -104,13 +104,13 @@ class MessageNormalizer:
         """The last message that was shown."""
         self._turn: Role | None = None
         """Whose turn it is, system messages apart."""
-        self._is_told = False
+        self._has_user_text = False
         """The user's turn has more than results by now, so that no result may follow."""
         self._open: dict[ToolUseId, ToolUseId] = {}
         """Requests of the assistant's last turn that have no result yet: the id they were shown with, and the
         one in the history."""
         self._seen: set[ToolUseId] = set()
-        self._held: list[_Held] = []
+        self._pending: list[_PendingMessage] = []
         self._out = _Out()
 
     def add(self, messages: Iterable[Message]) -> NormalizedMessages:
@@ -143,7 +143,7 @@ class MessageNormalizer:
             case "assistant":
                 self._take_assistant(message)
             case "system":
-                self._held.append(_Held(self._count, message))
+                self._pending.append(_PendingMessage(self._count, message))
 
     def _take_user(self, message: Message) -> None:
         if self._last is not None and self._last.role == "system":
@@ -158,7 +158,7 @@ class MessageNormalizer:
         if not has_results:
             self._release_as_text()
         self._show(message, self._count)
-        self._open = {own: told for own, told in self._open.items() if own not in _answered(message)}
+        self._open = {own: original for own, original in self._open.items() if own not in _answered(message)}
         if has_results and not self._open:
             self._release_as_text()
 
@@ -167,13 +167,13 @@ class MessageNormalizer:
         that answer nothing as text."""
         results: list[Block] = []
         rest: list[Block] = []
-        waiting = {} if self._is_told else dict(self._open)
+        waiting = {} if self._has_user_text else dict(self._open)
         is_changed = False
         for block in message.blocks:
             if not isinstance(block, ToolResult):
                 rest.append(block)
                 continue
-            own = next((own for own, told in waiting.items() if told == block.tool_use_id), None)
+            own = next((own for own, original in waiting.items() if original == block.tool_use_id), None)
             if own is None:
                 self._repair("stray result", f"no open tool call has the id {block.tool_use_id}")
                 rest += unwrap_result(block, f"Result of a tool call that is not open, {block.tool_use_id}")
@@ -225,23 +225,23 @@ class MessageNormalizer:
         if missing:
             results = tuple(ToolResult(own, LOST_RESULT, is_error=True) for own in missing)
             self._insert(Message("user", results), "lost result", ", ".join(missing))
-        self._open = {own: told for own, told in self._open.items() if own in but}
+        self._open = {own: original for own, original in self._open.items() if own in but}
 
     def _release_before_assistant(self) -> None:
         """System messages that the assistant, or nobody, answers: they may stand after a user's turn."""
-        if not self._held:
+        if not self._pending:
             return
         self._answer_open()
         if not (self._rules.takes_system_role and self._follows_user()):
             self._release_as_text()
             return
-        for held in self._held:
-            self._show(held.message, held.index)
-        self._held = []
+        for item in self._pending:
+            self._show(item.message, item.index)
+        self._pending = []
 
     def _release_as_text(self) -> None:
-        held, self._held = self._held, []
-        for item in held:
+        pending, self._pending = self._pending, []
+        for item in pending:
             texts = tuple(block for block in item.message.blocks if isinstance(block, Text))
             self._repair("system", "a system message where it may not stand", item.index)
             if texts:
@@ -273,7 +273,9 @@ class MessageNormalizer:
         if message.role == "system":
             return
         has_more = any(not isinstance(block, ToolResult) for block in message.blocks)
-        self._is_told = message.role == "user" and (has_more or (self._turn == "user" and self._is_told))
+        self._has_user_text = message.role == "user" and (
+            has_more or (self._turn == "user" and self._has_user_text)
+        )
         self._turn = message.role
 
     def _repair(self, kind: RepairKind, detail: str, message: int | None = None) -> None:

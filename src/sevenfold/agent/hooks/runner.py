@@ -232,17 +232,17 @@ class SessionHooks:
             said = ended.err.strip()[:200]
             return self._failed(hook, f"it ended with code {ended.code}{f': {said}' if said else ''}")
         try:
-            heard = parse_hook_result(hook.event, ended.code, ended.out, ended.err)
+            result = parse_hook_result(hook.event, ended.code, ended.out, ended.err)
         except WireError as error:
             return self._failed(hook, f"its answer cannot be read: {error}")
-        if heard.unsupported:
-            asked = ", ".join(heard.unsupported)
+        if result.unsupported:
+            asked = ", ".join(result.unsupported)
             self._failed(
                 hook, f"it asks for {asked}, which is not to be had here; the rest of its answer counts"
             )
-        if not heard.is_long:
-            return heard
-        return await run_blocking(lambda: heard.shortened(lambda text: self._shorten(hook, text)))
+        if not result.is_long:
+            return result
+        return await run_blocking(lambda: result.shortened(lambda text: self._shorten(hook, text)))
 
     def _shorten(self, hook: Hook, text: str) -> str:
         """The beginning of a text that is too long, and where the whole of it is."""

@@ -107,40 +107,40 @@ class _Outlook:
     """One round's figures."""
 
     facts: ClearingFacts
-    temper: ClearingWeights
+    weights: ClearingWeights
     ahead: int
     """Rounds for which a clearing is expected to save."""
-    stakes: ClearingLedger
+    ledger: ClearingLedger
 
     @property
     def fund(self) -> float:
         """What a rewrite may cost without costing more in total than keeping everything."""
-        return max(0.0, self.stakes.net_saved + MAX_RISK_SHARE * self.stakes.kept_cost)
+        return max(0.0, self.ledger.net_saved + MAX_RISK_SHARE * self.ledger.kept_cost)
 
-    def worth(self, item: PlacedResult, shelf: ClearableResults) -> float:
+    def worth(self, item: PlacedResult, results: ClearableResults) -> float:
         """What clearing this result is expected to save, apart from the rewrite."""
-        facts, result, age = self.facts, item.result, shelf.age(item)
-        is_superseded = shelf.is_superseded(item)
+        facts, result, age = self.facts, item.result, results.age(item)
+        is_superseded = results.is_superseded(item)
         prices, saved = facts.prices, result.saved_tokens
         gain = prices.read * saved * (self.ahead + 1)
         if facts.is_cold:
             gain += prices.write * saved
         round_cost = prices.read * facts.view_tokens
         chance = estimate_reread_chance(item, age, is_superseded=is_superseded)
-        reread = self.temper.reread_margin * chance * (round_cost + prices.write * result.tokens)
-        if not self.temper.lost_rounds:
+        reread = self.weights.reread_margin * chance * (round_cost + prices.write * result.tokens)
+        if not self.weights.lost_rounds:
             return gain - reread
         lost = estimate_use_chance(item, age, is_superseded=is_superseded) * round_cost
-        return gain - reread - lost * self.temper.lost_rounds
+        return gain - reread - lost * self.weights.lost_rounds
 
     def risk(self, rewrite_cost: float, saved_tokens: int) -> float:
         """A rewrite that saves so much as this policy weighs it: infinite where it must not be."""
         unwon = max(0.0, rewrite_cost - self.fund)
         if unwon:
-            saved_a_round = self.facts.prices.read * (saved_tokens + self.stakes.cleared_tokens)
-            if unwon > min(RECOVERY_ROUNDS * saved_a_round, self.temper.unwon_share * self.stakes.kept_cost):
+            saved_a_round = self.facts.prices.read * (saved_tokens + self.ledger.cleared_tokens)
+            if unwon > min(RECOVERY_ROUNDS * saved_a_round, self.weights.unwon_share * self.ledger.kept_cost):
                 return inf
-        return self.temper.margin * (rewrite_cost - unwon) + self.temper.unwon_margin * unwon
+        return self.weights.margin * (rewrite_cost - unwon) + self.weights.unwon_margin * unwon
 
 
 def estimate_reread_chance(item: PlacedResult, age: int, *, is_superseded: bool) -> float:
@@ -171,31 +171,31 @@ def count_rewrite_tokens(facts: ClearingFacts, saved: int, first: PlacedResult) 
 
 
 def choose_by_price(
-    facts: ClearingFacts, shelf: ClearableResults, stakes: ClearingLedger, settings: MicrocompactSettings
+    facts: ClearingFacts, results: ClearableResults, ledger: ClearingLedger, settings: MicrocompactSettings
 ) -> ClearingPlan | None:
     """With a cold cache, all results worth clearing; with a warm one, the most profitable cut, if any."""
     outlook = _Outlook(
-        facts, CLEARING_WEIGHTS[settings.policy], estimate_rounds_ahead(facts, settings), stakes
+        facts, CLEARING_WEIGHTS[settings.policy], estimate_rounds_ahead(facts, settings), ledger
     )
     is_whole = facts.is_cold or facts.round % FULL_SCAN_ROUNDS == 0
-    stale = shelf.find_stale(settings.keep_last, facts.round, None if is_whole else MAX_SCANNED_RESULTS)
+    stale = results.find_stale(settings.keep_last, facts.round, None if is_whole else MAX_SCANNED_RESULTS)
     found = [
         _Candidate(item, worth)
         for item in stale
-        if item.result.saved_tokens >= MIN_SAVED_TOKENS and (worth := outlook.worth(item, shelf)) > 0
+        if item.result.saved_tokens >= MIN_SAVED_TOKENS and (worth := outlook.worth(item, results)) > 0
     ]
     if not found:
         return None
     if facts.is_cold:
         return _cold_cut([each.item for each in found], settings.policy)
-    return _warm_cut(found, outlook, shelf, settings)
+    return _warm_cut(found, outlook, results, settings)
 
 
 def choose_ski_rental(
-    facts: ClearingFacts, shelf: ClearableResults, settings: MicrocompactSettings
+    facts: ClearingFacts, results: ClearableResults, settings: MicrocompactSettings
 ) -> ClearingPlan | None:
     """The plain rule: clear all but the last few once the reads paid on them equal the rewrite."""
-    stale = [item for item in shelf.find_stale(settings.idle_keep, facts.round) if item.result.saved_tokens]
+    stale = [item for item in results.find_stale(settings.idle_keep, facts.round) if item.result.saved_tokens]
     if not stale:
         return None
     if facts.is_cold:
@@ -203,7 +203,7 @@ def choose_ski_rental(
     prices, saved, paid = facts.prices, 0, 0
     for item in stale:
         saved += item.result.saved_tokens
-        paid += item.result.saved_tokens * shelf.count_stale_rounds(item, settings.idle_keep, facts.round)
+        paid += item.result.saved_tokens * results.count_stale_rounds(item, settings.idle_keep, facts.round)
     rewritten = count_rewrite_tokens(facts, saved, stale[-1])
     if prices.read * paid < (prices.write - prices.read) * rewritten:
         return None
@@ -238,7 +238,7 @@ def _cold_cut(items: Sequence[PlacedResult], policy: str) -> ClearingPlan:
 
 
 def _warm_cut(
-    found: Sequence[_Candidate], outlook: _Outlook, shelf: ClearableResults, settings: MicrocompactSettings
+    found: Sequence[_Candidate], outlook: _Outlook, results: ClearableResults, settings: MicrocompactSettings
 ) -> ClearingPlan | None:
     """The depth that pays best: every candidate up to there goes."""
     prices, facts = outlook.facts.prices, outlook.facts
@@ -248,7 +248,7 @@ def _warm_cut(
     for index, each in enumerate(found, 1):
         saved += each.item.result.saved_tokens
         gain += each.worth
-        stale = shelf.count_stale_rounds(each.item, settings.keep_last, facts.round)
+        stale = results.count_stale_rounds(each.item, settings.keep_last, facts.round)
         paid += prices.read * each.item.result.saved_tokens * stale
         rewritten = count_rewrite_tokens(facts, saved, each.item)
         cost = (prices.write - prices.read) * rewritten
@@ -289,30 +289,30 @@ PRESSURE_TRIGGER = "pressure"
 
 
 def choose_clearing(
-    facts: ClearingFacts, shelf: ClearableResults, stakes: ClearingLedger, settings: MicrocompactSettings
+    facts: ClearingFacts, results: ClearableResults, ledger: ClearingLedger, settings: MicrocompactSettings
 ) -> ClearingPlan | None:
     """What to clear before this request; None: nothing."""
-    if not settings.enabled or settings.policy == "keep" or not shelf.live:
+    if not settings.enabled or settings.policy == "keep" or not results.live:
         return None
     found: ClearingPlan | None = None
     if settings.policy == "ski":
-        found = choose_ski_rental(facts, shelf, settings)
+        found = choose_ski_rental(facts, results, settings)
     elif settings.policy != "fixed":
-        found = choose_by_price(facts, shelf, stakes, settings)
+        found = choose_by_price(facts, results, ledger, settings)
     if found is None and (settings.by_time or settings.policy == "fixed"):
-        found = choose_by_time(facts, shelf, settings)
+        found = choose_by_time(facts, results, settings)
     if found is None and (settings.by_pressure or settings.policy == "fixed"):
-        found = choose_by_pressure(facts, shelf, settings)
+        found = choose_by_pressure(facts, results, settings)
     return found
 
 
 def choose_by_time(
-    facts: ClearingFacts, shelf: ClearableResults, settings: MicrocompactSettings
+    facts: ClearingFacts, results: ClearableResults, settings: MicrocompactSettings
 ) -> ClearingPlan | None:
     """After a long pause the cache has expired, so clearing breaks nothing."""
     if facts.idle <= timedelta(minutes=settings.idle_minutes):
         return None
-    stale = _worthwhile(shelf.find_stale(settings.idle_keep, facts.round))
+    stale = _worthwhile(results.find_stale(settings.idle_keep, facts.round))
     if not stale:
         return None
     minutes = facts.idle // timedelta(minutes=1)
@@ -320,14 +320,14 @@ def choose_by_time(
 
 
 def choose_by_pressure(
-    facts: ClearingFacts, shelf: ClearableResults, settings: MicrocompactSettings
+    facts: ClearingFacts, results: ClearableResults, settings: MicrocompactSettings
 ) -> ClearingPlan | None:
     """Near the end of the window, clearing much at once is better than a summary."""
     if facts.view_tokens <= facts.warning_tokens:
         return None
-    if sum(item.result.tokens for item in shelf.live) < settings.pressure_tokens:
+    if sum(item.result.tokens for item in results.live) < settings.pressure_tokens:
         return None
-    stale = _worthwhile(shelf.find_stale(settings.pressure_keep, facts.round))
+    stale = _worthwhile(results.find_stale(settings.pressure_keep, facts.round))
     saved = sum(item.result.saved_tokens for item in stale)
     if not stale or saved < settings.pressure_saves_tokens:
         return None

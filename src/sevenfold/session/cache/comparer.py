@@ -71,14 +71,14 @@ class RequestOutline:
 
     request: ModelRequest
     traits: PromptTraits
-    knobs: tuple[PromptParam, ...]
+    params: tuple[PromptParam, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestComparison:
     """A request after another one."""
 
-    sketch: RequestOutline
+    outline: RequestOutline
     difference: PromptDifference | None
     """Where it leaves that one; None when it only goes on from it, or stops short of it."""
     is_longer: bool
@@ -97,21 +97,21 @@ class RequestComparer:
 
     def outline(self, request: ModelRequest) -> RequestOutline:
         """Look through a whole request."""
-        return self._sketch(request, _PLAIN, 0, self._knobs(request.frame))
+        return self._outline(request, _PLAIN, 0, self._read_params(request.frame))
 
     def compare(self, previous: RequestOutline, request: ModelRequest) -> RequestComparison:
         """Look at what is new in a request, and compare the rest."""
         before = previous.request
         shared = count_same_messages(before.messages, request.messages)
         goes_on = shared == len(before.messages)
-        knobs = previous.knobs if before.frame is request.frame else self._knobs(request.frame)
+        params = previous.params if before.frame is request.frame else self._read_params(request.frame)
         known = previous.traits if goes_on else _PLAIN
-        sketch = self._sketch(request, known, shared if goes_on else 0, knobs)
-        difference = self._compare(previous, sketch, shared)
+        outline = self._outline(request, known, shared if goes_on else 0, params)
+        difference = self._compare(previous, outline, shared)
         is_longer = goes_on or _blocks(request, shared) >= _blocks(before, shared)
-        is_trimmed = goes_on and difference is not None and _is_set_alike(previous, sketch)
+        is_trimmed = goes_on and difference is not None and _is_set_alike(previous, outline)
         return RequestComparison(
-            sketch=sketch,
+            outline=outline,
             difference=difference,
             is_longer=difference is None and is_longer,
             shared=shared,
@@ -133,12 +133,12 @@ class RequestComparer:
             return None
         return self._compare_from(shared, before, after)
 
-    def _sketch(
-        self, request: ModelRequest, known: PromptTraits, looked_at: int, knobs: tuple[PromptParam, ...]
+    def _outline(
+        self, request: ModelRequest, known: PromptTraits, looked_at: int, params: tuple[PromptParam, ...]
     ) -> RequestOutline:
         drops = self._catalog.find(request.frame.model).drops_thinking
         traits = _traits(request.messages[looked_at:], drops_thinking=drops)
-        return RequestOutline(request, known | traits, knobs)
+        return RequestOutline(request, known | traits, params)
 
     def _compare_whole(self, before: ModelRequest, after: ModelRequest) -> PromptDifference | None:
         earlier = self._render(before.frame, before.messages)
@@ -168,7 +168,7 @@ class RequestComparer:
 
         return render_prompt(render_cache_body(frame, messages), count, catalog=self._catalog, after=after)
 
-    def _knobs(self, frame: RequestParams) -> tuple[PromptParam, ...]:
+    def _read_params(self, frame: RequestParams) -> tuple[PromptParam, ...]:
         return read_prompt_params(frame.params, (), self._catalog.find(frame.model), DEFAULT_CACHE_CHOICES)
 
 
@@ -205,7 +205,7 @@ def _blocks(request: ModelRequest, first: int) -> int:
 def _is_set_alike(before: RequestOutline, after: RequestOutline) -> bool:
     """Whether all that both prompts depend on beside their blocks is the same."""
     one, other = before.traits, after.traits
-    if one.has_citations != other.has_citations or before.knobs != after.knobs:
+    if one.has_citations != other.has_citations or before.params != after.params:
         return False
     return _is_same_frame(before.request.frame, after.request.frame)
 
@@ -221,7 +221,7 @@ def _trims(traits: PromptTraits, new: Iterable[Message]) -> bool:
 
 
 def _is_same_frame(before: RequestParams, after: RequestParams) -> bool:
-    """Whether model, system and tools are the same to the byte; other parameters are compared as `knobs`."""
+    """Whether model, system and tools are the same to the byte; other parameters are compared as `params`."""
     if before is after:
         return True
     if before.model != after.model:
@@ -251,9 +251,9 @@ def _traits(messages: Iterable[Message], *, drops_thinking: bool) -> PromptTrait
 
 def _is_cited(block: Block) -> bool:
     if isinstance(block, Document):
-        told = block.extra.get("citations")
+        citations = block.extra.get("citations")
     elif isinstance(block, Opaque) and block.type == "search_result":
-        told = block.wire.get("citations")
+        citations = block.wire.get("citations")
     else:
         return False
-    return isinstance(told, JsonObject) and told.get("enabled") is True
+    return isinstance(citations, JsonObject) and citations.get("enabled") is True

@@ -57,7 +57,7 @@ class UsageLedger:
 
     def __init__(self, catalog: Catalog = CATALOG) -> None:
         self._catalog = catalog
-        self._lanes: dict[str, SpendSummary] = {}
+        self._summaries: dict[str, SpendSummary] = {}
 
     def add(self, who: str, model: str, reply: ModelResponse, when: date) -> Cost | None:
         """Book one call; its price, or None when that is not known."""
@@ -70,32 +70,32 @@ class UsageLedger:
             billed = self._catalog.find(model)
             price = compute_cost(usage, billed, when=when, catalog=self._catalog)
             plain = compute_uncached_cost(usage, billed, when=when, catalog=self._catalog)
-        lane = self._lanes.get(who, SpendSummary(who=who))
-        self._lanes[who] = SpendSummary(
+        before = self._summaries.get(who, SpendSummary(who=who))
+        self._summaries[who] = SpendSummary(
             who=who,
-            calls=lane.calls + 1,
-            usage=lane.usage + usage.billed,
-            cost=sum_costs((lane.cost, price)),
-            cost_without_caching=sum_costs((lane.cost_without_caching, plain)),
+            calls=before.calls + 1,
+            usage=before.usage + usage.billed,
+            cost=sum_costs((before.cost, price)),
+            cost_without_caching=sum_costs((before.cost_without_caching, plain)),
         )
         return price
 
     def spent(self) -> tuple[SpendSummary, ...]:
         """By caller, in the order of their first calls."""
-        return tuple(self._lanes.values())
+        return tuple(self._summaries.values())
 
     def total(self) -> SpendSummary:
-        return _total(self._lanes.values())
+        return _total(self._summaries.values())
 
 
-def _total(lanes: Iterable[SpendSummary]) -> SpendSummary:
-    listed = tuple(lanes)
+def _total(summaries: Iterable[SpendSummary]) -> SpendSummary:
+    listed = tuple(summaries)
     return SpendSummary(
         who="all",
-        calls=sum(lane.calls for lane in listed),
-        usage=sum((lane.usage for lane in listed), NO_USAGE),
-        cost=sum_costs(lane.cost for lane in listed),
-        cost_without_caching=sum_costs(lane.cost_without_caching for lane in listed),
+        calls=sum(one.calls for one in listed),
+        usage=sum((one.usage for one in listed), NO_USAGE),
+        cost=sum_costs(one.cost for one in listed),
+        cost_without_caching=sum_costs(one.cost_without_caching for one in listed),
     )
 
 
@@ -137,7 +137,7 @@ class CacheOutcome:
 class _Sent:
     """A request that was checked."""
 
-    sketch: RequestOutline
+    outline: RequestOutline
     started: datetime
     expects: CachedPrefix | None = None
     """What it should read."""
@@ -160,7 +160,7 @@ class _Found:
 
 
 @dataclass(slots=True)
-class _Lane:
+class _CallerRequests:
     recent: deque[_Sent] = field(default_factory=lambda: deque[_Sent](maxlen=_RECENT))
 
 
@@ -170,7 +170,7 @@ class CacheMonitor:
     def __init__(self, emit: Emit = ignore_event, catalog: Catalog = CATALOG) -> None:
         self._emit = emit
         self._comparer = RequestComparer(catalog)
-        self._lanes: dict[str, _Lane] = {}
+        self._callers: dict[str, _CallerRequests] = {}
         self.ledger = UsageLedger(catalog)
 
     def check(
@@ -185,12 +185,12 @@ class CacheMonitor:
             self._emit(CutRegistered(request.purpose, cut.layer, cut.reason, cut.first))
         found = self._predecessor(request)
         if found is None:
-            self._lane(request.purpose).recent.append(
-                _Sent(sketch=self._comparer.outline(request), started=now)
+            self._requests_of(request.purpose).recent.append(
+                _Sent(outline=self._comparer.outline(request), started=now)
             )
             return None
-        sent, difference = _Sent(sketch=found.step.sketch, started=now), found.step.difference
-        self._lane(request.purpose).recent.append(sent)
+        sent, difference = _Sent(outline=found.step.outline, started=now), found.step.difference
+        self._requests_of(request.purpose).recent.append(sent)
         if found.step.is_longer:
             sent.expects = found.sent.left
         if difference is None or has_explaining_cut(cuts, difference):
@@ -206,18 +206,18 @@ class CacheMonitor:
     def settle(self, request: ModelRequest, reply: ModelResponse, now: datetime) -> CacheOutcome:
         """Compare the bill of an answer with what was expected, and add it to the ledger."""
         price = self.ledger.add(request.purpose, request.frame.model, reply, now)
-        told = _told(reply.extra.get("diagnostics"))
-        sent = next((item for item in self._own(request.purpose) if item.sketch.request is request), None)
+        diagnosed = _read_diagnosis(reply.extra.get("diagnostics"))
+        sent = next((item for item in self._own(request.purpose) if item.outline.request is request), None)
         run = reply.usage.last_run or _summed_up(reply.usage)
         if sent is None:
             return CacheOutcome(
-                expected_tokens=0, read_tokens=run.read, cause=None, diagnostics=told, cost=price
+                expected_tokens=0, read_tokens=run.read, cause=None, diagnostics=diagnosed, cost=price
             )
         promised, sent.promise = sent.expects, _promise(request, reply, sent.started)
         expected = promised.tokens if promised else 0
         if promised is None or run.read >= expected or _is_edited(reply):
             return CacheOutcome(
-                expected_tokens=expected, read_tokens=run.read, cause=None, diagnostics=told, cost=price
+                expected_tokens=expected, read_tokens=run.read, cause=None, diagnostics=diagnosed, cost=price
             )
         idle = max(timedelta(), sent.started - promised.since)
         cause = sent.broken or ("idle" if idle > promised.ttl else "unexplained")
@@ -227,11 +227,11 @@ class CacheMonitor:
             read_tokens=run.read,
             idle_seconds=int(idle.total_seconds()),
             cause=cause,
-            told=told,
+            told=diagnosed,
         )
         self._emit(missed)
         return CacheOutcome(
-            expected_tokens=expected, read_tokens=run.read, cause=cause, diagnostics=told, cost=price
+            expected_tokens=expected, read_tokens=run.read, cause=cause, diagnostics=diagnosed, cost=price
         )
 
     def _predecessor(self, request: ModelRequest) -> _Found | None:
@@ -254,14 +254,14 @@ class CacheMonitor:
         return first
 
     def _compared(self, sent: _Sent, request: ModelRequest) -> _Found:
-        return _Found(sent, self._comparer.compare(sent.sketch, request))
+        return _Found(sent, self._comparer.compare(sent.outline, request))
 
-    def _lane(self, who: str) -> _Lane:
-        return self._lanes.setdefault(who, _Lane())
+    def _requests_of(self, who: str) -> _CallerRequests:
+        return self._callers.setdefault(who, _CallerRequests())
 
     def _own(self, who: str) -> Iterator[_Sent]:
         """The requests of one caller, the last one first."""
-        return reversed(self._lane(who).recent)
+        return reversed(self._requests_of(who).recent)
 
 
 def has_explaining_cut(cuts: Sequence[Cut], difference: PromptDifference) -> bool:
@@ -276,7 +276,7 @@ def has_explaining_cut(cuts: Sequence[Cut], difference: PromptDifference) -> boo
 
 def _is_related(sent: _Sent, request: ModelRequest) -> bool:
     """Whether both begin with the same message on the same model, so that one should go on from the other."""
-    earlier = sent.sketch.request
+    earlier = sent.outline.request
     if not earlier.messages or not request.messages or earlier.frame.model != request.frame.model:
         return False
     return earlier.messages[0] is request.messages[0] or earlier.messages[0] == request.messages[0]
@@ -314,7 +314,7 @@ def _is_edited(reply: ModelResponse) -> bool:
     return bool(edits or reply.extra.get("input_transformations") or len(reply.usage.iterations) > 1)
 
 
-def _told(diagnostics: Json) -> str:
+def _read_diagnosis(diagnostics: Json) -> str:
     reason = diagnostics.get("cache_miss_reason") if isinstance(diagnostics, JsonObject) else None
     kind = reason.get("type") if isinstance(reason, JsonObject) else None
     return kind if isinstance(kind, str) else ""

@@ -154,7 +154,7 @@ def plan_breakpoints(
     """Where to mark this view. `state` is that of the last request of the same conversation, or of the parent
     where a fork goes on from it."""
     seen = _look_on(view, facts, state if _fits(view, state) else state.cut(len(view)))
-    room = _room(facts, settings)
+    free = _count_free(facts, settings)
     if not settings.enabled or facts.breakpoints == 0 or seen.end is None:
         return BreakpointPlan((), seen)
     kept = [*facts.caller, *_automatic(facts, seen.end)]
@@ -165,7 +165,7 @@ def plan_breakpoints(
             continue
         place = wanted if isinstance(wanted, Breakpoint) else _at(wanted)
         is_marked = any(_order(place) == _order(mark) for mark in kept)
-        if not is_marked and len(chosen) == room:
+        if not is_marked and len(chosen) == free:
             break
         if isinstance(wanted, BlockPosition):
             spots.append(wanted)
@@ -224,7 +224,7 @@ def _read_marker(marker: BodyBreakpoint) -> Breakpoint:
     return Breakpoint("tools" if level == "tools" else "system", int(index), ttl=marker.ttl)
 
 
-def _room(facts: BreakpointFacts, settings: CacheSettings) -> int:
+def _count_free(facts: BreakpointFacts, settings: CacheSettings) -> int:
     """How many breakpoints are ours to set."""
     theirs = len(facts.caller) + (facts.automatic is not None)
     return max(0, facts.breakpoints - max(theirs, settings.free_markers))

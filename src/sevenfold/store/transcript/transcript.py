@@ -266,17 +266,17 @@ MAX_HOLDER_BYTES = 4_096
 @contextmanager
 def hold_session(folder: Folder, session: str, clock: Clock, emit: Emit = ignore_event) -> Generator[None]:
     """Keep others out of a session for the block; `SessionBusy` at once where somebody is in."""
-    with ExitStack() as held:
+    with ExitStack() as exits:
         try:
-            held.enter_context(mutex(folder, _NAME, wait=timedelta()))
+            exits.enter_context(mutex(folder, _NAME, wait=timedelta()))
         except LockBusy as error:
             raise SessionBusy(
                 f"session {session} is open in {_holder(folder)}; go on there, close it there, or start "
                 "another session (`sevenfold context` can look at one that is open)"
             ) from error
-        told = {"pid": os.getpid(), "host": socket.gethostname(), "since": clock.now().isoformat()}
+        holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": clock.now().isoformat()}
         try:
-            folder.replace(HOLDER, write_json(freeze(told)))
+            folder.replace(HOLDER, write_json(freeze(holder)))
         except StoreError as error:
             emit(LockFaceFailed(f"{_NAME} {session}", str(error)))
         yield
@@ -284,13 +284,13 @@ def hold_session(folder: Folder, session: str, clock: Clock, emit: Emit = ignore
 
 def _holder(folder: Folder) -> str:
     try:
-        told = read_object(folder.read(HOLDER, max_bytes=MAX_HOLDER_BYTES))
+        holder = read_object(folder.read(HOLDER, max_bytes=MAX_HOLDER_BYTES))
     except SevenfoldError:
         return "another process"
-    pid, host = told.get("pid"), told.get("host")
+    pid, host = holder.get("pid"), holder.get("host")
     if (pid, host) == (os.getpid(), socket.gethostname()):
         return f"this process ({pid}) already"
-    return f"process {pid} on {host} (since {told.get('since')})"
+    return f"process {pid} on {host} (since {holder.get('since')})"
 
 
 # Events for `sevenfold stats` and `sevenfold doctor`. Lines are written when the session writes anyway, and
@@ -367,7 +367,7 @@ class EventLog:
 
 
 def read_events(session: Folder) -> Iterator[LoggedEvent]:
-    """What was told, oldest first. Lines that cannot be read are passed over."""
+    """What was logged, oldest first. Lines that cannot be read are passed over."""
     for name in (OLDER_EVENTS, _EVENTS):
         if session.stat(f"{name}.jsonl") is None:
             continue

@@ -310,16 +310,16 @@ def describe_age(age: timedelta) -> str:
 
 def _section(memory: RecalledMemory, now: datetime, file_bytes: int) -> str:
     age = max(timedelta(), now - memory.modified)
-    told = f"{escape_reminder_tags(memory.path)}: {_whose(memory.origin)}, written {describe_age(age)}."
+    text = f"{escape_reminder_tags(memory.path)}: {_whose(memory.origin)}, written {describe_age(age)}."
     if age > _FRESH:
-        told += " It says what was so then: verify what it names before you act on it."
+        text += " It says what was so then: verify what it names before you act on it."
     if memory.doubt:
-        told += f" Checked just now, and {escape_reminder_tags(memory.doubt)}."
+        text += f" Checked just now, and {escape_reminder_tags(memory.doubt)}."
     body = escape_reminder_tags(memory.body.strip())
     shown = truncate_bytes(body, file_bytes)
     if shown != body:
-        told += f" Only its beginning is shown; read {escape_reminder_tags(memory.path)} for the rest."
-    return f"{told}\n{fence_text(RECALL_TAG, shown, label=escape_reminder_tags(memory.key))}"
+        text += f" Only its beginning is shown; read {escape_reminder_tags(memory.path)} for the rest."
+    return f"{text}\n{fence_text(RECALL_TAG, shown, label=escape_reminder_tags(memory.key))}"
 
 
 def _whose(origin: Origin) -> str:
