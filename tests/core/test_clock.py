@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from datetime import UTC, timedelta
 
 from hypothesis import given
@@ -20,6 +21,13 @@ def test_uptime_never_steps_back() -> None:
     readings = [clock.uptime() for _ in range(1000)]
     assert readings == sorted(readings)
     assert readings[0] > timedelta(0)
+
+
+def test_uptime_is_that_of_the_clock_that_goes_on_through_sleep() -> None:
+    which = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    before = timedelta(microseconds=time.clock_gettime_ns(which) // 1_000)
+    found = SystemClock().uptime()
+    assert before <= found <= timedelta(microseconds=time.clock_gettime_ns(which) // 1_000)
 
 
 def test_a_manual_clock_stands_still_until_it_is_told() -> None:
