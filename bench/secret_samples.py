@@ -139,7 +139,16 @@ FORMATS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             ),
         ),
         "tool": (
-            *("glsa_{A32}_{h8}", "NRAK-{U27}", "sntryu_{h64}", "dt0c01.{U24}.{U64}", "PMAK-{h24}-{h34}"),
+            *(
+                "glsa_{A32}_{h8}",
+                "NRAK-{U27}",
+                "sntryu_{h64}",
+                "phx_{A43}",
+                "rnd_{A32}",
+                "dt0c01.{U24}.{U64}",
+                "PMAK-{h24}-{h34}",
+            ),
+            *("CLOJARS_{h60}", "sgp_{h16}_{h40}", "sgp_{h40}"),
             *(
                 "lin_api_{A40}",
                 "ntn_{d11}{A35}",

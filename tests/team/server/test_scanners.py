@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from sevenfold.core.secrets import SCAN_REFUSAL_TEXTS
 from sevenfold.team.server import scanning as scanning_module
 from sevenfold.team.server.database import OrgId
 from sevenfold.team.server.messages import ApiError
-from sevenfold.team.server.scanning import SMALL_CHARS, SecretScanners
+from sevenfold.team.server.scanning import SMALL_CHARS, BlockedFindings, SecretScanners, refuse_blocked
 
 pytestmark = pytest.mark.story
 
@@ -95,3 +96,15 @@ def _is_alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def test_a_text_that_cannot_be_looked_through_is_not_said_to_hold_a_secret() -> None:
+    unread: BlockedFindings = [
+        {"rule": "refused", "name": SCAN_REFUSAL_TEXTS["too much work"], "line": 1, "fingerprint": ""}
+    ]
+    with pytest.raises(ApiError, match="cannot be looked through") as refused:
+        refuse_blocked({"a.md": unread}, 3)
+    assert "seem to hold" not in str(refused.value)
+    found: BlockedFindings = [{"rule": "jwt", "name": "JSON web token", "line": 1, "fingerprint": "x"}]
+    with pytest.raises(ApiError, match="seem to hold a secret"):
+        refuse_blocked({"a.md": unread, "b.md": found}, 3)

@@ -114,6 +114,16 @@ def find_blocked(
 
 def refuse_blocked(blocked: Mapping[str, BlockedFindings], count: int) -> None:
     """`ApiError` 422 if anything was found in so many texts."""
+    unread = sorted(name for name, found in blocked.items() if all(one["rule"] == "refused" for one in found))
+    if unread and len(unread) == len(blocked):
+        raise ApiError(
+            status=422,
+            kind="secret",
+            message=f"{len(unread)} of {count} texts cannot be looked through for secrets: "
+            f"{blocked[unread[0]][0]['name']}; nothing was stored",
+            advice="split the text, or take out what is encoded; it need not hold a secret",
+            extras={"secrets": dict(blocked)},
+        )
     if blocked:
         raise ApiError(
             status=422,
