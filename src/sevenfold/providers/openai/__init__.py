@@ -39,7 +39,7 @@ from sevenfold.providers.reply_limits import (
 from sevenfold.providers.retries import DEFAULT_CALL_OPTIONS, CallOptions, send_with_retries
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI, OpenAI, OpenAIError, RequestOptions, Stream
+    from openai import AsyncOpenAI, AsyncStream, OpenAI, OpenAIError, RequestOptions, Stream
 
 
 @contextmanager
@@ -208,7 +208,7 @@ class _OnLoop:
 
 async def _fetch(client: AsyncOpenAI | OpenAI, parcel: HttpPayload) -> bytes:
     """Asked for as a stream: the SDK would read all of an answer, however long."""
-    from openai import AsyncStream, OpenAI
+    from openai import OpenAI
 
     if isinstance(client, OpenAI):
         given_up = Event()
@@ -217,7 +217,16 @@ async def _fetch(client: AsyncOpenAI | OpenAI, parcel: HttpPayload) -> bytes:
         except asyncio.CancelledError:
             given_up.set()
             raise
-    stream = await client.post(
+    stream = await _post(client, parcel)
+    async with stream:
+        limit_reply_async(stream.response, parcel.max_bytes)
+        return await stream.response.aread()
+
+
+async def _post(client: AsyncOpenAI, parcel: HttpPayload) -> AsyncStream[object]:
+    from openai import AsyncStream
+
+    return await client.post(
         parcel.path,
         cast_to=object,
         body=parcel.body(client),
@@ -226,9 +235,6 @@ async def _fetch(client: AsyncOpenAI | OpenAI, parcel: HttpPayload) -> bytes:
         stream=True,
         stream_cls=AsyncStream[object],
     )
-    async with stream:
-        limit_reply_async(stream.response, parcel.max_bytes)
-        return await stream.response.aread()
 
 
 def _post_blocking(client: OpenAI, parcel: HttpPayload) -> Stream[object]:
@@ -254,17 +260,7 @@ def _fetch_blocking(client: OpenAI, parcel: HttpPayload, given_up: Event) -> byt
 async def _stream(
     client: AsyncOpenAI, parcel: HttpPayload, assembly: StreamAssembler, on_loop: _OnLoop
 ) -> ModelResponse:
-    from openai import AsyncStream
-
-    stream = await client.post(
-        parcel.path,
-        cast_to=object,
-        body=parcel.body(client),
-        content=parcel.content(client),
-        options=_request_options(),
-        stream=True,
-        stream_cls=AsyncStream[object],
-    )
+    stream = await _post(client, parcel)
     with map_openai_errors(is_answering=True):
         async with stream:
             limit_reply_async(stream.response, parcel.max_bytes)
