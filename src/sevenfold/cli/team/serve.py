@@ -66,6 +66,7 @@ def run_serve(options: Namespace, screen: Screen) -> int:
 
 def _serve(database: Database, options: Namespace, screen: Screen) -> int:
     try:
+        from sevenfold.cli.team.serve_admin import show_role_warning
         from sevenfold.team.server.app_state import AppState
         from sevenfold.team.server.http_api import ServerMetrics
         from sevenfold.team.server.http_server import TeamServer
@@ -92,13 +93,6 @@ def _serve(database: Database, options: Namespace, screen: Screen) -> int:
     screen.flush()
     host.run()
     return 0
-
-
-def show_role_warning(database: Database, screen: Screen) -> None:
-    """PostgreSQL alone has roles."""
-    warning = cast("str", getattr(database, "role_warning", ""))
-    if warning:
-        screen.show_line(warning, "warning")
 
 
 def make_server_limits(options: Namespace) -> ServerLimits:

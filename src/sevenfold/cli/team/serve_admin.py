@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar, cast
 
 from sevenfold.cli.screen import Screen, TableCell
-from sevenfold.cli.team.serve import show_role_warning
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import InputError
 from sevenfold.team.server.admin_endpoints import approve_device
@@ -100,6 +99,13 @@ def run_admin_action(database: Database, options: Namespace, screen: Screen) -> 
     except ApiError as refusal:
         raise InputError(f"{refusal.message}; {refusal.advice}") from refusal
     return 0
+
+
+def show_role_warning(database: Database, screen: Screen) -> None:
+    """PostgreSQL alone has roles."""
+    warning = cast("str", getattr(database, "role_warning", ""))
+    if warning:
+        screen.show_line(warning, "warning")
 
 
 def _init(order: _Order) -> None:
