@@ -202,14 +202,14 @@ class Attached:
     is_move_silent: bool = False
 
     async def run(self, work: Work) -> None:
-        lanes = ConversationPool(self._open)
+        pool = ConversationPool(self._open)
         self.messages.append({"role": "user", "content": "Please mend the parser."})
         rounds, number, tokens, before = rounds_of(work.data), 0, 0, 0
         while tokens < work.limit:
-            tokens = await self._ask(lanes, next(rounds), number, before)
+            tokens = await self._ask(pool, next(rounds), number, before)
             number, before = number + 1, tokens
-        await self._disturb(lanes)
-        await lanes.close()
+        await self._disturb(pool)
+        await pool.close()
 
     async def _open(self, frame: RequestParams) -> Session:
         environ = {"HOME": "/nonexistent"}
@@ -217,36 +217,36 @@ class Attached:
             frame, project=None, settings=SETTINGS, environ=environ, emit=self.events.append
         )
 
-    async def _ask(self, lanes: ConversationPool, round_: Round, number: int, before: int) -> int:
+    async def _ask(self, pool: ConversationPool, round_: Round, number: int, before: int) -> int:
         started = thread_time()
-        lane = (await lanes.find(self.messages, FRAME)).lane
-        view = await lane.session.prepare(self.messages, frame=FRAME)
+        conversation = (await pool.find(self.messages, FRAME)).conversation
+        view = await conversation.session.prepare(self.messages, frame=FRAME)
         spent = thread_time() - started
         started = thread_time()
-        lane.writer.write(view.request, streams=False)
+        conversation.writer.write(view.request, streams=False)
         self.body.add(thread_time() - started, view.tokens)
         reply = reply_to(round_.answer, number, view.tokens, before)
         started = thread_time()
-        await lane.session.record(reply)
+        await conversation.session.record(reply)
         self.ours.add(spent + thread_time() - started, view.tokens)
         self.messages += [sdk_answer(round_.answer), write_message(round_.result)]
         return view.tokens
 
-    async def _disturb(self, lanes: ConversationPool) -> None:
+    async def _disturb(self, pool: ConversationPool) -> None:
         """The caller moves a cache marker, and then changes an old message in place."""
         told = len(self.events)
         self.messages[-1]["content"][0]["cache_control"] = {"type": "ephemeral"}
-        self.moved_ms = await self._time(lanes)
+        self.moved_ms = await self._time(pool)
         del self.messages[-1]["content"][0]["cache_control"]
         self.messages[-3]["content"][0]["cache_control"] = {"type": "ephemeral"}
-        self.moved_ms = max(self.moved_ms, await self._time(lanes))
+        self.moved_ms = max(self.moved_ms, await self._time(pool))
         self.is_move_silent = len(self.events) == told
         old = next(block for block in self._results(len(self.messages) // 2) if len(block["content"]) > 1)
         old["content"] = old["content"][:-1] + "!"
-        self.changed_ms = await self._time(lanes)
+        self.changed_ms = await self._time(pool)
         self.is_change_found = any(type(event).__name__ == "HistoryChanged" for event in self.events[told:])
         self.messages.append({"role": "user", "content": "And now?"})
-        self.after_change_ms = await self._time(lanes)
+        self.after_change_ms = await self._time(pool)
 
     def _results(self, start: int) -> Iterator[dict[str, Any]]:
         """Results in text, from this message on."""
@@ -256,10 +256,10 @@ class Attached:
                 if isinstance(block.get("content"), str):
                     yield block
 
-    async def _time(self, lanes: ConversationPool) -> float:
+    async def _time(self, pool: ConversationPool) -> float:
         started = thread_time()
-        lane = (await lanes.find(self.messages, FRAME)).lane
-        await lane.session.prepare(self.messages, frame=FRAME)
+        conversation = (await pool.find(self.messages, FRAME)).conversation
+        await conversation.session.prepare(self.messages, frame=FRAME)
         return (thread_time() - started) * 1_000
 
 

@@ -83,7 +83,9 @@ class Commit:
     id: CommitId
     """Sent again with the same id, it has the same answer and no second effect."""
     changes: tuple[Annotated[TeamChange, JsonForm(as_list=True)], ...]
-    seen: Mapping[TeamKey, str] = field(default_factory=dict[TeamKey, str])
+    seen: Annotated[Mapping[TeamKey, str], JsonForm(omits_default=True)] = field(
+        default_factory=dict[TeamKey, str]
+    )
     """The texts at the expected versions, as `spell_seen` names them. A server that was set back may give a
     version a second time, to another text. A key that is not in it: not told."""
 

@@ -241,37 +241,37 @@ class NotesWriter:
         return _Found(read_notes_record(self._folder, is_needed=text is not None, emit=self._emit), text)
 
     async def _update(self, parent: ModelRequest | None) -> None:
+        await self._spill_long()
+        if self._settings.writer == "model":
+            record = await self._update_by_model(parent)
+        else:
+            rendered, covered = self.render(), self._notes.covered
+            record = await run_blocking(lambda: self._update_structural(rendered, covered))
+        # The structural writer is at work after every response, which nobody wants to hear of.
+        if record is not None and not self._is_told:
+            self._is_told = True
+            newest = record.newest
+            tokens = round(estimate_text_tokens(newest.text))
+            self._emit(NotesUpdated(self._name, newest.writer, tokens, newest.covered))
+
+    def _update_structural(self, rendered: str, covered: int) -> NotesRecord:
+        record = _merge_edits(self._read(), rendered, covered)
+        self._write(record)
+        return record
+
+    async def _update_by_model(self, parent: ModelRequest | None) -> NotesRecord | None:
+        """A fork takes its time: until it has ended, a mark tells other processes to wait for it."""
         marks = ExitStack()
-        await run_blocking(lambda: marks.enter_context(self._file.updating()))
         try:
-            await self._spill_long()
+            await run_blocking(lambda: marks.enter_context(self._file.updating()))
             found = await run_blocking(self._read)
-            covered = self._notes.covered
-            record = self._structural(found, covered)
-            if self._settings.writer == "model":
-                improved = await self._by_model(found, record, parent)
-                if improved is None:
-                    return
-                record = improved
-            await run_blocking(lambda: self._write(record))
+            start = _merge_edits(found, self.render(), self._notes.covered)
+            record = await self._by_model(found, start, parent)
+            if record is not None:
+                await run_blocking(lambda: self._write(record))
+            return record
         finally:
             await run_blocking(marks.close)
-        if self._is_told:
-            # The structural writer is at work after every response, which nobody wants to hear of.
-            return
-        self._is_told = True
-        tokens = round(estimate_text_tokens(record.newest.text))
-        self._emit(NotesUpdated(self._name, record.newest.writer, tokens, record.newest.covered))
-
-    def _structural(self, found: _Found, covered: int) -> NotesRecord:
-        before, edits = NotesVersion(), NO_HAND_EDITS
-        if found.text is not None:
-            base = found.record.origin_of(found.text)
-            before = replace(base, text=found.text, covered=found.record.covered_by(found.text))
-            if base.writer == "structural" and base.text:
-                edits = find_hand_edits(base.text, found.text, found.record.edits)
-        text = apply_hand_edits(self.render(), edits)
-        return NotesRecord(NotesVersion(text, covered), before, edits)
 
     async def _by_model(
         self, found: _Found, start: NotesRecord, parent: ModelRequest | None
@@ -309,6 +309,17 @@ class NotesWriter:
     def _write(self, record: NotesRecord) -> None:
         write_notes_record(self._folder, record)
         self._file.write(record.newest.text)
+
+
+def _merge_edits(found: _Found, rendered: str, covered: int) -> NotesRecord:
+    """New structural notes, with the lines that a person has added to the file and without those removed."""
+    before, edits = NotesVersion(), NO_HAND_EDITS
+    if found.text is not None:
+        base = found.record.origin_of(found.text)
+        before = replace(base, text=found.text, covered=found.record.covered_by(found.text))
+        if base.writer == "structural" and base.text:
+            edits = find_hand_edits(base.text, found.text, found.record.edits)
+    return NotesRecord(NotesVersion(apply_hand_edits(rendered, edits), covered), before, edits)
 
 
 # The notes of a session that is open.

@@ -249,7 +249,9 @@ class SyncState:
         default_factory=dict[TeamKey, RefusedText]
     )
     pending: Commit | None = None
-    lost: tuple[Annotated[VersionRange, JsonForm(as_list=True)], ...] = ()
+    lost: Annotated[
+        tuple[Annotated[VersionRange, JsonForm(as_list=True)], ...], JsonForm(omits_default=True)
+    ] = ()
     """As last listed: versions that the server acknowledged and does not have any more."""
 
 
