@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Generator
 from pathlib import Path
 from ssl import SSLContext
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import httpcore2
 import pytest
@@ -26,6 +26,8 @@ AUTHORITY = Path(__file__).parent / "authority.pem"
 FOREIGN = ("SEVENFOLD_", "ANTHROPIC_", "OPENAI_", "CLAUDE_", "DISABLE_", "GIT_")
 """Settings of the person who runs the tests; a test that wants one sets it."""
 
+SYSTEM_FSYNC = os.fsync
+
 register_profiles()
 
 
@@ -40,12 +42,22 @@ def own_surroundings(tmp_path_factory: pytest.TempPathFactory) -> Generator[None
         # A new HTTP client reads every authority that the system trusts, which takes 50 ms.
         patch.setenv("SSL_CERT_FILE", str(AUTHORITY))
         patch.setattr(httpcore2, "default_ssl_context", _trust_environment(httpcore2.default_ssl_context))
-        # Only tests with processes of their own cut the power, so nothing here waits for a device.
+        # Only stories and torture cut the power, so nothing else waits for a device.
         patch.setattr(os, "fsync", os.fstat)
         patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
         for who in ("AUTHOR", "COMMITTER"):
             patch.setenv(f"GIT_{who}_NAME", "A Tester")
             patch.setenv(f"GIT_{who}_EMAIL", "tester@example.invalid")
+        yield
+
+
+@pytest.fixture(autouse=True)
+def real_sync(request: pytest.FixtureRequest) -> Generator[None]:
+    """Stories and torture, and the processes that they fork, wait for the device."""
+    node = cast("pytest.Item", request.node)
+    with pytest.MonkeyPatch.context() as patch:
+        if node.get_closest_marker("story") or node.get_closest_marker("torture"):
+            patch.setattr(os, "fsync", SYSTEM_FSYNC)
         yield
 
 

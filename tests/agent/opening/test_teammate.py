@@ -287,5 +287,5 @@ def test_a_charge_reads_back_and_nonsense_is_refused() -> None:
     assert parse_teammate_config(charge.write()) == charge
     with pytest.raises(WireError, match="mode is 'root'"):
         parse_teammate_config(charge.write().replace(b'"ask"', b'"root"'))
-    with pytest.raises(WireError, match="cannot be started with this"):
+    with pytest.raises(WireError, match="name is missing"):
         parse_teammate_config(b'{"mode": "ask", "lead_mode": "ask"}')
