@@ -163,9 +163,10 @@ def _is_password(value: str, *, is_told: bool) -> bool:
 def _is_jumbled(value: str) -> bool:
     """Letters of both cases in an order that no word and no name has."""
     letters = "".join(filter(str.isalpha, value))
-    return (
-        len(letters) >= 8 and not letters[1:].islower() and not letters.isupper() and _word_share(value) < 0.4
-    )
+    if len(letters) < 8 or letters[1:].islower() or letters.isupper():
+        return False
+    # By chance every other run of letters has a vowel. A name of two words or more is nearly all words.
+    return _word_share(value) < (0.6 if len(_TURNS.findall(value)) > 1 else 0.4)
 
 
 def _word_share(value: str) -> float:
