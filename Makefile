@@ -30,7 +30,7 @@ try: $(READY)  ## a tour: a real session in which the layers act, and its bill. 
 test: $(READY)  ## run every test and gate but the stories
 	$(PYTEST) -m "not story and not torture"
 
-repeat: $(READY)  ## run the tests RUNS=10 times under load, and report each that failed (TESTS=tests/engine narrows it)
+repeat: $(READY)  ## run the tests RUNS=10 times under load, and report each that failed (TESTS=tests/session narrows it)
 	$(BIN)/python -m tests.repeat --runs $(RUNS) -- $(SPREAD) -m "not story and not torture" $(TESTS)
 
 stories: $(READY)  ## the long tests: real terminals, a browser, real processes and servers, every model, every property with many examples, and every rig of torture in its shortest form

@@ -230,7 +230,7 @@ class RequestTrace:
         kind = "tools" if call.body.get("tools") else "no tools"
         return cls(call.envelope.workspace, tuple(keys), f"{named} {kind}" if named else "")
 
-    def is_beside(self, other: RequestTrace) -> bool:
+    def may_be_one_conversation(self, other: RequestTrace) -> bool:
         """Whether both may be of one conversation."""
         return (self.workspace, self.conversation) == (other.workspace, other.conversation)
 
@@ -343,7 +343,7 @@ class RequestRecords:
         conversation has begun, unless the headers say otherwise. A conversation that comes back to a model
         goes on from its last request there, since each model has a cache of its own.
         """
-        recent = [item for item in self._by_id.values() if item.trace.is_beside(trace)]
+        recent = [item for item in self._by_id.values() if item.trace.may_be_one_conversation(trace)]
         best = _most_alike(trace, recent[-MAX_COMPARED_REQUESTS:])
         if best is None:
             return recent[-1] if recent and trace.conversation else None

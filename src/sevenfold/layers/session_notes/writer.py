@@ -167,7 +167,7 @@ class NotesWriter:
         self._said_at_update: int | None = None
         self._calls = 0
         self._has_call = False
-        self._is_told = True
+        self._is_reported = True
         self._unnoted: list[HistoryMessage] = []
         """The newest messages of the history: those that a model has not noted are among them."""
 
@@ -191,7 +191,7 @@ class NotesWriter:
         if not needs_update(facts, self._settings):
             return False
         if has_grown(facts, self._settings):
-            self._said_at_update, self._calls, self._is_told = said_tokens, 0, False
+            self._said_at_update, self._calls, self._is_reported = said_tokens, 0, False
         self._flight.ask(parent)
         return True
 
@@ -248,8 +248,8 @@ class NotesWriter:
             rendered, covered = self.render(), self._notes.covered
             record = await run_blocking(lambda: self._update_structural(rendered, covered))
         # The structural writer is at work after every response, which nobody wants to hear of.
-        if record is not None and not self._is_told:
-            self._is_told = True
+        if record is not None and not self._is_reported:
+            self._is_reported = True
             newest = record.newest
             tokens = round(estimate_text_tokens(newest.text))
             self._emit(NotesUpdated(self._name, newest.writer, tokens, newest.covered))
