@@ -23,7 +23,7 @@ from sevenfold.session import Session, blocking
 from sevenfold.store.project.project import Project
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
 from sevenfold.store.transcript.records import MessageRecord
-from tests.session.overflows import GOOD
+from tests.layers.compaction.overflows import GOOD
 from tests.session.talk import FRAME, Listener, call, reply, result
 
 T = TypeVar("T")

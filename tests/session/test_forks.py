@@ -25,8 +25,8 @@ from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
 from sevenfold.store.transcript.records import UsageRecord
 from sevenfold.testing import Prompt, Simulator, call_tool, say
 from sevenfold.testing import Reply as Said
+from tests.layers.compaction.overflows import GOOD
 from tests.providers.asking import tool
-from tests.session.overflows import GOOD
 from tests.session.talk import FRAME, Listener
 from tests.session.working import SYSTEM, frame_of, results
 

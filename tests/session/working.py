@@ -18,7 +18,7 @@ from sevenfold.providers.provider import OnDelta
 from sevenfold.session import Session
 from sevenfold.testing import Choices, Prompt, Simulator, call_tool, say
 from sevenfold.testing import Reply as Said
-from tests.session.overflows import GOOD
+from tests.layers.compaction.overflows import GOOD
 from tests.session.talk import Listener
 
 WINDOW = 40_000

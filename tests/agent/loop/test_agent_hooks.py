@@ -18,7 +18,7 @@ from sevenfold.layers.compaction.keep_policy import Extra
 from sevenfold.providers.scripted import ScriptedProvider, make_response
 from tests.agent.loop.test_agent import said
 from tests.agent.workshop import Plain, Shop
-from tests.session.overflows import GOOD
+from tests.layers.compaction.overflows import GOOD
 
 
 def summarise(_request: ModelRequest) -> ModelResponse:

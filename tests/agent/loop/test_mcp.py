@@ -16,7 +16,7 @@ from sevenfold.core.requests import ModelRequest, ModelResponse
 from sevenfold.providers.scripted import ScriptedProvider, make_response
 from tests.agent.workshop import Shop
 from tests.contracts.house import ROOT
-from tests.session.overflows import GOOD
+from tests.layers.compaction.overflows import GOOD
 
 pytestmark = pytest.mark.story
 

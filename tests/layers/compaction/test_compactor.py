@@ -28,7 +28,7 @@ from sevenfold.layers.compaction.summary import collect_user_quotes, is_summary_
 from sevenfold.layers.compaction.summary_methods import COMPACTION_BLOCK_BETA
 from sevenfold.layers.forks.policy import FORK_MARK
 from sevenfold.layers.session_notes.policy import NotesSettings
-from tests.session.overflows import (
+from tests.layers.compaction.overflows import (
     FRAME_TOKENS,
     GOOD,
     NEWER,

@@ -16,7 +16,7 @@ from sevenfold.core.requests import ModelRequest
 from sevenfold.layers.compaction.compactor import COMPACT_STATE_FILE, CompactionStateFile
 from sevenfold.layers.compaction.policy import BreakerState
 from sevenfold.store.files.folder import Folder
-from tests.session.overflows import GOOD, Rig, job, talk
+from tests.layers.compaction.overflows import GOOD, Rig, job, talk
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from sevenfold.layers.compaction.keep_policy import Extra
 from sevenfold.layers.compaction.policy import COMPACTION_STRATEGIES, CompactionStrategy
 from sevenfold.layers.session_notes.policy import NotesSettings
 from sevenfold.providers.scripted import ScriptedSteps
+from tests.layers.compaction.overflows import GOOD, NEWER, OLDER, Rig, job, talk, texts
 from tests.layers.compaction.test_compactor import block_reply
-from tests.session.overflows import GOOD, NEWER, OLDER, Rig, job, talk, texts
 
 EXTRAS = (
     Extra("todo", "todo list", "[>] mend the parser"),

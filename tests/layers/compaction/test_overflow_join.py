@@ -16,7 +16,7 @@ from sevenfold.layers.compaction.compactor import Compactor
 from sevenfold.layers.compaction.job import Compacted, CompactionJob
 from sevenfold.layers.compaction.policy import CompactSettings
 from sevenfold.providers.scripted import ScriptedProvider
-from tests.session.overflows import GOOD, NEWER, count, has_thinking, job, talk
+from tests.layers.compaction.overflows import GOOD, NEWER, count, has_thinking, job, talk
 
 
 class Slow:

@@ -29,7 +29,7 @@ from sevenfold.providers.provider import OnDelta
 from sevenfold.testing import Prompt, Simulator, say
 from sevenfold.testing import Reply as Said
 from tests.kinds import every_model
-from tests.session.overflows import GOOD, STRUCTURAL, count, has_thinking
+from tests.layers.compaction.overflows import GOOD, STRUCTURAL, count, has_thinking
 
 pytestmark = pytest.mark.moves_prefix(reason="swaps the view by hand, as a session does with a cut")
 

@@ -11,7 +11,7 @@ from typing import TypedDict
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 START = datetime(2026, 2, 1, 12, tzinfo=UTC)
 FRAME, GROWTH, TRAILER = 20_000, 3_000, 8
 
