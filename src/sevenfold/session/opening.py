@@ -40,7 +40,7 @@ from sevenfold.session.settings import SETTINGS_SECTIONS, PipelineSettings, Sess
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.project.instructions import InstructionPaths
-from sevenfold.store.project.project import Project, locate_project, open_project
+from sevenfold.store.project.project import Project, locate_memory_state, locate_project, open_project
 from sevenfold.store.project.settings_files import Proposal, SettingsFiles, find_checkout
 from sevenfold.store.project.trust import Consent, TrustStore
 from sevenfold.store.transcript.journal import DiskJournal, NoJournal
@@ -169,6 +169,11 @@ class Workspace:
     def project_folder(self) -> Path:
         """Where the project's folder is, or would be: nothing is made."""
         return locate_project(self.home, self._files.project_root)
+
+    @property
+    def memory_state_folder(self) -> Path:
+        """Where the state of the memory directory is, or would be: nothing is made."""
+        return locate_memory_state(self.settings, self._files.project_root, self.user_home)
 
     @property
     def project_root(self) -> Path:

@@ -13,11 +13,14 @@ import pytest
 
 from sevenfold.core.errors import KeyRefused, ProjectError, SevenfoldError
 from sevenfold.core.events import ignore_event
+from sevenfold.core.memories import MemoryUse
 from sevenfold.core.settings import Settings
 from sevenfold.core.settings.sections import PlaceSettings
 from sevenfold.store.files.folder import FOLDER_TIMEOUTS, Folder, FolderTimeouts
 from sevenfold.store.files.lock_state import PID_FILE, make_pid_stamp
 from sevenfold.store.files.locks import LockSettings
+from sevenfold.store.memory.directory import MemoryDir
+from sevenfold.store.memory.sidecars import UseStore
 from sevenfold.store.project import project as project_module
 from sevenfold.store.project.project import CLAIM_FILE, Project, make_project_id, open_project
 from sevenfold.store.project.settings_files import read_settings
@@ -25,6 +28,7 @@ from tests.store.disks import tree
 from tests.store.repos import make_repo
 
 EMPTY: Mapping[str, str] = MappingProxyType({})
+NOW = datetime(2026, 11, 16, tzinfo=UTC)
 
 
 VERBS: dict[str, Callable[[Folder, str], object]] = {
@@ -89,12 +93,48 @@ def test_memory_can_be_put_somewhere_else(home: Path, work: Path, elsewhere: Pat
     assert not (home / "projects" / make_project_id(work) / "memory").exists()
 
 
-def test_memory_of_another_project_is_refused(home: Path, work: Path, elsewhere: Path) -> None:
-    with Project.open(work, home=home, memory_dir=elsewhere):
-        pass
-    (work.parent / "other").mkdir()
-    with pytest.raises(ProjectError, match="belongs to another project"):
-        Project.open(work.parent / "other", home=home, memory_dir=elsewhere)
+def test_an_override_neither_lists_nor_removes_the_memories_of_the_default_directory(
+    home: Path, work: Path, elsewhere: Path
+) -> None:
+    with Project.open(work, home=home) as project, MemoryDir(project) as memory:
+        memory.add("Tabs", "Indent with tabs.")
+        UseStore(project.memory_state).add([MemoryUse("Tabs.md", "shown")], NOW)
+    places: list[dict[Literal["memory_dir", "memory_home"], Path]] = [
+        {"memory_dir": elsewhere / "one"},
+        {"memory_home": elsewhere / "all"},
+    ]
+    for place in places:
+        with Project.open(work, home=home, **place) as project, MemoryDir(project) as memory:
+            assert (memory.keys(), memory.waiting(), UseStore(project.memory_state).read()) == ((), (), {})
+            memory.add("Spaces", "Indent with spaces.")
+    with Project.open(work, home=home) as project, MemoryDir(project) as memory:
+        assert (memory.keys(), memory.waiting()) == (("Tabs.md",), ())
+        assert [entry.kind for entry in memory.log()] == ["commit", "adopt"]
+        assert list(UseStore(project.memory_state).read()) == ["Tabs.md"]
+
+
+def test_projects_with_one_override_share_its_memories_and_their_history(
+    home: Path, work: Path, elsewhere: Path
+) -> None:
+    other = make_repo(work.parent / "other")
+    with Project.open(work, home=home, memory_dir=elsewhere) as project, MemoryDir(project) as memory:
+        memory.add("Tabs", "Indent with tabs.", why="the house style")
+    with Project.open(other, home=home, memory_dir=elsewhere) as project, MemoryDir(project) as memory:
+        assert memory.keys() == ("Tabs.md",)
+        assert [entry.origin.why for entry in memory.log("Tabs.md")] == ["the house style"]
+        memory.remove("Tabs")
+    with Project.open(work, home=home, memory_dir=elsewhere) as project, MemoryDir(project) as memory:
+        assert (memory.keys(), memory.waiting()) == ((), ())
+
+
+def test_the_state_of_a_directory_elsewhere_is_no_memory_folder(
+    home: Path, work: Path, elsewhere: Path
+) -> None:
+    with Project.open(work, home=home, memory_dir=elsewhere) as project:
+        taken = project.memory_state.path
+        assert taken.parent == home / "memory-state"
+    with pytest.raises(ProjectError, match="where projects have their own"):
+        Project.open(work, home=home, memory_dir=taken / "notes")
 
 
 def test_a_folder_for_all_projects_gives_each_its_own(home: Path, work: Path, elsewhere: Path) -> None:
@@ -195,6 +235,8 @@ def test_settings_say_where_the_memory_of_each_project_is(
         assert found == usual
     elif source == "local":
         assert found == [elsewhere, usual[1]]
+    elif source == "environment":
+        assert found == [elsewhere, elsewhere]
     else:
         assert found == [elsewhere / make_project_id(one), elsewhere / make_project_id(two)]
 

@@ -236,10 +236,10 @@ def add_rule_counter(agent: Agent, workspace: Workspace) -> None:
         if not uses:
             return
         try:
-            store = UseStore(workspace.project.control, emit=agent.place.emit)
+            store = UseStore(workspace.project.memory_state, emit=agent.place.emit)
             await run_blocking(lambda: store.add(uses, now))
         except StoreError as error:
-            agent.place.emit(UsesLost(str(workspace.project.control.path), str(error)))
+            agent.place.emit(UsesLost(str(workspace.project.memory_state.path), str(error)))
 
     agent.add_writer("rule counts", write)
 
@@ -259,7 +259,9 @@ async def start_team_sync(workspace: Workspace, emit: Emit, exits: AsyncExitStac
     if not (settings.enabled and workspace.settings.of(MemorySettings).enabled):
         return ""
     try:
-        folder = await run_blocking(lambda: workspace.project.control.subfolder(TEAM_FOLDER, create=False))
+        folder = await run_blocking(
+            lambda: workspace.project.memory_state.subfolder(TEAM_FOLDER, create=False)
+        )
         exits.callback(folder.close)
         joined = await run_blocking(lambda: _joined(folder, workspace.home))
     except FileMissing:

@@ -28,7 +28,6 @@ from sevenfold.session.opening import Workspace
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.memory.directory import MEMORY_FOLDER
 from sevenfold.store.memory.history import MemoryStore
-from sevenfold.store.project.project import CONTROL_FOLDER
 from sevenfold.store.project.settings_files import Proposal
 from sevenfold.store.transcript.reader import BadLine, scan_transcript
 from sevenfold.store.transcript.transcript import SessionEntry, list_sessions, read_events
@@ -283,21 +282,21 @@ def check_memory(workspace: Workspace) -> Iterator[DoctorFinding]:
         yield DoctorFinding("memory", "note", "switched off", "memory.enabled = true switches it on")
         return
     try:
-        place = workspace.project_folder / CONTROL_FOLDER
+        place = workspace.memory_state_folder
         if not place.is_dir():
             return
-        with Folder.open(place) as control:
-            yield from _check_memories(control)
-            yield from _check_team(control)
+        with Folder.open(place) as state:
+            yield from _check_memories(state)
+            yield from _check_team(state)
     except SevenfoldError as error:
         yield DoctorFinding(
             "memory", "broken", str(error), "see docs/store.md#memories on what may stand there"
         )
 
 
-def _check_memories(control: Folder) -> Iterator[DoctorFinding]:
+def _check_memories(kept: Folder) -> Iterator[DoctorFinding]:
     try:
-        folder = control.subfolder(MEMORY_FOLDER, create=False)
+        folder = kept.subfolder(MEMORY_FOLDER, create=False)
     except FileMissing:
         return
     with folder, closing(MemoryStore(folder, ignore_event)) as book:
@@ -310,9 +309,9 @@ def _check_memories(control: Folder) -> Iterator[DoctorFinding]:
             yield DoctorFinding("memory", "worry", said, "`sevenfold memory review` shows each and asks")
 
 
-def _check_team(control: Folder) -> Iterator[DoctorFinding]:
+def _check_team(kept: Folder) -> Iterator[DoctorFinding]:
     try:
-        folder = control.subfolder(TEAM_FOLDER, create=False)
+        folder = kept.subfolder(TEAM_FOLDER, create=False)
     except FileMissing:
         return
     with folder:

@@ -42,11 +42,11 @@ class MemoryContext:
 
     @property
     def uses(self) -> UseStore:
-        return UseStore(self.project.control, emit=self.warn)
+        return UseStore(self.project.memory_state, emit=self.warn)
 
     @property
     def marks(self) -> MarkStore:
-        return MarkStore(self.project.control, emit=self.warn)
+        return MarkStore(self.project.memory_state, emit=self.warn)
 
     @property
     def is_attended(self) -> bool:

@@ -110,7 +110,7 @@ def show_memory(options: Namespace, context: MemoryContext) -> int:
 
 def search_memories(options: Namespace, context: MemoryContext) -> int:
     stored: dict[str, StoredMemory] = {one.memory.key: one for one in context.memory.scan(None)}
-    with closing(MemoryIndex.open(context.project.control, emit=context.warn)) as index:
+    with closing(MemoryIndex.open(context.project.memory_state, emit=context.warn)) as index:
         index.update(stored.values())
         hits = index.rank(cast("str", options.query), cast("int", options.limit))
     found: dict[str, MemoryOverview] = {

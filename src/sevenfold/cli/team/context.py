@@ -79,7 +79,7 @@ def find_conflicts(team: TeamMemory) -> list[SyncConflict]:
 def open_team_context(options: Namespace, screen: Screen) -> Generator[TeamContext]:
     with (
         open_memory_context(options, screen) as memory_context,
-        memory_context.project.control.subfolder(TEAM_FOLDER) as folder,
+        memory_context.project.memory_state.subfolder(TEAM_FOLDER) as folder,
         Folder.open(memory_context.workspace.home, create=True) as home,
     ):
         settings = memory_context.workspace.settings.of(SyncSettings)

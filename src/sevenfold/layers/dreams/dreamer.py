@@ -99,7 +99,7 @@ class Dreamer:
         self._project, self._memory, self._settings = project, memory, settings
         self._locks, self._templates = locks or LockSettings(), templates
         self._clock, self._emit = clock or SystemClock(), emit
-        self.records = DreamRecordStore(project.control)
+        self.records = DreamRecordStore(project.memory_state)
 
     def close(self) -> None:
         self.records.close()
@@ -107,7 +107,7 @@ class Dreamer:
     @property
     def lock(self) -> Lock:
         return Lock(
-            self._project.control,
+            self._project.memory_state,
             DREAM_LOCK,
             clock=self._clock,
             emit=self._emit,
@@ -153,7 +153,7 @@ class Dreamer:
         now = self._clock.now()
         if lease:
             await run_blocking(lambda: self._take_down(night))
-        logs = DistilledLogs(self._project.control)
+        logs = DistilledLogs(self._project.memory_state)
         source = await run_blocking(
             lambda: read_dream_inputs(self._project, self._memory, logs.read(), now, self._settings)
         )

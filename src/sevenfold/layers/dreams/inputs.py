@@ -90,7 +90,7 @@ def _kept(memory: MemoryDir, item: StoredMemory) -> DreamMemory:
 def _uses(
     project: Project, kept: tuple[DreamMemory, ...], now: datetime, settings: DreamSettings
 ) -> Iterator[tuple[str, MemoryUseFacts]]:
-    book: Mapping[str, MemoryUses] = UseStore(project.control).read()
+    book: Mapping[str, MemoryUses] = UseStore(project.memory_state).read()
     verifier, limit = ClaimVerifier(project.root), timedelta(days=settings.stale_days)
     for item in kept:
         last = book.get(item.memory.key, NO_USES).last

@@ -53,7 +53,7 @@ from sevenfold.store.project.project import Project, open_project
 from sevenfold.store.project.settings_files import find_checkout, find_user_home, read_settings
 
 MEMORY_FOLDER = "memory"
-"""In a project's control folder: the history."""
+"""In the state of the memory directory: the history."""
 
 _TOLD_KEYS = 10
 """Named in an event; the history has all of them."""
@@ -80,8 +80,8 @@ class MemoryDir:
         self._clock, self._emit = clock or SystemClock(), emit
         self._thread = threading.RLock()
         with ExitStack() as exits:
-            self.project, self.path, self._control = project, project.memory.path, project.control
-            control = exits.enter_context(project.control.subfolder(MEMORY_FOLDER))
+            self.project, self.path, self._state = project, project.memory.path, project.memory_state
+            control = exits.enter_context(project.memory_state.subfolder(MEMORY_FOLDER))
             self._book = MemoryStore(control, emit)
             exits.callback(self._book.close)
             self._history = MemoryHistory(self._book)
@@ -328,7 +328,7 @@ class MemoryDir:
         with self._thread:
             done = self._upkeep.purge(source)
             gone = {key for key in done.keys if key not in self._book.state.versions}
-            forget_traces(self._control, done.keys, gone)
+            forget_traces(self._state, done.keys, gone)
         if done.transactions:
             self._emit(MemoryPurged(source.kind, done.versions))
         return done

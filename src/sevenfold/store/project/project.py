@@ -5,6 +5,7 @@
                            memory/           topic files and their index; agents may write here
                            mail/             mailboxes
                            control/          locks, keys and mutexes; agents may not
+<home>/memory-state/<directory>/             what is known of a memory directory that a setting puts elsewhere
 
 Also here: the identity of a project, and a memory folder that a trusted setting puts somewhere else.
 """
@@ -50,6 +51,8 @@ from sevenfold.store.project.git import find_project_root, real_path
 ProjectId = NewType("ProjectId", str)
 
 IDENTITY_FILE = "project.json"
+_DIRECTORY_FILE = "directory.json"
+"""The same in the state of a memory directory."""
 
 _READABLE_CHARS = 32
 """Enough to find a project by eye in a listing."""
@@ -129,12 +132,15 @@ def open_memory_folder(
 ) -> Folder:
     """Open and claim `path` as the memory folder of the project at `root`; `ProjectError` with the reason.
 
-    `projects` is where projects have their own folders, which are nobody else's memory.
+    `projects` is where projects have their own folders, which are nobody else's memory. Projects that name
+    the same folder share it, unless it is named after one of them, as Claude Code's is.
     """
     # Hidden, as all of that agent's files are, and meant for memories all the same.
-    if not _is_claudes(path, root):
+    is_claudes = _is_claudes(path, root)
+    if not is_claudes:
         _refuse_place(path, projects)
-    return _claimed(Folder.open(path, create=True, disk=disk, own=_OWN, patience=patience), root)
+    folder = Folder.open(path, create=True, disk=disk, own=_OWN, patience=patience)
+    return _claimed(folder, root, is_shared=not is_claudes)
 
 
 def open_shared_memory_folder(
@@ -184,11 +190,13 @@ def _is_claudes(path: Path, root: Path) -> bool:
     return found == named if len(named) <= _CLAUDE_CHARS else found.startswith(f"{named[:_CLAUDE_CHARS]}-")
 
 
-def _claimed(folder: Folder, root: Path) -> Folder:
+def _claimed(folder: Folder, root: Path, *, is_shared: bool = False) -> Folder:
     try:
-        if read_claim(folder, CLAIM_FILE) is None:
+        is_new = read_claim(folder, CLAIM_FILE) is None
+        if is_new:
             _refuse_strangers(folder)
-        claim_folder(folder, CLAIM_FILE, root)
+        if is_new or not is_shared:
+            claim_folder(folder, CLAIM_FILE, root)
     except BaseException:
         folder.close()
         raise
@@ -202,11 +210,12 @@ def _refuse_place(path: Path, projects: Path) -> None:
             f"{path} cannot be a memory folder: it holds your home folder, or lies in a system folder or one "
             "that holds keys or settings; choose a folder of its own"
         )
-    if real.is_relative_to(real_path(projects)):
-        raise ProjectError(
-            f"{path} cannot be a memory folder: {projects} is where projects have their own; "
-            "choose a folder of its own, or leave the setting out"
-        )
+    for taken in (projects, projects.parent / MEMORY_STATE_FOLDER):
+        if real.is_relative_to(real_path(taken)):
+            raise ProjectError(
+                f"{path} cannot be a memory folder: {taken} is where projects have their own; "
+                "choose a folder of its own, or leave the setting out"
+            )
 
 
 def _is_system(real: Path, user: Path) -> bool:
@@ -249,6 +258,8 @@ def _refuse_strangers(folder: Folder) -> None:
 
 PROJECTS_FOLDER = "projects"
 """In the home: a folder for each."""
+MEMORY_STATE_FOLDER = "memory-state"
+"""In the home: a folder for each memory directory that a setting puts elsewhere."""
 CONTROL_FOLDER = "control"
 _SUBFOLDERS = ("sessions", "mail", CONTROL_FOLDER)
 
@@ -268,6 +279,9 @@ class Project:
     """For agents too: names of our own in it, such as the lock's PID file, do not exist for this folder."""
     mail: Folder
     control: Folder
+    memory_state: Folder
+    """What is known of the memory directory: history, uses, marks, index, dreams and team. The control
+    folder, unless a setting puts the directory elsewhere: then it is the directory's, and shared with it."""
     pid_file: PidFile
     """The dream lock as the memory folder shows it to other programs."""
 
@@ -286,7 +300,8 @@ class Project:
     ) -> Self:
         """The project that `start` lies in, its folders made if need be.
 
-        Its memory is `memory_dir` itself, or a folder of its own in `memory_home`, or lies under `home`.
+        Its memory is `memory_dir` itself, shared with whoever else names it, or a folder of its own in
+        `memory_home`, or lies under `home`.
         """
         return cls.open_root(
             find_project_root(start, emit=emit),
@@ -332,6 +347,11 @@ class Project:
             face = PidFile(undo.enter_context(kept))
             memory = undo.enter_context(kept.without_own())
             base.close()
+            state = control
+            if memory_dir or memory_home:
+                place = _locate_state(home, memory.path)
+                state = undo.enter_context(Folder.open(place, create=True, disk=disk, patience=patience))
+                claim_folder(state, _DIRECTORY_FILE, real_path(memory.path))
             project = cls(
                 root=root,
                 id=named,
@@ -340,6 +360,7 @@ class Project:
                 memory=memory,
                 mail=mail,
                 control=control,
+                memory_state=state,
                 pid_file=face,
             )
             project._sweep_at_times((clock or SystemClock()).now(), emit)
@@ -354,11 +375,13 @@ class Project:
 
     def sweep(self, now: datetime, emit: Emit = ignore_event) -> int:
         """Remove what dead writers left half-made, anywhere in the project; how many files that was."""
-        return sum(_sweep_tree(folder, now, emit) for folder in (self.folder, self.memory))
+        apart = () if self.memory_state is self.control else (self.memory_state,)
+        return sum(_sweep_tree(folder, now, emit) for folder in (self.folder, self.memory, *apart))
 
     def close(self) -> None:
         with ExitStack() as exits:
-            for folder in (self.folder, self.sessions, self.memory, self.pid_file, self.mail, self.control):
+            work = (self.folder, self.sessions, self.mail, self.control)
+            for folder in (*work, self.memory, self.memory_state, self.pid_file):
                 exits.callback(folder.close)
 
     def _sweep_at_times(self, now: datetime, emit: Emit) -> None:
@@ -387,25 +410,55 @@ def open_project(
     """The project that `start` lies in, with its files where `settings` put them. Its `root` is looked up
     unless it is given.
 
-    A `memory_dir` from the project-local file is that project's own. From any other source it speaks for
-    every project, and each has a folder in it.
+    A `memory_dir` from the user file or the managed policy speaks for every project, and each has a folder in
+    it. From the project-local file, the environment or an argument it is the memory directory itself.
     """
     places = settings.of(PlaceSettings)
-    chosen = Path(places.memory_dir) if places.memory_dir else None
-    is_own = settings.origin("places.memory_dir").source is SettingSource.LOCAL
     root = root or find_project_root(start, emit=emit)
-    if chosen is None and places.claude_memory:
-        chosen, is_own = claude_memory_path(root, user_home), True
+    place = _find_place(settings, root, user_home)
     return Project.open_root(
         root,
         home=places.home_folder(user_home),
-        memory_dir=chosen if is_own else None,
-        memory_home=None if is_own else chosen,
+        memory_dir=place.memory_dir,
+        memory_home=place.memory_home,
         clock=clock,
         emit=emit,
         disk=disk,
         patience=replace(_patience(settings), sweep=places.sweep_every),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _MemoryPlace:
+    """Where settings put the memories of a project; the directory itself, or a folder of folders."""
+
+    memory_dir: Path | None = None
+    memory_home: Path | None = None
+
+
+_FOR_ALL = (SettingSource.USER, SettingSource.MANAGED)
+"""Sources that speak for every project of a person or a machine."""
+
+
+def _find_place(settings: Settings, root: Path, user_home: Path) -> _MemoryPlace:
+    """As the settings say, for the project with this root."""
+    places = settings.of(PlaceSettings)
+    if places.memory_dir is None:
+        return _MemoryPlace(claude_memory_path(root, user_home)) if places.claude_memory else _MemoryPlace()
+    chosen = Path(places.memory_dir)
+    is_for_all = settings.origin("places.memory_dir").source in _FOR_ALL
+    return _MemoryPlace(memory_home=chosen) if is_for_all else _MemoryPlace(memory_dir=chosen)
+
+
+def locate_memory_state(settings: Settings, root: Path, user_home: Path) -> Path:
+    """Where the `memory_state` of the project with this root is, or would be: nothing is made."""
+    home, place = settings.of(PlaceSettings).home_folder(user_home), _find_place(settings, root, user_home)
+    chosen = place.memory_dir or (place.memory_home and place.memory_home / make_project_id(root))
+    return _locate_state(home, chosen) if chosen else locate_project(home, root) / CONTROL_FOLDER
+
+
+def _locate_state(home: Path, directory: Path) -> Path:
+    return home / MEMORY_STATE_FOLDER / make_project_id(real_path(directory))
 
 
 def locate_project(home: Path, root: Path) -> Path:

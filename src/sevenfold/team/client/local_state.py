@@ -64,7 +64,7 @@ class FolderLedger:
 
 
 TEAM_FOLDER = "team"
-"""In a project's control folder."""
+"""In the state of a memory directory."""
 MEMBER_FILE = "member.json"
 EXCHANGE_MUTEX = "exchange"
 """Held by whoever exchanges, joins or leaves."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 from collections.abc import Callable, Generator
 from dataclasses import replace
 from datetime import timedelta
@@ -347,6 +348,29 @@ def test_the_side_query_is_asked_about_the_newest_too_where_no_word_is_shared(
     provider = ScriptedProvider([make_response('{"files": ["holidays.md"]}')])
     view = ask(opened(provider=provider, side_query="on"), "Wann ist Betriebsruhe?")
     assert keys(view) == ["holidays.md"]
+
+
+def test_what_words_and_a_model_find_for_one_prompt_is_five_memories_together(
+    opened: Open, memory: MemoryDir
+) -> None:
+    sure = [f"sure{number}" for number in range(4)]
+    others = [f"other{number}" for number in range(4)]
+    write(memory, **{name: f"The retrier makes seven attempts, says {name}." for name in sure})
+    write(memory, **{name: f"Charts use the palette of {name}." for name in others})
+    provider = ScriptedProvider([make_response(json.dumps({"files": [f"{name}.md" for name in others]}))])
+    view = ask(opened(provider=provider, side_query="on"), "retrier attempts")
+    assert keys(view) == [*(f"{name}.md" for name in sure), "other0.md"]
+    offered = text_of(provider.requests[0].messages[0])
+    assert not any(f"{name}.md" in offered for name in sure)
+
+
+def test_no_model_is_asked_where_words_have_found_all_that_may_be_shown(
+    opened: Open, memory: MemoryDir
+) -> None:
+    write(memory, **{f"sure{number}": f"The retrier makes {number} attempts." for number in range(7)})
+    provider = ScriptedProvider()
+    assert len(keys(ask(opened(provider=provider, side_query="on"), "retrier attempts"))) == 5
+    assert provider.requests == []
 
 
 def test_the_index_is_context_and_only_its_new_lines_are_appended(opened: Open, filled: MemoryDir) -> None:

@@ -54,9 +54,9 @@ class MemoryFinder:
     def __init__(self, library: MemoryLibrary, clock: Clock, emit: Emit) -> None:
         self._library, self._clock, self._emit = library, clock, emit
         self._stored: dict[str, StoredMemory] = {}
-        control = library.project.control
+        state = library.project.memory_state
         self._index = self._open_index()
-        self._uses, self._marks = UseStore(control, emit=emit), MarkStore(control, emit=emit)
+        self._uses, self._marks = UseStore(state, emit=emit), MarkStore(state, emit=emit)
         self._verifier = ClaimVerifier(library.root)
         self._generation: int | None = None
 
@@ -154,10 +154,10 @@ class MemoryFinder:
         self._uses.add([MemoryUse(key, "recalled") for key in keys], now)
 
     def _open_index(self) -> MemoryIndex | LargeIndex:
-        control, memory = self._library.project.control, self._library.memory
+        state, memory = self._library.project.memory_state, self._library.memory
         if is_large(len(memory.keys())):
-            return LargeIndex.open(control, self._stored.get, emit=self._emit)
-        return MemoryIndex.open(control, emit=self._emit)
+            return LargeIndex.open(state, self._stored.get, emit=self._emit)
+        return MemoryIndex.open(state, emit=self._emit)
 
     def _follow(self) -> None:
         generation = self._library.memory.generation()

@@ -219,14 +219,22 @@ class RecallLayer:
         if not sure and any(estimate_certainty(one) >= MIN_CERTAINTY for one in open_to):
             shown = f"memories of {facts.surfaced_bytes:,} bytes stand in the view"
             self._emit(RecallSkipped(f"{shown}, and recall.session_bytes leaves no room for more"))
-        asked_about = choose_eligible(finder.filled(found, settings.candidates), facts) if self._side else ()
-        if self._side is not None and asked_about:
-            chosen = await self._ask(self._side, finder, prompt, asked_about)
-            more = [one for one in chosen if one not in sure]
-            await self._take(finder, fit_recalled(more, self._facts(), settings), "side query")
+        await self._choose_aside(finder, prompt, found, len(sure))
         if not self._is_kept_up:
             self._is_kept_up = True
             self._run_beside(partial(self._keep_up, finder))
+
+    async def _choose_aside(
+        self, finder: MemoryFinder, prompt: str, found: Sequence[RecallCandidate], taken: int
+    ) -> None:
+        """Have a model choose among the others, as many as are missing: the cap is that of the prompt."""
+        left, facts = self._settings.max_files - taken, self._facts()
+        if self._side is None or left <= 0:
+            return
+        candidates = choose_eligible(finder.filled(found, self._settings.candidates), facts)
+        if candidates:
+            chosen = await self._ask(self._side, finder, prompt, candidates, left)
+            await self._take(finder, fit_recalled(chosen, self._facts(), self._settings), "side query")
 
     async def _take(self, finder: MemoryFinder, chosen: Sequence[RecallCandidate], ranked_by: str) -> None:
         if chosen:
@@ -234,9 +242,13 @@ class RecallLayer:
             self._found.append(_Choice(tuple(chosen), memories, ranked_by))
 
     async def _ask(
-        self, side: SideQuery, finder: MemoryFinder, prompt: str, candidates: Sequence[RecallCandidate]
+        self,
+        side: SideQuery,
+        finder: MemoryFinder,
+        prompt: str,
+        candidates: Sequence[RecallCandidate],
+        count: int,
     ) -> tuple[RecallCandidate, ...]:
-        count = self._settings.max_files
         manifest = finder.list(one.key for one in candidates)
         asked = Message("user", render_side_query(side.instruction, prompt, manifest, count))
         params = JsonObject({"output_config": build_output_config(count)})
