@@ -11,6 +11,7 @@ from sevenfold.core.tool_kinds import (
     EXPLORERS,
     MEMORY_WRITERS,
     OWN_READERS,
+    ClearableTools,
     Effect,
     changes_memory,
     command_of,
@@ -179,6 +180,32 @@ def test_results_of_the_usual_tools_may_be_cleared_however_they_are_spelled(tool
 )
 def test_results_that_a_second_call_may_not_bring_back_are_never_cleared(tool: str) -> None:
     assert not is_clearable(tool)
+
+
+@pytest.mark.parametrize(
+    ("tool", "is_allowed"),
+    [
+        ("Read", True),
+        ("Bash", False),
+        ("deploy", False),
+        ("lookup", True),
+        ("mcp__db__query", True),
+        ("mcp__db__drop", False),
+        ("mcp__mail__send", False),
+        ("render", True),
+        ("Grep", False),
+        ("show_page", True),
+    ],
+)
+def test_settings_come_before_what_the_caller_declares_and_that_before_the_table(
+    tool: str, is_allowed: bool
+) -> None:
+    tools = ClearableTools(
+        never=("Bash", "mcp__db__drop"),
+        named=("lookup", "mcp__db__*", "render"),
+        declared={"render": False, "Grep": False, "show_*": True, "Bash": True},
+    )
+    assert tools.allows(tool) is is_allowed
 
 
 @pytest.mark.parametrize(

@@ -62,3 +62,13 @@ def test_a_session_goes_by_what_was_agreed_to_until_the_file_changes(
     listener, markers = talk(project)
     assert any(isinstance(event, ResultSpilled) for event in listener.events)
     assert markers > 0
+
+
+def test_not_even_an_agreement_lets_a_repository_choose_which_tools_are_cleared(project: Path) -> None:
+    (project / ".sevenfold/settings.toml").write_text(
+        '[microcompact]\nclearable = ["deploy"]\nnever_clear = ["Read"]\n'
+    )
+    assert main(["settings", "--trust", "--project", str(project)]) == 0
+    listener, _ = talk(project)
+    refused = [event.key for event in listener.events if isinstance(event, SettingRefused)]
+    assert refused == ["microcompact.clearable", "microcompact.never_clear"]

@@ -8,7 +8,8 @@ a tool that is not listed, nor of any tool of an MCP server.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Literal, TypeAlias
 
 from sevenfold.core.json import JsonObject
@@ -209,6 +210,34 @@ def is_clearable(name: str) -> bool:
     """Whether old results of this tool may be cleared. Calling an unknown tool again might do harm."""
     kind = find_tool(name)
     return kind is not None and kind.is_clearable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClearableTools:
+    """Which tools' old results may be cleared in one session.
+
+    Settings decide first, then what the caller declared, then the table of known tools. A name may contain
+    `*`, as in `mcp__db__*`.
+    """
+
+    never: tuple[str, ...] = ()
+    """Named by settings as not clearable, whatever else names them."""
+    named: tuple[str, ...] = ()
+    """Named by settings as clearable."""
+    declared: Mapping[str, bool] = field(default_factory=dict[str, bool])
+    """What the caller said of its own tools. The first name that matches counts."""
+
+    def allows(self, name: str) -> bool:
+        if _matches(name, self.never):
+            return False
+        if _matches(name, self.named):
+            return True
+        declared = (said for pattern, said in self.declared.items() if _matches(name, (pattern,)))
+        return next(declared, is_clearable(name))
+
+
+def _matches(name: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def changes_memory(use: ToolUse) -> bool:

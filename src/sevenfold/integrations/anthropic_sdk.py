@@ -66,12 +66,14 @@ def attach(
     clock: Clock | None = None,
     environ: Mapping[str, str] | None = None,
     context: bool = False,
+    clearable: Mapping[str, bool] | None = None,
 ) -> AttachedClient[C]:
     """The layers under this client: `with attach(client) as client`, or `async with` for an async one.
 
     Each conversation that passes is a session of the project, known by its messages. Without a project
     nothing is kept on disk. The client that was handed in goes on as it was, and is its owner's to close.
     With `context` the model is told what instruction files say; without, the prompt is the caller's alone.
+    `clearable` says of tools, by name, whether their old results may be cleared.
     """
 
     options = WorkspaceOptions(
@@ -81,7 +83,9 @@ def attach(
         clock=clock or SystemClock(),
         environ=os.environ if environ is None else environ,
     )
-    opener = _SessionOpener(client=client, options=options, emit=emit, adds_context=context)
+    opener = _SessionOpener(
+        client=client, options=options, emit=emit, adds_context=context, clearable=clearable
+    )
     return AttachedClient(client, ConversationPool(opener.open), emit, opener.close)
 
 
@@ -93,10 +97,13 @@ class _SessionOpener:
     options: WorkspaceOptions
     emit: Emit
     adds_context: bool
+    clearable: Mapping[str, bool] | None = None
     _workspace: Workspace | None = None
 
     async def open(self, frame: RequestParams) -> Session:
-        opened = await run_blocking(lambda: SessionResources.open(self._open_workspace()))
+        opened = await run_blocking(
+            lambda: SessionResources.open(self._open_workspace(), clearable=self.clearable)
+        )
         session = await Session.start(frame, opened, AnthropicProvider(self.client))
         if self.adds_context:
             await session.add_context()

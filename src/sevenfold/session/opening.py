@@ -265,12 +265,14 @@ class SessionResources:
         session: str | None = None,
         *,
         emit: Emit | None = None,
+        clearable: Mapping[str, bool] | None = None,
         looks_only: bool = False,
         closes_workspace: bool = False,
     ) -> Self:
         """A new session, or the one with this id, or the `latest`. Blocks on the disk: run it in a thread.
 
-        With `looks_only` nothing will be written: somebody else may have the session open.
+        `clearable` says of the caller's tools whether layer 2 may clear their results. With `looks_only`
+        nothing will be written: somebody else may have the session open.
         """
         with ExitStack() as exits:
             if closes_workspace:
@@ -279,7 +281,7 @@ class SessionResources:
             if workspace.is_in_memory:
                 return cls(
                     id=new_session_id(),
-                    deps=_make_deps(workspace, NoJournal(), emit),
+                    deps=_make_deps(workspace, NoJournal(), emit, clearable=clearable),
                     folder=None,
                     project=None,
                     resumed=None,
@@ -308,7 +310,7 @@ class SessionResources:
                 journal.note_offset(stored.record.id, stored.offset)
             return cls(
                 id=named,
-                deps=_make_deps(workspace, journal, emit, spills),
+                deps=_make_deps(workspace, journal, emit, spills, clearable),
                 folder=folder,
                 project=project,
                 resumed=found,
@@ -333,7 +335,11 @@ class SessionResources:
 
 
 def _make_deps(
-    workspace: Workspace, journal: DiskJournal | NoJournal, emit: Emit, spills: SpillStore | None = None
+    workspace: Workspace,
+    journal: DiskJournal | NoJournal,
+    emit: Emit,
+    spills: SpillStore | None = None,
+    clearable: Mapping[str, bool] | None = None,
 ) -> SessionDeps:
     return SessionDeps(
         settings=select_pipeline_settings(workspace.settings),
@@ -343,6 +349,7 @@ def _make_deps(
         journal=journal,
         spills=spills,
         estimator=workspace.estimator,
+        clearable=clearable or {},
     )
 
 

@@ -66,6 +66,7 @@ def build_view_steps(frame: RequestParams, capabilities: Capabilities, deps: Ses
         emit=deps.emit,
         store_result=spilling.store_whole if deps.spills is not None else None,
         clear_memories=clear_recalled,
+        declared=deps.clearable,
     )
     clearing = MicrocompactLayer(conversation, tools)
     window = WindowPlan(settings.window, settings.compact, frame, conversation.model)

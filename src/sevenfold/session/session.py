@@ -132,6 +132,7 @@ class Session:
         is_agent: bool = False,
         trusts_local: bool = True,
         memory: MemoryDir | None = None,
+        clearable: Mapping[str, bool] | None = None,
         clock: Clock | None = None,
         emit: Emit = ignore_event,
         environ: Mapping[str, str] | None = None,
@@ -144,7 +145,7 @@ class Session:
         `governs` is off because the provider sees to that itself. With `is_agent` the loop is ours, and what
         memories a prompt is about may be asked of a cheaper model. Without `trusts_local` the project-local
         settings file has no more rights than a committed one. `memory` is the project's, where the caller has
-        it open already.
+        it open already. `clearable` says of tools, by name, whether their old results may be cleared.
         """
         options = WorkspaceOptions(
             project=Path(project) if project is not None else None,
@@ -157,7 +158,7 @@ class Session:
         def open_resources() -> SessionResources:
             workspace = Workspace.open(options)
             workspace.listen(emit)
-            return SessionResources.open(workspace, session, closes_workspace=True)
+            return SessionResources.open(workspace, session, clearable=clearable, closes_workspace=True)
 
         opened = await run_blocking(open_resources)
         return await cls.start(

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sevenfold.core.catalog import Catalog, ModelSettings
@@ -72,6 +73,8 @@ class SessionDeps:
     journal: Journal
     spills: SpillStore | None = None
     estimator: TokenEstimator = CALIBRATED_ESTIMATOR
+    clearable: Mapping[str, bool] = field(default_factory=dict[str, bool])
+    """Tools of the caller, and whether layer 2 may clear their results."""
 
 
 SETTINGS_SECTIONS: tuple[type[SettingsSection], ...] = (

@@ -30,7 +30,7 @@ from sevenfold.providers.openai import ChatProvider
 from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.store.files.folder import Folder
 from sevenfold.testing import API_KEY, Simulator, say
-from tests.agent.workshop import Shop
+from tests.agent.workshop import Plain, Shop
 
 OPUS = CATALOG.find("claude-opus-5-5")
 USUAL = [
@@ -251,3 +251,18 @@ def test_an_agent_starts_another_with_tools_of_its_own_and_hears_its_answer(tmp_
         assert "agent" not in declared
 
     asyncio.run(tell())
+
+
+class Forgettable(Plain):
+    is_clearable = True
+
+
+def test_a_tool_declares_that_its_old_results_may_be_cleared(tmp_path: Path) -> None:
+    async def ask() -> list[bool]:
+        tools = [Forgettable(name="look"), Plain(name="deploy")]
+        agent = await Shop(home=tmp_path, provider=ScriptedProvider(), tools=tools).open()
+        clearing = agent.session._clearing  # pyright: ignore[reportPrivateUsage]
+        await agent.close()
+        return [clearing.clearable.allows(name) for name in ("look", "deploy")]
+
+    assert asyncio.run(ask()) == [True, False]

@@ -164,3 +164,22 @@ def test_a_session_without_a_call_asks_for_the_model(home: Path, capsys: pytest.
     assert "name a model with --model" in run(capsys, code=2)
     told = run(capsys, "--model", FRAME.model)
     assert re.search(r"estimated, nothing was billed yet", told)
+
+
+def test_tools_whose_results_are_never_cleared_are_named_with_the_setting_that_changes_it(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with BlockingSession.open(FRAME, project=home, environ={"HOME": str(home.parent)}) as session:
+        session.history.append(Message("user", "go"))
+        for number, tool in enumerate(("Read", "mcp__db__query")):
+            session.prepare()
+            session.record(call(number, tool))
+            session.history.append(result(number, "a row of the table\n" * 200))
+    told = run(capsys)
+    assert "never cleared: results of mcp__db__query (" in told
+    assert "`clearable` of [microcompact]" in told
+    assert list(run_json(capsys)["never_cleared"]) == ["mcp__db__query"]
+    (home.parent / ".sevenfold/settings.toml").write_text('[microcompact]\nclearable = ["mcp__db__*"]\n')
+    assert "never cleared" not in run(capsys)
+    (home.parent / ".sevenfold/settings.toml").write_text("[microcompact]\nenabled = false\n")
+    assert "old results are never cleared: layer 2 is switched off" in run(capsys)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from sevenfold.core.clock import ManualClock
 from sevenfold.core.events import CacheMissed, ClearingRefused, CutRegistered, PrefixBroken, ResultsCleared
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, ToolResult
@@ -15,9 +17,10 @@ from sevenfold.core.requests import RequestParams
 from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.providers.provider import Provider
 from sevenfold.session import Session
+from sevenfold.session.blocking import BlockingSession
 from sevenfold.simulator.wire.request_blocks import CacheEditingProvider
 from sevenfold.testing import Choices, Prompt, Reply, Simulator, say
-from tests.session.talk import Listener
+from tests.session.talk import FRAME, Listener, call, result
 
 SIGNED, PLAIN = "claude-opus-5-5", "claude-opus-5"
 READ = JsonObject({"name": "Read", "input_schema": JsonObject({"type": "object"})})
@@ -149,3 +152,29 @@ async def ask_for_cache_edits(home: Path, listener: Listener) -> None:
         for text in ("one", "two"):
             session.history.append(Message("user", text))
             await session.prepare()
+
+
+def find_cleared_tools(declared: Mapping[str, bool] | None = None, **settings: list[str]) -> set[str]:
+    """The tools whose results are cleared when the cache has gone cold."""
+    tools = ("Read", "lookup", "mcp__db__query", "deploy")
+    clock = ManualClock()
+    with BlockingSession.open(
+        FRAME, project=None, clock=clock, settings={"microcompact": settings}, clearable=declared
+    ) as session:
+        session.history.append(Message("user", "go"))
+        for number in range(16):
+            view = session.prepare()
+            session.record(call(number, tools[number % 4], tokens=view.tokens, path=f"/{number}"))
+            session.history.append(result(number, f"what {number} says\n" * 400))
+        clock.pass_time(timedelta(hours=2))
+        (cut,) = session.prepare().cuts
+        cleared = cut.detail["cleared"]
+        assert isinstance(cleared, JsonObject)
+        return {tools[int(use[1:]) % 4] for use in cleared}
+
+
+def test_a_setting_or_the_caller_makes_results_of_other_tools_clearable() -> None:
+    assert find_cleared_tools() == {"Read"}
+    assert find_cleared_tools(clearable=["lookup", "mcp__db__*"]) == {"Read", "lookup", "mcp__db__query"}
+    assert find_cleared_tools({"lookup": True, "mcp__*": True}) == {"Read", "lookup", "mcp__db__query"}
+    assert find_cleared_tools({"lookup": True}, never_clear=["Read"]) == {"lookup"}

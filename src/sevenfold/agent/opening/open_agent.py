@@ -30,6 +30,7 @@ from sevenfold.agent.opening.memory import (
 from sevenfold.agent.opening.toolset import (
     AgentAwareTool,
     AgentToolset,
+    ClearableTool,
     StatefulTool,
     ToolsetBuilder,
     WorkEnvironment,
@@ -205,7 +206,7 @@ class _Opener:
         equipment = await self._equip(guard) if self.options.tools is None else None
         tools = self._tools(equipment)
         frame = self._frame(provider, tools)
-        session = await self._session(frame, provider, compaction)
+        session = await self._session(frame, provider, compaction, tools)
         folder = workspace.session_folder(session.id)
         guard.reach = Reach(read=(folder,), edit=(Path(workspace.project.memory.path),))
         hooks = await self._hooks(session, guard)
@@ -247,10 +248,17 @@ class _Opener:
         return provider
 
     async def _session(
-        self, frame: RequestParams, provider: Provider, compaction: AgentCompactHooks
+        self,
+        frame: RequestParams,
+        provider: Provider,
+        compaction: AgentCompactHooks,
+        tools: Sequence[Tool],
     ) -> Session:
         named, emit = self.stored.id if self.stored else None, self.relay.forward
-        opened = await run_blocking(lambda: SessionResources.open(self.workspace, named, emit=emit))
+        declared = {tool.spec.name: tool.is_clearable for tool in tools if isinstance(tool, ClearableTool)}
+        opened = await run_blocking(
+            lambda: SessionResources.open(self.workspace, named, emit=emit, clearable=declared)
+        )
         session = await Session.start(
             frame,
             opened,

@@ -84,6 +84,16 @@ class StatefulTool(Protocol):
         ...
 
 
+@runtime_checkable
+class ClearableTool(Protocol):
+    """A tool that says of itself what layer 2 may do with its old results."""
+
+    @property
+    def is_clearable(self) -> bool:
+        """Whether they may be cleared: what they showed can be had again without harm."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class AgentToolset:
     """The usual tools of one agent, and what stands behind them."""

@@ -98,6 +98,7 @@ def describe_context(facts: ContextFacts) -> dict[str, object]:
         },
         "compactions": facts.compactions,
         "cleared_results": facts.cleared,
+        "never_cleared": dict(facts.never_cleared),
         "next_cut": {
             "is_automatic": after.is_automatic,
             "is_stopped": after.is_stopped,
@@ -207,6 +208,7 @@ def _show_fill(facts: ContextFacts, screen: Screen) -> None:
         screen.show_line(
             f"  {format_tokens(cleared)} tokens of it are cleared on the provider's side", "faint"
         )
+    _show_never_cleared(facts, screen)
     repeated = facts.breakdown.repeated_reads
     if repeated:
         told = f"  {format_tokens(repeated)} tokens of it are files read again though nothing had changed"
@@ -216,6 +218,21 @@ def _show_fill(facts: ContextFacts, screen: Screen) -> None:
         lost = f"; {spills.missing} of the files are gone" if spills.missing else ""
         told = f"  {format_count(spills.count, 'large result')} on disk, {spills.size_bytes:,} bytes{lost}"
         screen.show_line(told, "warning" if lost else "faint")
+
+
+def _show_never_cleared(facts: ContextFacts, screen: Screen) -> None:
+    """The results that stay however old they get, and the setting that changes that."""
+    if not facts.clears:
+        screen.show_line("  old results are never cleared: layer 2 is switched off", "faint")
+        return
+    ordered = sorted(facts.never_cleared.items(), key=lambda item: -item[1])
+    if not ordered:
+        return
+    named = ", ".join(f"{tool} ({format_tokens(tokens)})" for tool, tokens in ordered[:MAX_TOOL_ROWS])
+    more = len(ordered) - MAX_TOOL_ROWS
+    rest = f" and {format_count(more, 'other tool')}" if more > 0 else ""
+    screen.show_line(f"  {shorten_text(f'never cleared: results of {named}{rest}', _WIDTH - 2)}", "faint")
+    screen.show_line("  to change that, name tools in `clearable` of [microcompact]", "faint")
 
 
 def _fill_rows(facts: ContextFacts) -> Iterator[tuple[str, int]]:

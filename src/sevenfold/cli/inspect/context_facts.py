@@ -6,7 +6,7 @@ Everything is read and nothing is written, so a session can be inspected while a
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -100,6 +100,10 @@ class ContextFacts:
     history_messages: int
     compactions: int
     cleared: int
+    never_cleared: Mapping[str, int]
+    """Tokens of results that layer 2 never clears, by tool."""
+    clears: bool
+    """Whether layer 2 clears anything here."""
     spills: SpillFacts
     next_cut: NextCompaction
     spent: tuple[SpendSummary, ...]
@@ -247,6 +251,12 @@ def _facts(opened: SessionResources, steps: ViewSteps, scanned: _Scanned) -> Con
         history_messages=len(scanned.ids),
         compactions=scanned.compactions,
         cleared=len(conversation.cleared),
+        never_cleared={
+            tool: tokens
+            for tool, tokens in breakdown.tool_results.items()
+            if tool and tokens > 0 and not steps.clearing.clearable.allows(tool)
+        },
+        clears=steps.clearing.is_active,
         spills=_spills(opened, steps),
         next_cut=_next_cut(opened, steps, scanned, view),
         spent=scanned.book.spent(),

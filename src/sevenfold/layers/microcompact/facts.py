@@ -17,7 +17,7 @@ from typing import ClassVar, Literal, TypeAlias
 from sevenfold.core.json import write_json
 from sevenfold.core.messages import ToolUse, ToolUseId
 from sevenfold.core.models import Prices
-from sevenfold.core.settings import amount, choice, switch
+from sevenfold.core.settings import amount, choice, names, switch
 from sevenfold.core.tool_kinds import PATH_KEYS, QUERY_KEYS, Effect, command_of, find_effect, first_text
 
 LONG_TTL = timedelta(hours=1)
@@ -124,6 +124,14 @@ class MicrocompactSettings:
 
     pressure_saves_tokens: int = amount(20_000, at_least=0)
     """A cut that frees less is followed by the next one too soon."""
+
+    clearable: tuple[str, ...] = names(())
+    """More tools whose old results may be cleared; `*` stands for any text, as in `mcp__db__*`. Empty: to
+    call an unknown tool again might do harm."""
+
+    never_clear: tuple[str, ...] = names(())
+    """Tools whose results always stay, even if `clearable` or the caller names them. Empty: what the tools
+    that we know have shown can be had again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from sevenfold.core.json import Json, JsonObject, freeze_object
 from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.requests import ModelResponse, RequestParams
 from sevenfold.core.tokens import Thresholds
-from sevenfold.core.tool_kinds import is_clearable
+from sevenfold.core.tool_kinds import ClearableTools
 from sevenfold.core.view import Cut, ViewMessage
 from sevenfold.layers.conversation import Conversation, ConversationListener
 from sevenfold.layers.microcompact.facts import (
@@ -67,6 +67,8 @@ class ClearingTools:
     """Stores a whole result and returns its path; None where that failed. Blocks on the disk."""
     clear_memories: Callable[[Message], Message | None]
     """A message of recalled memories as the marker that replaces it; None: it has none."""
+    declared: Mapping[str, bool] = field(default_factory=dict[str, bool])
+    """Tools of the caller, and whether their results may be cleared."""
 
 
 class MicrocompactLayer(ConversationListener):
@@ -74,8 +76,11 @@ class MicrocompactLayer(ConversationListener):
 
     def __init__(self, conversation: Conversation, tools: ClearingTools) -> None:
         self._conversation, self._tools = conversation, tools
-        self._local = LocalClearing(settings=tools.settings)
-        self._server = ServerClearing(settings=tools.server_edits, is_clearable=is_clearable)
+        self.clearable = ClearableTools(
+            never=tools.settings.never_clear, named=tools.settings.clearable, declared=tools.declared
+        )
+        self._local = LocalClearing(settings=tools.settings, clearable=self.clearable)
+        self._server = ServerClearing(settings=tools.server_edits, is_clearable=self.clearable.allows)
         self._local.prices = self._cache_prices(0)
         self._is_refused = False
         self._reported = 0
@@ -96,6 +101,18 @@ class MicrocompactLayer(ConversationListener):
     def apply(self, frame: RequestParams) -> RequestParams:
         """The parameters of a request, with what the provider is told to clear."""
         return self._server.apply(frame)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether anything is ever cleared with these settings, on this side or the provider's."""
+        settings = self._tools.settings
+        if uses_server_edits(self._conversation.capabilities, self._tools.server_edits):
+            return True
+        return (
+            settings.enabled
+            and settings.policy != "keep"
+            and self._conversation.capabilities.rewrites_history
+        )
 
     @property
     def oldest(self) -> ToolUseId | None:
@@ -296,6 +313,7 @@ class LocalClearing:
     """The clearable results of one conversation, and what clearing has saved so far."""
 
     settings: MicrocompactSettings
+    clearable: ClearableTools = field(default_factory=ClearableTools)
     results: ClearableResults = field(default_factory=ClearableResults)
     ledger: ClearingLedger = field(default_factory=ClearingLedger)
     prices: CachePrices = DEFAULT_CACHE_PRICES
@@ -316,7 +334,7 @@ class LocalClearing:
         for result in results:
             tokens = estimate(item.weight * _length(result) / total)
             use = tools.get(result.tool_use_id)
-            if use is not None and is_clearable(use.name):
+            if use is not None and self.clearable.allows(use.name):
                 call = self._calls[use.id] = describe_clearable(use, tokens)
                 if self.results.add(call, round_=at.round, place=place, anchor=at.cached):
                     self.ledger.record_reread(tokens, at.place, self.prices)
