@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 
 import pytest
 
-from sevenfold.agent.opening.repository_files import read_repository_files
+from sevenfold.agent.opening.workspace import read_repository_files
 from sevenfold.cli import main
 from sevenfold.cli.settings import SETTINGS_SECTIONS, format_value
 from sevenfold.cli.workspace import open_workspace

@@ -9,7 +9,7 @@ import pytest
 
 from sevenfold.agent.permissions import guard
 from sevenfold.agent.tool import AccessRequest
-from sevenfold.agent.tools import text_file
+from sevenfold.agent.tools import file_changes as text_file
 from sevenfold.core.tool_context import ToolContext
 from sevenfold.store.project import user_files
 from tests.torture.file_stage import Stage, attempts, read_paths

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.agent.sandbox.launch_spec import LaunchSpec as RunOrders
 from sevenfold.agent.sandbox.sandbox import Sandbox
+from sevenfold.agent.sandbox.supervisor import LaunchSpec as RunOrders
 from sevenfold.core.tool_context import SandboxProfile, ToolContext
 from tests.torture.rig import Orders, Progress
 from tests.torture.shell import PERMISSIONS, run_planted, run_shell

@@ -107,7 +107,7 @@ COMMANDS = (
         description=TOUR_DESCRIPTION,
         examples=TOUR_EXAMPLES,
         add_options=add_tour_options,
-        target="sevenfold.cli.tour.command:run_tour",
+        target="sevenfold.cli.tour:run_tour",
     ),
     Command(
         name="chat",

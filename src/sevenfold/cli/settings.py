@@ -17,7 +17,7 @@ from pathlib import Path, PurePath
 from textwrap import dedent
 from typing import cast
 
-from sevenfold.agent.opening.repository_files import read_repository_files
+from sevenfold.agent.opening.workspace import read_repository_files
 from sevenfold.cli.screen import Screen, TableCell
 from sevenfold.cli.workspace import open_workspace
 from sevenfold.core.errors import InputError

@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
-from sevenfold.agent.loop.loop_guard import MAX_EQUAL_FAILURES, LoopGuard
-from sevenfold.agent.loop.turn import TurnEnd
+from sevenfold.agent.loop.turn import MAX_EQUAL_FAILURES, LoopGuard, TurnEnd
 from sevenfold.agent.permissions.guard import PermissionRequest, PermissionResponse
 from sevenfold.agent.tool import ToolOutput
 from sevenfold.agent.tools.executor import ToolBatch

@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.agent.sandbox.sandbox import Sandbox, build_sandboxed_environ
-from sevenfold.agent.sandbox.variables import is_secret_variable, list_secret_variables
+from sevenfold.agent.sandbox.sandbox import (
+    Sandbox,
+    build_sandboxed_environ,
+    is_secret_variable,
+    list_secret_variables,
+)
 from sevenfold.core.events import Event, VariablesHeld
 from sevenfold.core.settings.sections import SandboxSettings
 from sevenfold.core.tool_context import ToolContext

@@ -11,9 +11,14 @@ import pytest
 from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 
-from sevenfold.agent.tools.file_changes import EditTool, WriteTool
+from sevenfold.agent.tools.file_changes import (
+    EditTool,
+    TextFormat,
+    WriteTool,
+    decode_text_file,
+    encode_text_file,
+)
 from sevenfold.agent.tools.read import ReadTool
-from sevenfold.agent.tools.text_file import TextFormat, decode_text_file, encode_text_file
 from sevenfold.core.errors import InputError
 from sevenfold.core.tool_context import ToolContext
 from tests.agent.tools.places import call, fault_of, make_place, text_of

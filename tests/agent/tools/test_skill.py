@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.agent.tools.skill import SkillTool
+from sevenfold.agent.tools.planning import SkillTool
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import Event
 from sevenfold.core.events.agent import SkillSkipped, ToolStateLost

@@ -11,8 +11,8 @@ from contextlib import redirect_stderr, redirect_stdout
 import pytest
 
 from sevenfold.cli import main
+from sevenfold.cli import tour as command
 from sevenfold.cli.screen import Screen
-from sevenfold.cli.tour import command
 from sevenfold.cli.tour import team as tour_team
 from sevenfold.cli.tour.view import TourView
 

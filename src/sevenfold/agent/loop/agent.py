@@ -16,8 +16,8 @@ from datetime import timedelta
 from typing import TypeAlias
 
 from sevenfold.agent.loop.choose_provider import fit_request_params
-from sevenfold.agent.loop.loop_guard import MAX_EQUAL_FAILURES
 from sevenfold.agent.loop.turn import (
+    MAX_EQUAL_FAILURES,
     TRUNCATED_STOPS,
     AgentDeps,
     OnTurnEvent,

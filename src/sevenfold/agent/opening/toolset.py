@@ -32,11 +32,10 @@ from sevenfold.agent.subagents.messaging import SendMessageTool
 from sevenfold.agent.tool import Tool
 from sevenfold.agent.tools.file_changes import EditTool, WriteTool
 from sevenfold.agent.tools.memory import MemoryTool
-from sevenfold.agent.tools.planning import PlanFile, PlanTool, TodoTool
+from sevenfold.agent.tools.planning import PlanFile, PlanTool, SkillTool, TodoTool
 from sevenfold.agent.tools.read import ReadTool
 from sevenfold.agent.tools.search import GlobTool, GrepTool
 from sevenfold.agent.tools.shell import ShellTool, TaskOutputTool, TaskStopTool
-from sevenfold.agent.tools.skill import SkillTool
 from sevenfold.agent.tools.web_fetch import WebFetchTool
 from sevenfold.core.errors import FileMissing
 from sevenfold.core.events import Emit

@@ -1,27 +1,34 @@
 """Opens the workspace of an agent: asks a person about settings files, and finds the session to resume.
 
-`StoredParams` are the request parameters that are stored with a session.
+`StoredParams` are the request parameters that are stored with a session. `read_repository_files` lists the
+files of a repository that need an agreement, with what was answered about each.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from sevenfold.agent.consent import Confirm, ConsentRequest
+from sevenfold.agent.hooks.config import read_hook_sources
+from sevenfold.agent.mcp.servers import MCP_PROJECT_FILE, read_project_file, request_servers
+from sevenfold.agent.subagents.definition_files import list_definition_folders, list_definition_requests
 from sevenfold.agent.tools.planning import copy_tool_state
 from sevenfold.core.clock import Clock
-from sevenfold.core.errors import FileDamaged, FileMissing, NotRegular, WireError
+from sevenfold.core.errors import FileDamaged, FileMissing, NotRegular, SevenfoldError, WireError
 from sevenfold.core.events import Emit, FrameLost, ignore_event
 from sevenfold.core.json import JsonObject, freeze_object, read_object, write_json
 from sevenfold.core.requests import RequestParams
+from sevenfold.core.settings.sections import HookSettings, McpSettings
 from sevenfold.core.text.safe_text import escape_controls
 from sevenfold.session.opening import LATEST_SESSION, Workspace, WorkspaceOptions, read_settings_files
 from sevenfold.session.settings import SETTINGS_SECTIONS
 from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.project.settings_files import LOCAL_SETTINGS_FILE, Proposal, SettingsFiles
+from sevenfold.store.project.trust import Consent
 from sevenfold.store.transcript.transcript import (
     SessionId,
     fork_transcript,
@@ -29,10 +36,9 @@ from sevenfold.store.transcript.transcript import (
     latest_session,
 )
 
+
 # A local file can name commands, allow tools and redirect the conversation, and may come from an archive. The
 # committed file cannot, but it can switch off what protects the user or keeps costs low. Both need consent.
-
-
 async def open_agent_workspace(options: WorkspaceOptions, confirm: Confirm) -> Workspace:
     """The workspace of an agent. Asks about settings files of the project that nobody has answered about."""
     files = await run_blocking(lambda: read_settings_files(options))
@@ -187,3 +193,78 @@ def find_stored_session(
             write_stored_params(new, stored)
         copy_tool_state(old, new, emit)
     return StoredSession(child, stored)
+
+
+# Files of a repository that count once a person has agreed, with what was answered about each.
+#
+# For `sevenfold doctor` and `sevenfold settings`: nobody is asked, and nothing is run.
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryFile:
+    """A file that needs an agreement."""
+
+    request: ConsentRequest
+    consent: Consent
+
+
+@dataclass(frozen=True, slots=True)
+class FileProblem:
+    """What cannot be used of a file."""
+
+    path: Path
+    reason: str
+    is_users: bool
+    """Whether it is the user's own file."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryFiles:
+    files: tuple[RepositoryFile, ...]
+    problems: tuple[FileProblem, ...]
+
+
+def read_repository_files(workspace: Workspace) -> RepositoryFiles:
+    """Those of the project. Blocks on the disk, and makes nothing."""
+    problems: list[FileProblem] = []
+    requests = [
+        *_local_settings(workspace),
+        *_hooks(workspace, problems),
+        *_servers(workspace, problems),
+        *list_definition_requests(list_definition_folders(workspace.home, workspace.root)),
+    ]
+    return RepositoryFiles(
+        tuple(
+            RepositoryFile(request, workspace.find_consent(request.name, request.content))
+            for request in requests
+        ),
+        tuple(problems),
+    )
+
+
+def _local_settings(workspace: Workspace) -> Iterator[ConsentRequest]:
+    if (content := workspace.local_settings) is not None:
+        yield request_local_settings(workspace.root, content)
+
+
+def _hooks(workspace: Workspace, problems: list[FileProblem]) -> Iterator[ConsentRequest]:
+    for source in read_hook_sources(workspace.settings.of(HookSettings), workspace.paths):
+        file = source.file
+        problems += (FileProblem(file.path, one, not file.needs_trust) for one in source.found.problems)
+        if source.found.hooks and file.needs_trust:
+            yield source.request()
+
+
+def _servers(workspace: Workspace, problems: list[FileProblem]) -> Iterator[ConsentRequest]:
+    mcp, path = workspace.settings.of(McpSettings), workspace.root / MCP_PROJECT_FILE
+    if not mcp.enabled or not mcp.project_file:
+        return
+    try:
+        found = read_project_file(path, workspace.root)
+    except FileMissing:
+        return
+    except SevenfoldError as error:
+        problems.append(FileProblem(path, str(error), is_users=False))
+        return
+    if found.servers:
+        yield request_servers(path, found)

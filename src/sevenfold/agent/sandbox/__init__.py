@@ -3,8 +3,8 @@
 In the agent's process:
 
 - `job`: one running command with its output, and background commands.
-- `sandbox`: which sandbox this machine supports, found by trying; how to launch a command in it.
-- `variables`: which environment variables a sandboxed command gets.
+- `sandbox`: which sandbox this machine supports, found by trying; how to launch a command in it, and which
+  environment variables it gets.
 - `command`: starts the supervisor process and talks to it.
 - `folders`: which folders a sandboxed command may read and change, which files are guarded, and records of
   running commands, so that the next start cleans up after a crash.
@@ -13,8 +13,8 @@ In the agent's process:
 
 In the supervisor process, one for each command:
 
-- `launch_spec`: what to run and with which restrictions, as the agent sends it.
-- `supervisor`: starts the command, waits for it, and kills its descendants.
+- `supervisor`: takes the `LaunchSpec` of the agent, starts the command, waits for it, and kills its
+  descendants.
 - `kernel`: system calls, namespaces, mounts, Landlock, and the system call filter.
 
 The modules of the supervisor process import nothing but `ctypes` and a few modules written in C, because

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from sevenfold.agent.sandbox.launch_spec import LaunchSpec
+from sevenfold.agent.sandbox.supervisor import LaunchSpec
 
 _START = (
     "import sys; sys.path.append(sys.argv[1]); from sevenfold.agent.sandbox.supervisor import "

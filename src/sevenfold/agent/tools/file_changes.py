@@ -1,31 +1,127 @@
-"""The `write` and `edit` tools, and what they share.
+"""The `write` and `edit` tools, and text files as all file tools handle them: encodings, line ends, paths.
 
 A file is changed only if it is as the agent last read it. It is written atomically, with a diff for the user.
 """
 
 from __future__ import annotations
 
+import codecs
 import difflib
 import hashlib
+import os
 import re
 from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import Path
 
 from sevenfold.agent.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec, call_in_thread
-from sevenfold.agent.tools.text_file import (
-    FILE_PATH_SCHEMA,
-    TextFile,
-    TextFormat,
-    allowed_path,
-    decode_text_file,
-    display_path,
-    encode_text_file,
-    resolve_asked_path,
-)
-from sevenfold.core.errors import FileMissing, InputError
+from sevenfold.core.errors import AccessDenied, FileDamaged, FileMissing, InputError
 from sevenfold.core.json import JsonObject, get_flag, get_string, object_schema
+from sevenfold.core.text.safe_text import quote_name
 from sevenfold.core.tool_context import ReadState, ToolContext
-from sevenfold.store.project.user_files import FileState, find_file_state, replace_file
+from sevenfold.store.files.keys import check_path
+from sevenfold.store.project.user_files import FileState, find_file_state, replace_file, resolve_path
+
+# Text files: decoding, encoding with the same encoding and line ends, and paths in tool calls.
+
+_SNIFFED = 8_192
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+@dataclass(frozen=True, slots=True)
+class TextFormat:
+    """How a text stands in its file."""
+
+    encoding: str = "utf-8"
+    bom: bytes = b""
+    """The byte order mark at its beginning."""
+    is_crlf: bool = False
+    """Every line ends with CR LF. Where some do not, line ends are part of the text."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextFile:
+    text: str
+    """Lines end with LF alone where all of them ended alike."""
+    form: TextFormat
+
+
+def is_binary(head: bytes) -> bool:
+    """Whether a file that begins so is no text."""
+    return b"\0" in head[:_SNIFFED] and not head.startswith(_UTF16)
+
+
+def decode_text_file(data: bytes, name: str) -> TextFile:
+    """The text of a file. One that is not UTF-8 is read byte by byte, so that it goes back as it came."""
+    if is_binary(data):
+        raise FileDamaged(f"{name} is no text ({len(data):,} bytes); look at it with a command")
+    mark = next((mark for mark in (codecs.BOM_UTF8, *_UTF16) if data.startswith(mark)), b"")
+    encoding = {_UTF16[0]: "utf-16-le", _UTF16[1]: "utf-16-be"}.get(mark, "utf-8")
+    try:
+        text = data[len(mark) :].decode(encoding)
+    except UnicodeDecodeError:
+        mark, encoding, text = b"", "latin-1", data.decode("latin-1")
+    is_crlf = "\r\n" in text and text.count("\n") == text.count("\r\n")
+    return TextFile(text.replace("\r\n", "\n") if is_crlf else text, TextFormat(encoding, mark, is_crlf))
+
+
+def encode_text_file(text: str, form: TextFormat, name: str) -> bytes:
+    """The bytes of a text in this form."""
+    if form.is_crlf:
+        text = text.replace("\r\n", "\n").replace("\n", "\r\n")
+    try:
+        return form.bom + text.encode(form.encoding)
+    except UnicodeEncodeError as error:
+        odd = text[error.start : error.start + 1]
+        raise InputError(
+            f"{name} is kept in {form.encoding}, which has no {odd!r}; leave that out, or convert the file"
+        ) from error
+
+
+# From the path in a call to the file that was allowed.
+FILE_PATH_SCHEMA = {
+    "type": "string",
+    "description": "The file: absolute, or relative to the working directory.",
+}
+
+
+def resolve_asked_path(given: JsonObject, key: str, place: ToolContext, default: str | None = None) -> str:
+    """The path that a call names, made absolute and otherwise as it stands: links and `..` are kept."""
+    text = get_string(given, key, default)
+    if not text:
+        raise InputError(f"{key} is empty; name a file")
+    check_path(text)
+    home = place.environ.get("HOME", "")
+    if home and (text == "~" or text.startswith("~/")):
+        return home + text[1:]
+    return os.path.join(place.cwd, text)
+
+
+def allowed_path(asked: str, place: ToolContext) -> str:
+    """Where the path leads now; refused unless that is what was allowed."""
+    real = resolve_path(asked)
+    if place.admitted is not None:
+        if real not in place.admitted:
+            raise AccessDenied(
+                f"{asked} leads to {real}, which is not what was allowed; it was changed meanwhile: try again"
+            )
+        return real
+    folders = [place.root, place.cwd, *([place.session_folder] if place.session_folder else [])]
+    if not any(Path(real).is_relative_to(folder) for folder in folders):
+        raise AccessDenied(
+            f"{asked} leads to {real}, outside {place.root}; only files in there are used here"
+        )
+    return real
+
+
+def display_path(real: str, place: ToolContext) -> str:
+    """The path as a person would say it: relative where it lies in the working directory.
+
+    Quoted where it would not stand on one line: a repository chooses the names of its files.
+    """
+    path = Path(real)
+    return quote_name(str(path.relative_to(place.cwd)) if path.is_relative_to(place.cwd) else real)
+
 
 _MAX_BYTES = 16 * 1024 * 1024
 """Far beyond what a person edits by hand; larger files are made by programs, and changed by them."""
@@ -73,7 +169,6 @@ def render_unified_diff(old: str, new: str, name: str) -> str:
 
 
 # Where the text of an edit is not in the file: the nearest text that is, so that the next try succeeds.
-
 _MAX_LINES = 5_000
 """Comparing words with every line takes a while; the beginning of a longer file has to do."""
 
@@ -120,7 +215,6 @@ def _squeezed(line: str) -> str:
 
 
 # `write`: a whole file, new or in place of one that was read.
-
 _WRITE_SPEC = ToolSpec(
     "write",
     "Write a whole file, making the folders it needs. A file that is there already must have been read "
@@ -157,7 +251,6 @@ def _write(real: str, content: str, place: ToolContext) -> ToolOutput:
 
 
 # `edit`: one exact piece of text in place of another.
-
 MAX_NAMED = 10
 """Places that an error names: more than that and the text was too short anyway."""
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sevenfold.agent.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec, call_in_thread
-from sevenfold.agent.tools.text_file import (
+from sevenfold.agent.tools.file_changes import (
     FILE_PATH_SCHEMA,
     allowed_path,
     decode_text_file,

@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from sevenfold.agent.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec, call_in_thread, error_output
 from sevenfold.agent.tools import grep_worker
-from sevenfold.agent.tools.text_file import allowed_path, display_path, resolve_asked_path
+from sevenfold.agent.tools.file_changes import allowed_path, display_path, resolve_asked_path
 from sevenfold.core.errors import FileMissing, InputError, SevenfoldError, WireError
 from sevenfold.core.json import (
     Json,

@@ -3,7 +3,7 @@
 - `context_facts`, `context`: `sevenfold context`: the figures of a session, and how they are shown.
 - `stats_facts`, `stats`: `sevenfold stats`: the figures of a project, and how they are shown.
 - `spend`: `sevenfold spend`.
-- `doctor`: `sevenfold doctor`: the checks of the machine.
+- `doctor`: `sevenfold doctor`: the checks of the machine, and of hooks, servers and agents that come with a
+  repository.
 - `doctor_store`: its checks of files on disk.
-- `doctor_repository`: its checks of hooks, servers and agents that come with a repository.
 """

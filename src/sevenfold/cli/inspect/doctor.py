@@ -1,7 +1,7 @@
 """`sevenfold doctor`: what the installation lacks, and what to do about it.
 
-The checks of the machine are here: the interpreter, libraries, programs, keys and the sandbox. `doctor_store`
-has the others.
+The checks of the machine are here (the interpreter, libraries, programs, keys and the sandbox) and those of
+files that a repository brings. `doctor_store` has the others.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import cast
 
 from sevenfold.agent.loop.choose_provider import API_KEY_VARIABLES, URL_VARIABLES
+from sevenfold.agent.opening.workspace import RepositoryFile, read_repository_files
 from sevenfold.agent.sandbox.sandbox import probe_sandbox
-from sevenfold.cli.inspect.doctor_repository import check_repository
 from sevenfold.cli.inspect.doctor_store import (
     DoctorFinding,
     FindingLevel,
@@ -33,12 +33,53 @@ from sevenfold.cli.inspect.doctor_store import (
     check_sockets,
     check_spend,
 )
-from sevenfold.cli.screen import Screen, TableCell, Tone, format_count
+from sevenfold.cli.screen import Screen, TableCell, Tone, format_count, shorten_text
 from sevenfold.cli.workspace import require_folder
 from sevenfold.core.errors import GitError
 from sevenfold.core.settings.sections import SandboxSettings
 from sevenfold.core.version import __version__
+from sevenfold.session.opening import Workspace
 from sevenfold.store.safe_git import GIT, find_git, read_git_version
+
+# Files that a repository brings: hooks, servers and agents. The user's own hooks are read here as well: a
+# hook that cannot be used protects nobody.
+
+MAX_SHOWN_WANTS = 5
+"""Of what one file would do: a hostile file has thousands of lines."""
+MAX_WANT_CHARS = 120
+
+
+def check_repository(workspace: Workspace) -> Iterator[DoctorFinding]:
+    """What waits for an answer, what was answered, and what cannot be used."""
+    found = read_repository_files(workspace)
+    for problem in found.problems:
+        said = f"{problem.path}: {problem.reason}"
+        yield DoctorFinding("repository", "broken" if problem.is_users else "worry", said, "correct the file")
+    for file in found.files:
+        yield _check_file(file)
+
+
+def _check_file(file: RepositoryFile) -> DoctorFinding:
+    request, wants = file.request, _describe(file.request.wants)
+    match file.consent:
+        case "agreed":
+            return DoctorFinding("repository", "fine", f"{request.path} counts, as you have agreed: {wants}")
+        case "refused":
+            said = f"{request.path} does not count, since you have refused it: {wants}"
+            return DoctorFinding("repository", "fine", said)
+        case _:
+            said = f"{request.path} does not count, since nobody has agreed to it: {wants}"
+            todo = (
+                f"look at the file; `sevenfold settings --trust {request.name}` agrees to it, `--refuse "
+                f"{request.name}` does not"
+            )
+            return DoctorFinding("repository", "worry", said, todo)
+
+
+def _describe(wants: tuple[str, ...]) -> str:
+    shown = [shorten_text(" ".join(want.split()), MAX_WANT_CHARS) for want in wants[:MAX_SHOWN_WANTS]]
+    more = len(wants) - len(shown)
+    return "; ".join([*shown, *([f"and {more} more"] if more else [])])
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from sevenfold.cli.options.shared import add_json_option, add_project_option
+from sevenfold.cli.options import add_json_option, add_project_option
 
 CONTEXT_HELP = "say what fills a session's window and what comes next"
 

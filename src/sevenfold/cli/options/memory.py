@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, ArgumentTypeError
 from pathlib import Path
 
-from sevenfold.cli.options.shared import (
+from sevenfold.cli.options import (
     CommandAction,
     add_actions,
     add_json_option,
