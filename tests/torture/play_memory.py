@@ -101,6 +101,18 @@ class Memories:
                 # What was removed comes back: the first text, where the commit before never happened.
                 lambda world: world | {"a.md": one if "sub/c.md" in world else self.texts[0]},
             ),
+            "write": (
+                lambda memory: memory.commit([Write("u.md", two, ANYTHING)], SAID),
+                lambda world: world | {"u.md": two},
+            ),
+            "undo": (
+                lambda memory: memory.undo() if memory.find("u.md") else memory.commit([], SAID),
+                lambda world: {key: text for key, text in world.items() if key != "u.md"},
+            ),
+            "redo": (
+                lambda memory: _redo(memory, Write("u.md", two, None)),
+                lambda world: world | {"u.md": two},
+            ),
             "purge": (
                 lambda memory: memory.purge(session="first"),
                 lambda world: (
@@ -197,6 +209,12 @@ def _bring_back(memory: MemoryDir, key: str) -> object:
     if removal is None:
         raise InputError(f"nothing tells of {key}")
     return memory.revert(removal.id)
+
+
+def _redo(memory: MemoryDir, change: Write) -> object:
+    """Where the write before never happened, there is nothing to redo."""
+    is_undone = memory.find(change.key) is None and memory.log(change.key)
+    return memory.redo() if is_undone else memory.commit([change], SAID)
 
 
 def _holding(root: Path, text: str) -> list[str]:

@@ -16,7 +16,7 @@ from sevenfold.cli import main
 from sevenfold.cli.memory.command import capture_memory_output
 from sevenfold.cli.options.memory import MEMORY_ACTIONS
 from sevenfold.core.errors import InputError
-from sevenfold.core.memories import MemoryUse, Origin
+from sevenfold.core.memories import MemoryUse, MemoryUseKind, Origin
 from sevenfold.core.settings.sections import WebSettings
 from sevenfold.store.memory.changes import ANYTHING, Write
 from sevenfold.store.memory.directory import MemoryDir
@@ -176,6 +176,25 @@ def test_changes_are_logged_compared_and_taken_back(ask: Ask, parsed: Parse) -> 
     assert "Tabs." in ask("show", "style", "--at", added["id"])
 
 
+def test_undo_names_what_it_takes_back_and_redo_does_it_again(
+    ask: Ask, parsed: Parse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ask("add", "a", "-m", "Tabs.")
+    ask("add", "b", "-m", "Spaces.")
+    ask("revert", parsed("log", "a")[0]["id"])
+    assert "-Tabs." in ask("diff")
+    told = ask("undo")
+    assert "undone: a.md" in told
+    assert "+Tabs." in told
+    assert {item["key"] for item in parsed()} == {"a.md", "b.md"}
+    again = parsed("undo")
+    assert (again["keys"], again["step"], "-Spaces." in again["diff"]) == (["b.md"], "undo", True)
+    assert "done again: b.md" in ask("redo")
+    assert "whole history" in ask("log")
+    assert main(["memory", "log", "--limit", "2"]) == 0
+    assert "5 older changes not shown; --limit 7" in capsys.readouterr().err
+
+
 def test_a_change_is_reverted_by_how_its_id_begins(ask: Ask, parsed: Parse) -> None:
     ask("add", "style", "-m", "Tabs.")
     ask("revert", parsed("log")[0]["id"][:8])
@@ -272,12 +291,25 @@ def test_urls_are_fetched_only_when_that_is_asked_for(
     assert sorted(asked) == sorted(links)
 
 
-def test_uses_are_shown(ask: Ask, parsed: Parse, project: Path) -> None:
-    ask("add", "style", "-m", "Tabs.")
+def test_the_list_shows_rules_when_they_fire_and_what_came_of_them(
+    ask: Ask, parsed: Parse, project: Path
+) -> None:
+    ask("add", "style", "-m", "Tabs.", "--applies-to", "path:*.py")
+    ask("add", "release", "-m", "Tag.", "--applies-to", "phase:before-push", "--gate")
+    ask("add", "goal", "-m", "Ship in May.")
     with opened(project) as found, MemoryDir(found) as memory:
         at = memory.read("style.md").modified
-        UseStore(found.control).add([MemoryUse("style.md", "shown"), MemoryUse("style.md", "changed")], at)
-    assert "1 as a rule, 1 heeded" in ask()
+        kinds: dict[str, tuple[MemoryUseKind, ...]] = {
+            "style.md": ("shown", "changed"),
+            "release.md": ("shown", "acknowledged", "unchanged"),
+        }
+        UseStore(found.control).add([MemoryUse(key, one) for key in kinds for one in kinds[key]], at)
+    listed = [" ".join(line.split()) for line in ask().splitlines()]
+    assert "rule shown 1, 0 heeded, 1 changed path:*.py" in listed
+    assert "gate shown 1, 1 heeded phase:before-push" in listed
+    rules = {item["key"]: item["rule"] for item in parsed()}
+    told = {"conditions": ["path:*.py"], "gate": False, "fires": True, "heeded": 0}
+    assert (rules["style.md"], rules["goal.md"], rules["release.md"]["heeded"]) == (told, None, 1)
     assert parsed("show", "style")["uses"]["changed"] == 1
     assert "shown 1, changed 1" in ask("show", "style")
 

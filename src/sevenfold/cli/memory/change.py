@@ -1,5 +1,5 @@
 """`sevenfold memory add`, `edit`, `rm`, `import` and `export`; and of the history `log`, `diff`, `blame`,
-`revert`, `undo`, `restore` and `purge`.
+`revert`, `undo`, `redo`, `restore` and `purge`.
 
 `read_memory_folder` and `write_memory_folder` exchange memories with plain folders of markdown, such as
 another agent keeps.
@@ -202,23 +202,29 @@ def _keep(text: str, key: str) -> str:
     return kept.name
 
 
-# The history: `log`, `diff`, `blame`, `revert`, `undo`, `restore` and `purge`.
+# The history: `log`, `diff`, `blame`, `revert`, `undo`, `redo`, `restore` and `purge`.
 
 
 def show_memory_log(options: Namespace, context: MemoryContext) -> int:
-    key = _key(cast("str | None", options.memory))
-    changes = context.memory.log(key, limit=cast("int", options.limit))
+    key, limit = _key(cast("str | None", options.memory)), cast("int", options.limit)
+    changes = context.memory.log(key, limit=None)
     if context.is_json:
-        context.screen.show_json([_described(change) for change in changes])
+        context.screen.show_json([_described(change) for change in changes[:limit]])
     elif changes:
-        context.screen.show_table([_row(change) for change in changes])
+        context.screen.show_table([_row(change) for change in changes[:limit]])
     else:
         context.screen.show_line("no change is known", "faint")
+    if len(changes) > limit:
+        older = f"{format_count(len(changes) - limit, 'older change')} not shown"
+        context.screen.note(f"note: {older}; --limit {len(changes)} shows all")
+    elif changes and not context.is_json:
+        context.screen.show_line("this is the whole history", "faint")
     return 0
 
 
 def show_memory_diff(options: Namespace, context: MemoryContext) -> int:
-    change = context.memory.transaction(cast("str", options.id))
+    id_ = cast("str | None", options.id)
+    change = context.memory.last_change() if id_ is None else context.memory.transaction(id_)
     text = context.memory.diff(change.id)
     if context.is_json:
         context.screen.show_json({**_described(change), "diff": text})
@@ -269,7 +275,32 @@ def revert_memory(options: Namespace, context: MemoryContext) -> int:
 
 
 def undo_transaction(_options: Namespace, context: MemoryContext) -> int:
-    return context.report(context.memory.undo(), "the last change is taken back")
+    return _show_step(context, context.memory.undo(), "undone", "redo")
+
+
+def redo_transaction(_options: Namespace, context: MemoryContext) -> int:
+    return _show_step(context, context.memory.redo(), "done again", "undo")
+
+
+def _show_step(context: MemoryContext, done: Transaction, told: str, back: str) -> int:
+    """Which change it was, of which memories, and what is different now."""
+    diff, of = context.memory.diff(done.id), context.memory.transaction(done.of)
+    keys = [change.key for change in done.changes]
+    if context.is_json:
+        context.screen.show_json(
+            {"id": done.id, "kind": done.kind, "keys": keys, "of": done.of, "step": done.step, "diff": diff}
+        )
+        return 0
+    names = ", ".join(keys) or "no memory is different"
+    what = of.step or of.kind
+    context.screen.show_line(f"{told}: {names}", "strong")
+    context.screen.show_line(f"{what} {of.id}, {format_time(of.at)}, by {of.origin.who}: {of.origin.why}")
+    show_diff_text(context, diff)
+    waiting = {one.id for one in context.memory.waiting()}
+    if back == "redo" and of.of in waiting:
+        context.screen.show_line(f"{of.of} waits for you again: `sevenfold memory review`", "warning")
+    context.screen.show_line(f"`sevenfold memory {back}` takes this step back", "faint")
+    return 0
 
 
 def restore_memory(options: Namespace, context: MemoryContext) -> int:
@@ -338,7 +369,7 @@ def _row(change: Transaction) -> list[TableCell]:
         TableCell(change.id, "strong"),
         TableCell(format_time(change.at)),
         TableCell(change.origin.who),
-        TableCell(change.kind),
+        TableCell(change.step or change.kind),
         TableCell(shorten_text(f"{keys}: {change.origin.why}" if keys else change.origin.why, 100)),
     ]
 
@@ -349,6 +380,7 @@ def _described(change: Transaction) -> dict[str, object]:
         "at": change.at.isoformat(),
         "kind": change.kind,
         "of": change.of,
+        "step": change.step,
         **_origin(change.origin),
         "changes": [
             {"key": one.key, "before": one.before, "after": one.after, **_origin(one.origin)}

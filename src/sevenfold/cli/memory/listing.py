@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,10 +14,17 @@ from sevenfold.agent.tools.web_fetch import fetch_page
 from sevenfold.cli.memory.context import MemoryContext
 from sevenfold.cli.screen import TableCell, Tone, format_count, format_duration, format_time, shorten_text
 from sevenfold.core.errors import InputError
-from sevenfold.core.memories import ARCHIVE_PREFIX, MEMORY_USE_KINDS, NO_USES, MemoryUses, read_memory
+from sevenfold.core.memories import (
+    ARCHIVE_PREFIX,
+    MEMORY_USE_KINDS,
+    NO_USES,
+    MemoryUseKind,
+    MemoryUses,
+    read_memory,
+)
 from sevenfold.core.settings.sections import WebSettings
 from sevenfold.layers.memory.rule_policy import RuleSettings
-from sevenfold.layers.memory.rule_reader import parse_memory_rule
+from sevenfold.layers.memory.rule_reader import ParsedRule, parse_memory_rule
 from sevenfold.layers.memory.search.memory_index import MemoryIndex
 from sevenfold.layers.memory.trust.claims import MemoryClaim, find_claims
 from sevenfold.layers.memory.trust.verifier import BrokenClaim, ClaimVerifier
@@ -35,6 +42,16 @@ class MemoryOverview:
     uses: MemoryUses
     broken: tuple[str, ...]
 
+    @property
+    def rule(self) -> ParsedRule:
+        return parse_memory_rule(self.stored, RuleSettings())
+
+    @property
+    def heeded(self) -> int:
+        """How often a rule was acknowledged, or the call given up. A call that came back changed says
+        nothing: it may have been changed for any reason."""
+        return self.uses.count("acknowledged") + self.uses.count("given up")
+
     def describe(self, now: datetime) -> dict[str, object]:
         stored, memory, origin = self.stored, self.stored.memory, self.stored.origin
         return {
@@ -43,6 +60,7 @@ class MemoryOverview:
             "type": memory.kind,
             "description": memory.description,
             "applies_to": list(memory.applies_to),
+            "rule": self._describe_rule(),
             "modified": stored.modified.isoformat(),
             "sha256": stored.sha256,
             "change": stored.transaction,
@@ -59,6 +77,17 @@ class MemoryOverview:
             "last_used": self.uses.last.isoformat() if self.uses.last else None,
             "warmth": round(self.uses.warmth_at(now), 3),
             "broken": list(self.broken),
+        }
+
+    def _describe_rule(self) -> dict[str, object] | None:
+        rule = self.rule.rule
+        if rule is None:
+            return None
+        return {
+            "conditions": [str(one) for one in rule.conditions],
+            "gate": rule.is_gate,
+            "fires": self.stored.is_trusted,
+            "heeded": self.heeded,
         }
 
     @property
@@ -83,9 +112,8 @@ def list_memories(options: Namespace, context: MemoryContext) -> int:
     if context.is_json:
         context.screen.show_json([one.describe(context.now()) for one in chosen])
     elif chosen:
-        context.screen.show_table(
-            [[TableCell(head, "strong") for head in _HEADS], *(_row(one, context) for one in chosen)]
-        )
+        rows = (row for one in chosen for row in (_row(one, context), *_rule_rows(one)))
+        context.screen.show_table([[TableCell(head, "strong") for head in _HEADS], *rows])
     else:
         context.screen.show_line(
             "nothing of that kind is remembered" if wanted or options.archived else _NOTHING, "faint"
@@ -163,12 +191,30 @@ def _tone(known: MemoryOverview) -> Tone:
 
 
 def _used(uses: MemoryUses) -> str:
-    """How often it was recalled; of a rule, how often it was shown and how often that changed something."""
-    recalled, shown = uses.count("recalled"), uses.count("shown")
+    """How often it was recalled."""
+    return f"{uses.count('recalled') or '-'}"
+
+
+def _rule_rows(known: MemoryOverview) -> Iterator[list[TableCell]]:
+    """Of a rule: when it fires, how often it did and what came of that."""
+    rule = known.rule.rule
+    if rule is None:
+        return
+    kind = "gate" if rule.is_gate else "rule"
+    fires = "" if known.stored.is_trusted else "never, as it is not trusted: "
+    when = shorten_text(f"{fires}{', '.join(map(str, rule.conditions))}", 80)
+    row = ("", kind, "", _outcomes(known, is_gate=rule.is_gate), when)
+    yield [TableCell(text, "faint") for text in row]
+
+
+def _outcomes(known: MemoryOverview, *, is_gate: bool) -> str:
+    shown = known.uses.count("shown")
     if not shown:
-        return f"{recalled}" if recalled else "-"
-    heeded = uses.count("changed") + uses.count("given up")
-    return f"{recalled} + {shown} as a rule, {heeded} heeded"
+        return "never shown"
+    # A call that passes a gate is counted once more by how it came back.
+    kinds: tuple[MemoryUseKind, ...] = () if is_gate else ("changed", "unchanged")
+    rest = (f", {known.uses.count(kind)} {kind}" for kind in kinds if known.uses.count(kind))
+    return f"shown {shown}, {known.heeded} heeded{''.join(rest)}"
 
 
 def _show_origin(known: MemoryOverview, context: MemoryContext) -> None:

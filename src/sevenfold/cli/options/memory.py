@@ -29,7 +29,7 @@ examples:
   sevenfold memory review                          what waits for you: tainted text, edits from outside
   sevenfold memory check                           which memories name what is no longer there
   sevenfold memory log                             every change, newest first
-  sevenfold memory undo                            take the last change back
+  sevenfold memory undo                            take the last change back; redo does it again
   sevenfold memory purge --session 3f2a            erase what one session left, history included
 """
 
@@ -54,6 +54,11 @@ def _memory(parser: ArgumentParser) -> None:
 
 def _id(parser: ArgumentParser) -> None:
     parser.add_argument("id", metavar="ID", help="a change of `sevenfold memory log`, or how its id begins")
+
+
+def _diff(parser: ArgumentParser) -> None:
+    known = "a change of `sevenfold memory log`, or how its id begins (the last one)"
+    parser.add_argument("id", nargs="?", metavar="ID", help=known)
 
 
 def _list(parser: ArgumentParser) -> None:
@@ -136,9 +141,9 @@ MEMORY_ACTIONS = (
     CommandAction(
         name="list",
         help="what is remembered, newest first",
-        more="Memories with their type, age, uses and what is wrong with them. A rule shows how "
-        "often it was\n"
-        "put before an action and what became of that.",
+        more="Memories with their type, age, uses and what is wrong with them. Below a rule stands "
+        "when it fires,\n"
+        "how often it was shown, and how often it was heeded: acknowledged, or the call given up.",
         add=_list,
         examples=("list", "list --type feedback", "list --json | jq '.[] | select(.broken != [])'"),
     ),
@@ -214,9 +219,9 @@ MEMORY_ACTIONS = (
     CommandAction(
         name="diff",
         help="what a change did",
-        more="A change as a unified diff.",
-        add=_id,
-        examples=("diff 18f3",),
+        more="A change as a unified diff; without an ID, what changed a memory last.",
+        add=_diff,
+        examples=("diff", "diff 18f3"),
     ),
     CommandAction(
         name="blame",
@@ -235,9 +240,20 @@ MEMORY_ACTIONS = (
     CommandAction(
         name="undo",
         help="take the last change back",
-        more="Takes the last change back, byte for byte.",
+        more="Takes the last change back, byte for byte, whatever it was: a dream is one change, "
+        "and so is a\n"
+        "revert. It says which and shows the diff. Each further undo takes the change before. What "
+        "came from\n"
+        "a team stays; a purge cannot be undone.",
         add=add_no_options,
         examples=("undo",),
+    ),
+    CommandAction(
+        name="redo",
+        help="do again what was undone",
+        more="Does again what was undone last. Once something else was changed, there is nothing to redo.",
+        add=add_no_options,
+        examples=("redo",),
     ),
     CommandAction(
         name="restore",

@@ -34,6 +34,10 @@ TRANSACTION_KINDS: tuple[TransactionKind, ...] = get_args(TransactionKind)
 WAITING_KINDS: tuple[TransactionKind, ...] = ("outside", "propose")
 """Nothing that is shown changes by these until a person accepts."""
 
+UndoStep: TypeAlias = Literal["", "undo", "redo"]
+UNDO_STEPS: tuple[UndoStep, ...] = get_args(UndoStep)
+"""What a `revert` is a step of; empty: of nothing, it is a change like any other."""
+
 
 @dataclass(frozen=True, slots=True)
 class Write:
@@ -91,6 +95,7 @@ class Transaction:
     changes: tuple[MemoryChange, ...]
     of: str = ""
     """The transaction that it accepts, rejects or takes back."""
+    step: UndoStep = ""
 
 
 @dataclass(frozen=True, slots=True)

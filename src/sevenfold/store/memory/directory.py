@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Self
 
 from sevenfold.core.clock import Clock, SystemClock
-from sevenfold.core.errors import FileMissing, InputError
+from sevenfold.core.errors import FileMissing, InputError, MemoryConflict
 from sevenfold.core.events import Emit, IndexCut, MemoryChanged, MemoryPurged, MemoryQuarantined, ignore_event
 from sevenfold.core.memories import INDEX_FILE, MemoryKey, Origin, is_indexed, read_memory
 from sevenfold.core.settings.sections import MemorySettings, PlaceSettings
@@ -36,6 +36,7 @@ from sevenfold.store.memory.changes import (
     Transaction,
     TransactionId,
     TransactionKind,
+    UndoStep,
     Write,
     make_memory_key,
     plan_new_memory,
@@ -217,7 +218,10 @@ class MemoryDir:
     def waiting(self) -> tuple[PendingReview, ...]:
         """All that a person has to look at, the oldest first."""
         with self._fresh() as state:
-            return tuple(_waiting(self._book.log.read_at(item.place)) for item in state.waiting.values())
+            return tuple(
+                replace(_waiting(self._book.log.read_at(item.place)), is_outside=item.is_outside)
+                for item in state.waiting.values()
+            )
 
     def accept(self, id_: str, why: str = "") -> Transaction:
         """A person agrees: it is shown and trusted from now on. `MemoryConflict` if the memory changed."""
@@ -310,10 +314,20 @@ class MemoryDir:
         )
 
     def undo(self, why: str = "") -> Transaction:
-        """Take back the last transaction that was not taken back yet."""
+        """Take back the last change of whatever kind, and with every further call the one before.
+
+        What came from a team stays. What was accepted or rejected waits again.
+        """
+        return self._step("undo", why)
+
+    def redo(self, why: str = "") -> Transaction:
+        """Do again what was undone last; `InputError` if something else was changed since."""
+        return self._step("redo", why)
+
+    def last_change(self) -> Transaction:
+        """What changed a memory last, the team's changes and steps of undo included."""
         with self._fresh():
-            last = self._history.find_last_effective()
-        return self.revert(last, why)
+            return self._history.find(self._history.find_last_change()).to_transaction()
 
     def restore(self, key: str, id_: str, why: str = "") -> Transaction:
         """Bring a memory back to the text that a transaction gave it, whatever happened since."""
@@ -373,6 +387,29 @@ class MemoryDir:
         with self._thread:
             self._book.refresh()
             self._upkeep.notice_some(change.key for change in changes)
+            return self._record(plan).to_transaction()
+
+    def _step(self, step: UndoStep, why: str) -> Transaction:
+        def plan(state: MemoryState) -> list[LoggedTransaction]:
+            # Found again with nobody else in between: another process may have undone it meanwhile.
+            planned = self._history.plan_step(step)
+            id_ = planned.of.id
+            try:
+                changed = plan_changes(state, planned.changes)
+            except MemoryConflict as conflict:
+                raise MemoryConflict(
+                    f"{', '.join(conflict.keys)}: changed since {id_} by the team or in the folder, and "
+                    f"{step} would lose that; use `sevenfold memory review`, or `restore` an older text",
+                    keys=conflict.keys,
+                ) from conflict
+            origin = Origin(who="user", why=why or f"{step} of {id_}")
+            settled = (*planned.settles, *find_overtaken(state, changed))
+            entry = self._logged("revert", origin, changed, of=id_, settles=settled)
+            return [replace(entry, step=step, reopens=planned.reopens)]
+
+        with self._thread:
+            self._book.refresh()
+            self._upkeep.notice_some(change.key for change in self._history.plan_step(step).changes)
             return self._record(plan).to_transaction()
 
     def _record(self, plan: Callable[[MemoryState], Sequence[LoggedTransaction]]) -> LoggedTransaction:

@@ -8,7 +8,7 @@ control/memory/log.jsonl        the lines
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,10 +20,16 @@ from sevenfold.core.memories import Origin
 from sevenfold.core.text.safe_text import replace_lone_surrogates
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.locks import mutex
-from sevenfold.store.memory.changes import WAITING_KINDS, BlameLine, Transaction, TransactionId
+from sevenfold.store.memory.changes import WAITING_KINDS, BlameLine, Transaction, TransactionId, UndoStep
 from sevenfold.store.memory.files import LogLine, LogStat, MemoryLog
 from sevenfold.store.memory.records import LogEntry, LoggedChange, LoggedTransaction
-from sevenfold.store.memory.state import MemoryState, MemoryVersion, read_memory_state, write_memory_state
+from sevenfold.store.memory.state import (
+    MemoryState,
+    MemoryVersion,
+    PendingTransaction,
+    read_memory_state,
+    write_memory_state,
+)
 from sevenfold.store.transcript.transcript import RecordPosition
 
 HISTORY_MUTEX = "history"
@@ -165,10 +171,25 @@ class MemoryStore:
 
     def _take(self, found: LogLine) -> None:
         self.log.cache(found)
-        self.state.apply(found)
+        entry = found.entry
+        reopened = self._find_waiting(entry.reopens) if isinstance(entry, LoggedTransaction) else {}
+        self.state.apply(found, reopened)
+
+    def _find_waiting(self, ids: Collection[str]) -> dict[str, PendingTransaction]:
+        """Of transactions that waited once, those that the history still has. Few histories reopen any."""
+        found: dict[str, PendingTransaction] = {}
+        for line in self.log.read() if ids else ():
+            entry = line.entry
+            if isinstance(entry, LoggedTransaction) and entry.id in ids and entry.kind in WAITING_KINDS:
+                keys = tuple(change.key for change in entry.changes)
+                found[entry.id] = PendingTransaction(line.place, entry.kind == "outside", keys)
+            if len(found) == len(ids):
+                break
+        return found
 
 
 NO_EFFECT_KINDS = ("propose", "outside", "reject", "purge")
+_SETTLING_KINDS = ("accept", "reject")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,6 +208,23 @@ class VersionStep:
     transaction: TransactionId
     past: PastVersion | None
     """What the memory was from then on; None: it was removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class _KeyStep:
+    key: str
+    step: VersionStep
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedStep:
+    """What takes the last change back, or does again what was undone last."""
+
+    of: LoggedTransaction
+    """The transaction that is taken back."""
+    changes: tuple[LoggedChange, ...]
+    reopens: tuple[str, ...] = ()
+    settles: tuple[str, ...] = ()
 
 
 class MemoryHistory:
@@ -242,11 +280,14 @@ class MemoryHistory:
 
     def steps(self, key: str) -> Iterator[VersionStep]:
         """Every text that a memory was accepted with, the oldest first, and its removals."""
+        yield from (found.step for found in self._all_steps((key,)))
+
+    def _all_steps(self, keys: Collection[str]) -> Iterator[_KeyStep]:
         order = 0
         for entry in self._entries():
             for change in entry.changes if entry.kind not in WAITING_KINDS else ():
                 order += 1
-                if change.key != key:
+                if change.key not in keys:
                     continue
                 past = None
                 if change.after is not None and change.text is not None:
@@ -258,14 +299,14 @@ class MemoryHistory:
                         origin=origin,
                         order=change.order or order,
                     )
-                yield VersionStep(entry.id, past)
+                yield _KeyStep(change.key, VersionStep(entry.id, past))
 
     def plan_revert(self, id_: str) -> list[LoggedChange]:
         """What takes a transaction back, if nothing has happened to its memories since."""
         entry = self.find(id_)
         if entry.kind in NO_EFFECT_KINDS or not entry.changes:
             raise InputError(f"{entry.id} ({entry.kind}) changed no memory, so there is nothing to take back")
-        return [self._undone(change, entry.id) for change in entry.changes if change.key]
+        return self._plan_back(entry)
 
     def plan_restore(self, key: str, id_: str) -> LoggedChange:
         """What brings a memory back to the text that a transaction gave it."""
@@ -277,27 +318,53 @@ class MemoryHistory:
             )
         return _back(key, self._book.state.sha_of(key), pasts[-1])
 
-    def find_last_effective(self) -> TransactionId:
-        """The last transaction that changed something and was not taken back."""
+    def plan_step(self, step: UndoStep) -> PlannedStep:
+        """One step back or forward. What a team sent and what only waits is no step."""
         done: dict[TransactionId, None] = {}
+        undone: dict[TransactionId, None] = {}
         for entry in self._entries():
-            if entry.kind == "revert":
+            if entry.kind in (*WAITING_KINDS, "adopt") or entry.origin.who == "sync":
+                continue
+            if entry.step == "undo":
                 done.pop(TransactionId(entry.of), None)
-            elif entry.kind not in (*NO_EFFECT_KINDS, "adopt"):
+                undone[entry.id] = None
+            else:
                 done[entry.id] = None
-        if not done:
-            raise InputError("nothing has been changed that could be taken back")
-        return next(reversed(done))
+                undone = {key: None for key in undone if key != entry.of} if entry.step == "redo" else {}
+        found = undone if step == "redo" else done
+        if not found:
+            raise InputError(
+                "there is nothing to redo; `sevenfold memory undo` comes before it, with no change in between"
+                if step == "redo"
+                else "nothing has been changed that could be taken back"
+            )
+        return self._plan_step(self.find(next(reversed(found))))
 
-    def _undone(self, change: LoggedChange, id_: str) -> LoggedChange:
-        earlier: PastVersion | None = None
-        for step in self.steps(change.key):
-            if step.transaction == id_:
+    def find_last_change(self) -> TransactionId:
+        """The last transaction that changed what is shown, whoever made it."""
+        last = deque((one.id for one in self._entries() if one.changes and one.kind not in WAITING_KINDS), 1)
+        if not last:
+            raise InputError("no memory has been changed yet")
+        return last[0]
+
+    def _plan_step(self, entry: LoggedTransaction) -> PlannedStep:
+        if entry.kind == "purge":
+            raise InputError(
+                f"the last change ({entry.id}) erased memories, which cannot be undone; `sevenfold memory "
+                "revert ID` takes back an older change"
+            )
+        settled = (*((entry.of,) if entry.kind in _SETTLING_KINDS else ()), *entry.settles)
+        changes = tuple(self._plan_back(entry))
+        return PlannedStep(of=entry, changes=changes, reopens=settled, settles=entry.reopens)
+
+    def _plan_back(self, entry: LoggedTransaction) -> list[LoggedChange]:
+        """Each of its memories as it was before, read in one pass."""
+        earlier: dict[str, PastVersion | None] = {change.key: None for change in entry.changes if change.key}
+        for found in self._all_steps(earlier):
+            if found.step.transaction == entry.id:
                 break
-            earlier = step.past
-        if change.before is not None and (earlier is None or earlier.sha256 != change.before):
-            raise InputError(f"what {change.key} was before {id_} was erased, and cannot be put back")
-        return _back(change.key, change.after, earlier)
+            earlier[found.key] = found.step.past
+        return [_undone(change, earlier[change.key], entry.id) for change in entry.changes if change.key]
 
     def _diff(self, change: LoggedChange) -> str:
         before = "" if change.before is None else self._text(change.before)
@@ -323,6 +390,12 @@ class MemoryHistory:
 
 def _speaks_of(entry: LoggedTransaction, key: str) -> bool:
     return any(change.key == key for change in entry.changes)
+
+
+def _undone(change: LoggedChange, earlier: PastVersion | None, id_: str) -> LoggedChange:
+    if change.before is not None and (earlier is None or earlier.sha256 != change.before):
+        raise InputError(f"what {change.key} was before {id_} was erased, and cannot be put back")
+    return _back(change.key, change.after, earlier)
 
 
 def _back(key: str, now: str | None, past: PastVersion | None) -> LoggedChange:

@@ -73,9 +73,11 @@ def find_overtaken(state: MemoryState, changes: Sequence[LoggedChange]) -> tuple
 
 
 def _gives_back(state: MemoryState, change: LoggedChange) -> bool:
-    """Whether the text is there already, and it is its origin that is put back."""
+    """Whether the text is there already, and it is its origin or its date that is put back."""
     version = state.versions.get(change.key)
-    return change.order is not None and version is not None and version.origin != change.origin
+    if change.order is None or version is None:
+        return False
+    return (version.origin, version.order) != (change.origin, change.order)
 
 
 def _clashes(state: MemoryState, change: LoggedChange, accepts: str) -> bool:

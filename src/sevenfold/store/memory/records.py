@@ -14,10 +14,12 @@ from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.memories import CHANGE_AUTHORS, SAID_BY, TAINTS, ChangeAuthor, Origin, SaidBy, Taint
 from sevenfold.store.memory.changes import (
     TRANSACTION_KINDS,
+    UNDO_STEPS,
     MemoryChange,
     Transaction,
     TransactionId,
     TransactionKind,
+    UndoStep,
 )
 from sevenfold.store.transcript.records import (
     Record,
@@ -93,6 +95,9 @@ class LoggedTransaction:
     reason: str = ""
     settles: tuple[str, ...] = ()
     """What waited and is overtaken by this."""
+    step: UndoStep = ""
+    reopens: tuple[str, ...] = ()
+    """What had been accepted, rejected or overtaken, and waits again."""
 
     def origin_of(self, change: LoggedChange) -> Origin:
         return change.origin or self.origin
@@ -103,7 +108,13 @@ class LoggedTransaction:
             MemoryChange(item.key, item.before, item.after, self.origin_of(item)) for item in self.changes
         )
         return Transaction(
-            id=self.id, at=self.at, kind=self.kind, origin=self.origin, changes=changes, of=self.of
+            id=self.id,
+            at=self.at,
+            kind=self.kind,
+            origin=self.origin,
+            changes=changes,
+            of=self.of,
+            step=self.step,
         )
 
 
@@ -245,7 +256,13 @@ def _write_logged(entry: LoggedTransaction) -> JsonObject:
         "origin": write_origin(entry.origin),
         "changes": [_write_change(change) for change in entry.changes],
     }
-    rest: dict[str, object] = {"of": entry.of, "reason": entry.reason, "settles": list(entry.settles)}
+    rest: dict[str, object] = {
+        "of": entry.of,
+        "reason": entry.reason,
+        "settles": list(entry.settles),
+        "step": entry.step,
+        "reopens": list(entry.reopens),
+    }
     return freeze_object(fields | {key: value for key, value in rest.items() if value})
 
 
@@ -274,6 +291,8 @@ def _read_logged(id_: TransactionId, at: datetime, wire: _Wire) -> LoggedTransac
         of=_text(wire.get("of", "")),
         reason=_text(wire.get("reason", "")),
         settles=_texts(wire.get("settles", ())),
+        step=UNDO_STEPS[UNDO_STEPS.index(cast("UndoStep", wire.get("step", "")))],
+        reopens=_texts(wire.get("reopens", ())),
     )
 
 

@@ -5,8 +5,8 @@ the files in the folder are known to say.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import cast
 
@@ -92,13 +92,15 @@ class MemoryState:
     boot: str = ""
     """Of the machine, when files were last put in place."""
 
-    def apply(self, found: LogLine) -> None:
-        """One line further."""
+    def apply(self, found: LogLine, reopened: Mapping[str, PendingTransaction]) -> None:
+        """One line further; `reopened` is what waits again by it."""
         self.tail, self.end = found.place.offset, found.place.offset + found.place.length_bytes
         if isinstance(found.entry, UpkeepRecord):
             self._take_upkeep(found.entry)
         elif found.entry is not None:
             self._take_transaction(found.entry, found.place)
+            # An outside edit waits as a proposal now: its file has the accepted text again.
+            self.waiting |= {id_: replace(item, is_outside=False) for id_, item in reopened.items()}
 
     def holding(self, key: str) -> FileSnapshot:
         return self.placed.get(key, NO_FILE)
@@ -134,6 +136,8 @@ class MemoryState:
                 self._take_change(entry, change, place)
         if entry.kind == "reject":
             self._take_rejection(entry.of)
+        elif entry.kind == "accept":
+            self.rejected.pop(entry.of, None)  # rejected, undone, and accepted now
         for id_ in filter(None, (entry.of, *entry.settles)):
             self._settle(id_)
 
