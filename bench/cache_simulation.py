@@ -25,8 +25,8 @@ from sevenfold.core.cache.prompt_cache import (
     find_first_difference,
     render_prompt,
 )
-from sevenfold.core.catalog import CATALOG
 from sevenfold.core.json import JsonObject
+from sevenfold.core.prices import CATALOG
 from sevenfold.core.usage import Usage
 
 BREAK_TOKENS = 1_000

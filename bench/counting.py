@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 
-from sevenfold.core.catalog import Catalog
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, Text, Thinking, ToolResult, ToolUse, ToolUseId
+from sevenfold.core.prices import Catalog
 from sevenfold.core.tokens import Tally
 from sevenfold.core.usage import Usage
 

@@ -20,9 +20,9 @@ from statistics import median, quantiles
 
 from token_replay import Line, Session, block_bytes, read_claude_sessions
 
-from sevenfold.core.catalog import CATALOG
 from sevenfold.core.messages import Block, RedactedThinking, Thinking, ToolResult
 from sevenfold.core.models import Model
+from sevenfold.core.prices import CATALOG
 from sevenfold.simulator.checks.blocks import render_block_wire
 from sevenfold.simulator.simulator_state import estimate_tokens
 

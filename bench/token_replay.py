@@ -8,9 +8,9 @@ from math import inf
 from pathlib import Path
 from statistics import fmean, median
 
-from sevenfold.core.catalog import Catalog
 from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject, read_object, write_json
 from sevenfold.core.messages import Block, Message, Text, Thinking, ToolResult, ToolUse, read_message
+from sevenfold.core.prices import Catalog
 from sevenfold.core.tokens import Tally, TokenEstimator
 from sevenfold.core.usage import Usage, read_openai_usage, read_usage
 

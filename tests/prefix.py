@@ -34,7 +34,7 @@ from sevenfold.core.messages import Message, write_message
 from sevenfold.core.requests import ModelRequest, ModelResponse
 
 if TYPE_CHECKING:
-    from sevenfold.core.view import Cut, PreparedRequest
+    from sevenfold.core.requests import Cut, PreparedRequest
     from sevenfold.session.cache.breakpoints import RequestBuilder
     from sevenfold.simulator.ledger import RequestRecord, RequestRecords
 

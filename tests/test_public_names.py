@@ -34,7 +34,7 @@ def test_an_old_import_path_works_and_says_where_the_name_is_now(module: str, na
 @pytest.mark.parametrize(
     ("module", "name"),
     [
-        ("sevenfold.core.catalog", "Catalog"),
+        ("sevenfold.core.prices", "Catalog"),
         ("sevenfold.core.memories", "write_memory"),
         ("sevenfold.core.secrets", "find_secrets"),
         ("sevenfold.core.tokens", "Tally"),

@@ -16,11 +16,19 @@ if TYPE_CHECKING:
 MOVED = MappingProxyType(
     {
         "sevenfold.blocking": {"Session": "sevenfold.session.blocking:BlockingSession"},
+        "sevenfold.core.catalog": {
+            "CATALOG": "sevenfold.core.prices:CATALOG",
+            "Catalog": "sevenfold.core.prices:Catalog",
+            "build_catalog": "sevenfold.core.prices:build_catalog",
+        },
         "sevenfold.core.provenance": {"Origin": "sevenfold.core.memories:Origin"},
         "sevenfold.engine": {"Session": "sevenfold.session.session:Session"},
         "sevenfold.providers.openai_chat": {"ChatProvider": "sevenfold.providers.openai:ChatProvider"},
         "sevenfold.providers.openai_responses": {
             "ResponsesProvider": "sevenfold.providers.openai:ResponsesProvider"
+        },
+        "sevenfold.simulator.wire.request_blocks": {
+            "CacheEditingProvider": "sevenfold.simulator.wire.messages_request:CacheEditingProvider"
         },
         "sevenfold.store.memory_changes": {"Write": "sevenfold.store.memory.changes:Write"},
         "sevenfold.store.memory_dir": {"MemoryDir": "sevenfold.store.memory.directory:MemoryDir"},

@@ -17,8 +17,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from sevenfold.core.catalog import CATALOG, Catalog
 from sevenfold.core.errors import SimulatorError
+from sevenfold.core.prices import CATALOG, Catalog
 from sevenfold.simulator.brain import (
     ANY_TIMES,
     Brain,

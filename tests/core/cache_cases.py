@@ -15,8 +15,8 @@ from sevenfold.core.cache.prompt_cache import (
     RenderedPrompt,
     render_prompt,
 )
-from sevenfold.core.catalog import CATALOG
 from sevenfold.core.json import JsonObject, freeze, write_json
+from sevenfold.core.prices import CATALOG
 
 OPUS = "claude-opus-5"
 """Caches from 512 tokens on, and keeps its thinking."""

@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.catalog import CATALOG, ModelSettings, build_catalog, find_cheapest_model
 from sevenfold.core.errors import SettingsError
 from sevenfold.core.events import Event, ModelUnknown, PriceUnknown
 from sevenfold.core.models import MODELS, Model
-from sevenfold.core.prices import compute_cost
+from sevenfold.core.prices import CATALOG, ModelSettings, build_catalog, compute_cost, find_cheapest_model
 from sevenfold.core.settings import SettingSource
 from sevenfold.core.settings.merge import RawSettings, merge_settings
 from sevenfold.core.tokens import WindowSettings, choose_window

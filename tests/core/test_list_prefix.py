@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.view import ListPrefix
+from sevenfold.core.requests import ListPrefix
 
 NUMBERS = st.lists(st.integers())
 PLACES = st.none() | st.integers(-12, 12)

@@ -7,8 +7,8 @@ from decimal import Decimal
 
 import pytest
 
-from sevenfold.core.catalog import CATALOG
 from sevenfold.core.models import MODELS, Model, Prices
+from sevenfold.core.prices import CATALOG
 
 ROWS = {
     # name: window, max output, cache minimum, fresh, 5m, 1h, read, output

@@ -11,10 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.catalog import CATALOG, ModelSettings
 from sevenfold.core.errors import InputError
 from sevenfold.core.models import MODELS, Model, make_unknown_model
-from sevenfold.core.prices import NO_COST, Cost, compute_cost, compute_uncached_cost, sum_costs
+from sevenfold.core.prices import (
+    CATALOG,
+    NO_COST,
+    Cost,
+    ModelSettings,
+    compute_cost,
+    compute_uncached_cost,
+    sum_costs,
+)
 from sevenfold.core.usage import Iteration, Usage, read_usage
 
 MILLION = 1_000_000

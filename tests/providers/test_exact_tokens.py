@@ -25,7 +25,7 @@ from sevenfold.core.messages import (
 from sevenfold.core.requests import RequestParams
 from sevenfold.core.tokens import SAFETY_FACTOR
 from sevenfold.core.tokens.estimation import MEDIA_TOKENS
-from sevenfold.providers.exact_tokens import open_exact_estimator
+from sevenfold.providers.local import open_exact_estimator
 from sevenfold.session.blocking import BlockingSession
 
 USE = ToolUseId("t1")

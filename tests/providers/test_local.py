@@ -11,8 +11,8 @@ import pytest
 
 from sevenfold.agent.loop.turn import DeltaReceived, TurnEvent
 from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
-from sevenfold.core.catalog import CATALOG
 from sevenfold.core.errors import InputError
+from sevenfold.core.prices import CATALOG
 from sevenfold.core.requests import ModelRequest, RequestParams
 from sevenfold.providers.local import LocalProvider
 from sevenfold.providers.provider import Delta, TextDelta

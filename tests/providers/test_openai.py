@@ -12,7 +12,6 @@ import openai
 import pytest
 from openai import AsyncOpenAI, OpenAI
 
-from sevenfold.core.catalog import CATALOG
 from sevenfold.core.errors import (
     InputError,
     Overloaded,
@@ -24,6 +23,7 @@ from sevenfold.core.errors import (
     SignInRefused,
 )
 from sevenfold.core.messages import Message, Opaque, Text, Thinking, ToolResult, ToolUse
+from sevenfold.core.prices import CATALOG
 from sevenfold.core.requests import Capabilities, ModelRequest, ModelResponse
 from sevenfold.core.usage import read_openai_usage
 from sevenfold.providers.openai import ChatProvider, ResponsesProvider

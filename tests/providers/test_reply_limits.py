@@ -18,8 +18,15 @@ from sevenfold.core.errors import (
     ReplyBroken,
 )
 from sevenfold.core.events import Event, RetryScheduled
-from sevenfold.providers.reply_limits import BodyDecoder, limit_reply_bytes, shows_progress, watch_stall
-from sevenfold.providers.retries import CallOptions, plan_wait, send_with_retries
+from sevenfold.providers.reply_limits import (
+    BodyDecoder,
+    CallOptions,
+    limit_reply_bytes,
+    plan_wait,
+    send_with_retries,
+    shows_progress,
+    watch_stall,
+)
 from tests.torture.endpoint import PROVIDERS, Case, run_case
 from tests.torture.endpoint_stage import serve_harm
 

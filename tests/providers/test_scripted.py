@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from sevenfold.core.catalog import CATALOG
 from sevenfold.core.errors import CallUnexpected, Overloaded, StepsUnused
+from sevenfold.core.prices import CATALOG
 from sevenfold.core.requests import Capabilities, ModelRequest, ModelResponse
 from sevenfold.core.usage import Usage, read_usage
 from sevenfold.providers.provider import Delta, Provider, TextDelta, ThinkingDelta, ToolDelta

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.catalog import CATALOG, ModelSettings
 from sevenfold.core.messages import Text
+from sevenfold.core.prices import CATALOG, ModelSettings
 from sevenfold.core.tokens.estimation import weigh_by_shape
 from sevenfold.core.usage import TokenCounts
 from sevenfold.replay.account import ReplayTerms, read_account

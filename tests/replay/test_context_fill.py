@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.catalog import CATALOG
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Block, Text, Thinking, ToolUseId
+from sevenfold.core.prices import CATALOG
 from sevenfold.replay.bills import CallRates
 from sevenfold.replay.context_fill import (
     MAX_SERIES_POINTS,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.core.catalog import CATALOG, ModelSettings
 from sevenfold.core.events import Event, ModelUnknown, PriceUnknown
+from sevenfold.core.prices import CATALOG, ModelSettings
 from sevenfold.core.usage import Iteration, Usage
 from sevenfold.replay.account import read_account
 from sevenfold.replay.bills import CallPricer, PriceGap

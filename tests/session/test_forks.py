@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.core.catalog import CATALOG
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import CacheMissed, PrefixBroken, PromptTrimmed
 from sevenfold.core.messages import Message, Text, Thinking
 from sevenfold.core.models import Model
+from sevenfold.core.prices import CATALOG
 from sevenfold.core.requests import Capabilities, Dialect, ModelRequest, ModelResponse, RequestParams
 from sevenfold.layers.forks.policy import ForkBrief
 from sevenfold.providers.anthropic import AnthropicProvider

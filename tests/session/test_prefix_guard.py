@@ -12,8 +12,7 @@ import pytest
 
 from sevenfold.core.cache.prompt_cache import PromptDifference
 from sevenfold.core.messages import Image, Message
-from sevenfold.core.requests import Breakpoint, ModelRequest, RequestParams
-from sevenfold.core.view import Cut
+from sevenfold.core.requests import Breakpoint, Cut, ModelRequest, RequestParams
 from sevenfold.layers.conversation import Conversation
 from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.providers.anthropic.wire import MessagesBodyWriter

@@ -16,9 +16,9 @@ from sevenfold import attach
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
 from sevenfold.cli import main
-from sevenfold.core.catalog import build_catalog
 from sevenfold.core.errors import SettingsError
 from sevenfold.core.events import Event, SettingRefused
+from sevenfold.core.prices import build_catalog
 from sevenfold.core.requests import RequestParams
 from sevenfold.core.settings.sections import AgentSettings
 from sevenfold.session import Session

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sevenfold.core.catalog import CATALOG, Catalog, ModelSettings
 from sevenfold.core.errors import Overloaded, PromptTooLong
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, Text, Thinking, ToolResult
 from sevenfold.core.models import MODELS, Model
+from sevenfold.core.prices import CATALOG, Catalog, ModelSettings
 from sevenfold.core.requests import Capabilities, Dialect, ModelRequest, ModelResponse, RequestParams
 from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.providers.provider import OnDelta

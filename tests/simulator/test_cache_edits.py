@@ -8,7 +8,12 @@ from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.requests import ModelRequest, RequestParams
 from sevenfold.providers.scripted import ScriptedProvider, make_response
-from sevenfold.simulator.wire.request_blocks import BETA, FIELD, CacheEditingProvider, choose_deleted
+from sevenfold.simulator.wire.messages_request import (
+    CACHE_EDITS_BETA,
+    CACHE_EDITS_FIELD,
+    CacheEditingProvider,
+    choose_deleted,
+)
 
 FRAME = RequestParams(model="claude-opus-5", max_tokens=100)
 
@@ -45,6 +50,6 @@ def test_a_fork_sends_what_the_main_conversation_deleted_and_deletes_nothing_its
     asyncio.run(run())
     first, second, fork = (request.frame for request in scripted.requests)
     assert first == FRAME
-    assert second.params[FIELD] == JsonObject({"delete_tool_results": ("t0", "t1", "t2")})
-    assert second.betas == (BETA,)
+    assert second.params[CACHE_EDITS_FIELD] == JsonObject({"delete_tool_results": ("t0", "t1", "t2")})
+    assert second.betas == (CACHE_EDITS_BETA,)
     assert fork == second

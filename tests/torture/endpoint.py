@@ -22,8 +22,7 @@ from sevenfold.core.requests import ModelRequest, RequestParams
 from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.providers.openai import ChatProvider, ResponsesProvider
 from sevenfold.providers.provider import Provider, ignore_delta
-from sevenfold.providers.reply_limits import limit_reply_bytes
-from sevenfold.providers.retries import CallOptions
+from sevenfold.providers.reply_limits import CallOptions, limit_reply_bytes
 from tests.torture.endpoint_stage import HARMS, HostileEndpoint, serve_harm
 from tests.torture.rig import Orders, Outcome, outcome
 

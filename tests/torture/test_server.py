@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.store.files.keys import check_key
+from sevenfold.store.files.folder import check_key
 from sevenfold.team import protocol
 from sevenfold.team.server import memory
 from tests.torture.rig import Orders, Progress

@@ -14,10 +14,9 @@ from decimal import Decimal
 from pathlib import Path
 
 from sevenfold.cli.screen import Screen, Tone
-from sevenfold.core.catalog import Catalog, ModelSettings, build_catalog
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.events import Emit, Event, PriceUnknown, SettingRefused, describe_event
-from sevenfold.core.prices import Cost, sum_costs
+from sevenfold.core.prices import Catalog, Cost, ModelSettings, build_catalog, sum_costs
 from sevenfold.core.usage import sum_usage
 from sevenfold.simulator.ledger import BillingLedger, Entry, LedgerFile
 from sevenfold.simulator.load_brain import load_brain

@@ -6,13 +6,13 @@ In reading order:
 - `fields`: dataclasses as JSON objects and back, by the types of their fields.
 - `messages`: messages and their blocks, and their wire form.
 - `canonical`: the bytes that are hashed.
-- `requests`: what is sent to a model, what comes back, and what a model and a provider can do.
-- `view`: the messages as they are sent, and announced cuts.
+- `requests`: what is sent to a model, what comes back, and what a model and a provider can do; the view:
+  the messages as they are sent, and announced cuts.
 - `normalize`, `normalize_blocks`: repairs of a history that the API would refuse.
-- `usage`, `models`, `catalog`, `prices`: what a request used, the known models, finding them, and cost.
+- `usage`, `models`, `prices`: what a request used, the known models, finding them by name, and cost.
 - `tokens`: how many tokens a context holds, and the size of the window.
 - `cache`: the provider's prompt cache.
-- `tool_kinds`, `tool_context`, `spills`: what a tool does, what it works with, and large results.
+- `tool_kinds`, `tool_context`: what a tool does, and what it works with.
 - `memories`: a memory file, its origin, its uses and the conditions under which it applies.
 - `secrets`: finding secrets in a text.
 - `text`: functions over text.

@@ -23,7 +23,7 @@ from sevenfold.core.text.markdown import (
 )
 
 MemoryKey = NewType("MemoryKey", str)
-"""Its file below the memory folder: `topic.md`, `team/topic.md`. The grammar is `store/files/keys.py`'s."""
+"""Its file below the memory folder: `topic.md`, `team/topic.md`. The grammar is `store/files/folder.py`'s."""
 
 INDEX_FILE = "MEMORY.md"
 MEMORY_KINDS = ("user", "feedback", "project", "reference")

@@ -1,6 +1,6 @@
 """Every model we know, as data: its window, its prices over time, and what it accepts.
 
-Figures are those of the provider's price list and model documentation. `core/catalog.py` finds a model by any
+Figures are those of the provider's price list and model documentation. `core/prices.py` finds a model by any
 of the names it goes by, `core/prices.py` says what a request cost.
 """
 

@@ -30,7 +30,7 @@ from sevenfold.core.normalize_blocks import (
     repair_message,
     unwrap_result,
 )
-from sevenfold.core.view import ENGINE_ENTRY
+from sevenfold.core.requests import ENGINE_ENTRY
 
 NO_SOURCE = -1
 """The source of a message that stands in no history."""

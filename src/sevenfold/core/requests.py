@@ -2,19 +2,23 @@
 
 A request holds frozen messages; a provider writes them in its own dialect. Messages of an earlier request
 are the same objects in the next one, so that a provider need not write them again. `Capabilities` says what
-a model accepts through a provider.
+a model accepts through a provider. The view holds the messages as they are sent: it grows with the history,
+and only a cut rewrites it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Literal, TypeAlias
+from itertools import islice
+from typing import Literal, TypeAlias, TypeVar, cast, overload
 
+from sevenfold.core.canonical import Digest
 from sevenfold.core.json import EMPTY_OBJECT, JsonObject
-from sevenfold.core.messages import Message, Text, ToolUse
+from sevenfold.core.messages import Message, Text, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.models import Model
+from sevenfold.core.tokens import TextOrigin
 from sevenfold.core.usage import Usage
 
 Dialect: TypeAlias = Literal["anthropic", "openai"]
@@ -82,7 +86,6 @@ class ModelResponse:
 
 
 # What a layer may do to a request. Appending is always possible; everything else only where it is safe.
-
 MAX_BREAKPOINTS = 4
 """Of the Messages API, the automatic one included."""
 
@@ -112,3 +115,192 @@ def choose_capabilities(model: Model, dialect: Dialect) -> Capabilities:
         takes_system_role=model.takes_system_role,
         breakpoints=MAX_BREAKPOINTS,
     )
+
+
+# The view, and `ListPrefix`, the first items of a list that only grows.
+
+ItemT = TypeVar("ItemT")
+
+
+class ListPrefix(Sequence[ItemT]):
+    """The first items of a list that nobody changes but by adding at its end.
+
+    To take one costs the same however long it is, and of two it is known without a look whether they are of
+    the same list: a request is made from a long conversation, and compared with the one before, in no time.
+    """
+
+    __slots__ = ("_items", "_length")
+
+    def __init__(self, items: list[ItemT]) -> None:
+        self._items, self._length = items, len(items)
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, index: int) -> ItemT: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[ItemT, ...]: ...
+    def __getitem__(self, index: int | slice) -> ItemT | tuple[ItemT, ...]:
+        places = range(self._length)[index]
+        if isinstance(places, int):
+            return self._items[places]
+        if places.step == 1:
+            return tuple(self._items[places.start : places.stop])
+        return tuple([self._items[place] for place in places])
+
+    def __iter__(self) -> Iterator[ItemT]:
+        return islice(self._items, self._length)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, (ListPrefix, tuple)):
+            return NotImplemented
+        return tuple(self) == tuple(cast("Sequence[object]", other))
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return f"Beginning({list(self)!r})"
+
+    def shares_list_with(self, other: Sequence[object]) -> bool:
+        """Whether both are beginnings of one list, so that the longer begins with the shorter."""
+        return isinstance(other, ListPrefix) and self._items is other._items
+
+
+ENGINE_ENTRY = -1
+"""The entry of a message that the engine itself put into the view."""
+
+
+@dataclass(frozen=True, slots=True)
+class ViewMessage:
+    """One message of the view."""
+
+    message: Message
+    weight: float
+    """Tokens before calibration."""
+    entry: int = ENGINE_ENTRY
+    """Which message of the history it shows."""
+    origin: TextOrigin = "human"
+
+
+WHOLE_PROMPT = -1
+"""The `first` of a cut that changes what stands before the messages too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A change to what was sent before, announced."""
+
+    layer: int
+    """Which of the seven made it; 0: the caller."""
+    reason: str
+    first: int
+    """The first message of the view that differs."""
+    detail: JsonObject = EMPTY_OBJECT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedRequest:
+    """What to send now, and how full the window is with it."""
+
+    request: ModelRequest
+    tokens: int
+    """Billed where the provider has said so, estimated since."""
+    level: Literal["fine", "warning", "blocked"]
+    percent_left: float
+    cuts: tuple[Cut, ...] = ()
+    """What was rewritten since the last view."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ViewMessages:
+    """The messages of the view, and where in it each tool result stands."""
+
+    items: list[ViewMessage] = field(default_factory=list[ViewMessage])
+    _messages: list[Message] = field(default_factory=list[Message])
+    """The items' own, side by side."""
+    _is_lent: bool = False
+    """Somebody has a beginning of that list: what stands in it may not be changed any more."""
+    _places: dict[ToolUseId, int] = field(default_factory=dict[ToolUseId, int])
+    _by_entry: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[ViewMessage]:
+        return iter(self.items)
+
+    def messages(self) -> ListPrefix[Message]:
+        self._is_lent = True
+        return ListPrefix(self._messages)
+
+    def place(self, use: ToolUseId) -> int | None:
+        """The message that holds this tool's result."""
+        return self._places.get(use)
+
+    def places_of(self, entry: int) -> Sequence[int]:
+        """The messages that show this one of the history; none where a cut left it out."""
+        return self._by_entry.get(entry, ())
+
+    def result(self, use: ToolUseId) -> ToolResult | None:
+        """This tool's result as the view has it."""
+        place = self._places.get(use)
+        blocks = self.items[place].message.blocks if place is not None else ()
+        found = (block for block in blocks if isinstance(block, ToolResult) and block.tool_use_id == use)
+        return next(found, None)
+
+    def append(self, item: ViewMessage) -> None:
+        self._note(len(self.items), item.message)
+        if item.entry != ENGINE_ENTRY:
+            self._by_entry.setdefault(item.entry, []).append(len(self.items))
+        self.items.append(item)
+        self._messages.append(item.message)
+
+    def swap(self, index: int, message: Message, weight: float) -> None:
+        """Another wording of the same message."""
+        self.items[index] = replace(self.items[index], message=message, weight=weight)
+        if self._is_lent:
+            self._messages, self._is_lent = list(self._messages), False
+        self._messages[index] = message
+
+    def start_over(self, items: Iterable[ViewMessage]) -> None:
+        self.items, self._messages, self._is_lent = [], [], False
+        self._places, self._by_entry = {}, {}
+        for item in items:
+            self.append(item)
+
+    def _note(self, index: int, message: Message) -> None:
+        if message.role != "user" or isinstance(message.content, str):
+            return
+        for block in message.content:
+            if isinstance(block, ToolResult):
+                self._places[block.tool_use_id] = index
+
+
+def with_result_texts(message: Message, texts: dict[ToolUseId, str]) -> Message:
+    """The message with these texts in place of the results of these tools; itself where none is in it."""
+    if isinstance(message.content, str):
+        return message
+    blocks = tuple(
+        replace(block, content=texts[block.tool_use_id])
+        if isinstance(block, ToolResult) and block.tool_use_id in texts
+        else block
+        for block in message.content
+    )
+    is_same = all(one is other for one, other in zip(blocks, message.content, strict=True))
+    return message if is_same else replace(message, content=blocks)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpillDecision:
+    """What happens to one tool result: decided when it first enters a prompt, and never changed."""
+
+    tool_use_id: ToolUseId
+    preview: str | None = None
+    """The exact text that stands in for the result; None: it was left alone."""
+    spill: str | None = None
+    """The file that holds all of it, relative to the session's folder."""
+    digest: Digest | None = None
+    """Of the stored bytes, so that a changed or exchanged spill is noticed."""
+    size_bytes: int = 0

@@ -13,7 +13,6 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from sevenfold.core.canonical import Digest, canonical_bytes, digest, strip_cache_control
-from sevenfold.core.catalog import Catalog
 from sevenfold.core.clock import Clock
 from sevenfold.core.events import BillLost, Emit, HistoryChanged
 from sevenfold.core.json import freeze_object
@@ -25,18 +24,21 @@ from sevenfold.core.messages import (
     without_message_thinking,
 )
 from sevenfold.core.normalize import NO_SOURCE, NormalizeRules, ViewNormalizer
-from sevenfold.core.requests import Capabilities, ModelResponse, RequestParams
-from sevenfold.core.tokens import SourcedMessage, Tally, TextOrigin
-from sevenfold.core.tokens.estimation import CALIBRATED_ESTIMATOR, TokenEstimator
-from sevenfold.core.usage import Usage
-from sevenfold.core.view import (
+from sevenfold.core.prices import Catalog
+from sevenfold.core.requests import (
     ENGINE_ENTRY,
     WHOLE_PROMPT,
+    Capabilities,
     Cut,
+    ModelResponse,
+    RequestParams,
     ViewMessage,
     ViewMessages,
     with_result_texts,
 )
+from sevenfold.core.tokens import SourcedMessage, Tally, TextOrigin
+from sevenfold.core.tokens.estimation import CALIBRATED_ESTIMATOR, TokenEstimator
+from sevenfold.core.usage import Usage
 from sevenfold.providers.provider import UNREADABLE_USAGE
 from sevenfold.store.transcript.journal import Journal
 from sevenfold.store.transcript.records import (

@@ -1,7 +1,7 @@
 """A model from a GGUF file, run on this machine.
 
 llama.cpp serves it on the loopback interface, and it is asked like any server that is compatible with OpenAI.
-It costs nothing but time.
+It costs nothing but time. `open_exact_estimator` counts tokens offline with a tokenizer from a file.
 """
 
 from __future__ import annotations
@@ -11,15 +11,18 @@ import os
 import secrets
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Protocol, cast
 
-from sevenfold.core.errors import InputError
+from sevenfold.core.errors import InputError, SettingsError
 from sevenfold.core.models import LOCAL_WINDOW_TOKENS, Model
 from sevenfold.core.requests import Capabilities, Dialect, ModelRequest, ModelResponse, choose_capabilities
+from sevenfold.core.text.safe_text import replace_lone_surrogates
+from sevenfold.core.tokens.estimation import EXACT_ESTIMATOR_NAME, TokenEstimator, weigh_exactly
 from sevenfold.providers.openai import ChatProvider
 from sevenfold.providers.provider import OnDelta
-from sevenfold.providers.retries import DEFAULT_CALL_OPTIONS, CallOptions
+from sevenfold.providers.reply_limits import DEFAULT_CALL_OPTIONS, CallOptions
 
 _EXTRA = "LocalProvider needs the xllamacpp package: install sevenfold[local]"
 GGUF_MAGIC = b"GGUF"
@@ -151,3 +154,24 @@ def _check(path: Path) -> None:
         raise InputError(f"{path} cannot be read: {error.strerror}; name a GGUF file") from error
     if magic != GGUF_MAGIC:
         raise InputError(f"{path} is no GGUF file: it begins with {magic!r}; name a GGUF file")
+
+
+def open_exact_estimator(path: Path) -> TokenEstimator:
+    """Counts as this `tokenizer.json` says. Bills do not correct it: what differs is the model's template."""
+    try:
+        from tokenizers import Tokenizer
+    except ImportError as error:
+        raise SettingsError(
+            "window.estimator = 'exact' needs the package tokenizers; pip install 'sevenfold[search]'"
+        ) from error
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises no class of its own
+        raise SettingsError(
+            f"window.tokenizer = '{path}' cannot be read: {error}; name the tokenizer.json of your model"
+        ) from error
+
+    def count(text: str) -> float:
+        return len(tokenizer.encode(replace_lone_surrogates(text), add_special_tokens=False).ids)
+
+    return TokenEstimator(EXACT_ESTIMATOR_NAME, partial(weigh_exactly, count=count), calibrates=False)

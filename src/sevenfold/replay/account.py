@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
-from sevenfold.core.catalog import CATALOG, Catalog
 from sevenfold.core.events import Event
 from sevenfold.core.messages import Block, ToolResult
 from sevenfold.core.models import Model
+from sevenfold.core.prices import CATALOG, Catalog
 from sevenfold.core.usage import TokenCounts, Usage
 from sevenfold.replay.bills import BillBuilder, CallPrice, CallPricer
 from sevenfold.replay.calls import BreakDetector, CacheBreak, CallAssembler, RecordedCall, TranscriptStep

@@ -11,10 +11,9 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Literal, TypeAlias
 
-from sevenfold.core.catalog import CATALOG, Catalog
 from sevenfold.core.events import Emit, ignore_event
 from sevenfold.core.models import ONE, Model
-from sevenfold.core.prices import NO_COST, Cost, compute_cost, compute_uncached_cost
+from sevenfold.core.prices import CATALOG, NO_COST, Catalog, Cost, compute_cost, compute_uncached_cost
 from sevenfold.core.usage import TokenCounts, Usage
 
 UNNAMED_MODEL = "(unnamed)"

@@ -14,8 +14,8 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Literal, TypeAlias, get_args
 
-from sevenfold.core.catalog import CATALOG, Catalog
 from sevenfold.core.messages import Block, ToolResult
+from sevenfold.core.prices import CATALOG, Catalog
 from sevenfold.core.usage import TokenCounts, Usage
 from sevenfold.replay.bills import NANO_USD, CallRates
 from sevenfold.store.foreign.entries import (

@@ -17,8 +17,7 @@ from typing import Any, Generic, Self, TypeVar
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import InputError, PromptTooLong, ThinkingRefused
 from sevenfold.core.events import Emit, ignore_event
-from sevenfold.core.requests import ModelResponse, RequestParams
-from sevenfold.core.view import PreparedRequest
+from sevenfold.core.requests import ModelResponse, PreparedRequest, RequestParams
 from sevenfold.layers.compaction.hooks import NO_COMPACT_HOOKS, CompactHooks
 from sevenfold.layers.compaction.job import Compacted, Part
 from sevenfold.layers.context import ContextFile, ContextSource

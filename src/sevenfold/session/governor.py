@@ -20,7 +20,6 @@ from pathlib import Path
 from types import CoroutineType
 from typing import Any, Self
 
-from sevenfold.core.catalog import CATALOG, Catalog
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import (
     FileMissing,
@@ -35,7 +34,7 @@ from sevenfold.core.events import CallCharged, CallRefused, Emit, KindPaused, Sp
 from sevenfold.core.fields import read_fields
 from sevenfold.core.json import EMPTY_OBJECT, JsonObject, freeze_object, read_object, write_json
 from sevenfold.core.messages import Message
-from sevenfold.core.prices import compute_cost
+from sevenfold.core.prices import CATALOG, Catalog, compute_cost
 from sevenfold.core.requests import ModelRequest, ModelResponse
 from sevenfold.core.tokens.estimation import estimate_message
 from sevenfold.core.usage import Usage

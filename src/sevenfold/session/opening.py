@@ -16,10 +16,10 @@ from pathlib import Path
 from threading import RLock
 from typing import Self
 
-from sevenfold.core.catalog import Catalog, build_catalog
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import FileMissing, SettingsError
 from sevenfold.core.events import Emit, Event, emit_to_both
+from sevenfold.core.prices import Catalog, build_catalog
 from sevenfold.core.settings import Settings
 from sevenfold.core.settings.sections import MemorySettings, PlaceSettings
 from sevenfold.core.tokens import WindowSettings
@@ -32,7 +32,6 @@ from sevenfold.layers.microcompact.server_clearing import ServerEditSettings
 from sevenfold.layers.session_notes.policy import NotesSettings
 from sevenfold.layers.tool_results.policy import ToolResultSettings
 from sevenfold.layers.tool_results.spill import SpillStore
-from sevenfold.providers.exact_tokens import open_exact_estimator
 from sevenfold.session.budget import SpendSettings
 from sevenfold.session.cache.placement import CacheSettings
 from sevenfold.session.governor import Governor, SpendStore
@@ -392,4 +391,7 @@ def choose_estimator(settings: WindowSettings) -> TokenEstimator:
         raise SettingsError(
             "window.estimator = 'exact' counts with a tokenizer; name its file with window.tokenizer"
         )
+    # Not before it is needed: it comes with the client of local servers.
+    from sevenfold.providers.local import open_exact_estimator
+
     return open_exact_estimator(Path(settings.tokenizer))

@@ -1,21 +1,36 @@
 """Builds the steps of the request path, around one `Conversation`.
 
 `Session.prepare` runs them in order. `build_view_steps` makes those that need no model, which is all that it
-takes to rebuild a view and look at it; the other functions make one step each.
+takes to rebuild a view and look at it; the other functions make one step each. `rebuild_view` resumes a
+session: it rebuilds the view, byte for byte, from the records of the transcript since the last boundary.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from sevenfold.core.errors import WireError
+from sevenfold.core.json import Json, JsonObject
+from sevenfold.core.messages import Message, without_message_thinking
 from sevenfold.core.requests import Capabilities, RequestParams
+from sevenfold.core.tokens import TextOrigin
+from sevenfold.core.usage import Usage, read_stored_usage
 from sevenfold.layers.compaction.compactor import CompactionStateFile, Compactor
 from sevenfold.layers.compaction.job import SpillText
-from sevenfold.layers.compaction.layer import CompactionLayer, WindowPlan
+from sevenfold.layers.compaction.layer import (
+    BETAS_KEY,
+    COVERS_KEY,
+    ROUNDS_KEY,
+    THOUGHTLESS_KEY,
+    TOKENS_KEY,
+    CompactionLayer,
+    WindowPlan,
+)
 from sevenfold.layers.compaction.summary_methods import read_summary_prompts
 from sevenfold.layers.context.layer import ContextInputs, ContextLayer
-from sevenfold.layers.conversation import Conversation
+from sevenfold.layers.conversation import DROPPED_KEY, FORGOTTEN_KEY, Conversation
 from sevenfold.layers.memory.recall.layer import RecallLayer, SessionMemories, choose_side_query
 from sevenfold.layers.memory.recall.policy import clear_recalled
 from sevenfold.layers.microcompact.layer import ClearingTools, MicrocompactLayer
@@ -27,6 +42,16 @@ from sevenfold.session.cache.breakpoints import RequestBuilder
 from sevenfold.session.opening import SessionResources
 from sevenfold.session.settings import SessionDeps
 from sevenfold.store.memory.directory import MemoryDir
+from sevenfold.store.transcript.reader import ResumedSession, StoredRecord
+from sevenfold.store.transcript.records import (
+    CutRecord,
+    DecisionRecord,
+    InjectedRecord,
+    MessageRecord,
+    Record,
+    RecordId,
+    UsageRecord,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,3 +204,139 @@ def build_recall(
         is_agent=is_agent,
     )
     return RecallLayer(steps.conversation, memories, settings, side=side, clock=deps.clock, emit=deps.emit)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Facts:
+    """What all records together say of single ones."""
+
+    binding: str
+    """The thinking binding of the parameters that the session continues with."""
+    foreign: set[RecordId] = field(default_factory=set[RecordId])
+    """Messages up to the last one under other parameters."""
+    forgotten: set[RecordId] = field(default_factory=set[RecordId])
+    """Messages whose thinking the provider refused."""
+    dropped: set[RecordId] = field(default_factory=set[RecordId])
+    is_thoughtless: bool = False
+    betas: tuple[str, ...] = ()
+    covers: int = 0
+    _messages: list[RecordId] = field(default_factory=list[RecordId])
+    _frame: str = ""
+
+    def read(self, record: Record) -> None:
+        match record.body:
+            case CutRecord():
+                self._read_cut(record.body.detail)
+            case UsageRecord() if record.body.who == "main":
+                self._frame = record.body.frame
+            case MessageRecord():
+                self._messages.append(record.id)
+                if record.body.message.role == "assistant" and self._frame not in ("", self.binding):
+                    self.foreign.update(self._messages)
+            case _:
+                pass
+
+    def _read_cut(self, detail: JsonObject) -> None:
+        gone = detail.get(DROPPED_KEY)
+        if isinstance(gone, tuple):
+            self.dropped.update(RecordId(item) for item in gone if isinstance(item, str))
+        if detail.get(FORGOTTEN_KEY) is True:
+            self.forgotten.update(self._messages)
+        self.is_thoughtless = self.is_thoughtless or detail.get(THOUGHTLESS_KEY) is True
+        betas, covers = detail.get(BETAS_KEY), detail.get(COVERS_KEY)
+        if isinstance(covers, int):
+            self.covers = covers
+        if isinstance(betas, tuple):
+            self.betas = tuple(str(beta) for beta in betas)
+
+
+def rebuild_view(steps: ViewSteps, resumed: ResumedSession) -> list[Message]:
+    """Fill an empty conversation with a resumed one; the messages of its history since the boundary."""
+    conversation = steps.conversation
+    facts = _Facts(binding=conversation.binding)
+    for stored in (*resumed.kept, *resumed.records):
+        facts.read(stored.record)
+    conversation.betas = facts.betas
+    kept_messages = [stored for stored in resumed.kept if isinstance(stored.record.body, MessageRecord)]
+    conversation.earlier = max(0, facts.covers - len(kept_messages))
+    head = tuple(_head(resumed.records))
+    replay, kept = _Replay(steps, facts), {stored.record.id for stored in resumed.kept}
+    for stored in (*head, *resumed.kept, *resumed.records[len(head) :]):
+        if stored.record.id not in facts.dropped:
+            replay.take(stored.record, is_kept=stored.record.id in kept)
+    conversation.adapt()
+    return [entry.message for entry in conversation.entries]
+
+
+@dataclass(slots=True)
+class _Replay:
+    """Records on their way into a conversation."""
+
+    steps: ViewSteps
+    facts: _Facts
+    billed: Usage | None = None
+
+    def take(self, record: Record, *, is_kept: bool) -> None:
+        conversation = self.steps.conversation
+        match record.body:
+            case DecisionRecord():
+                self.steps.spilling.restore(record.body.decision)
+            case CutRecord():
+                self.steps.clearing.restore(record.body.detail, is_kept=is_kept)
+                if not is_kept:
+                    self._restore_size(record.body.detail)
+            case UsageRecord() if record.body.who == "main" and not is_kept:
+                self.billed = self._usage(record.body)
+                # When it started nobody wrote down; it was within the call's own length before this.
+                conversation.answered(self.billed, record.at, record.at)
+            case InjectedRecord() if not is_kept:
+                # One among kept messages is an earlier summary, which the boundary left behind.
+                conversation.show(record.body.message, _origin(record.body))
+                if record.body.message.role == "system":
+                    # It is written down once it stands in a view, whatever came after.
+                    conversation.finish(is_stored=True)
+            case MessageRecord():
+                message = record.body.message
+                if self._is_thoughtless(record.id, is_kept=is_kept):
+                    message = without_message_thinking(message)
+                usage = self.billed if message.role == "assistant" else None
+                conversation.add(message, id=record.id, usage=usage)
+                self.billed = None
+            case _:
+                pass
+
+    def _restore_size(self, detail: JsonObject) -> None:
+        """What was known of the view when a boundary was made."""
+        conversation, tokens = self.steps.conversation, detail.get(TOKENS_KEY)
+        conversation.rounds += _count(detail.get(ROUNDS_KEY))
+        if isinstance(tokens, int):
+            conversation.tally.set_baseline(tokens)
+
+    def _usage(self, body: UsageRecord) -> Usage | None:
+        try:
+            return read_stored_usage(body.wire, body.dialect)
+        except WireError as error:
+            # It cannot be counted from, so the estimate stays.
+            self.steps.conversation.report_missing_usage(body.model, str(error))
+            return None
+
+    def _is_thoughtless(self, name: RecordId, *, is_kept: bool) -> bool:
+        """Whether what was thought in this message is no longer shown."""
+        is_foreign = name in self.facts.foreign and not self.steps.conversation.capabilities.rewrites_history
+        return is_foreign or name in self.facts.forgotten or (self.facts.is_thoughtless and is_kept)
+
+
+def _head(records: Iterable[StoredRecord]) -> Iterator[StoredRecord]:
+    """What a boundary put before the messages it kept: the asides that directly follow it."""
+    for stored in records:
+        if not isinstance(stored.record.body, InjectedRecord):
+            return
+        yield stored
+
+
+def _count(value: Json) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _origin(body: InjectedRecord) -> TextOrigin:
+    return "memory" if body.origin == "memory" else "attachment"

@@ -35,10 +35,10 @@ from sevenfold.core.requests import (
     Capabilities,
     ModelRequest,
     ModelResponse,
+    PreparedRequest,
     RequestParams,
     choose_capabilities,
 )
-from sevenfold.core.view import PreparedRequest
 from sevenfold.layers.compaction.hooks import NO_COMPACT_HOOKS, CompactHookRunner, CompactHooks
 from sevenfold.layers.compaction.job import Compacted, Part
 from sevenfold.layers.compaction.layer import CompactionRequest
@@ -59,8 +59,8 @@ from sevenfold.session.pipeline import (
     build_notes,
     build_recall,
     build_view_steps,
+    rebuild_view,
 )
-from sevenfold.session.resume import rebuild_view
 from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.transcript.journal import RequestLog

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sevenfold.core.catalog import Catalog, ModelSettings
 from sevenfold.core.clock import Clock
 from sevenfold.core.events import Emit
+from sevenfold.core.prices import Catalog, ModelSettings
 from sevenfold.core.settings import SettingsSection
 from sevenfold.core.settings.sections import (
     AgentSettings,

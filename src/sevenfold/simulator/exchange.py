@@ -31,11 +31,11 @@ from sevenfold.simulator.wire.error_response import ErrorResponse, RequestRefuse
 from sevenfold.simulator.wire.messages_request import (
     MessagesEndpoint,
     MessagesRequest,
+    as_word,
     find_model_name,
     parse_envelope,
     parse_messages_request,
 )
-from sevenfold.simulator.wire.request_blocks import as_word
 
 # Broken streams: how far they get, and what that part of an answer is billed as.
 

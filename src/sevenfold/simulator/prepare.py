@@ -26,9 +26,9 @@ from sevenfold.simulator.checks.context_management import (
 )
 from sevenfold.simulator.ledger import RequestRecord
 from sevenfold.simulator.simulator_state import SimulatorState, make_part_counter
-from sevenfold.simulator.wire.messages_request import MessagesRequest
-from sevenfold.simulator.wire.request_blocks import (
-    FIELD,
+from sevenfold.simulator.wire.messages_request import (
+    CACHE_EDITS_FIELD,
+    MessagesRequest,
     as_word,
     describe_deletion,
     get_tool_use_id,
@@ -170,7 +170,7 @@ def prepare_prompt(
     """
     checked = check_thinking(call, world.choices)
     edits = parse_context_edits(call)
-    deleted = read_deleted(call.part(FIELD))
+    deleted = read_deleted(call.part(CACHE_EDITS_FIELD))
     plain = make_part_counter(world.tokenizer, call.model)
     count = without_deleted(plain, deleted)
     before = None if previous is None or deleted else previous

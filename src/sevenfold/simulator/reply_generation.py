@@ -33,8 +33,7 @@ from sevenfold.simulator.simulator_state import SimulatorState, count_block_toke
 from sevenfold.simulator.wire.answer import RunUsage
 from sevenfold.simulator.wire.error_response import make_invalid_request
 from sevenfold.simulator.wire.message_cache import CachedMessage
-from sevenfold.simulator.wire.messages_request import MessagesRequest
-from sevenfold.simulator.wire.request_blocks import as_word, is_deleted, with_wire_fields
+from sevenfold.simulator.wire.messages_request import MessagesRequest, as_word, is_deleted, with_wire_fields
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,12 +17,12 @@ from typing import TypeAlias
 from sevenfold.core.cache.prompt_blocks import THINKING_TYPES, PromptLevel
 from sevenfold.core.cache.prompt_cache import PartCounter, PromptCache
 from sevenfold.core.canonical import EMPTY_DIGEST, Digest, canonical_bytes, chain_digest, strip_cache_control
-from sevenfold.core.catalog import CATALOG, Catalog
 from sevenfold.core.clock import Clock, ManualClock
 from sevenfold.core.errors import InputError
 from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject, write_json
 from sevenfold.core.messages import Opaque, Text, ToolUseId, read_block
 from sevenfold.core.models import Model
+from sevenfold.core.prices import CATALOG, Catalog
 from sevenfold.core.tokens import CALIBRATED_ESTIMATOR, NEWER_TOKENIZER_SCALE
 from sevenfold.core.tokens.estimation import START_FACTOR
 from sevenfold.simulator.brain import Brain

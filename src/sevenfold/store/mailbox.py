@@ -38,8 +38,7 @@ from sevenfold.core.events import Emit, MailQuarantined, ignore_event
 from sevenfold.core.fields import read_fields, write_fields
 from sevenfold.core.json import JsonObject, read_object, write_json
 from sevenfold.core.settings import amount, limit
-from sevenfold.store.files.folder import Folder
-from sevenfold.store.files.keys import is_key_part
+from sevenfold.store.files.folder import Folder, is_key_part
 from sevenfold.store.files.locks import mutex
 
 # The `seal` of a message is an HMAC of its content and number. A name alone proves nothing, since whoever can

@@ -19,10 +19,10 @@ from sevenfold.agent.opening.workspace import (
     read_stored_params,
     write_stored_params,
 )
-from sevenfold.core.catalog import CATALOG
 from sevenfold.core.errors import InputError, ProviderMissing
 from sevenfold.core.events import Event, FrameLost
 from sevenfold.core.json import freeze_object
+from sevenfold.core.prices import CATALOG
 from sevenfold.core.requests import RequestParams
 from sevenfold.core.settings.sections import AgentSettings
 from sevenfold.providers.anthropic import AnthropicProvider

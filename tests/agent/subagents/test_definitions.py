@@ -19,9 +19,9 @@ from sevenfold.agent.subagents.definitions import (
     choose_agent_model,
     render_definitions,
 )
-from sevenfold.core.catalog import CATALOG
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import DefinitionSkipped, Event
+from sevenfold.core.prices import CATALOG
 from sevenfold.core.settings.sections import PERMISSION_MODES, PermissionMode
 
 HERE = Path("reviewer.md")

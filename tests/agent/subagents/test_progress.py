@@ -19,9 +19,9 @@ from sevenfold.agent.subagents.subagent_runner import (
     ProgressReporter,
     parse_progress_line,
 )
-from sevenfold.core.catalog import CATALOG, find_cheapest_model
 from sevenfold.core.errors import Overloaded
 from sevenfold.core.events import ProgressSkipped
+from sevenfold.core.prices import CATALOG, find_cheapest_model
 from sevenfold.providers.scripted import ScriptedProvider, make_response
 from tests.agent.crews import Crew, Lead, said
 

@@ -20,8 +20,8 @@ from sevenfold.core.cache.prompt_cache import (
     find_first_difference,
     render_prompt,
 )
-from sevenfold.core.catalog import CATALOG
 from sevenfold.core.json import JsonObject
+from sevenfold.core.prices import CATALOG
 from tests.core.cache.naive_cache import FIVE, HOUR, Answer, NaiveCache, Piece
 from tests.core.cache_cases import LONG, SHORT, START, Wire, ask, request, result, text
 from tests.examples import up_to

@@ -15,7 +15,7 @@ from sevenfold.core.text.stems import (
     split_sentences,
     truncate_words,
 )
-from sevenfold.store.files.keys import check_memory_key
+from sevenfold.store.files.folder import check_memory_key
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from sevenfold.core.catalog import Catalog
 from sevenfold.core.messages import (
     Block,
     Message,
@@ -11,6 +10,7 @@ from sevenfold.core.messages import (
     ToolResult,
     ToolUseId,
 )
+from sevenfold.core.prices import Catalog
 from sevenfold.core.tokens import (
     PLAIN_ESTIMATOR,
     Calibration,

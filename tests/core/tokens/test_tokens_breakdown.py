@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.catalog import Catalog
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import (
     Document,
@@ -19,6 +18,7 @@ from sevenfold.core.messages import (
     ToolUseId,
     read_message,
 )
+from sevenfold.core.prices import Catalog
 from sevenfold.core.tokens import PLAIN_ESTIMATOR, SourcedMessage, Tally, TextOrigin, TokenBreakdown
 from tests.core import wires
 

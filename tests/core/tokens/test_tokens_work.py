@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.catalog import Catalog
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import (
     Block,
@@ -25,6 +24,7 @@ from sevenfold.core.messages import (
     ToolUseId,
     read_message,
 )
+from sevenfold.core.prices import Catalog
 from sevenfold.core.tokens import (
     CALIBRATED_ESTIMATOR,
     PLAIN_ESTIMATOR,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.catalog import CATALOG
+from sevenfold.core.prices import CATALOG
 from sevenfold.core.tokens import Thresholds, WindowFacts, WindowSettings, choose_window, plan_thresholds
 
 PLAIN = WindowSettings()

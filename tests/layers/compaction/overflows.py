@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from sevenfold.core.catalog import CATALOG
 from sevenfold.core.events import Event
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, Text, Thinking, ToolResult, ToolUse, ToolUseId
+from sevenfold.core.prices import CATALOG
 from sevenfold.core.requests import Breakpoint, ModelRequest, RequestParams, choose_capabilities
 from sevenfold.layers.compaction.compactor import CompactionStateFile, Compactor
 from sevenfold.layers.compaction.job import Compacted, CompactionJob, ViewSizer

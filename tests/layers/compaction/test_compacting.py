@@ -14,8 +14,7 @@ from sevenfold.core.clock import ManualClock
 from sevenfold.core.events import ResultSpilled
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Image, Message, Text
-from sevenfold.core.requests import RequestParams
-from sevenfold.core.view import PreparedRequest
+from sevenfold.core.requests import PreparedRequest, RequestParams
 from sevenfold.layers.compaction.job import Part
 from sevenfold.layers.session_notes.notes_file import NotesFile
 from sevenfold.layers.session_notes.writer import NotesWriter

@@ -7,9 +7,9 @@ from decimal import Decimal
 
 import pytest
 
-from sevenfold.core.catalog import CATALOG
 from sevenfold.core.messages import Message, Text, Thinking, ToolResult, ToolUseId
 from sevenfold.core.models import make_unknown_model
+from sevenfold.core.prices import CATALOG
 from sevenfold.layers.compaction.trim import SummaryPathFacts, choose_summary_path, count_uncached_tokens
 
 OPUS, HAIKU, SMALL = (

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from sevenfold.core.catalog import CATALOG
 from sevenfold.core.errors import Overloaded, PromptTooLong
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, ToolResult
 from sevenfold.core.models import Model
+from sevenfold.core.prices import CATALOG
 from sevenfold.core.requests import (
     Breakpoint,
     Capabilities,

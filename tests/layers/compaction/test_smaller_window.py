@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from sevenfold.core.cache.prompt_blocks import PromptLevel
-from sevenfold.core.catalog import CATALOG, ModelSettings
 from sevenfold.core.errors import InputError, PromptTooLong, ThinkingRefused
 from sevenfold.core.events import CompactionStarted, Event, HistoryCompacted, WindowLearned, WordsCut
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message
 from sevenfold.core.models import Model
+from sevenfold.core.prices import CATALOG, ModelSettings
 from sevenfold.core.requests import RequestParams
 from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.providers.scripted import make_response

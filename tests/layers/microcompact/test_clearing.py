@@ -18,7 +18,7 @@ from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.providers.provider import Provider
 from sevenfold.session import Session
 from sevenfold.session.blocking import BlockingSession
-from sevenfold.simulator.wire.request_blocks import CacheEditingProvider
+from sevenfold.simulator.wire.messages_request import CacheEditingProvider
 from sevenfold.testing import Choices, Prompt, Reply, Simulator, say
 from tests.session.talk import FRAME, Listener, call, result
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.catalog import CATALOG
 from sevenfold.core.models import Prices
+from sevenfold.core.prices import CATALOG
 from sevenfold.layers.microcompact.facts import CachePrices, ClearingLedger, compute_cache_prices
 
 FIVE_MINUTES, ONE_HOUR = timedelta(minutes=5), timedelta(hours=1)

@@ -13,7 +13,6 @@ import anthropic
 import pytest
 from anthropic import AsyncAnthropic
 
-from sevenfold.core.catalog import CATALOG
 from sevenfold.core.errors import (
     InputError,
     Overloaded,
@@ -26,6 +25,7 @@ from sevenfold.core.errors import (
 )
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, Text, Thinking, ToolUse, ToolUseId
+from sevenfold.core.prices import CATALOG
 from sevenfold.core.requests import Breakpoint, ModelRequest, ModelResponse
 from sevenfold.providers.anthropic import AnthropicProvider, needs_json_body
 from sevenfold.providers.provider import Delta, Provider, TextDelta, ThinkingDelta, ToolDelta

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from sevenfold.core.cache.prompt_blocks import DEFAULT_CACHE_CHOICES
 from sevenfold.core.cache.prompt_cache import CacheScope, PromptCache, PromptPart
 from sevenfold.core.canonical import Digest
-from sevenfold.core.catalog import CATALOG
 from sevenfold.core.messages import ToolUseId
+from sevenfold.core.prices import CATALOG
 from sevenfold.layers.microcompact.facts import MARKER_TOKENS
 from sevenfold.layers.microcompact.policy import ClearableResults, ClearingFacts, ClearingPlan
 from sevenfold.replay.policies import CLEARING_POLICIES, DEFAULT_POLICY

@@ -16,7 +16,6 @@ from sevenfold.core.cache.prompt_cache import (
     render_prompt,
 )
 from sevenfold.core.canonical import CACHE_CONTROL, strip_cache_control
-from sevenfold.core.catalog import CATALOG
 from sevenfold.core.json import Json, JsonObject, freeze, write_json
 from sevenfold.core.messages import (
     Block,
@@ -28,6 +27,7 @@ from sevenfold.core.messages import (
     ToolUseId,
     write_block,
 )
+from sevenfold.core.prices import CATALOG
 from sevenfold.core.requests import Breakpoint, RequestParams, choose_capabilities
 from sevenfold.session.cache.placement import (
     INITIAL_BREAKPOINT_STATE,

@@ -8,10 +8,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from sevenfold.core.cache.prompt_blocks import FIVE_MINUTES
-from sevenfold.core.catalog import CATALOG
 from sevenfold.core.messages import Message
-from sevenfold.core.requests import RequestParams, choose_capabilities
-from sevenfold.core.view import ENGINE_ENTRY, ViewMessage, ViewMessages
+from sevenfold.core.prices import CATALOG
+from sevenfold.core.requests import (
+    ENGINE_ENTRY,
+    RequestParams,
+    ViewMessage,
+    ViewMessages,
+    choose_capabilities,
+)
 from sevenfold.session.cache.breakpoints import BreakpointPlanner, find_caller_breakpoints
 from sevenfold.session.cache.placement import CacheSettings
 from sevenfold.session.history import CallerBreakpoint

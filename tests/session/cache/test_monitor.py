@@ -25,9 +25,8 @@ from sevenfold.core.messages import (
     ToolUse,
     ToolUseId,
 )
-from sevenfold.core.requests import Breakpoint, ModelRequest, ModelResponse, RequestParams
+from sevenfold.core.requests import WHOLE_PROMPT, Breakpoint, Cut, ModelRequest, ModelResponse, RequestParams
 from sevenfold.core.usage import Iteration, Usage
-from sevenfold.core.view import WHOLE_PROMPT, Cut
 from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.session.cache.monitor import CacheMonitor, CacheOutcome
 from sevenfold.testing import Simulator

@@ -17,7 +17,6 @@ from sevenfold.core.cache.prompt_cache import (
     find_breakpoints,
 )
 from sevenfold.core.canonical import CACHE_CONTROL
-from sevenfold.core.catalog import CATALOG
 from sevenfold.core.json import EMPTY_OBJECT, JsonObject
 from sevenfold.core.messages import (
     Compaction,
@@ -28,6 +27,7 @@ from sevenfold.core.messages import (
     ToolResult,
     ToolUseId,
 )
+from sevenfold.core.prices import CATALOG
 from sevenfold.core.requests import Breakpoint, RequestParams, choose_capabilities
 from sevenfold.session.cache.placement import (
     INITIAL_BREAKPOINT_STATE,

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.core.catalog import CATALOG, ModelSettings
 from sevenfold.core.errors import FileMissing, SimulatorError, StoreError
 from sevenfold.core.events import ModelUnknown, PriceUnknown
 from sevenfold.core.json import JsonObject, read_object
-from sevenfold.core.prices import compute_cost
+from sevenfold.core.prices import CATALOG, ModelSettings, compute_cost
 from sevenfold.testing import Simulator, StatusFault, script
 from tests.simulator.asking import MARK, MODEL, PROSE, Asker, assistant, text, tool, user
 

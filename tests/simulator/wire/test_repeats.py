@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sevenfold.core.cache.prompt_cache import PromptPart, render_prompt
-from sevenfold.core.catalog import CATALOG
 from sevenfold.core.errors import WireError
 from sevenfold.core.json import Json, JsonObject, read_json, read_object
+from sevenfold.core.prices import CATALOG
 from sevenfold.simulator.exchange import MessagesExchange, MessagesResponse
 from sevenfold.simulator.load_brain import EchoBrain
 from sevenfold.simulator.simulator_state import SimulatorState, estimate_tokens, make_part_counter

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sevenfold.core.errors import KeyRefused
 from sevenfold.core.memories import WINDOWS_DEVICES
-from sevenfold.store.files.keys import MAX_KEY_PARTS, check_key, is_key_part
+from sevenfold.store.files.folder import MAX_KEY_PARTS, check_key, is_key_part
 
 GOOD = [
     "a",

@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenfold.core.errors import ProjectError
-from sevenfold.store.files.folder import Folder
-from sevenfold.store.files.keys import is_key_part
+from sevenfold.store.files.folder import Folder, is_key_part
 from sevenfold.store.project.project import (
     IDENTITY_FILE,
     claim_folder,

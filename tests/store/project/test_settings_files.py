@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.catalog import ModelSettings
 from sevenfold.core.errors import SettingsError
 from sevenfold.core.events import Event, SettingRefused
+from sevenfold.core.prices import ModelSettings
 from sevenfold.core.settings import Settings, SettingSource
 from sevenfold.core.settings.sections import PlaceSettings
 from sevenfold.layers.compaction.policy import CompactSettings

@@ -25,7 +25,7 @@ from sevenfold.core.events import (
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.memories import TEAM_KEY_PATTERN, TEAM_PREFIX, is_team_key
 from sevenfold.core.settings.sections import SyncSettings
-from sevenfold.store.files.keys import check_memory_key
+from sevenfold.store.files.folder import check_memory_key
 from sevenfold.store.files.locks import mutex
 from sevenfold.team.client.local_state import FolderLedger, forget_membership, write_membership
 from sevenfold.team.client.server_client import (

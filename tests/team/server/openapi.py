@@ -7,10 +7,9 @@ from typing import TypeAlias, cast
 
 from sevenfold.core.memories import TEAM_KEY_PATTERN
 from sevenfold.core.version import __version__
-from sevenfold.team.server.audit import AUDIT_LINE_ID
 from sevenfold.team.server.operations import OPERATIONS, Operation
 from sevenfold.team.server.people import NAME_PATTERN
-from sevenfold.team.server.policy import ACCESS_RULES, MEMBER_ROLES, TOKEN_SCOPES
+from sevenfold.team.server.policy import ACCESS_RULES, AUDIT_LINE_ID, MEMBER_ROLES, TOKEN_SCOPES
 from sevenfold.team.server.repos import REPO_NAME, REPO_REMOTE
 
 Schema: TypeAlias = dict[str, object]

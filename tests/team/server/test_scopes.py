@@ -10,12 +10,12 @@ import pytest
 from sevenfold.team.client.ports import choose_copy_key, is_copy_of_text
 from sevenfold.team.protocol import Commit, TeamKey, compute_checksum, make_commit_id
 from sevenfold.team.server.admin_endpoints import approve_device, start_device
-from sevenfold.team.server.audit import AuditLine, read_audit
 from sevenfold.team.server.backup import restore_backup, write_backup
 from sevenfold.team.server.database import Database
 from sevenfold.team.server.memory import apply_writer_commit, store_bodies
 from sevenfold.team.server.messages import ApiError
 from sevenfold.team.server.people import list_orgs
+from sevenfold.team.server.policy import AuditLine, read_audit
 from sevenfold.team.server.repos import collect_garbage
 from tests.team.live import MEMORY, Live
 from tests.team.server.conftest import opened

@@ -44,11 +44,10 @@ from sevenfold.core.events import LoopDetected, TurnInterrupted
 from sevenfold.core.messages import Message, Text, ToolUse
 from sevenfold.core.models import Model
 from sevenfold.core.prices import sum_costs
-from sevenfold.core.requests import ModelResponse
+from sevenfold.core.requests import ModelResponse, PreparedRequest
 from sevenfold.core.settings.sections import PermissionMode
 from sevenfold.core.text.safe_text import truncate_bytes
 from sevenfold.core.tool_context import ToolContext
-from sevenfold.core.view import PreparedRequest
 from sevenfold.layers.compaction.job import Compacted
 from sevenfold.layers.context import ContextSource, render_reminder
 from sevenfold.layers.dreams.dreamer import RunDream

@@ -13,18 +13,18 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from sevenfold.core.catalog import Catalog, find_cheapest_model
 from sevenfold.core.errors import ProviderMissing
 from sevenfold.core.events import Emit, ignore_event
 from sevenfold.core.json import EMPTY_OBJECT, JsonObject, write_json
 from sevenfold.core.messages import Block, Message, Text, ToolResult, ToolUse
 from sevenfold.core.models import Model, is_local_model
+from sevenfold.core.prices import Catalog, find_cheapest_model
 from sevenfold.core.requests import ModelRequest, RequestParams
 from sevenfold.core.settings.sections import AgentSettings
 from sevenfold.core.text.safe_text import truncate_bytes
 from sevenfold.core.tokens.estimation import CALIBRATED_ESTIMATOR, estimate_message
 from sevenfold.providers.provider import Provider
-from sevenfold.providers.retries import CallOptions
+from sevenfold.providers.reply_limits import CallOptions
 
 ANTHROPIC_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL")
 OPENAI_VARIABLES = ("OPENAI_API_KEY", "OPENAI_BASE_URL")

@@ -18,11 +18,11 @@ from typing import Literal, TypeAlias
 from sevenfold.agent.hooks.runner import SessionHooks
 from sevenfold.agent.tool import ToolEnded, ToolEvent, ToolPrinted, ToolStarted
 from sevenfold.agent.tools.executor import ToolBatch, ToolExecutor
-from sevenfold.core.catalog import CATALOG, Catalog
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.events import Emit, Event
 from sevenfold.core.json import write_json
 from sevenfold.core.messages import ToolUse
+from sevenfold.core.prices import CATALOG, Catalog
 from sevenfold.core.requests import ModelResponse, RequestParams
 from sevenfold.layers.context import ContextSource
 from sevenfold.providers.provider import Delta, Provider, TextDelta

@@ -22,13 +22,13 @@ from sevenfold.agent.permissions.guard import ForkGuard, Guard, Reach
 from sevenfold.agent.tool import AccessRequest
 from sevenfold.agent.tools.executor import ToolExecutor
 from sevenfold.agent.tools.memory import MEMORY_TOOL_SPEC
-from sevenfold.core.catalog import CATALOG, Catalog
 from sevenfold.core.errors import LockBusy
 from sevenfold.core.events import DreamProgressed, DreamSkipped, Emit, Event, emit_to_both
 from sevenfold.core.json import JsonObject
 from sevenfold.core.memories import Origin
 from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.models import Model
+from sevenfold.core.prices import CATALOG, Catalog
 from sevenfold.core.requests import Breakpoint, ModelRequest, RequestParams
 from sevenfold.core.secrets import refuse_secrets
 from sevenfold.core.settings.sections import MemorySettings

@@ -25,9 +25,9 @@ from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.permissions.guard import AskPermission
 from sevenfold.agent.subagents.messaging import AgentKind, RosterEntry
 from sevenfold.agent.tool import Tool
-from sevenfold.core.catalog import Catalog
 from sevenfold.core.errors import FileMissing, KeyRefused
 from sevenfold.core.events import AgentEnded, Emit
+from sevenfold.core.prices import Catalog
 from sevenfold.core.requests import ModelRequest, ModelResponse
 from sevenfold.core.settings.sections import PermissionMode
 from sevenfold.core.text.safe_text import fence_text, truncate_lines

@@ -51,11 +51,11 @@ from sevenfold.agent.subagents.teammate_process import (
 )
 from sevenfold.agent.subagents.worktree import WORKTREES_FOLDER, WorktreeOutcome, Worktrees
 from sevenfold.agent.tool import OnProgress, Tool
-from sevenfold.core.catalog import Catalog
 from sevenfold.core.errors import SevenfoldError, WireError, WorktreeError
 from sevenfold.core.events import DefinitionLimited, Emit, MailSkipped, ProgressSkipped
 from sevenfold.core.messages import Message, ToolResult, ToolUse
 from sevenfold.core.models import Model
+from sevenfold.core.prices import Catalog
 from sevenfold.core.requests import ModelRequest, ModelResponse, RequestParams
 from sevenfold.core.settings.sections import PermissionMode, TeamSettings
 from sevenfold.core.text.safe_text import fence_text

@@ -19,7 +19,7 @@ from sevenfold.core.errors import AccessDenied, FileDamaged, FileMissing, InputE
 from sevenfold.core.json import JsonObject, get_flag, get_string, object_schema
 from sevenfold.core.text.safe_text import quote_name
 from sevenfold.core.tool_context import ReadState, ToolContext
-from sevenfold.store.files.keys import check_path
+from sevenfold.store.files.folder import check_path
 from sevenfold.store.project.user_files import FileState, find_file_state, replace_file, resolve_path
 
 # Text files: decoding, encoding with the same encoding and line ends, and paths in tool calls.

@@ -11,15 +11,21 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sevenfold.core.canonical import Digest
-from sevenfold.core.catalog import Catalog
 from sevenfold.core.errors import InputError, StoreError, WireError
 from sevenfold.core.events import ignore_event
 from sevenfold.core.messages import Message
-from sevenfold.core.requests import Breakpoint, ModelResponse, RequestParams, choose_capabilities
+from sevenfold.core.prices import Catalog
+from sevenfold.core.requests import (
+    ENGINE_ENTRY,
+    Breakpoint,
+    ModelResponse,
+    PreparedRequest,
+    RequestParams,
+    choose_capabilities,
+)
 from sevenfold.core.tokens import Thresholds, TokenBreakdown
 from sevenfold.core.tokens.estimation import estimate_text_tokens
 from sevenfold.core.usage import read_stored_usage
-from sevenfold.core.view import ENGINE_ENTRY, PreparedRequest
 from sevenfold.layers.compaction.compactor import CompactionStateFile
 from sevenfold.layers.compaction.job import (
     CompactionJob,
@@ -44,8 +50,7 @@ from sevenfold.layers.session_notes.structural_notes import StructuralNotes
 from sevenfold.layers.templates import read_notes_texts
 from sevenfold.session.cache.monitor import SpendSummary, UsageLedger
 from sevenfold.session.opening import SessionResources, Workspace
-from sevenfold.session.pipeline import ViewSteps, build_view_steps
-from sevenfold.session.resume import rebuild_view
+from sevenfold.session.pipeline import ViewSteps, build_view_steps, rebuild_view
 from sevenfold.store.transcript.journal import NoJournal
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
 from sevenfold.store.transcript.records import BoundaryRecord, MessageRecord, Record, RecordId, UsageRecord

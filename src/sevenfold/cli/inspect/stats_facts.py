@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 
-from sevenfold.core.catalog import Catalog
 from sevenfold.core.errors import FileMissing, WireError
 from sevenfold.core.events import RuleAnswered, RuleShown
 from sevenfold.core.messages import Message
+from sevenfold.core.prices import Catalog
 from sevenfold.core.requests import ModelResponse
 from sevenfold.core.usage import read_stored_usage
 from sevenfold.replay.policies.fidelity import CutFidelity, measure_cut_fidelity

@@ -24,8 +24,7 @@ from sevenfold.core.errors import FileMissing, InputError, MemoryConflict
 from sevenfold.core.events import Emit, Event, MemoryRefused, ignore_event
 from sevenfold.core.memories import INDEX_FILE, Origin, parse_conditions, read_memory
 from sevenfold.core.secrets import refuse_secrets
-from sevenfold.store.files.folder import Folder
-from sevenfold.store.files.keys import check_memory_key
+from sevenfold.store.files.folder import Folder, check_memory_key
 from sevenfold.store.memory.changes import Remove, Transaction, Write, plan_new_memory
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.memory.files import MemoryFiles

@@ -13,10 +13,10 @@ from typing import cast
 from sevenfold.cli.replay.policy import TranscriptSource, explain_no_transcripts, find_transcript_sources
 from sevenfold.cli.replay.view import show_replay_header, show_replay_report
 from sevenfold.cli.screen import Screen
-from sevenfold.core.catalog import Catalog, ModelSettings, build_catalog
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import InputError
 from sevenfold.core.models import Model
+from sevenfold.core.prices import Catalog, ModelSettings, build_catalog
 from sevenfold.replay.account import ReplayTerms
 from sevenfold.replay.page import build_page, resolve_page_path, write_page
 from sevenfold.replay.parallel import ReadProgress, read_accounts

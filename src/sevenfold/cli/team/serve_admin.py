@@ -14,7 +14,6 @@ from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import InputError
 from sevenfold.team.server.admin_endpoints import approve_device
 from sevenfold.team.server.app_state import format_ms_time
-from sevenfold.team.server.audit import read_audit
 from sevenfold.team.server.backup import restore_backup, write_backup
 from sevenfold.team.server.database import Database, OrgId, Tx
 from sevenfold.team.server.messages import ApiError
@@ -33,7 +32,7 @@ from sevenfold.team.server.people import (
     remove_member,
     revoke_token,
 )
-from sevenfold.team.server.policy import TOKEN_SCOPES, ServerLimits
+from sevenfold.team.server.policy import TOKEN_SCOPES, ServerLimits, read_audit
 from sevenfold.team.server.repos import claim_repo, list_repos
 from sevenfold.team.server.scanning import allow_finding
 

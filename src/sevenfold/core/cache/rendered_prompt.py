@@ -28,9 +28,9 @@ from sevenfold.core.cache.prompt_blocks import (
     list_rendered_blocks,
 )
 from sevenfold.core.canonical import EMPTY_DIGEST, Digest, block_bytes, canonical_bytes, chain_digest
-from sevenfold.core.catalog import CATALOG, Catalog
 from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject, write_json
 from sevenfold.core.models import Model
+from sevenfold.core.prices import CATALOG, Catalog
 
 # Parameters that are rendered into the prompt, and the level from which each counts. Changing one breaks the
 # cache of its level and of later levels, though no block has changed.

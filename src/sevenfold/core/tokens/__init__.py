@@ -18,10 +18,10 @@ from fractions import Fraction
 from pathlib import PurePath
 from typing import ClassVar, Literal
 
-from sevenfold.core.catalog import LONG_WINDOW_TOKENS, has_long_suffix
 from sevenfold.core.json import JsonObject, write_json
 from sevenfold.core.messages import Block, Message, Text, ToolResult
 from sevenfold.core.models import Model
+from sevenfold.core.prices import LONG_WINDOW_TOKENS, has_long_suffix
 from sevenfold.core.settings import amount, choice, file_path
 from sevenfold.core.tokens.estimation import (
     CALIBRATED_ESTIMATOR,

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from sevenfold.core.catalog import CATALOG, Catalog
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import CompactionBusy, CompactionStopped, FileMissing, InputError, SevenfoldError
 from sevenfold.core.events import (
@@ -27,6 +26,7 @@ from sevenfold.core.events import (
 from sevenfold.core.fields import read_fields, write_fields
 from sevenfold.core.json import read_object, write_json
 from sevenfold.core.messages import Compaction, Message
+from sevenfold.core.prices import CATALOG, Catalog
 from sevenfold.layers.compaction.compose import ComposedView, compose_view
 from sevenfold.layers.compaction.job import (
     Compacted,

@@ -19,7 +19,7 @@ from sevenfold.core.events import Emit, WindowLearned
 from sevenfold.core.json import freeze_object
 from sevenfold.core.messages import Block, Message, ToolResult, ToolUseId, without_message_thinking
 from sevenfold.core.models import Model
-from sevenfold.core.requests import RequestParams
+from sevenfold.core.requests import ENGINE_ENTRY, Cut, PreparedRequest, RequestParams, ViewMessage
 from sevenfold.core.tokens import (
     SAFETY_FACTOR,
     Thresholds,
@@ -29,7 +29,6 @@ from sevenfold.core.tokens import (
     narrow_thresholds,
     plan_thresholds,
 )
-from sevenfold.core.view import ENGINE_ENTRY, Cut, PreparedRequest, ViewMessage
 from sevenfold.layers.compaction.compactor import Compactor
 from sevenfold.layers.compaction.job import Compacted, CompactionJob, CompactionNotes, Part
 from sevenfold.layers.compaction.keep_policy import Extra

@@ -12,13 +12,13 @@ from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass, replace
 
 from sevenfold.core.canonical import CACHE_CONTROL
-from sevenfold.core.catalog import Catalog
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import PromptTooLong, ReplyBroken
 from sevenfold.core.events import Emit
 from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject
 from sevenfold.core.messages import Compaction, Message
 from sevenfold.core.models import Model
+from sevenfold.core.prices import Catalog
 from sevenfold.core.requests import Breakpoint, ModelRequest, ModelResponse, RequestParams
 from sevenfold.core.text.safe_text import truncate_tokens
 from sevenfold.layers.compaction.job import DIRECTIVE_TOKENS, CompactionRun, SummaryDraft, SummaryFailure

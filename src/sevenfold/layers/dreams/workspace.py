@@ -40,8 +40,7 @@ from sevenfold.layers.dreams.policy import MEMORY_TOOL, DreamMemory
 from sevenfold.layers.forks.policy import ForkBrief
 from sevenfold.layers.forks.runner import ForkResult, ToolRunner
 from sevenfold.store.files.disk import run_blocking
-from sevenfold.store.files.folder import Folder
-from sevenfold.store.files.keys import check_memory_key
+from sevenfold.store.files.folder import Folder, check_memory_key
 
 _ACTIONS = ("list", "read", "write", "delete")
 MAX_LISTED_MEMORIES = 1_000

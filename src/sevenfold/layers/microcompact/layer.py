@@ -15,10 +15,9 @@ from sevenfold.core.clock import Clock
 from sevenfold.core.events import ClearingRefused, Emit, ResultsCleared
 from sevenfold.core.json import Json, JsonObject, freeze_object
 from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
-from sevenfold.core.requests import ModelResponse, RequestParams
+from sevenfold.core.requests import Cut, ModelResponse, RequestParams, ViewMessage
 from sevenfold.core.tokens import Thresholds
 from sevenfold.core.tool_kinds import ClearableTools
-from sevenfold.core.view import Cut, ViewMessage
 from sevenfold.layers.conversation import Conversation, ConversationListener
 from sevenfold.layers.microcompact.facts import (
     BARE_MARKER,

@@ -12,9 +12,8 @@ from typing import ClassVar
 
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
-from sevenfold.core.requests import Capabilities, RequestParams
+from sevenfold.core.requests import Capabilities, RequestParams, ViewMessage
 from sevenfold.core.settings import amount, choice, switch
-from sevenfold.core.view import ViewMessage
 
 CONTEXT_MANAGEMENT_BETA = "context-management-2025-06-27"
 CONTEXT_MANAGEMENT_PARAM = "context_management"

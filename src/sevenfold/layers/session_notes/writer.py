@@ -21,11 +21,10 @@ from sevenfold.core.clock import Clock
 from sevenfold.core.errors import InputError, SevenfoldError
 from sevenfold.core.events import Emit, NotesSkipped, NotesTruncated, NotesUpdated, ignore_event
 from sevenfold.core.messages import Message, ToolResult, ToolUse
-from sevenfold.core.requests import ModelRequest
+from sevenfold.core.requests import ENGINE_ENTRY, ModelRequest
 from sevenfold.core.tokens.estimation import estimate_text_tokens
 from sevenfold.core.tokens.portions import TextOrigin
 from sevenfold.core.tool_kinds import NEW_TEXT_KEYS, OLD_TEXT_KEYS, find_tool
-from sevenfold.core.view import ENGINE_ENTRY
 from sevenfold.layers.conversation import Conversation, ConversationListener, HistoryMessage
 from sevenfold.layers.forks.runner import SingleFlight, run_fork
 from sevenfold.layers.session_notes.notes_file import (

@@ -24,16 +24,18 @@ from sevenfold.providers import error_map
 from sevenfold.providers.anthropic.wire import MessagesAssembler, MessagesBodyWriter, read_messages_response
 from sevenfold.providers.provider import MAX_UNSTREAMED_TOKENS, OnDelta, ignore_delta
 from sevenfold.providers.reply_limits import (
+    DEFAULT_CALL_OPTIONS,
     IDENTITY_HEADERS,
+    CallOptions,
     StallWatch,
     limit_error_body,
     limit_reply,
     limit_reply_async,
     limit_reply_bytes,
+    send_with_retries,
     shows_progress,
     watch_stall,
 )
-from sevenfold.providers.retries import DEFAULT_CALL_OPTIONS, CallOptions, send_with_retries
 
 if TYPE_CHECKING:
     from anthropic import Anthropic, AnthropicError, AsyncAnthropic, RequestOptions

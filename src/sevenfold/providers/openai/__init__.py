@@ -27,16 +27,18 @@ from sevenfold.providers.openai.chat_wire import ChatAssembler, ChatBodyWriter, 
 from sevenfold.providers.openai.responses_wire import ResponsesAssembler, ResponsesBodyWriter, read_response
 from sevenfold.providers.provider import MAX_UNSTREAMED_TOKENS, Delta, OnDelta, ignore_delta
 from sevenfold.providers.reply_limits import (
+    DEFAULT_CALL_OPTIONS,
     IDENTITY_HEADERS,
+    CallOptions,
     StallWatch,
     limit_error_body,
     limit_reply,
     limit_reply_async,
     limit_reply_bytes,
+    send_with_retries,
     shows_progress,
     watch_stall,
 )
-from sevenfold.providers.retries import DEFAULT_CALL_OPTIONS, CallOptions, send_with_retries
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, AsyncStream, OpenAI, OpenAIError, RequestOptions, Stream

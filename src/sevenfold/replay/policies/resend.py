@@ -21,15 +21,14 @@ from sevenfold.core.cache.prompt_cache import (
     RenderedPrompt,
     render_prompt,
 )
-from sevenfold.core.catalog import CATALOG, Catalog, ModelSettings
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.events import CacheMissed, Event, HistoryRepaired, PrefixBroken
 from sevenfold.core.json import JsonObject, freeze
 from sevenfold.core.messages import Block, Message, ToolResult, ToolUse, ToolUseId, read_block, write_message
-from sevenfold.core.requests import ModelRequest, ModelResponse, RequestParams
+from sevenfold.core.prices import CATALOG, Catalog, ModelSettings
+from sevenfold.core.requests import ModelRequest, ModelResponse, PreparedRequest, RequestParams
 from sevenfold.core.tokens.estimation import weigh_by_shape
 from sevenfold.core.usage import read_usage
-from sevenfold.core.view import PreparedRequest
 from sevenfold.layers.microcompact.facts import BARE_MARKER, MARKER_TOKENS
 from sevenfold.layers.microcompact.layer import CLEARED_KEY
 from sevenfold.layers.microcompact.policy import CachePrices, MicrocompactSettings

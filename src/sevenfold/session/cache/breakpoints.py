@@ -13,8 +13,14 @@ from datetime import datetime
 from sevenfold.core.clock import Clock
 from sevenfold.core.messages import Message, ToolUseId, is_breakpoint_allowed
 from sevenfold.core.models import Model
-from sevenfold.core.requests import Breakpoint, Capabilities, ModelRequest, RequestParams
-from sevenfold.core.view import PreparedRequest, ViewMessages
+from sevenfold.core.requests import (
+    Breakpoint,
+    Capabilities,
+    ModelRequest,
+    PreparedRequest,
+    RequestParams,
+    ViewMessages,
+)
 from sevenfold.layers.compaction.layer import WindowPlan
 from sevenfold.layers.conversation import Conversation, ConversationListener
 from sevenfold.layers.microcompact.layer import MicrocompactLayer

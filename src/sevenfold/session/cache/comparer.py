@@ -19,7 +19,6 @@ from sevenfold.core.cache.prompt_cache import (
     render_prompt,
 )
 from sevenfold.core.cache.rendered_prompt import PromptParam, read_prompt_params
-from sevenfold.core.catalog import CATALOG, Catalog
 from sevenfold.core.json import JsonObject, freeze, write_json
 from sevenfold.core.messages import (
     Block,
@@ -35,10 +34,10 @@ from sevenfold.core.messages import (
     read_block,
     write_message,
 )
-from sevenfold.core.requests import ModelRequest, RequestParams
+from sevenfold.core.prices import CATALOG, Catalog
+from sevenfold.core.requests import ListPrefix, ModelRequest, RequestParams
 from sevenfold.core.tokens import CALIBRATED_ESTIMATOR, NEWER_TOKENIZER_SCALE
 from sevenfold.core.tokens.estimation import START_FACTOR
-from sevenfold.core.view import ListPrefix
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,15 +18,21 @@ from typing import Literal, TypeAlias
 from sevenfold.core.cache.prompt_blocks import FIVE_MINUTES, ONE_HOUR, PROMPT_LEVELS
 from sevenfold.core.cache.prompt_cache import PromptDifference
 from sevenfold.core.cache.rendered_prompt import DifferenceCause
-from sevenfold.core.catalog import CATALOG, Catalog
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import ProviderError
 from sevenfold.core.events import CacheMissed, CutRegistered, Emit, PrefixBroken, PromptTrimmed, ignore_event
 from sevenfold.core.json import Json, JsonObject
-from sevenfold.core.prices import NO_COST, Cost, compute_cost, compute_uncached_cost, sum_costs
-from sevenfold.core.requests import ModelRequest, ModelResponse
+from sevenfold.core.prices import (
+    CATALOG,
+    NO_COST,
+    Catalog,
+    Cost,
+    compute_cost,
+    compute_uncached_cost,
+    sum_costs,
+)
+from sevenfold.core.requests import WHOLE_PROMPT, Cut, ModelRequest, ModelResponse
 from sevenfold.core.usage import NO_USAGE, TokenCounts, Usage
-from sevenfold.core.view import WHOLE_PROMPT, Cut
 from sevenfold.providers.provider import OnDelta, Provider, ProviderWrapper
 from sevenfold.session.cache.comparer import RequestComparer, RequestComparison, RequestOutline
 from sevenfold.store.transcript.journal import Journal, RequestLog

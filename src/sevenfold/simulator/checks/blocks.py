@@ -24,8 +24,7 @@ from sevenfold.simulator.wire.error_response import (
     make_invalid_request,
     require_field,
 )
-from sevenfold.simulator.wire.messages_request import NEWER, MessagesRequest
-from sevenfold.simulator.wire.request_blocks import is_thinking_block
+from sevenfold.simulator.wire.messages_request import NEWER, MessagesRequest, is_thinking_block
 from sevenfold.simulator.wire.signatures import (
     NO_PREDECESSOR,
     BindingChain,

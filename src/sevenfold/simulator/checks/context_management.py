@@ -22,8 +22,7 @@ from sevenfold.simulator.wire.error_response import (
     optional_object,
     require_field,
 )
-from sevenfold.simulator.wire.messages_request import MessagesRequest
-from sevenfold.simulator.wire.request_blocks import as_word
+from sevenfold.simulator.wire.messages_request import MessagesRequest, as_word
 from sevenfold.simulator.wire.signatures import BindingChain, CompactionSeal, hash_json, parse_compaction_seal
 
 CLEAR_TOOLS_EDIT = "clear_tool_uses_20250919"

@@ -28,9 +28,8 @@ from sevenfold.simulator.wire.error_response import (
     require_field,
 )
 from sevenfold.simulator.wire.message_cache import CachedMessage, MessageTools
-from sevenfold.simulator.wire.messages_request import MessagesRequest
+from sevenfold.simulator.wire.messages_request import MessagesRequest, check_cache_edits, get_tool_use_id
 from sevenfold.simulator.wire.models import EFFORT_LEVELS
-from sevenfold.simulator.wire.request_blocks import check_cache_edits, get_tool_use_id
 
 NO_PREFILL_TEXT = (
     "This model does not support assistant message prefill. The conversation must end with a user message."

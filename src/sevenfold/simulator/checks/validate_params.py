@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 
 from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject
-from sevenfold.simulator.wire import betas, request_blocks
+from sevenfold.simulator.wire import betas
 from sevenfold.simulator.wire.choices import Choices
 from sevenfold.simulator.wire.error_response import (
     as_count,
@@ -22,7 +22,12 @@ from sevenfold.simulator.wire.error_response import (
     optional_object,
     require_field,
 )
-from sevenfold.simulator.wire.messages_request import NEWER, MessagesRequest
+from sevenfold.simulator.wire.messages_request import (
+    CACHE_EDITS_BETA,
+    CACHE_EDITS_FIELD,
+    NEWER,
+    MessagesRequest,
+)
 from sevenfold.simulator.wire.models import EFFORT_LEVELS
 
 PLAIN_PARAMS = frozenset(
@@ -47,7 +52,7 @@ CREATE_ONLY_PARAMS = frozenset({"max_tokens", "stream"})
 """Fields that counting does not take."""
 
 BETA_PARAMS: Mapping[str, tuple[str, ...]] = {
-    request_blocks.FIELD: (request_blocks.BETA,),
+    CACHE_EDITS_FIELD: (CACHE_EDITS_BETA,),
     "compaction": (betas.COMPACT_ON_DEMAND,),
     "context_management": (betas.CONTEXT_EDITS, betas.COMPACT_THRESHOLD),
     "thread": (betas.THREADS,),

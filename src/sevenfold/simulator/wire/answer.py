@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from sevenfold.core.cache.prompt_cache import PromptBill
 from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject, write_json
 from sevenfold.core.usage import Iteration, Usage
-from sevenfold.simulator.wire.messages_request import MessagesRequest
-from sevenfold.simulator.wire.request_blocks import as_word
+from sevenfold.simulator.wire.messages_request import MessagesRequest, as_word
 
 _CHUNK_CHARS = 32
 """About what the API sends at a time; small enough that a reader which forgets to join finds out."""

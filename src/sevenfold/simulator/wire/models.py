@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-from sevenfold.core.catalog import Catalog
 from sevenfold.core.json import Json, JsonObject
 from sevenfold.core.models import Model
+from sevenfold.core.prices import Catalog
 from sevenfold.simulator.wire.error_response import ErrorResponse, RequestRefused
 
 EffortLevel: TypeAlias = Literal["low", "medium", "high", "xhigh", "max"]

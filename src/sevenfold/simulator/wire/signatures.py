@@ -34,7 +34,7 @@ from sevenfold.core.json import Json, JsonObject, read_json
 from sevenfold.core.models import Model
 from sevenfold.core.tokens.estimation import SIGNATURE_BYTES
 from sevenfold.simulator.wire.message_cache import MessageCache
-from sevenfold.simulator.wire.request_blocks import as_word, is_thinking_block
+from sevenfold.simulator.wire.messages_request import as_word, is_thinking_block
 
 _KEY = b"sevenfold simulator"
 """No secret: it keeps apart what was made here from what was made up or edited, nothing more."""

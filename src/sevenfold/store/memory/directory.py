@@ -22,7 +22,7 @@ from sevenfold.core.events import Emit, IndexCut, MemoryChanged, MemoryPurged, M
 from sevenfold.core.memories import INDEX_FILE, MemoryKey, Origin, is_indexed, read_memory
 from sevenfold.core.settings.sections import MemorySettings, PlaceSettings
 from sevenfold.core.text.safe_text import replace_lone_surrogates
-from sevenfold.store.files.keys import check_memory_key
+from sevenfold.store.files.folder import check_memory_key
 from sevenfold.store.files.locks import LockSettings
 from sevenfold.store.memory.changes import (
     ANYTHING,

@@ -26,8 +26,7 @@ from sevenfold.core.events import Emit, LineQuarantined, MemoryRefused
 from sevenfold.core.memories import INDEX_FILE
 from sevenfold.core.os_errors import map_os_errors
 from sevenfold.store.files.disk import READ_FLAGS, read_fully
-from sevenfold.store.files.folder import TEMP_PREFIX, Folder
-from sevenfold.store.files.keys import MAX_MEMORY_DEPTH, check_memory_key
+from sevenfold.store.files.folder import MAX_MEMORY_DEPTH, TEMP_PREFIX, Folder, check_memory_key
 from sevenfold.store.memory.records import (
     NO_FILE,
     FileSnapshot,

@@ -12,7 +12,7 @@ from sevenfold.core.errors import InputError, KeyRefused, MemoryConflict
 from sevenfold.core.memories import INDEX_FILE, read_memory
 from sevenfold.core.text.facts import are_facts_stated, split_facts
 from sevenfold.core.text.safe_text import replace_lone_surrogates
-from sevenfold.store.files.keys import check_memory_key
+from sevenfold.store.files.folder import check_memory_key
 from sevenfold.store.memory.changes import ANYTHING, Remove, Write
 from sevenfold.store.memory.files import MAX_MEMORY_FILE_BYTES
 from sevenfold.store.memory.records import LoggedChange, LoggedTransaction, encode_text, hash_text

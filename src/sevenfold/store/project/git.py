@@ -19,7 +19,7 @@ from typing import Literal, TypeAlias
 
 from sevenfold.core.events import Emit, WorktreeDisowned, ignore_event
 from sevenfold.core.os_errors import map_os_errors
-from sevenfold.store.files.keys import check_path
+from sevenfold.store.files.folder import check_path
 
 # What git tracks, and where, from its index.
 

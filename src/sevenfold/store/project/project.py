@@ -40,8 +40,7 @@ from sevenfold.core.json import freeze, read_object, write_json
 from sevenfold.core.settings import Settings, SettingSource
 from sevenfold.core.settings.sections import PlaceSettings
 from sevenfold.store.files.disk import SYSTEM_DISK, Disk
-from sevenfold.store.files.folder import FOLDER_TIMEOUTS, TEMP_PREFIX, Folder, FolderTimeouts
-from sevenfold.store.files.keys import MAX_KEY_PARTS
+from sevenfold.store.files.folder import FOLDER_TIMEOUTS, MAX_KEY_PARTS, TEMP_PREFIX, Folder, FolderTimeouts
 from sevenfold.store.files.lock_state import PID_FILE, PidFile
 from sevenfold.store.files.locks import LockSettings
 from sevenfold.store.project.git import find_project_root, real_path

@@ -31,7 +31,7 @@ from sevenfold.store.files.disk import (
     read_fully,
     write_all,
 )
-from sevenfold.store.files.keys import check_path
+from sevenfold.store.files.folder import check_path
 from sevenfold.store.project.settings_files import find_checkout
 
 _STEP_FLAGS = os.O_DIRECTORY | NEVER_INHERIT | getattr(os, "O_PATH", os.O_RDONLY)

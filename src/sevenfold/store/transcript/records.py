@@ -30,7 +30,7 @@ from sevenfold.core.json import (
     write_json,
 )
 from sevenfold.core.messages import MAX_MESSAGE_NESTING, Message, read_message, write_message
-from sevenfold.core.spills import SpillDecision
+from sevenfold.core.requests import SpillDecision
 
 RecordId = NewType("RecordId", str)
 """Unique in a transcript: a record written twice, because the first try was in doubt, counts once."""

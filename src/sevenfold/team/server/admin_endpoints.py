@@ -10,7 +10,6 @@ from typing import cast
 
 from sevenfold.team.server import messages
 from sevenfold.team.server.app_state import ApiRequest, ApiResponse, AppState, format_ms_time
-from sevenfold.team.server.audit import AUDIT_LINE_ID, read_audit, record_audit
 from sevenfold.team.server.database import OrgId, Tx, sql_number, sql_text
 from sevenfold.team.server.messages import ApiError
 from sevenfold.team.server.people import (
@@ -29,7 +28,7 @@ from sevenfold.team.server.people import (
     remove_member,
     revoke_token,
 )
-from sevenfold.team.server.policy import Principal, TokenScope
+from sevenfold.team.server.policy import AUDIT_LINE_ID, Principal, TokenScope, read_audit, record_audit
 from sevenfold.team.server.repos import Repo, claim_repo, list_repos
 from sevenfold.team.server.scanning import allow_finding
 

@@ -17,7 +17,6 @@ from typing import TypeAlias, cast
 
 from sevenfold.core.errors import FileDamaged, InputError
 from sevenfold.core.os_errors import map_os_errors
-from sevenfold.team.server.audit import record_audit
 from sevenfold.team.server.database import (
     MIGRATIONS,
     TENANT_TABLES,
@@ -31,6 +30,7 @@ from sevenfold.team.server.database import (
     sql_text,
 )
 from sevenfold.team.server.people import list_orgs
+from sevenfold.team.server.policy import record_audit
 
 _FORMAT = "sevenfold backup 1"
 _RESTORED = range(1, MIGRATIONS[-1].number + 1)

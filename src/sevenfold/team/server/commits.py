@@ -16,10 +16,9 @@ from sevenfold.team.protocol import (
     TeamKey,
     apply_commit,
 )
-from sevenfold.team.server.audit import record_audit
 from sevenfold.team.server.database import Tx, placeholders, sql_number, sql_text
 from sevenfold.team.server.messages import ApiError, make_not_found
-from sevenfold.team.server.policy import Principal, ServerLimits
+from sevenfold.team.server.policy import Principal, ServerLimits, record_audit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

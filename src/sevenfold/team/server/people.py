@@ -10,7 +10,6 @@ from datetime import timedelta
 from hashlib import sha256
 from typing import cast
 
-from sevenfold.team.server.audit import record_audit
 from sevenfold.team.server.database import OrgId, SqlRow, Tx, sql_number, sql_text
 from sevenfold.team.server.messages import ApiError
 from sevenfold.team.server.policy import (
@@ -22,6 +21,7 @@ from sevenfold.team.server.policy import (
     RightsChanged,
     TokenId,
     TokenScope,
+    record_audit,
 )
 
 NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._@+-]{0,79}", re.ASCII)

@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 from sevenfold.core.errors import InputError
 from sevenfold.team.protocol import RepoId
-from sevenfold.team.server.audit import record_audit
 from sevenfold.team.server.database import OrgId, SqlRow, Tx, sql_number, sql_text
 from sevenfold.team.server.messages import ApiError
 from sevenfold.team.server.people import new_row_id
-from sevenfold.team.server.policy import Principal, ServerLimits
+from sevenfold.team.server.policy import Principal, ServerLimits, record_audit
 from sevenfold.team.server.scanning import check_text_secrets
 
 if TYPE_CHECKING:

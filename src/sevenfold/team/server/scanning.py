@@ -26,10 +26,9 @@ from sevenfold.core.secrets import (
     SecretFinding,
     find_secrets,
 )
-from sevenfold.team.server.audit import record_audit
 from sevenfold.team.server.database import OrgId, Tx, sql_text
 from sevenfold.team.server.messages import ApiError
-from sevenfold.team.server.policy import Principal
+from sevenfold.team.server.policy import Principal, record_audit
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor

@@ -13,12 +13,12 @@ from threading import Event as Gate
 
 import pytest
 
-from sevenfold.core.catalog import CATALOG, find_cheapest_model
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import DiskFull
 from sevenfold.core.events import ClaimsBroken, MemoryRecalled, RecallSkipped, ResultsCleared
 from sevenfold.core.memories import Origin, write_memory
 from sevenfold.core.messages import Message, Text
+from sevenfold.core.prices import CATALOG, find_cheapest_model
 from sevenfold.layers.context import is_context_message
 from sevenfold.layers.memory.recall.finder import MemoryFinder
 from sevenfold.layers.memory.recall.layer import RecallLayer

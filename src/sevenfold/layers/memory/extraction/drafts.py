@@ -41,7 +41,7 @@ from sevenfold.layers.memory.extraction.topics import (
 from sevenfold.layers.memory.search.lexical import LexicalIndex
 from sevenfold.layers.memory.trust.taint import ConversationSources, Passage, find_tool_taint
 from sevenfold.store.files.disk import run_blocking
-from sevenfold.store.files.keys import check_memory_key
+from sevenfold.store.files.folder import check_memory_key
 from sevenfold.store.memory.changes import StoredMemory
 from sevenfold.store.memory.directory import MemoryDir
 

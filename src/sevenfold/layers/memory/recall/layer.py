@@ -14,13 +14,13 @@ from functools import partial
 from pathlib import Path
 from threading import Lock
 
-from sevenfold.core.catalog import Catalog, find_cheapest_model
 from sevenfold.core.clock import Clock
 from sevenfold.core.events import Emit, MemoryRecalled, RecallSkipped
 from sevenfold.core.json import JsonObject
 from sevenfold.core.memories import INDEX_FILE
 from sevenfold.core.messages import Message, Text, ToolUse, has_user_text
 from sevenfold.core.models import Model
+from sevenfold.core.prices import Catalog, find_cheapest_model
 from sevenfold.core.requests import ModelRequest, RequestParams
 from sevenfold.core.settings.sections import MemorySettings
 from sevenfold.layers.context import REMINDER_TAG, ContextSource

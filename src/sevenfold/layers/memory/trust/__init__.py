@@ -3,8 +3,8 @@
 - `taint`: attributes each sentence to the user or to other sources in the conversation, and separates a
   person's own words from what they pasted.
 - `evidence`: finds the sentence of the user that a memory rests on.
-- `phrases`, `tokens`: a sentence as the words that have to be kept.
-- `grammar`, `languages`: function words, of nine languages.
+- `phrases`, `tokens`: a sentence as the words that have to be kept, and the function words of a language.
+- `languages`: function words of nine languages.
 - `frames`: questions, announcements and corrections around a sentence.
 - `taint_changes`: who asked for a change of a memory.
 - `claims`: paths, symbols, commands and URLs that a memory names.

@@ -24,7 +24,6 @@ from sevenfold.layers.memory.trust.frames import (
     is_record_line,
     points_ahead,
 )
-from sevenfold.layers.memory.trust.grammar import PREFERENCE, Grammar
 from sevenfold.layers.memory.trust.phrases import (
     EVERY,
     NOT,
@@ -35,7 +34,14 @@ from sevenfold.layers.memory.trust.phrases import (
     find_grammar,
     parse_sentence,
 )
-from sevenfold.layers.memory.trust.tokens import Word, has_hidden_text, is_same_word, is_unspaced
+from sevenfold.layers.memory.trust.tokens import (
+    PREFERENCE,
+    Grammar,
+    Word,
+    has_hidden_text,
+    is_same_word,
+    is_unspaced,
+)
 
 MAX_EVIDENCE_CHARS = 1_000
 """Of one sentence that is kept beside a memory."""

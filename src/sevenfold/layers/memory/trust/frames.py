@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-from sevenfold.layers.memory.trust.grammar import Grammar
 from sevenfold.layers.memory.trust.phrases import NOT, ParsedSentence
-from sevenfold.layers.memory.trust.tokens import read_word_set, split_tokens
+from sevenfold.layers.memory.trust.tokens import Grammar, read_word_set, split_tokens
 
 MAX_REFERRING_WORDS = 2
 """Of a question that says nothing of its own ("Is that right?"): it asks about the sentence before."""

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from sevenfold.layers.memory.trust.grammar import (
+from sevenfold.layers.memory.trust.tokens import (
     FORMERLY,
     PREFERENCE,
     Grammar,
     read_phrases,
     read_same_phrases,
+    read_word_set,
 )
-from sevenfold.layers.memory.trust.tokens import read_word_set
 
 _ENGLISH = Grammar(
     name="en",

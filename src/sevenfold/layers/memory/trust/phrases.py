@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from sevenfold.core.text.stems import normalize_text
-from sevenfold.layers.memory.trust.grammar import PREFERENCE, Grammar
 from sevenfold.layers.memory.trust.languages import choose_grammar
-from sevenfold.layers.memory.trust.tokens import BREAK, Word, read_word_set, split_tokens
+from sevenfold.layers.memory.trust.tokens import BREAK, PREFERENCE, Grammar, Word, read_word_set, split_tokens
 
 NOT, ONLY, WISH, EVERY = "¬", "«only»", "«wish»", "every"
 _USE = "use"
