@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import os
 import re
 import signal
 import threading
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Coroutine, Generator
 from pathlib import Path
 from types import coroutine
 from typing import Any, TypeVar
@@ -247,27 +246,3 @@ def test_ctrl_c_while_a_view_is_made_leaves_a_session_that_goes_on(tmp_path: Pat
         assert session.prepare().tokens < 27_000
         assert cancelled.is_set()
         assert len(session.history) == 4
-
-
-@pytest.mark.parametrize("is_begun", [False, True], ids=["before it is handed over", "after"])
-def test_ctrl_c_before_the_waiting_begins_ends_the_work_too(
-    monkeypatch: pytest.MonkeyPatch, is_begun: bool
-) -> None:
-    async def wait() -> None:
-        await asyncio.Event().wait()
-
-    def interrupt(loop: asyncio.BaseEventLoop, callback: Callable[[], object]) -> None:
-        monkeypatch.undo()
-        if is_begun:
-            loop.call_soon_threadsafe(callback)
-        raise KeyboardInterrupt
-
-    thread, work = blocking.LoopThread(), wait()
-    thread.run(asyncio.sleep(0))
-    monkeypatch.setattr(asyncio.BaseEventLoop, "call_soon_threadsafe", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        thread.run(work)
-    while inspect.getcoroutinestate(work) != inspect.CORO_CLOSED:
-        thread.run(asyncio.sleep(0))
-    thread.stop()
-    assert work.cr_frame is None

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.messages import Block, ToolUse
+from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.tool_context import SandboxProfile
-from sevenfold.store.files.disk import run_blocking
 
 if TYPE_CHECKING:
     from sevenfold.core.tool_context import ToolContext

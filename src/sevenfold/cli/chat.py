@@ -42,10 +42,10 @@ from sevenfold.core.events import (
     RetryScheduled,
     SettingRefused,
 )
+from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.settings.sections import PermissionMode
 from sevenfold.core.text.safe_text import fence_text
 from sevenfold.session.opening import Workspace
-from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.project.settings_files import USER_SETTINGS_FILE
 from sevenfold.store.transcript.transcript import SessionId

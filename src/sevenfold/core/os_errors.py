@@ -1,14 +1,22 @@
-"""Errors of the operating system, as errors of ours that say what to do next.
+"""The operating system: its errors as errors of ours that say what to do next, sockets, and threads.
 
-`listen` opens a server's socket, with an error that says what to try.
+`listen` opens a server's socket, with an error that says what to try. `run_blocking` runs durable work in a
+thread, so that an fsync does not block the event loop. `LoopThread` runs coroutines for code without a loop.
 """
 
 from __future__ import annotations
 
+import asyncio
 import errno
+import os
 import socket
-from collections.abc import Generator
+import threading
+from collections.abc import Callable, Coroutine, Generator
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
+from contextvars import copy_context
+from datetime import timedelta
+from typing import Any, Generic, TypeVar
 
 from sevenfold.core.errors import (
     AccessDenied,
@@ -118,3 +126,124 @@ def listener_url(address: str, listener: socket.socket) -> str:
     """Where it is reached over HTTP."""
     host = f"[{address}]" if ":" in address else address
     return f"http://{host}:{listener.getsockname()[1]}"
+
+
+_T = TypeVar("_T")
+
+
+async def run_blocking(work: Callable[[], _T]) -> _T:
+    """Run `work` in a thread and return what it returns.
+
+    A cancelled caller still waits for the work to end: once it has begun, whether it was acknowledged must
+    not be a matter of luck, and nothing may be written after its owner believes that it has stopped. If the
+    work failed meanwhile, that is the cancellation's cause.
+    """
+    # A future and no task: a loop that shuts down cancels every task, and would leave the thread behind.
+    return await _ended(asyncio.get_running_loop().run_in_executor(None, copy_context().run, work))
+
+
+async def await_shielded(work: Coroutine[Any, Any, _T]) -> _T:
+    """Await work that a cancelled caller still waits for, because half of it would be worse than none."""
+    return await _ended(asyncio.ensure_future(work))
+
+
+async def _ended(future: asyncio.Future[_T]) -> _T:
+    cancelled: asyncio.CancelledError | None = None
+    while not future.done():
+        try:
+            await asyncio.wait({future})
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled:
+        raise cancelled from future.exception()
+    return future.result()
+
+
+LOOK_AGAIN = timedelta(seconds=1)
+"""A signal that arrives just before a thread begins to wait does not end the waiting. Python handles it when
+the thread runs next."""
+
+
+class LoopThread:
+    """An event loop in a daemon thread, started with the first call."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._starting = threading.Lock()
+        self._pid = os.getpid()
+
+    def run(self, work: Coroutine[Any, Any, _T]) -> _T:
+        """Run to the end. If the waiting is interrupted, as by Ctrl-C, so is the work."""
+        if self._pid != os.getpid():
+            work.close()
+            # After `fork` the child process has no copy of the thread, and would wait for ever.
+            raise InputError(
+                f"this belongs to process {self._pid}, which forked this one; open a session of its own here"
+            )
+        loop, call = self._started(), _Call(work)
+        # Ctrl-C may come at any place, also before the work is known to have been handed over.
+        try:
+            loop.call_soon_threadsafe(call.begin)
+            return call.result()
+        except BaseException:
+            if not call.has_ended:
+                loop.call_soon_threadsafe(call.cancel)
+            raise
+
+    def stop(self) -> None:
+        if self._pid != os.getpid():
+            return
+        with self._starting:
+            loop, self._loop = self._loop, None
+        if loop is not None:
+            loop.call_soon_threadsafe(loop.stop)
+
+    def _started(self) -> asyncio.AbstractEventLoop:
+        with self._starting:
+            if self._loop is None:
+                loop = asyncio.new_event_loop()
+                threading.Thread(target=_serve, args=(loop,), name="sevenfold", daemon=True).start()
+                self._loop = loop
+            return self._loop
+
+
+class _Call(Generic[_T]):
+    """One call on the loop. It can be cancelled before, while and after it begins."""
+
+    def __init__(self, work: Coroutine[Any, Any, _T]) -> None:
+        self._work = work
+        self._task: asyncio.Task[_T] | None = None
+        self._ended = threading.Event()
+
+    @property
+    def has_ended(self) -> bool:
+        return self._ended.is_set()
+
+    def begin(self) -> None:
+        """On the loop."""
+        self._task = asyncio.get_running_loop().create_task(self._work)
+        self._task.add_done_callback(lambda _: self._ended.set())
+
+    def cancel(self) -> None:
+        """On the loop."""
+        if self._task is None:
+            self._work.close()
+        else:
+            self._task.cancel()
+
+    def result(self) -> _T:
+        """Wait for the end, in the calling thread."""
+        while self._task is None or not self._ended.is_set():
+            self._ended.wait(LOOK_AGAIN.total_seconds())
+        if self._task.cancelled():
+            raise CancelledError
+        return self._task.result()
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+    finally:
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()

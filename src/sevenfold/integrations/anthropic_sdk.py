@@ -20,6 +20,7 @@ from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import InputError, PromptTooLong, SevenfoldError, ThinkingRefused
 from sevenfold.core.events import Emit, ReplyUnrecorded, RequestPassed, ignore_event
 from sevenfold.core.json import read_json
+from sevenfold.core.os_errors import LoopThread, run_blocking
 from sevenfold.core.requests import ModelResponse, PreparedRequest, RequestParams
 from sevenfold.integrations.anthropic_stream import tee_response, tee_response_async
 from sevenfold.integrations.conversations import ConversationPool, InFlightRequest
@@ -27,9 +28,7 @@ from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.providers.anthropic.wire import read_messages_response
 from sevenfold.providers.error_map import map_fault, read_provider_fault
 from sevenfold.session import Session
-from sevenfold.session.blocking import LoopThread
 from sevenfold.session.opening import SessionResources, Workspace, WorkspaceOptions
-from sevenfold.store.files.disk import run_blocking
 
 if TYPE_CHECKING:
     import httpx2

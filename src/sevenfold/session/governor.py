@@ -34,6 +34,7 @@ from sevenfold.core.events import CallCharged, CallRefused, Emit, KindPaused, Sp
 from sevenfold.core.fields import read_fields
 from sevenfold.core.json import EMPTY_OBJECT, JsonObject, freeze_object, read_object, write_json
 from sevenfold.core.messages import Message
+from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.prices import CATALOG, Catalog, compute_cost
 from sevenfold.core.requests import ModelRequest, ModelResponse
 from sevenfold.core.tokens.estimation import estimate_message
@@ -57,7 +58,6 @@ from sevenfold.session.budget import (
     settle_hold,
     write_spend_state,
 )
-from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.locks import mutex
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript

@@ -31,6 +31,7 @@ from sevenfold.core.errors import (
     WindowFull,
 )
 from sevenfold.core.events import Emit, Event, ignore_event
+from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.requests import (
     Capabilities,
     ModelRequest,
@@ -47,7 +48,7 @@ from sevenfold.layers.conversation import HistoryMessage
 from sevenfold.layers.forks.policy import ForkBrief
 from sevenfold.layers.forks.runner import ForkResult, ToolRunner, run_fork
 from sevenfold.providers.provider import OnDelta, Provider
-from sevenfold.session.cache.monitor import CacheMonitor, MonitoredProvider, SpendSummary
+from sevenfold.session.cache.monitor import CacheMonitor, MonitoredProvider, RequestLog, SpendSummary
 from sevenfold.session.governor import GovernedProvider, Governor
 from sevenfold.session.history import History, SharedCount
 from sevenfold.session.history_sync import HistorySync
@@ -61,9 +62,7 @@ from sevenfold.session.pipeline import (
     build_view_steps,
     rebuild_view,
 )
-from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.memory.directory import MemoryDir
-from sevenfold.store.transcript.journal import RequestLog
 from sevenfold.store.transcript.transcript import SessionId
 
 

@@ -43,6 +43,7 @@ from sevenfold.core.errors import (
 from sevenfold.core.events import LoopDetected, TurnInterrupted
 from sevenfold.core.messages import Message, Text, ToolUse
 from sevenfold.core.models import Model
+from sevenfold.core.os_errors import await_shielded
 from sevenfold.core.prices import sum_costs
 from sevenfold.core.requests import ModelResponse, PreparedRequest
 from sevenfold.core.settings.sections import PermissionMode
@@ -54,7 +55,6 @@ from sevenfold.layers.dreams.dreamer import RunDream
 from sevenfold.layers.forks.policy import find_open_calls
 from sevenfold.layers.forks.runner import SingleFlight
 from sevenfold.session.cache.monitor import SpendSummary, UsageLedger
-from sevenfold.store.files.disk import await_shielded
 
 
 class Inbox:

@@ -28,6 +28,7 @@ from sevenfold.core.json import JsonObject
 from sevenfold.core.memories import Origin
 from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.models import Model
+from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.prices import CATALOG, Catalog
 from sevenfold.core.requests import Breakpoint, ModelRequest, RequestParams
 from sevenfold.core.secrets import refuse_secrets
@@ -49,7 +50,6 @@ from sevenfold.layers.memory.extraction.writer import ExtractionPlaces, Extracti
 from sevenfold.layers.memory.trust.taint import split_passages, strip_pasted_text
 from sevenfold.providers.provider import Provider
 from sevenfold.session.opening import Workspace
-from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.locks import LockSettings
 

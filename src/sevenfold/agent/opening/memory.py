@@ -32,6 +32,7 @@ from sevenfold.core.memories import (
     read_memory,
 )
 from sevenfold.core.messages import Text
+from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.secrets import refuse_secrets
 from sevenfold.core.settings.sections import MemorySettings, SyncSettings
 from sevenfold.core.text.markdown import FieldValue
@@ -49,7 +50,6 @@ from sevenfold.layers.memory.trust.taint_changes import attribute_change
 from sevenfold.layers.templates import read_template
 from sevenfold.session import Session
 from sevenfold.session.opening import Workspace
-from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.memory.index_text import drop_index_entries

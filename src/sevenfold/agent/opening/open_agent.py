@@ -51,6 +51,7 @@ from sevenfold.agent.tool import Tool
 from sevenfold.agent.tools.executor import ToolExecutor
 from sevenfold.core.errors import CompactionStopped, StoreError
 from sevenfold.core.events import Emit, WriterFailed, ignore_event
+from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.requests import RequestParams
 from sevenfold.core.settings.sections import (
     AgentSettings,
@@ -71,7 +72,6 @@ from sevenfold.providers.provider import Provider
 from sevenfold.session import Session
 from sevenfold.session.governor import GovernedProvider
 from sevenfold.session.opening import SessionResources, Workspace, WorkspaceOptions
-from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.transcript.transcript import SessionId
 
 # Runs hooks around a compaction, and restates what tools, hooks and the environment have to say.

@@ -31,6 +31,7 @@ from sevenfold.agent.subagents.teammate_process import (
     parse_teammate_config,
 )
 from sevenfold.core.errors import SevenfoldError
+from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.settings.sections import AgentSettings
 from sevenfold.core.text.safe_text import escape_controls
 from sevenfold.layers.forks.policy import (
@@ -51,7 +52,6 @@ from sevenfold.providers.provider import Provider
 from sevenfold.session.budget import SpendSettings
 from sevenfold.session.governor import GovernedProvider, Governor, SpendStore
 from sevenfold.session.opening import Workspace
-from sevenfold.store.files.disk import run_blocking
 
 TEAMMATE_KIND = "teammate"
 """Its kind of spending."""

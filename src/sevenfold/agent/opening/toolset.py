@@ -40,6 +40,7 @@ from sevenfold.agent.tools.web_fetch import WebFetchTool
 from sevenfold.core.errors import FileMissing
 from sevenfold.core.events import Emit
 from sevenfold.core.json import JsonObject
+from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.settings.sections import (
     McpSettings,
     MemorySettings,
@@ -52,7 +53,6 @@ from sevenfold.core.tool_context import ToolContext
 from sevenfold.layers.context import ContextSource
 from sevenfold.layers.forks.policy import LEAD_NAME
 from sevenfold.session.opening import Workspace
-from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.project.git import read_branch
 from sevenfold.store.project.instructions import find_skills, list_skill_folders

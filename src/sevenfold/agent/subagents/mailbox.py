@@ -29,7 +29,7 @@ from sevenfold.core.errors import (
 )
 from sevenfold.core.events import Emit, MailSkipped, ignore_event
 from sevenfold.core.json import write_json
-from sevenfold.core.os_errors import map_os_errors
+from sevenfold.core.os_errors import map_os_errors, run_blocking
 from sevenfold.layers.forks.policy import (
     LEAD_NAME,
     Address,
@@ -48,7 +48,7 @@ from sevenfold.layers.forks.policy import (
     summarize_mail,
 )
 from sevenfold.session.opening import Workspace
-from sevenfold.store.files.disk import READ_FLAGS, run_blocking
+from sevenfold.store.files.disk import READ_FLAGS
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.mailbox import Mail, Mailbox, MailId
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript

@@ -20,6 +20,7 @@ from sevenfold.core.errors import AddressUnknown, FileMissing, InputError, LockB
 from sevenfold.core.events import Emit, ignore_event
 from sevenfold.core.fields import read_fields, write_fields
 from sevenfold.core.json import JsonObject, get_string, object_schema, read_object, write_json
+from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.tool_context import ToolContext
 from sevenfold.layers.forks.policy import (
     MAIL_TYPES,
@@ -34,7 +35,6 @@ from sevenfold.layers.forks.policy import (
     summarize_mail,
     write_mail_message,
 )
-from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.locks import mutex
 from sevenfold.store.mailbox import Mail, Mailbox, MailSettings

@@ -55,6 +55,7 @@ from sevenfold.core.errors import SevenfoldError, WireError, WorktreeError
 from sevenfold.core.events import DefinitionLimited, Emit, MailSkipped, ProgressSkipped
 from sevenfold.core.messages import Message, ToolResult, ToolUse
 from sevenfold.core.models import Model
+from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.prices import Catalog
 from sevenfold.core.requests import ModelRequest, ModelResponse, RequestParams
 from sevenfold.core.settings.sections import PermissionMode, TeamSettings
@@ -63,7 +64,6 @@ from sevenfold.core.usage import read_stored_usage, sum_usage
 from sevenfold.layers.forks.policy import ForkBrief, ToolPermit
 from sevenfold.layers.forks.runner import ForkBatch, is_prefix_warm
 from sevenfold.session.opening import Workspace
-from sevenfold.store.files.disk import run_blocking
 
 # Progress: asks the agent itself on its warm prefix, or a cheap model that sees the last rounds, whichever
 # costs less. Asks nothing while nothing has changed.

@@ -25,11 +25,11 @@ from sevenfold.core.json import (
     write_json,
 )
 from sevenfold.core.messages import ToolUse, ToolUseId
+from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.settings.sections import PermissionMode
 from sevenfold.core.tool_context import ToolContext
 from sevenfold.layers.compaction.keep_policy import Extra
 from sevenfold.layers.context import ContextSource
-from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.project.instructions import SkillFile, read_skill
 

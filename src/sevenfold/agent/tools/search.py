@@ -32,10 +32,10 @@ from sevenfold.core.json import (
     read_object,
     write_json,
 )
+from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.text.globs import expand_braces
 from sevenfold.core.text.safe_text import quote_name
 from sevenfold.core.tool_context import ToolContext
-from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.project.user_files import (
     IsHidden,
     hide_nothing,

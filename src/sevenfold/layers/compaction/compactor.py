@@ -26,6 +26,7 @@ from sevenfold.core.events import (
 from sevenfold.core.fields import read_fields, write_fields
 from sevenfold.core.json import read_object, write_json
 from sevenfold.core.messages import Compaction, Message
+from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.prices import CATALOG, Catalog
 from sevenfold.layers.compaction.compose import ComposedView, compose_view
 from sevenfold.layers.compaction.job import (
@@ -61,7 +62,6 @@ from sevenfold.layers.compaction.summary_methods import (
 from sevenfold.layers.compaction.trim import without_thinking
 from sevenfold.layers.session_notes.policy import NotesSettings
 from sevenfold.providers.provider import Provider
-from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
 
 # The breaker's state on disk: a restart does not reset it.

@@ -15,7 +15,7 @@ from sevenfold.core.canonical import digest
 from sevenfold.core.errors import FileDamaged, NotRegular, SevenfoldError
 from sevenfold.core.events import Emit, Event, ExtraRestored, FileRestored, RestoreSkipped, WordsCut
 from sevenfold.core.messages import Message, Text
-from sevenfold.core.os_errors import map_os_errors
+from sevenfold.core.os_errors import map_os_errors, run_blocking
 from sevenfold.core.text.safe_text import CountTokens, truncate_tokens
 from sevenfold.layers.compaction.job import CompactionRun, SummaryDraft
 from sevenfold.layers.compaction.keep_policy import (
@@ -40,7 +40,7 @@ from sevenfold.layers.compaction.summary import (
 )
 from sevenfold.layers.compaction.summary_methods import generate_shorter_clips
 from sevenfold.layers.compaction.trim import without_thinking
-from sevenfold.store.files.disk import READ_FLAGS, SYSTEM_DISK, Disk, read_fully, run_blocking
+from sevenfold.store.files.disk import READ_FLAGS, SYSTEM_DISK, Disk, read_fully
 
 MAX_RESTORED_BYTES = 1024 * 1024
 """Source files are smaller; of a larger one, a log or a dump, the beginning says little."""

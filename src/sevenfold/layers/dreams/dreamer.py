@@ -26,6 +26,7 @@ from sevenfold.core.events import (
     ignore_event,
 )
 from sevenfold.core.memories import ARCHIVE_PREFIX
+from sevenfold.core.os_errors import run_blocking
 from sevenfold.layers.dreams.check import parse_removal_reasons, render_memory_diff, restrict_descriptions
 from sevenfold.layers.dreams.inputs import DistilledLogs, DreamInputs, read_dream_inputs
 from sevenfold.layers.dreams.merge import DreamDraft, distil_logs, plan_merge
@@ -42,7 +43,6 @@ from sevenfold.layers.dreams.publish import (
 )
 from sevenfold.layers.dreams.workspace import DreamModel, DreamProgress, DreamToolRunner, DreamWorkspace
 from sevenfold.layers.templates import read_template
-from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.locks import Lease, Lock, LockSettings
 from sevenfold.store.memory.directory import MemoryDir

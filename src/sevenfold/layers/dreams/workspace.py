@@ -27,6 +27,7 @@ from sevenfold.core.memories import (
     write_memory,
 )
 from sevenfold.core.messages import ToolResult, ToolUse
+from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.text.facts import FactIndex
 from sevenfold.layers.dreams.check import (
     RemovalReason,
@@ -39,7 +40,6 @@ from sevenfold.layers.dreams.check import (
 from sevenfold.layers.dreams.policy import MEMORY_TOOL, DreamMemory
 from sevenfold.layers.forks.policy import ForkBrief
 from sevenfold.layers.forks.runner import ForkResult, ToolRunner
-from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder, check_memory_key
 
 _ACTIONS = ("list", "read", "write", "delete")

@@ -11,6 +11,7 @@ from typing import TypeAlias
 from sevenfold.core.errors import FileMissing, NotRegular, SevenfoldError
 from sevenfold.core.events import DocDropped, DocSkipped, DocTracked, DocUpdated
 from sevenfold.core.messages import ToolResult, ToolUse
+from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.tool_context import ReadState, ToolContext
 from sevenfold.layers.forks.policy import ForkBrief
 from sevenfold.layers.forks.runner import ForkResult, ToolRunner
@@ -25,7 +26,6 @@ from sevenfold.layers.living_docs.policy import (
     parse_doc_header,
 )
 from sevenfold.layers.templates import read_template
-from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.project.user_files import FileState, read_file_state, resolve_path
 

@@ -15,6 +15,7 @@ from sevenfold.core.clock import Clock
 from sevenfold.core.events import ClearingRefused, Emit, ResultsCleared
 from sevenfold.core.json import Json, JsonObject, freeze_object
 from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
+from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.requests import Cut, ModelResponse, RequestParams, ViewMessage
 from sevenfold.core.tokens import Thresholds
 from sevenfold.core.tool_kinds import ClearableTools
@@ -41,7 +42,6 @@ from sevenfold.layers.microcompact.server_clearing import (
     ServerEditSettings,
     uses_server_edits,
 )
-from sevenfold.store.files.disk import run_blocking
 
 CLEARED_KEY, SAVED_KEY, REWRITTEN_KEY, MEMORIES_KEY = "cleared", "saved", "rewritten", "memories"
 """Of a cut's detail: results that gave way to markers, what that saves, what it had to write again, and how

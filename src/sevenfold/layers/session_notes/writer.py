@@ -21,6 +21,7 @@ from sevenfold.core.clock import Clock
 from sevenfold.core.errors import InputError, SevenfoldError
 from sevenfold.core.events import Emit, NotesSkipped, NotesTruncated, NotesUpdated, ignore_event
 from sevenfold.core.messages import Message, ToolResult, ToolUse
+from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.requests import ENGINE_ENTRY, ModelRequest
 from sevenfold.core.tokens.estimation import estimate_text_tokens
 from sevenfold.core.tokens.portions import TextOrigin
@@ -54,7 +55,6 @@ from sevenfold.layers.session_notes.sections import (
 from sevenfold.layers.session_notes.structural_notes import StructuralNotes
 from sevenfold.layers.templates import NotesTexts
 from sevenfold.providers.provider import Provider
-from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
 from sevenfold.store.transcript.records import MessageRecord, RecordId

@@ -25,6 +25,7 @@ from sevenfold.core.errors import (
 from sevenfold.core.events import Emit, ResultSpilled, SpillFailed, ignore_event
 from sevenfold.core.json import freeze, write_json
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUse, ToolUseId, write_block
+from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.requests import SpillDecision
 from sevenfold.layers.conversation import Conversation
 from sevenfold.layers.tool_results.policy import (
@@ -36,7 +37,6 @@ from sevenfold.layers.tool_results.policy import (
     count_result_chars,
     render_preview,
 )
-from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.transcript.records import DecisionRecord
 

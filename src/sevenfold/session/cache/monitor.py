@@ -4,12 +4,13 @@ expected.
 `check` before a send, `settle` after its answer. Requests are grouped by caller (`who`): the main
 conversation, or a kind of fork. A fork continues the main conversation or its own last request; what shares
 nothing with either is a conversation of its own. `UsageLedger` sums up usage and cost by caller, and
-`MonitoredProvider` does all of this for the calls of forks.
+`MonitoredProvider` does all of this for the calls of forks. `RequestLog` writes each request down before
+it is sent.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
@@ -19,8 +20,15 @@ from sevenfold.core.cache.prompt_blocks import FIVE_MINUTES, ONE_HOUR, PROMPT_LE
 from sevenfold.core.cache.prompt_cache import PromptDifference
 from sevenfold.core.cache.rendered_prompt import DifferenceCause
 from sevenfold.core.clock import Clock
-from sevenfold.core.errors import ProviderError
-from sevenfold.core.events import CacheMissed, CutRegistered, Emit, PrefixBroken, PromptTrimmed, ignore_event
+from sevenfold.core.errors import ProviderError, ProviderUnreachable, ReplyBroken
+from sevenfold.core.events import (
+    CacheMissed,
+    CutRegistered,
+    Emit,
+    PrefixBroken,
+    PromptTrimmed,
+    ignore_event,
+)
 from sevenfold.core.json import Json, JsonObject
 from sevenfold.core.prices import (
     CATALOG,
@@ -35,8 +43,38 @@ from sevenfold.core.requests import WHOLE_PROMPT, Cut, ModelRequest, ModelRespon
 from sevenfold.core.usage import NO_USAGE, TokenCounts, Usage
 from sevenfold.providers.provider import OnDelta, Provider, ProviderWrapper
 from sevenfold.session.cache.comparer import RequestComparer, RequestComparison, RequestOutline
-from sevenfold.store.transcript.journal import Journal, RequestLog
-from sevenfold.store.transcript.records import UsageRecord
+from sevenfold.store.transcript.journal import Journal
+from sevenfold.store.transcript.records import (
+    SentRecord,
+    UsageRecord,
+)
+
+
+class RequestLog:
+    """Writes each request down before it is sent, and knows how many have no bill yet."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._open: Counter[str] = Counter()
+
+    @property
+    def unbilled(self) -> int:
+        """Requests since the session was opened here whose bill did not come: under way, or lost."""
+        return self._open.total()
+
+    def sent(self, model: str, who: str) -> None:
+        """On the disk after the next flush, which comes before the request goes out."""
+        self._journal.add(SentRecord(model, who))
+        self._open[who] += 1
+
+    def billed(self, who: str) -> None:
+        self._open[who] -= self._open[who] > 0
+
+    def refused(self, model: str, who: str, error: ProviderError) -> None:
+        """The request failed. Where nothing can have been billed for it, that is written down."""
+        if self._open[who] > 0 and not isinstance(error, ReplyBroken | ProviderUnreachable):
+            self._journal.add(SentRecord(model, who, is_refused=True))
+            self._open[who] -= 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,17 +6,16 @@ the next records, and an event says so.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from threading import Lock
 from typing import Protocol
 
 from sevenfold.core.clock import Clock
-from sevenfold.core.errors import InputError, ProviderError, ProviderUnreachable, ReplyBroken, StoreError
+from sevenfold.core.errors import InputError, StoreError
 from sevenfold.core.events import Emit, TranscriptFailed
-from sevenfold.store.files.disk import run_blocking
+from sevenfold.core.os_errors import run_blocking
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.transcript.records import Record, RecordBody, RecordId, SentRecord, new_record_id
+from sevenfold.store.transcript.records import Record, RecordBody, RecordId, new_record_id
 from sevenfold.store.transcript.transcript import Transcript
 
 
@@ -143,30 +142,3 @@ class DiskJournal:
             except InputError as error:
                 self._emit(TranscriptFailed(self.path, 1, f"{error}; it is left out"))
         return offsets
-
-
-class RequestLog:
-    """Writes each request down before it is sent, and knows how many have no bill yet."""
-
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
-        self._open: Counter[str] = Counter()
-
-    @property
-    def unbilled(self) -> int:
-        """Requests since the session was opened here whose bill did not come: under way, or lost."""
-        return self._open.total()
-
-    def sent(self, model: str, who: str) -> None:
-        """On the disk after the next flush, which comes before the request goes out."""
-        self._journal.add(SentRecord(model, who))
-        self._open[who] += 1
-
-    def billed(self, who: str) -> None:
-        self._open[who] -= self._open[who] > 0
-
-    def refused(self, model: str, who: str, error: ProviderError) -> None:
-        """The request failed. Where nothing can have been billed for it, that is written down."""
-        if self._open[who] > 0 and not isinstance(error, ReplyBroken | ProviderUnreachable):
-            self._journal.add(SentRecord(model, who, is_refused=True))
-            self._open[who] -= 1

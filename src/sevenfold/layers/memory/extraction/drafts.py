@@ -16,6 +16,7 @@ from sevenfold.core.events import DraftRefused, Emit
 from sevenfold.core.json import Json
 from sevenfold.core.memories import ARCHIVE_PREFIX, LOGS_PREFIX, TEAM_PREFIX, read_memory
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUse
+from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.text.stems import find_content_stems
 from sevenfold.core.tool_kinds import MEMORY_WRITERS
 from sevenfold.layers.forks.runner import ToolRunner
@@ -40,7 +41,6 @@ from sevenfold.layers.memory.extraction.topics import (
 )
 from sevenfold.layers.memory.search.lexical import LexicalIndex
 from sevenfold.layers.memory.trust.taint import ConversationSources, Passage, find_tool_taint
-from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import check_memory_key
 from sevenfold.store.memory.changes import StoredMemory
 from sevenfold.store.memory.directory import MemoryDir

@@ -18,6 +18,7 @@ from sevenfold.core.fields import NonNegative, read_fields, write_fields
 from sevenfold.core.json import read_object, write_json
 from sevenfold.core.memories import Origin
 from sevenfold.core.messages import Message
+from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.tool_kinds import MEMORY_WRITERS
 from sevenfold.layers.forks.runner import ToolRunner
 from sevenfold.layers.living_docs.writer import RunFork
@@ -44,7 +45,6 @@ from sevenfold.layers.memory.extraction.policy import (
 from sevenfold.layers.memory.extraction.topics import Topic
 from sevenfold.layers.memory.trust.taint import SourceTracker
 from sevenfold.layers.templates import read_template
-from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.memory.changes import Write
 from sevenfold.store.memory.directory import MemoryDir

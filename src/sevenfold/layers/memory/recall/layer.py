@@ -20,6 +20,7 @@ from sevenfold.core.json import JsonObject
 from sevenfold.core.memories import INDEX_FILE
 from sevenfold.core.messages import Message, Text, ToolUse, has_user_text
 from sevenfold.core.models import Model
+from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.prices import Catalog, find_cheapest_model
 from sevenfold.core.requests import ModelRequest, RequestParams
 from sevenfold.core.settings.sections import MemorySettings
@@ -47,7 +48,6 @@ from sevenfold.layers.memory.recall.policy import (
 )
 from sevenfold.layers.templates import read_template
 from sevenfold.providers.provider import Provider
-from sevenfold.store.files.disk import run_blocking
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.project.project import Project

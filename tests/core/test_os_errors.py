@@ -1,16 +1,18 @@
-"""Durable work under asyncio: it is waited for, whoever cancels, and however often."""
+"""Durable work under asyncio is waited for, whoever cancels, and however often; and a loop in a thread."""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
+import inspect
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from sevenfold.core.errors import DiskFault
-from sevenfold.store.files.disk import run_blocking
+from sevenfold.core.os_errors import LoopThread, run_blocking
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.transcript.transcript import Transcript
 from tests.store.transcripts import SESSION, ids, said, stored
@@ -171,3 +173,27 @@ def test_cancelled_at_any_step_an_append_is_there_or_not_and_never_by_half(tmp_p
         found = ids(stored(folder))
     assert {name for name, acknowledged in done.items() if acknowledged} <= set(found)
     assert found == sorted(found, key=int)
+
+
+@pytest.mark.parametrize("is_begun", [False, True], ids=["before it is handed over", "after"])
+def test_ctrl_c_before_the_waiting_begins_ends_the_work_too(
+    monkeypatch: pytest.MonkeyPatch, is_begun: bool
+) -> None:
+    async def wait() -> None:
+        await asyncio.Event().wait()
+
+    def interrupt(loop: asyncio.BaseEventLoop, callback: Callable[[], object]) -> None:
+        monkeypatch.undo()
+        if is_begun:
+            loop.call_soon_threadsafe(callback)
+        raise KeyboardInterrupt
+
+    thread, work = LoopThread(), wait()
+    thread.run(asyncio.sleep(0))
+    monkeypatch.setattr(asyncio.BaseEventLoop, "call_soon_threadsafe", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        thread.run(work)
+    while inspect.getcoroutinestate(work) != inspect.CORO_CLOSED:
+        thread.run(asyncio.sleep(0))
+    thread.stop()
+    assert work.cr_frame is None
