@@ -11,8 +11,8 @@ from sevenfold.agent.tools.file_changes import WriteTool
 from sevenfold.agent.tools.read import ReadTool
 from sevenfold.core.events import ExtractionEnded
 from sevenfold.core.memories import Origin, write_memory
-from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.requests import ModelRequest
+from sevenfold.core.system import run_blocking
 from sevenfold.layers.memory.extraction.policy import EXTRACTION_KIND
 from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.store.memory.changes import Write as Change

@@ -12,8 +12,8 @@ from sevenfold.core.errors import WireError
 from sevenfold.core.events import HistoryRepaired
 from sevenfold.core.json import EMPTY_OBJECT, JsonObject
 from sevenfold.core.messages import Block, Message, Opaque, Text, Thinking, ToolResult, ToolUse, ToolUseId
-from sevenfold.core.os_errors import LoopThread
 from sevenfold.core.requests import RequestParams
+from sevenfold.core.system import LoopThread
 from sevenfold.providers.openai import ChatProvider, ResponsesProvider
 from sevenfold.providers.provider import Provider
 from sevenfold.session.blocking import BlockingSession

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from sevenfold.core.os_errors import run_blocking
+from sevenfold.core.system import run_blocking
 from sevenfold.store.project.trust import Consent, TrustStore
 
 Confirm: TypeAlias = Callable[[str], Awaitable[bool | None]]

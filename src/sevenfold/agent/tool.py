@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.messages import Block, ToolUse
-from sevenfold.core.os_errors import run_blocking
+from sevenfold.core.system import run_blocking
 from sevenfold.core.tool_context import SandboxProfile
 
 if TYPE_CHECKING:

@@ -42,8 +42,8 @@ from sevenfold.core.events import (
     RetryScheduled,
     SettingRefused,
 )
-from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.settings.sections import PermissionMode
+from sevenfold.core.system import run_blocking
 from sevenfold.core.text.safe_text import fence_text
 from sevenfold.session.opening import Workspace
 from sevenfold.store.files.folder import Folder

@@ -18,7 +18,7 @@ In reading order:
 - `text`: functions over text.
 - `settings`: declaring, reading and merging settings.
 - `events`, `errors`: everything that is reported or raised.
-- `clock`, `os_errors`, `version`: time as an argument, system errors, sockets and threads, the version.
+- `clock`, `system`, `version`: time as an argument, system errors, sockets and threads, the version.
 
 Nothing here reads or writes files or calls a provider. Time comes from a `Clock` that the caller passes in.
 """

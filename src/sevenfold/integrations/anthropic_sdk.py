@@ -20,8 +20,8 @@ from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import InputError, PromptTooLong, SevenfoldError, ThinkingRefused
 from sevenfold.core.events import Emit, ReplyUnrecorded, RequestPassed, ignore_event
 from sevenfold.core.json import read_json
-from sevenfold.core.os_errors import LoopThread, run_blocking
 from sevenfold.core.requests import ModelResponse, PreparedRequest, RequestParams
+from sevenfold.core.system import LoopThread, run_blocking
 from sevenfold.integrations.anthropic_stream import tee_response, tee_response_async
 from sevenfold.integrations.conversations import ConversationPool, InFlightRequest
 from sevenfold.providers.anthropic import AnthropicProvider

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, cast
 
 from sevenfold.core.errors import InputError, MemoryConflict, SevenfoldError
 from sevenfold.core.memories import ARCHIVE_PREFIX, INDEX_FILE, LOGS_PREFIX, TEAM_PREFIX, Origin, Taint
-from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.secrets import refuse_secrets
+from sevenfold.core.system import run_blocking
 from sevenfold.store.files.folder import check_memory_key
 from sevenfold.store.memory.changes import Remove, StoredMemory, Write
 from sevenfold.store.memory.directory import MemoryDir

@@ -12,8 +12,8 @@ from typing import Self
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import PromptTooLong, ThinkingRefused
 from sevenfold.core.events import Emit, ignore_event
-from sevenfold.core.os_errors import LoopThread
 from sevenfold.core.requests import ModelResponse, PreparedRequest, RequestParams
+from sevenfold.core.system import LoopThread
 from sevenfold.layers.compaction.hooks import NO_COMPACT_HOOKS, CompactHooks
 from sevenfold.layers.compaction.job import Compacted, Part
 from sevenfold.layers.context import ContextFile, ContextSource

@@ -34,9 +34,9 @@ from sevenfold.core.events import CallCharged, CallRefused, Emit, KindPaused, Sp
 from sevenfold.core.fields import read_fields
 from sevenfold.core.json import EMPTY_OBJECT, JsonObject, freeze_object, read_object, write_json
 from sevenfold.core.messages import Message
-from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.prices import CATALOG, Catalog, compute_cost
 from sevenfold.core.requests import ModelRequest, ModelResponse
+from sevenfold.core.system import run_blocking
 from sevenfold.core.tokens.estimation import estimate_message
 from sevenfold.core.usage import Usage
 from sevenfold.providers.provider import ListMemo, OnDelta, Provider, ProviderWrapper

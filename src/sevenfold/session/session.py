@@ -31,7 +31,6 @@ from sevenfold.core.errors import (
     WindowFull,
 )
 from sevenfold.core.events import Emit, Event, ignore_event
-from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.requests import (
     Capabilities,
     ModelRequest,
@@ -40,6 +39,7 @@ from sevenfold.core.requests import (
     RequestParams,
     choose_capabilities,
 )
+from sevenfold.core.system import run_blocking
 from sevenfold.layers.compaction.hooks import NO_COMPACT_HOOKS, CompactHookRunner, CompactHooks
 from sevenfold.layers.compaction.job import Compacted, Part
 from sevenfold.layers.compaction.layer import CompactionRequest

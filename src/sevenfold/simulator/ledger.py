@@ -19,8 +19,8 @@ from sevenfold.core.cache.prompt_cache import PromptDifference, RenderedPrompt, 
 from sevenfold.core.canonical import CACHE_CONTROL, Digest
 from sevenfold.core.events import Event, describe_event
 from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject, write_json
-from sevenfold.core.os_errors import map_os_errors
 from sevenfold.core.prices import Cost, sum_costs
+from sevenfold.core.system import map_os_errors
 from sevenfold.core.usage import NO_USAGE, Iteration, Usage, sum_usage
 from sevenfold.simulator.wire.message_cache import CachedMessage
 from sevenfold.simulator.wire.messages_request import MessagesRequest

@@ -15,7 +15,7 @@ from sevenfold.core.canonical import Digest, block_bytes, digest
 from sevenfold.core.errors import CallUnexpected, ScriptError, WireError
 from sevenfold.core.json import Json, JsonObject, freeze
 from sevenfold.core.messages import Block, Message, RedactedThinking, Text, Thinking, write_block
-from sevenfold.core.os_errors import map_os_errors
+from sevenfold.core.system import map_os_errors
 from sevenfold.simulator.brain import (
     ANY_TIMES,
     STOP_REASONS,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 from sevenfold.core.errors import InputError, SimulatorError
 from sevenfold.core.json import Json, JsonObject, read_object, write_json
-from sevenfold.core.os_errors import listen, listener_url
+from sevenfold.core.system import listen, listener_url
 from sevenfold.simulator.exchange import MessagesExchange, MessagesResponse
 from sevenfold.simulator.faults import DropFault, SlowFault, StreamFault, parse_simulated_fault
 from sevenfold.simulator.openai.exchange import JSON_MEDIA_TYPE, OpenAIRoutes, json_response

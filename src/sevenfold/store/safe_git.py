@@ -22,7 +22,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from sevenfold.core.errors import GitError
-from sevenfold.core.os_errors import run_blocking
+from sevenfold.core.system import run_blocking
 from sevenfold.store.project.git import read_small
 
 GIT = "git"

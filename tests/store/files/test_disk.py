@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from sevenfold.core import errors
 from sevenfold.core.errors import DiskFault, FileMissing, KeyRefused, NotRegular, SevenfoldError
-from sevenfold.core.os_errors import map_os_error, map_os_errors
+from sevenfold.core.system import map_os_error, map_os_errors
 from sevenfold.store.files.disk import FOLDER_FLAGS, READ_FLAGS, Disk, SystemDisk, read_fully, write_all
 from tests.store.disks import QuickDisk, WalkingDisk
 

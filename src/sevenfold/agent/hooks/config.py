@@ -20,8 +20,8 @@ from sevenfold.agent.consent import Confirm, ConsentRequest, ask_consent, declin
 from sevenfold.core.errors import FileMissing, SevenfoldError, WireError
 from sevenfold.core.events import Emit, HooksIgnored, ignore_event
 from sevenfold.core.json import Json, JsonObject, read_object, write_json
-from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.settings.sections import HookSettings
+from sevenfold.core.system import run_blocking
 from sevenfold.core.tool_kinds import CLAUDE_CODE_NAMES
 from sevenfold.store.project.instructions import CachedFileReader, InstructionPaths
 from sevenfold.store.project.trust import TrustStore

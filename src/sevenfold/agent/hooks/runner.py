@@ -30,8 +30,8 @@ from sevenfold.core.errors import SevenfoldError, WireError
 from sevenfold.core.events import Emit, HookFailed, ignore_event
 from sevenfold.core.json import JsonObject, freeze_object, write_json
 from sevenfold.core.messages import ToolUse
-from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.settings.sections import PermissionMode
+from sevenfold.core.system import run_blocking
 from sevenfold.store.files.folder import Folder
 
 # One command: the request on stdin, the answer within a size limit, no process left afterwards.

@@ -43,10 +43,10 @@ from sevenfold.core.errors import (
 from sevenfold.core.events import LoopDetected, TurnInterrupted
 from sevenfold.core.messages import Message, Text, ToolUse
 from sevenfold.core.models import Model
-from sevenfold.core.os_errors import await_shielded
 from sevenfold.core.prices import sum_costs
 from sevenfold.core.requests import ModelResponse, PreparedRequest
 from sevenfold.core.settings.sections import PermissionMode
+from sevenfold.core.system import await_shielded
 from sevenfold.core.text.safe_text import truncate_bytes
 from sevenfold.core.tool_context import ToolContext
 from sevenfold.layers.compaction.job import Compacted

@@ -20,11 +20,11 @@ from sevenfold.agent.mcp.child_supervisor import build_supervised_command
 from sevenfold.core.errors import FileMissing, InputError, SevenfoldError, WireError
 from sevenfold.core.events import Emit, McpSkipped, ignore_event
 from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject, read_object
-from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.settings import Settings
 from sevenfold.core.settings.kinds import is_name
 from sevenfold.core.settings.sections import McpServer, McpSettings
 from sevenfold.core.settings.text_kinds import LinesKind, PairsKind, is_single_line
+from sevenfold.core.system import run_blocking
 from sevenfold.providers.reply_limits import IDENTITY_HEADERS, limit_reply_async
 from sevenfold.store.project.instructions import CachedFileReader
 from sevenfold.store.project.trust import TrustStore

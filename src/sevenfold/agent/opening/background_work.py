@@ -28,11 +28,11 @@ from sevenfold.core.json import JsonObject
 from sevenfold.core.memories import Origin
 from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.models import Model
-from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.prices import CATALOG, Catalog
 from sevenfold.core.requests import Breakpoint, ModelRequest, RequestParams
 from sevenfold.core.secrets import refuse_secrets
 from sevenfold.core.settings.sections import MemorySettings
+from sevenfold.core.system import run_blocking
 from sevenfold.core.text.safe_text import fence_text
 from sevenfold.core.tool_context import FileReads
 from sevenfold.core.tool_kinds import OWN_READERS

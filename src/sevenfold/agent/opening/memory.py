@@ -32,9 +32,9 @@ from sevenfold.core.memories import (
     read_memory,
 )
 from sevenfold.core.messages import Text
-from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.secrets import refuse_secrets
 from sevenfold.core.settings.sections import MemorySettings, SyncSettings
+from sevenfold.core.system import run_blocking
 from sevenfold.core.text.markdown import FieldValue
 from sevenfold.core.tool_context import ToolContext
 from sevenfold.layers.memory.extraction.gate import MemoryDraft, restrict_head

@@ -51,7 +51,6 @@ from sevenfold.agent.tool import Tool
 from sevenfold.agent.tools.executor import ToolExecutor
 from sevenfold.core.errors import CompactionStopped, StoreError
 from sevenfold.core.events import Emit, WriterFailed, ignore_event
-from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.requests import RequestParams
 from sevenfold.core.settings.sections import (
     AgentSettings,
@@ -61,6 +60,7 @@ from sevenfold.core.settings.sections import (
     PermissionSettings,
     SandboxSettings,
 )
+from sevenfold.core.system import run_blocking
 from sevenfold.core.tool_context import ToolContext
 from sevenfold.layers.compaction.hooks import CompactHooks
 from sevenfold.layers.compaction.job import Compacted

@@ -31,8 +31,8 @@ from sevenfold.agent.subagents.teammate_process import (
     parse_teammate_config,
 )
 from sevenfold.core.errors import SevenfoldError
-from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.settings.sections import AgentSettings
+from sevenfold.core.system import run_blocking
 from sevenfold.core.text.safe_text import escape_controls
 from sevenfold.layers.forks.policy import (
     LEAD_NAME,

@@ -40,7 +40,6 @@ from sevenfold.agent.tools.web_fetch import WebFetchTool
 from sevenfold.core.errors import FileMissing
 from sevenfold.core.events import Emit
 from sevenfold.core.json import JsonObject
-from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.settings.sections import (
     McpSettings,
     MemorySettings,
@@ -48,6 +47,7 @@ from sevenfold.core.settings.sections import (
     ShellSettings,
     WebSettings,
 )
+from sevenfold.core.system import run_blocking
 from sevenfold.core.text.safe_text import quote_name
 from sevenfold.core.tool_context import ToolContext
 from sevenfold.layers.context import ContextSource

@@ -20,9 +20,9 @@ from sevenfold.core.clock import Clock
 from sevenfold.core.errors import FileDamaged, FileMissing, NotRegular, SevenfoldError, WireError
 from sevenfold.core.events import Emit, FrameLost, ignore_event
 from sevenfold.core.json import JsonObject, freeze_object, read_object, write_json
-from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.requests import RequestParams
 from sevenfold.core.settings.sections import HookSettings, McpSettings
+from sevenfold.core.system import run_blocking
 from sevenfold.core.text.safe_text import escape_controls
 from sevenfold.session.opening import LATEST_SESSION, Workspace, WorkspaceOptions, read_settings_files
 from sevenfold.session.settings import SETTINGS_SECTIONS

@@ -31,8 +31,8 @@ from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.events import Emit, ignore_event
 from sevenfold.core.events.agent import RuleLost
 from sevenfold.core.messages import ToolUse
-from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.settings.sections import PermissionMode
+from sevenfold.core.system import run_blocking
 from sevenfold.store.project.settings_files import find_user_home
 from sevenfold.store.project.trust import TrustStore
 from sevenfold.store.project.user_files import resolve_path

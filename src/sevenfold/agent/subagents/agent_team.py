@@ -30,8 +30,8 @@ from sevenfold.agent.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec
 from sevenfold.core.errors import AddressUnknown, AgentRefused, InputError, SevenfoldError
 from sevenfold.core.events import AgentStarted, Emit, Event, ignore_event
 from sevenfold.core.json import JsonObject, get_choice, get_flag, get_string, object_schema
-from sevenfold.core.os_errors import await_shielded, run_blocking
 from sevenfold.core.settings.sections import TeamSettings
+from sevenfold.core.system import await_shielded, run_blocking
 from sevenfold.core.tool_context import ToolContext
 from sevenfold.layers.compaction.keep_policy import Extra
 from sevenfold.layers.forks.policy import LEAD_NAME, Address, MailMessage, check_agent_name

@@ -23,8 +23,8 @@ from sevenfold.agent.subagents.definitions import (
 )
 from sevenfold.core.errors import InputError, SevenfoldError
 from sevenfold.core.events import DefinitionLimited, DefinitionSkipped, Emit, ignore_event
-from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.settings.sections import PERMISSION_MODES, PermissionMode
+from sevenfold.core.system import run_blocking
 from sevenfold.core.text.markdown import MarkdownDocument, read_frontmatter
 from sevenfold.core.tool_kinds import own_tool_name
 from sevenfold.layers.forks.policy import check_agent_name

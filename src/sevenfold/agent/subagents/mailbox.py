@@ -29,7 +29,7 @@ from sevenfold.core.errors import (
 )
 from sevenfold.core.events import Emit, MailSkipped, ignore_event
 from sevenfold.core.json import write_json
-from sevenfold.core.os_errors import map_os_errors, run_blocking
+from sevenfold.core.system import map_os_errors, run_blocking
 from sevenfold.layers.forks.policy import (
     LEAD_NAME,
     Address,

@@ -55,10 +55,10 @@ from sevenfold.core.errors import SevenfoldError, WireError, WorktreeError
 from sevenfold.core.events import DefinitionLimited, Emit, MailSkipped, ProgressSkipped
 from sevenfold.core.messages import Message, ToolResult, ToolUse
 from sevenfold.core.models import Model
-from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.prices import Catalog
 from sevenfold.core.requests import ModelRequest, ModelResponse, RequestParams
 from sevenfold.core.settings.sections import PermissionMode, TeamSettings
+from sevenfold.core.system import run_blocking
 from sevenfold.core.text.safe_text import fence_text
 from sevenfold.core.usage import read_stored_usage, sum_usage
 from sevenfold.layers.forks.policy import ForkBrief, ToolPermit

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from sevenfold.core.errors import GitError, LockBusy, StoreError, WorktreeError
 from sevenfold.core.events import Emit, WorktreeKept, ignore_event
-from sevenfold.core.os_errors import await_shielded, run_blocking
+from sevenfold.core.system import await_shielded, run_blocking
 from sevenfold.layers.forks.policy import check_agent_name
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.locks import mutex

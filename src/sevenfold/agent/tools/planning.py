@@ -25,8 +25,8 @@ from sevenfold.core.json import (
     write_json,
 )
 from sevenfold.core.messages import ToolUse, ToolUseId
-from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.settings.sections import PermissionMode
+from sevenfold.core.system import run_blocking
 from sevenfold.core.tool_context import ToolContext
 from sevenfold.layers.compaction.keep_policy import Extra
 from sevenfold.layers.context import ContextSource

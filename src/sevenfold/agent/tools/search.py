@@ -32,7 +32,7 @@ from sevenfold.core.json import (
     read_object,
     write_json,
 )
-from sevenfold.core.os_errors import run_blocking
+from sevenfold.core.system import run_blocking
 from sevenfold.core.text.globs import expand_braces
 from sevenfold.core.text.safe_text import quote_name
 from sevenfold.core.tool_context import ToolContext

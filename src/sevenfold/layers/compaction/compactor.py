@@ -26,8 +26,8 @@ from sevenfold.core.events import (
 from sevenfold.core.fields import read_fields, write_fields
 from sevenfold.core.json import read_object, write_json
 from sevenfold.core.messages import Compaction, Message
-from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.prices import CATALOG, Catalog
+from sevenfold.core.system import run_blocking
 from sevenfold.layers.compaction.compose import ComposedView, compose_view
 from sevenfold.layers.compaction.job import (
     Compacted,

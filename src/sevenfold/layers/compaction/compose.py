@@ -15,7 +15,7 @@ from sevenfold.core.canonical import digest
 from sevenfold.core.errors import FileDamaged, NotRegular, SevenfoldError
 from sevenfold.core.events import Emit, Event, ExtraRestored, FileRestored, RestoreSkipped, WordsCut
 from sevenfold.core.messages import Message, Text
-from sevenfold.core.os_errors import map_os_errors, run_blocking
+from sevenfold.core.system import map_os_errors, run_blocking
 from sevenfold.core.text.safe_text import CountTokens, truncate_tokens
 from sevenfold.layers.compaction.job import CompactionRun, SummaryDraft
 from sevenfold.layers.compaction.keep_policy import (

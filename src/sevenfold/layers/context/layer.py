@@ -15,7 +15,7 @@ from sevenfold.core.clock import Clock
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.events import ContextCut, Emit, InstructionSkipped, RecallSkipped
 from sevenfold.core.messages import Message, Text, has_user_text
-from sevenfold.core.os_errors import run_blocking
+from sevenfold.core.system import run_blocking
 from sevenfold.core.tokens import CALIBRATED_ESTIMATOR, NEWER_TOKENIZER_SCALE
 from sevenfold.layers.context import (
     ContextFile,

@@ -26,7 +26,7 @@ from sevenfold.core.events import (
     ignore_event,
 )
 from sevenfold.core.memories import ARCHIVE_PREFIX
-from sevenfold.core.os_errors import run_blocking
+from sevenfold.core.system import run_blocking
 from sevenfold.layers.dreams.check import parse_removal_reasons, render_memory_diff, restrict_descriptions
 from sevenfold.layers.dreams.inputs import DistilledLogs, DreamInputs, read_dream_inputs
 from sevenfold.layers.dreams.merge import DreamDraft, distil_logs, plan_merge

@@ -16,7 +16,7 @@ from sevenfold.core.clock import Clock
 from sevenfold.core.errors import FileMissing, InputError, MemoryConflict, StoreError
 from sevenfold.core.json import freeze_object, read_object, write_json
 from sevenfold.core.memories import LOGS_PREFIX, NO_USES, MemoryUses, Origin
-from sevenfold.core.os_errors import run_blocking
+from sevenfold.core.system import run_blocking
 from sevenfold.core.text.absolute_dates import resolve_relative_dates
 from sevenfold.layers.dreams.merge import MemoryUseFacts
 from sevenfold.layers.dreams.policy import DreamFacts, DreamMemory, DreamSettings, choose_dream_step

@@ -27,7 +27,7 @@ from sevenfold.core.memories import (
     write_memory,
 )
 from sevenfold.core.messages import ToolResult, ToolUse
-from sevenfold.core.os_errors import run_blocking
+from sevenfold.core.system import run_blocking
 from sevenfold.core.text.facts import FactIndex
 from sevenfold.layers.dreams.check import (
     RemovalReason,

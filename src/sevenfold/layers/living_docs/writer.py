@@ -11,7 +11,7 @@ from typing import TypeAlias
 from sevenfold.core.errors import FileMissing, NotRegular, SevenfoldError
 from sevenfold.core.events import DocDropped, DocSkipped, DocTracked, DocUpdated
 from sevenfold.core.messages import ToolResult, ToolUse
-from sevenfold.core.os_errors import run_blocking
+from sevenfold.core.system import run_blocking
 from sevenfold.core.tool_context import ReadState, ToolContext
 from sevenfold.layers.forks.policy import ForkBrief
 from sevenfold.layers.forks.runner import ForkResult, ToolRunner

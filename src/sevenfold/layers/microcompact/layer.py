@@ -15,8 +15,8 @@ from sevenfold.core.clock import Clock
 from sevenfold.core.events import ClearingRefused, Emit, ResultsCleared
 from sevenfold.core.json import Json, JsonObject, freeze_object
 from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
-from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.requests import Cut, ModelResponse, RequestParams, ViewMessage
+from sevenfold.core.system import run_blocking
 from sevenfold.core.tokens import Thresholds
 from sevenfold.core.tool_kinds import ClearableTools
 from sevenfold.layers.conversation import Conversation, ConversationListener

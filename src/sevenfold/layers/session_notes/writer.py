@@ -21,8 +21,8 @@ from sevenfold.core.clock import Clock
 from sevenfold.core.errors import InputError, SevenfoldError
 from sevenfold.core.events import Emit, NotesSkipped, NotesTruncated, NotesUpdated, ignore_event
 from sevenfold.core.messages import Message, ToolResult, ToolUse
-from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.requests import ENGINE_ENTRY, ModelRequest
+from sevenfold.core.system import run_blocking
 from sevenfold.core.tokens.estimation import estimate_text_tokens
 from sevenfold.core.tokens.portions import TextOrigin
 from sevenfold.core.tool_kinds import NEW_TEXT_KEYS, OLD_TEXT_KEYS, find_tool

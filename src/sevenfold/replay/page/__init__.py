@@ -22,8 +22,8 @@ from typing import TypeAlias
 
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import ModelUnknown
-from sevenfold.core.os_errors import map_os_errors
 from sevenfold.core.prices import Cost
+from sevenfold.core.system import map_os_errors
 from sevenfold.core.usage import TokenCounts
 from sevenfold.core.version import __version__
 from sevenfold.replay.bills import UNNAMED_MODEL, BillTotals, ModelBill

@@ -22,7 +22,7 @@ from typing import Self
 from sevenfold.core.errors import FileDamaged, FileMissing, InputError, KeyRefused, NotRegular
 from sevenfold.core.events import Emit, TempSwept
 from sevenfold.core.memories import INDEX_FILE, WINDOWS_DEVICES, MemoryKey
-from sevenfold.core.os_errors import map_os_errors
+from sevenfold.core.system import map_os_errors
 from sevenfold.store.files.disk import (
     FOLDER_FLAGS,
     NEVER_INHERIT,

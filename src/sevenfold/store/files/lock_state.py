@@ -17,7 +17,7 @@ from typing import Annotated
 
 from sevenfold.core.errors import AccessDenied, FileMissing, LockBusy, NotRegular
 from sevenfold.core.fields import JsonForm, NonNegative
-from sevenfold.core.os_errors import map_os_errors
+from sevenfold.core.system import map_os_errors
 from sevenfold.store.files.disk import READ_FLAGS, read_fully
 from sevenfold.store.files.folder import Folder
 

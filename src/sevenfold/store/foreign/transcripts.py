@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal, Protocol, TypeAlias
 
 from sevenfold.core.errors import InputError, NotRegular
-from sevenfold.core.os_errors import map_os_errors
+from sevenfold.core.system import map_os_errors
 from sevenfold.store.foreign.claude_code import SESSION_LINE_TYPES, ClaudeReader
 from sevenfold.store.foreign.codex import CodexReader
 from sevenfold.store.foreign.entries import (

@@ -24,7 +24,7 @@ from sevenfold.core.errors import (
 )
 from sevenfold.core.events import Emit, LineQuarantined, MemoryRefused
 from sevenfold.core.memories import INDEX_FILE
-from sevenfold.core.os_errors import map_os_errors
+from sevenfold.core.system import map_os_errors
 from sevenfold.store.files.disk import READ_FLAGS, read_fully
 from sevenfold.store.files.folder import MAX_MEMORY_DEPTH, TEMP_PREFIX, Folder, check_memory_key
 from sevenfold.store.memory.records import (

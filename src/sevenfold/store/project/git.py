@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from sevenfold.core.events import Emit, WorktreeDisowned, ignore_event
-from sevenfold.core.os_errors import map_os_errors
+from sevenfold.core.system import map_os_errors
 from sevenfold.store.files.folder import check_path
 
 # What git tracks, and where, from its index.

@@ -18,7 +18,7 @@ from typing import Literal, TypeAlias
 from sevenfold.core.errors import FileDamaged, FileMissing, KeyRefused, NotRegular, SevenfoldError
 from sevenfold.core.events import Emit, InstructionSkipped, ignore_event
 from sevenfold.core.events.agent import SkillSkipped
-from sevenfold.core.os_errors import map_os_errors
+from sevenfold.core.system import map_os_errors
 from sevenfold.core.text.markdown import MarkdownDocument, find_imports, is_path_like, read_frontmatter
 from sevenfold.store.files.disk import READ_FLAGS, SYSTEM_DISK, Disk, read_fully
 from sevenfold.store.project.user_files import read_file_state, resolve_path

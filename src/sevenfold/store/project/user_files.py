@@ -20,7 +20,7 @@ from time import monotonic
 from typing import TypeAlias
 
 from sevenfold.core.errors import FileDamaged, FileExists, FileMissing, KeyRefused, NotRegular
-from sevenfold.core.os_errors import map_os_errors
+from sevenfold.core.system import map_os_errors
 from sevenfold.core.text.globs import IgnoreRule, expand_braces, is_ignored, matches_path, parse_ignore_rules
 from sevenfold.store.files.disk import (
     FOLDER_FLAGS,

@@ -13,7 +13,7 @@ from typing import Protocol
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import InputError, StoreError
 from sevenfold.core.events import Emit, TranscriptFailed
-from sevenfold.core.os_errors import run_blocking
+from sevenfold.core.system import run_blocking
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.transcript.records import Record, RecordBody, RecordId, new_record_id
 from sevenfold.store.transcript.transcript import Transcript

@@ -14,7 +14,7 @@ from datetime import timedelta
 from sevenfold.core.errors import FileDamaged, FileMissing, InputError, TeamLeft, WireError
 from sevenfold.core.fields import read_fields, write_fields
 from sevenfold.core.json import JsonObject, read_object, write_json
-from sevenfold.core.os_errors import run_blocking
+from sevenfold.core.system import run_blocking
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.locks import edit_file, mutex
 from sevenfold.team.client.sync_policy import RetryState, SyncState

@@ -25,8 +25,8 @@ from sevenfold.core.errors import (
 )
 from sevenfold.core.events import Emit, TeamStopped, TeamUnreached, ignore_event
 from sevenfold.core.memories import TEAM_PREFIX, Origin, is_team_key
-from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.settings.sections import SyncSettings
+from sevenfold.core.system import run_blocking
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.locks import mutex
 from sevenfold.store.memory.changes import Remove, StoredMemory, Write

@@ -11,7 +11,6 @@ from itertools import pairwise
 
 from sevenfold.core.errors import FileMissing, InputError
 from sevenfold.core.json import Json, JsonObject, freeze_object, read_object, write_json
-from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.secrets import (
     MAX_SCAN_CHARS,
     SCAN_REFUSAL_TEXTS,
@@ -20,6 +19,7 @@ from sevenfold.core.secrets import (
     Inspection,
     find_secrets,
 )
+from sevenfold.core.system import run_blocking
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.locks import edit_file
 from sevenfold.team.protocol import TeamKey

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TypeAlias, cast
 
 from sevenfold.core.errors import FileDamaged, InputError
-from sevenfold.core.os_errors import map_os_errors
+from sevenfold.core.system import map_os_errors
 from sevenfold.team.server.database import (
     MIGRATIONS,
     TENANT_TABLES,

@@ -19,7 +19,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, cast
 
 from sevenfold.core.errors import DatabaseFailed
-from sevenfold.core.os_errors import listen, listener_url
+from sevenfold.core.system import listen, listener_url
 from sevenfold.team.server.app_state import AccessControl, AppState
 from sevenfold.team.server.database import Tx, sql_number, sql_text
 from sevenfold.team.server.http_api import ServerMetrics, TeamApi

@@ -16,7 +16,7 @@ from sevenfold.core.events import DraftRefused, Emit
 from sevenfold.core.json import Json
 from sevenfold.core.memories import ARCHIVE_PREFIX, LOGS_PREFIX, TEAM_PREFIX, read_memory
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUse
-from sevenfold.core.os_errors import run_blocking
+from sevenfold.core.system import run_blocking
 from sevenfold.core.text.stems import find_content_stems
 from sevenfold.core.tool_kinds import MEMORY_WRITERS
 from sevenfold.layers.forks.runner import ToolRunner

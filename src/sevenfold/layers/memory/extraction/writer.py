@@ -18,7 +18,7 @@ from sevenfold.core.fields import NonNegative, read_fields, write_fields
 from sevenfold.core.json import read_object, write_json
 from sevenfold.core.memories import Origin
 from sevenfold.core.messages import Message
-from sevenfold.core.os_errors import run_blocking
+from sevenfold.core.system import run_blocking
 from sevenfold.core.tool_kinds import MEMORY_WRITERS
 from sevenfold.layers.forks.runner import ToolRunner
 from sevenfold.layers.living_docs.writer import RunFork

@@ -20,10 +20,10 @@ from sevenfold.core.json import JsonObject
 from sevenfold.core.memories import INDEX_FILE
 from sevenfold.core.messages import Message, Text, ToolUse, has_user_text
 from sevenfold.core.models import Model
-from sevenfold.core.os_errors import run_blocking
 from sevenfold.core.prices import Catalog, find_cheapest_model
 from sevenfold.core.requests import ModelRequest, RequestParams
 from sevenfold.core.settings.sections import MemorySettings
+from sevenfold.core.system import run_blocking
 from sevenfold.layers.context import REMINDER_TAG, ContextSource
 from sevenfold.layers.conversation import Conversation
 from sevenfold.layers.memory.recall.finder import MemoryFinder, MemoryLibrary

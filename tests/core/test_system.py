@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sevenfold.core.errors import DiskFault
-from sevenfold.core.os_errors import LoopThread, run_blocking
+from sevenfold.core.system import LoopThread, run_blocking
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.transcript.transcript import Transcript
 from tests.store.transcripts import SESSION, ids, said, stored
