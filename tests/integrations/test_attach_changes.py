@@ -94,3 +94,60 @@ def test_a_change_of_what_was_said_never_fails_a_call(
     refused = [entry.error for entry in sim.ledger.entries if entry.status != 200]
     assert len(refused) <= (change in (drop_oldest, insert) and model in SIGNED)
     assert len(sim.ledger.entries) - len(refused) == ROUNDS + 2
+
+
+MARK: Any = {"type": "ephemeral"}
+SYSTEM = "Be brief. " * 3_000
+
+
+def as_sent(messages: list[Any]) -> list[Any]:
+    """As some clients write a history: what is last is a list with a breakpoint, the rest is plain text."""
+    *before, last = messages
+    said: Any = last["content"]
+    if isinstance(said, str):
+        content: list[Any] = [{"type": "text", "text": said}]
+    else:
+        (result,) = said
+        content = [result | {"content": [{"type": "text", "text": result["content"]}]}]
+    content[-1]["cache_control"] = MARK
+    return [*before, {"content": content, "role": last["role"]}]
+
+
+@pytest.mark.parametrize("model", ["claude-opus-5-5", "claude-opus-4-5"])
+def test_a_breakpoint_that_moves_changes_nothing(tmp_path: Path, model: str) -> None:
+    """The whole history is kept, with all of its thinking, and read from the cache."""
+    is_signed = model in SIGNED
+    thoughts: list[int] = []
+    messages: list[Any] = [{"role": "user", "content": "go"}]
+    listener = Listener()
+
+    def think(prompt: Prompt) -> Reply:
+        thoughts.append(str(prompt.messages).count("Thinking("))
+        return brain(prompt)
+
+    with (
+        Simulator(think) as sim,
+        attach(
+            sim.client(max_retries=0), project=tmp_path, environ={"HOME": str(tmp_path)}, emit=listener
+        ) as client,
+    ):
+        for at in range(ROUNDS):
+            block: Any = {"type": "text", "text": SYSTEM, "cache_control": MARK}
+            answer = client.messages.create(
+                model=model,
+                max_tokens=2_000 + at,
+                messages=as_sent(messages),
+                tools=[TOOL],
+                system=[block] if at % 2 else SYSTEM,
+                thinking=THINKING if is_signed else {"type": "enabled", "budget_tokens": 1_024},
+            )
+            messages.append({"role": "assistant", "content": list(answer.content)})
+            uses = [block.id for block in answer.content if block.type == "tool_use"]
+            results = [{"type": "tool_result", "tool_use_id": use, "content": f"seen {use}"} for use in uses]
+            messages.append({"role": "user", "content": results})
+            if is_signed:
+                messages.append({"role": "system", "content": f"A hook says {at}."})
+    assert [entry.status for entry in sim.ledger.entries] == [200] * ROUNDS
+    assert thoughts == list(range(ROUNDS))
+    assert listener.events == []
+    assert all(entry.usage.read > 0 for entry in sim.ledger.entries[1:] if entry.usage)

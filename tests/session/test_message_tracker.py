@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import weakref
 from collections import UserDict
 from types import MappingProxyType
@@ -210,6 +211,54 @@ def test_a_marker_inside_a_result_moves_like_any_other(marked: object) -> None:
     inside["cache_control"] = {"type": "ephemeral", "ttl": "1h"}
     synced = mirror.sync(messages)
     assert (synced.kept, synced.marks) == (1, (CallerBreakpoint(0, 0, ONE_HOUR),))
+
+
+MARK: Wire = {"cache_control": {"type": "ephemeral"}}
+WORDS: Wire = {"type": "text", "text": "body"}
+RESULT: Wire = {"type": "tool_result", "tool_use_id": "t1", "content": "body"}
+HIT: Wire = {"type": "search_result", "source": "x", "title": "y", "content": [WORDS]}
+PAGE: Wire = {"type": "document", "source": {"type": "content", "content": [WORDS]}}
+FORMS: list[list[list[Wire] | str]] = [
+    ["body", [WORDS], [WORDS | MARK], [{"text": "body", "type": "text", "cache_control": None}]],
+    [[RESULT], [RESULT | MARK], [RESULT | {"content": [WORDS]}], [RESULT | {"content": [WORDS | MARK]}]],
+    [[PAGE], [PAGE | MARK], [PAGE | {"source": {"type": "content", "content": [WORDS | MARK]}}]],
+    [[HIT], [HIT | MARK], [HIT | {"content": [WORDS | MARK]}]],
+    [[RESULT | {"content": [HIT]}], [RESULT | {"content": [HIT | {"content": [WORDS | MARK]}]}]],
+]
+"""Contents of one message each that mean the same."""
+
+
+@pytest.mark.parametrize("forms", FORMS, ids=["text", "result", "document", "search", "nested"])
+@pytest.mark.parametrize("role", ["user", "system"])
+def test_a_message_written_in_another_form_is_the_same(role: str, forms: list[list[Wire] | str]) -> None:
+    for first, then in itertools.permutations(forms, 2):
+        mirror = MessageListTracker()
+        (before,) = mirror.sync([{"role": role, "content": first}]).added
+        assert "cache_control" not in str(before)
+        synced = mirror.sync([{"content": then, "role": role}, ask()])
+        assert (synced.kept, synced.dropped, len(synced.added)) == (1, 0, 1)
+        has_mark = "ephemeral" in str(then)
+        assert synced.marks == ((CallerBreakpoint(0, 0, FIVE_MINUTES),) if has_mark else ())
+        assert mirror.count_shared([{"role": role, "content": first}, ask()]).total == 2
+
+
+OTHERS: list[list[Wire] | str] = [
+    "other",
+    [WORDS, WORDS],
+    [WORDS | {"text": "other"}],
+    [WORDS | {"citations": None}],
+    [],
+]
+
+
+@pytest.mark.parametrize("other", OTHERS, ids=["text", "two blocks", "block", "field", "nothing"])
+def test_another_text_is_another_message_in_every_form(other: list[Wire] | str) -> None:
+    for first, then in (("body", other), (other, [WORDS])):
+        mirror = MessageListTracker()
+        mirror.sync([{"role": "user", "content": first}])
+        assert mirror.sync([{"role": "user", "content": then}]).kept == 0
+        mirror.sync([{"role": "user", "content": [RESULT | {"content": first}]}])
+        assert mirror.sync([{"role": "user", "content": [RESULT | {"content": then}]}]).kept == 0
 
 
 class Checking(BaseModel, validate_assignment=True):

@@ -43,10 +43,31 @@ def strip_cache_control(value: Json) -> Json:
     """
     if isinstance(value, tuple):
         return tuple([strip_cache_control(item) for item in value])
+    return strip_block(value) if isinstance(value, JsonObject) else value
+
+
+def strip_block(block: JsonObject) -> JsonObject:
+    """The same for one object."""
+    return JsonObject(
+        {key: _unmarked_field(key, item) for key, item in block.items() if key != CACHE_CONTROL}
+    )
+
+
+def find_cache_control(value: Json) -> JsonObject | None:
+    """The last breakpoint in a block, its own before those of the blocks in it; None where it has none."""
     if not isinstance(value, JsonObject):
-        return value
-    plain = {key: _unmarked_field(key, item) for key, item in value.items() if key != CACHE_CONTROL}
-    return JsonObject(plain)
+        return None
+    own = value.get(CACHE_CONTROL)
+    if isinstance(own, JsonObject):
+        return own
+    source = value.get("source")
+    for holder in (value, source):
+        inside = holder.get("content") if isinstance(holder, JsonObject) else None
+        for block in reversed(inside) if isinstance(inside, tuple) else ():
+            found = find_cache_control(block)
+            if found is not None:
+                return found
+    return None
 
 
 def block_bytes(role: str, block: object) -> bytes:

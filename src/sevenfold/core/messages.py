@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from operator import is_
 from typing import Literal, NewType, TypeAlias
 
+from sevenfold.core.canonical import CACHE_CONTROL, find_cache_control, strip_block
 from sevenfold.core.errors import WireError
 from sevenfold.core.json import EMPTY_OBJECT, MAX_NESTING, Json, JsonObject, freeze, nesting_depth, thaw
 
@@ -149,6 +151,73 @@ def without_message_compaction(message: Message) -> Message:
 
 def _spell_summary(block: Block) -> Block:
     return Text(block.content or THINKING_PLACEHOLDER) if isinstance(block, Compaction) else block
+
+
+# Breakpoints are no part of what a message says, and a text is the same as one block with that text: clients
+# move breakpoints and change between the two forms from request to request.
+
+
+def is_same_message(one: Message, other: Message) -> bool:
+    """Whether the API reads two messages alike: breakpoints, the order of keys, and whether a lone text is
+    written as a block do not count, also inside tool results."""
+    return one is other or one == other or _as_blocks(one) == _as_blocks(other)
+
+
+def find_breakpoint(block: Block) -> JsonObject | None:
+    """The breakpoint of a block: its own, or the last inside it, which ends hardly before the block does."""
+    marker = _fields(block).get(CACHE_CONTROL)
+    if isinstance(marker, JsonObject):
+        return marker
+    if isinstance(block, ToolResult) and isinstance(block.content, tuple):
+        return next(filter(None, map(find_breakpoint, reversed(block.content))), None)
+    if isinstance(block, (Document, Opaque)):
+        return find_cache_control(_nested(block))
+    return None
+
+
+def without_breakpoints(message: Message) -> Message:
+    """The message without breakpoints, also inside its blocks; the same object if it has none."""
+    if isinstance(message.content, str):
+        return message
+    blocks = tuple([_without_breakpoint(block) for block in message.content])
+    return message if all(map(is_, blocks, message.content)) else replace(message, content=blocks)
+
+
+def _without_breakpoint(block: Block) -> Block:
+    if isinstance(block, ToolResult) and isinstance(block.content, tuple):
+        inside = tuple([_without_breakpoint(item) for item in block.content])
+        if not all(map(is_, inside, block.content)):
+            block = replace(block, content=inside)
+    elif isinstance(block, Document):
+        source = strip_block(_nested(block))["source"]
+        if source != block.source and isinstance(source, JsonObject):
+            block = replace(block, source=source)
+    elif isinstance(block, Opaque):
+        plain = strip_block(block.wire)
+        return block if plain == block.wire else Opaque(plain)
+    if CACHE_CONTROL not in block.extra:
+        return block
+    return replace(block, extra=block.extra.without(CACHE_CONTROL))
+
+
+def _nested(block: Document | Opaque) -> JsonObject:
+    """What of a block may hold other blocks."""
+    return block.wire if isinstance(block, Opaque) else JsonObject({"source": block.source})
+
+
+def _fields(block: Block) -> JsonObject:
+    return block.wire if isinstance(block, Opaque) else block.extra
+
+
+def _as_blocks(message: Message) -> Message:
+    plain = without_breakpoints(message)
+    return replace(plain, content=tuple([_as_result_blocks(block) for block in plain.blocks]))
+
+
+def _as_result_blocks(block: Block) -> Block:
+    if isinstance(block, ToolResult) and isinstance(block.content, str):
+        return replace(block, content=(Text(block.content),))
+    return block
 
 
 # A block is read as its own class only when writing it back gives the same JSON; any other is `Opaque`. An

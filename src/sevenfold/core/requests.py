@@ -14,8 +14,8 @@ from datetime import timedelta
 from itertools import islice
 from typing import Literal, TypeAlias, TypeVar, cast, overload
 
-from sevenfold.core.canonical import Digest
-from sevenfold.core.json import EMPTY_OBJECT, JsonObject
+from sevenfold.core.canonical import Digest, strip_cache_control
+from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.models import Model
 from sevenfold.core.tokens import TextOrigin
@@ -36,6 +36,18 @@ class RequestParams:
     params: JsonObject = EMPTY_OBJECT
     """Every other field of the body (thinking, tool_choice, output_config, …), passed on as it came."""
     betas: tuple[str, ...] = ()
+
+
+def is_same_opening(one: RequestParams, other: RequestParams) -> bool:
+    """Whether two requests have the same model, system prompt and tools: breakpoints do not count, nor does
+    whether a lone text is written as a block."""
+    return one.model == other.model and _opening(one) == _opening(other)
+
+
+def _opening(frame: RequestParams) -> Json:
+    system = frame.system
+    blocks = (JsonObject({"type": "text", "text": system}),) if isinstance(system, str) and system else system
+    return (strip_cache_control(blocks or ()), strip_cache_control(frame.tools))
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from sevenfold.core.messages import (
     Message,
     ToolUse,
     ToolUseId,
+    is_same_message,
     without_message_compaction,
     without_message_thinking,
 )
@@ -34,6 +35,7 @@ from sevenfold.core.requests import (
     RequestParams,
     ViewMessage,
     ViewMessages,
+    is_same_opening,
     with_result_texts,
 )
 from sevenfold.core.tokens import SourcedMessage, Tally, TextOrigin
@@ -227,7 +229,7 @@ class Conversation:
     def take_reply(self, answer: RecordedReply, written: Message | None) -> None:
         """An answer joins the view as the caller's history has it; None: it does not have it."""
         own = answer.entry
-        if written == own.message:
+        if written is not None and is_same_message(written, own.message):
             self.note_tools(own.message)
             self.entries.append(own)
             self.show(own.message, own.origin, len(self.entries) - 1, answer.usage)
@@ -347,7 +349,7 @@ class Conversation:
             # Another model has a cache of its own: nothing of the view changed, and nothing of it is read.
             self.cuts.append(Cut(0, PARAMS_CHANGED, WHOLE_PROMPT))
             self.last = replace(self.last, messages=0)
-        is_other_frame = (frame.system, frame.tools) != (self.frame.system, self.frame.tools)
+        is_other_frame = not is_same_opening(frame, self.frame)
         model = self._catalog.find(frame.model, self._emit)
         if model != self.model:
             self.model = model

@@ -2,23 +2,28 @@
 
 `History` is our own, append-only. `MessageListTracker` follows a list that the caller owns and may change in
 place: it keeps a copy of what it saw and finds any change, in a millisecond or two for a million tokens.
-Breakpoints are the caller's to move, so they are removed before comparing.
+Messages that the API reads alike are the same: breakpoints are the caller's to move, and a lone text may be
+written as a block.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
-from operator import is_
 from typing import cast, overload
 
 from sevenfold.core.cache.prompt_blocks import FIVE_MINUTES, ONE_HOUR
-from sevenfold.core.canonical import CACHE_CONTROL
 from sevenfold.core.errors import InputError, WireError
 from sevenfold.core.json import JsonObject
-from sevenfold.core.messages import Block, Message, Opaque, ToolResult, read_message
+from sevenfold.core.messages import (
+    Message,
+    find_breakpoint,
+    is_same_message,
+    read_message,
+    without_breakpoints,
+)
 
 
 class History(Sequence[Message]):
@@ -255,7 +260,7 @@ class MessageListTracker:
     def _means(self, index: int, messages: Sequence[object]) -> bool:
         if self._chunks[index // CHUNK_SIZE].messages[index % CHUNK_SIZE].copy == messages[index]:
             return True
-        return without_breakpoints(_read(messages[index], index)) == self._messages[index]
+        return is_same_message(_read(messages[index], index), self._messages[index])
 
     def _take(self, wire: object, message: Message, index: int) -> None:
         marks = tuple(_marks(message, index))
@@ -295,7 +300,7 @@ class MessageListTracker:
             index = start + place
             if not copied.is_same(wire):
                 now = _read(wire, index)
-                if without_breakpoints(now) != self._messages[index]:
+                if not is_same_message(now, self._messages[index]):
                     break
                 # The old value stays: whoever holds it recognises it by identity.
                 moved[index] = tuple(_marks(now, index))
@@ -320,44 +325,6 @@ def _marks(message: Message, index: int) -> Iterator[CallerBreakpoint]:
     if isinstance(message.content, str):
         return
     for place, block in enumerate(message.content):
-        marker = _find_marker(block)
+        marker = find_breakpoint(block)
         if marker is not None:
             yield CallerBreakpoint(index, place, ONE_HOUR if marker.get("ttl") == "1h" else FIVE_MINUTES)
-
-
-def _find_marker(block: Block) -> JsonObject | None:
-    """A block's own, or the last inside a result, which ends hardly before the result does."""
-    inside = block.content if isinstance(block, ToolResult) and isinstance(block.content, tuple) else ()
-    for one in (block, *reversed(inside)):
-        marker = _fields(one).get(CACHE_CONTROL)
-        if isinstance(marker, JsonObject):
-            return marker
-    return None
-
-
-def without_breakpoints(message: Message) -> Message:
-    """The message without breakpoints, also inside results; the same object if it has none."""
-    if isinstance(message.content, str):
-        return message
-    blocks = tuple([_without_mark(block) for block in message.content])
-    return message if _are_same(blocks, message.content) else replace(message, content=blocks)
-
-
-def _are_same(blocks: tuple[Block, ...], before: tuple[Block, ...]) -> bool:
-    return all(map(is_, blocks, before))
-
-
-def _without_mark(block: Block) -> Block:
-    if isinstance(block, ToolResult) and isinstance(block.content, tuple):
-        inside = tuple([_without_mark(item) for item in block.content])
-        if not _are_same(inside, block.content):
-            block = replace(block, content=inside)
-    if CACHE_CONTROL not in _fields(block):
-        return block
-    if isinstance(block, Opaque):
-        return Opaque(block.wire.without(CACHE_CONTROL))
-    return replace(block, extra=block.extra.without(CACHE_CONTROL))
-
-
-def _fields(block: Block) -> JsonObject:
-    return block.wire if isinstance(block, Opaque) else block.extra

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from sevenfold.core.messages import Message, Text, ToolUse, without_message_thinking
+from sevenfold.core.messages import Message, Text, ToolUse, is_same_message, without_message_thinking
 from sevenfold.layers.conversation import Conversation, RecordedReply
 from sevenfold.layers.tool_results.spill import SpillLayer
 from sevenfold.session.cache.breakpoints import RequestBuilder
@@ -105,7 +105,9 @@ class HistorySync:
         both = 0
         for entry, message in zip(entries, synced.added[start:], strict=False):
             shown = self.spilling.rendered(message)
-            if entry.message not in (shown, without_message_thinking(shown)):
+            if not is_same_message(entry.message, shown) and not is_same_message(
+                entry.message, without_message_thinking(shown)
+            ):
                 break
             both += 1
         kept = min(start + both, len(synced.added))

@@ -153,7 +153,7 @@ def test_an_anthropic_body_has_its_fields_and_no_empty_ones() -> None:
     bare = body(ask(user("Hi")))
     assert set(bare) == {"model", "max_tokens", "messages"}
     full = body(ask(user("Hi"), system="Be brief.", tools=(tool("look"),), params=frozen({"speed": "fast"})))
-    assert full["system"] == "Be brief."
+    assert full["system"] == (frozen({"type": "text", "text": "Be brief."}),)
     assert full["tools"] == (tool("look"),)
     assert full["speed"] == "fast"
 

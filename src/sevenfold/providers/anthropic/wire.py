@@ -102,8 +102,7 @@ def _system(frame: RequestParams, marks: Sequence[Breakpoint]) -> bytes | None:
             raise _nowhere(f"system[{mark.index}]", 0)
         return None
     if isinstance(system, str):
-        if not marks:
-            return write_json(system)
+        # Always a list: a breakpoint that comes or goes does not change its form.
         system = (JsonObject({"type": "text", "text": system}),)
     parts: list[Json] = list(system)
     for mark in marks:

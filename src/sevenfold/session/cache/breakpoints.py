@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from sevenfold.core.canonical import CACHE_CONTROL
 from sevenfold.core.clock import Clock
 from sevenfold.core.messages import Message, ToolUseId, is_breakpoint_allowed
 from sevenfold.core.models import Model
@@ -20,6 +21,7 @@ from sevenfold.core.requests import (
     PreparedRequest,
     RequestParams,
     ViewMessages,
+    is_same_opening,
 )
 from sevenfold.layers.compaction.layer import WindowPlan
 from sevenfold.layers.conversation import Conversation, ConversationListener
@@ -127,6 +129,7 @@ class BreakpointPlanner:
 
     settings: CacheSettings
     _facts: BreakpointFacts = field(default_factory=lambda: BreakpointFacts(breakpoints=0))
+    _frame: RequestParams | None = None
     _state: BreakpointState = INITIAL_BREAKPOINT_STATE
     _placement: BreakpointPlan | None = None
     _standing: BlockPosition | None = None
@@ -134,10 +137,13 @@ class BreakpointPlanner:
     """When a request last wrote or found what stands at each written place."""
 
     def use(self, frame: RequestParams, model: Model, capabilities: Capabilities, frame_tokens: int) -> None:
-        """Use other request parameters: nothing that was written behind the old ones can be read."""
+        """Use other request parameters: nothing that was written behind the old ones can be read, unless
+        only breakpoints or the output limit changed."""
         self._facts = collect_breakpoint_facts(frame, model, capabilities, frame_tokens)
-        self._state, self._placement = INITIAL_BREAKPOINT_STATE, None
-        self._touched.clear()
+        before, self._frame, self._placement = self._frame, frame, None
+        if before is None or not _is_same_prefix(before, frame):
+            self._state = INITIAL_BREAKPOINT_STATE
+            self._touched.clear()
 
     def plan(
         self,
@@ -183,6 +189,11 @@ class BreakpointPlanner:
     def cut(self, first: int) -> None:
         """The view was rewritten from this message on."""
         self._state, self._placement, self._standing = self._state.cut(first), None, None
+
+
+def _is_same_prefix(one: RequestParams, other: RequestParams) -> bool:
+    is_same_rest = one.params.without(CACHE_CONTROL) == other.params.without(CACHE_CONTROL)
+    return is_same_rest and one.betas == other.betas and is_same_opening(one, other)
 
 
 def find_caller_breakpoints(
