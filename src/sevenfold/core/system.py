@@ -169,12 +169,18 @@ class LoopThread:
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
         self._pid = os.getpid()
 
+    @property
+    def is_forked(self) -> bool:
+        """Whether it belongs to a process that this one was forked from."""
+        return self._pid != os.getpid()
+
     def run(self, work: Coroutine[Any, Any, _T]) -> _T:
         """Run to the end. If the waiting is interrupted, as by Ctrl-C, so is the work."""
-        if self._pid != os.getpid():
+        if self.is_forked:
             work.close()
             # After `fork` the child process has no copy of the thread, and would wait for ever.
             raise InputError(
@@ -191,18 +197,24 @@ class LoopThread:
             raise
 
     def stop(self) -> None:
-        if self._pid != os.getpid():
+        """End the thread. It is over on return: from Python 3.12 on, one that still winds up while the
+        interpreter ends cannot start what it needs for that, and ends in a traceback."""
+        if self.is_forked:
             return
         with self._starting:
-            loop, self._loop = self._loop, None
-        if loop is not None:
+            loop, thread = self._loop, self._thread
+            self._loop = self._thread = None
+        if loop is not None and thread is not None:
             loop.call_soon_threadsafe(loop.stop)
+            if thread is not threading.current_thread():
+                thread.join()
 
     def _started(self) -> asyncio.AbstractEventLoop:
         with self._starting:
             if self._loop is None:
                 loop = asyncio.new_event_loop()
-                threading.Thread(target=_serve, args=(loop,), name="sevenfold", daemon=True).start()
+                self._thread = threading.Thread(target=_serve, args=(loop,), name="sevenfold", daemon=True)
+                self._thread.start()
                 self._loop = loop
             return self._loop
 

@@ -3,18 +3,28 @@
     with attach(anthropic.Anthropic(), project=".") as client:
         client.messages.create(...)
 
-What comes back is a client of the same type. Its `messages` calls, streamed or not, plain or beta, go through
-the request path; all others pass untouched.
+or, where a block does not fit:
+
+    client = attach(anthropic.Anthropic(), project=".")
+    client.messages.create(...)
+    client.close()
+
+What comes back from `with` and `open` is a client of the same type. Its `messages` calls, streamed or not,
+plain or beta, go through the request path; all others pass untouched.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
+import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast, overload
 
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import InputError, PromptTooLong, SevenfoldError, ThinkingRefused
@@ -23,7 +33,7 @@ from sevenfold.core.json import read_json
 from sevenfold.core.requests import ModelResponse, PreparedRequest, RequestParams
 from sevenfold.core.system import LoopThread, run_blocking
 from sevenfold.integrations.anthropic_stream import tee_response, tee_response_async
-from sevenfold.integrations.conversations import ConversationPool, InFlightRequest
+from sevenfold.integrations.conversations import CLIENT_CLOSED, ConversationPool, InFlightRequest
 from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.providers.anthropic.wire import read_messages_response
 from sevenfold.providers.error_map import map_fault, read_provider_fault
@@ -68,6 +78,8 @@ def attach(
 ) -> AttachedClient[C]:
     """The layers under this client: `with attach(client) as client`, or `async with` for an async one.
 
+    Without a block it is used as it is, and closed by `close()`, which is awaited for an async one.
+
     Each conversation that passes is a session of the project, known by its messages. Without a project
     nothing is kept on disk. The client that was handed in goes on as it was, and is its owner's to close.
     With `context` the model is told what instruction files say; without, the prompt is the caller's alone.
@@ -84,7 +96,7 @@ def attach(
     opener = _SessionOpener(
         client=client, options=options, emit=emit, adds_context=context, clearable=clearable
     )
-    return AttachedClient(client, ConversationPool(opener.open), emit, opener.close)
+    return AttachedClient(client, ConversationPool(open_session=opener.open), emit, opener.close)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -122,50 +134,122 @@ class _SessionOpener:
 
 
 class AttachedClient(Generic[C]):
-    """A client to be put on top of the layers: a context manager, plain or async."""
+    """A client on top of the layers: a context manager, plain or async, or used as it is.
+
+    `with` and `open` give a client of the type that was handed in. Used as it is, it opens with the first
+    attribute that is asked of it, and is closed by `close`, or at the latest when the interpreter ends.
+    """
 
     def __init__(
         self, client: C, conversations: ConversationPool, emit: Emit, close: Callable[[], None]
     ) -> None:
         self._client, self._conversations, self._emit = client, conversations, emit
-        self._close = close
+        self._close_workspace = close
         self._loop = LoopThread()
+        self._opened: C | None = None
+        self._opening = threading.Lock()
 
     @property
     def sessions(self) -> tuple[Session, ...]:
         """The conversations that have passed, the one used last at the end."""
         return tuple(conversation.session for conversation in self._conversations.conversations)
 
-    def __enter__(self) -> C:
-        from anthropic import Anthropic
+    @property
+    def is_forked(self) -> bool:
+        """Whether another process opened it, which this one was forked from."""
+        return self._loop.is_forked
 
-        if not isinstance(self._client, Anthropic):
+    def __getattr__(self, name: str) -> Any:
+        # What the interpreter or a library looks up to find out what this is opens nothing.
+        if name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        if self._conversations.is_closed:
+            raise InputError(CLIENT_CLOSED)
+        return getattr(self._opened or self.open(), name)
+
+    def open(self) -> C:
+        """The client to use from now on, of the type that was handed in. Again after `close`, too."""
+        with self._opening:
+            self._conversations.is_closed = False
+            if self._opened is None:
+                self._opened = self._with_layers()
+            if not _is_async(self._client):
+                _register_exit()
+                _open_clients.add(self)
+            return self._opened
+
+    @overload
+    def close(self: AttachedClient[Anthropic]) -> None: ...
+    @overload
+    def close(self: AttachedClient[AsyncAnthropic]) -> Coroutine[Any, Any, None]: ...
+    def close(self) -> Coroutine[Any, Any, None] | None:
+        """Write what is left of all conversations; to be awaited for an async client. A second call does
+        nothing. The client that was handed in stays open."""
+        return self._close_async() if _is_async(self._client) else self._close()
+
+    def __enter__(self) -> C:
+        if _is_async(self._client):
             raise InputError(_wrong_colour(self._client, "with", "Anthropic"))
-        return self._client.with_middleware(
-            LayersMiddleware(self._client, _MiddlewareCore(self._conversations, self._emit), self._loop.run)
-        )
+        return self.open()
 
     def __exit__(self, *_: object) -> None:
+        self._close()
+
+    async def __aenter__(self) -> C:
+        if not _is_async(self._client):
+            raise InputError(_wrong_colour(self._client, "async with", "AsyncAnthropic"))
+        return self.open()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._close_async()
+
+    def _with_layers(self) -> C:
+        from anthropic import Anthropic
+
+        client, core = self._client, _MiddlewareCore(self._conversations, self._emit)
+        if isinstance(client, Anthropic):
+            return client.with_middleware(LayersMiddleware(client, core, self._loop.run))
+        if _is_async(client):
+            return client.with_middleware(AsyncLayersMiddleware(client, core))
+        raise InputError(
+            f"attach(client) takes an anthropic.Anthropic or an anthropic.AsyncAnthropic, not a "
+            f"{type(client).__name__}; other providers are not attached yet"
+        )
+
+    def _close(self) -> None:
+        if self._conversations.is_closed:
+            return
+        _open_clients.discard(self)
         try:
             self._loop.run(self._conversations.close())
         finally:
-            self._close()
+            self._close_workspace()
             self._loop.stop()
 
-    async def __aenter__(self) -> C:
-        from anthropic import AsyncAnthropic
-
-        if not isinstance(self._client, AsyncAnthropic):
-            raise InputError(_wrong_colour(self._client, "async with", "AsyncAnthropic"))
-        return self._client.with_middleware(
-            AsyncLayersMiddleware(self._client, _MiddlewareCore(self._conversations, self._emit))
-        )
-
-    async def __aexit__(self, *_: object) -> None:
+    async def _close_async(self) -> None:
         try:
             await self._conversations.close()
         finally:
-            self._close()
+            self._close_workspace()
+
+
+_open_clients: set[AttachedClient[Any]] = set()
+"""Blocking clients that were not closed yet."""
+
+
+@cache
+def _register_exit() -> None:
+    # `atexit` is too late: no thread can be started any more by then, and closing a session takes one. The
+    # pool of threads, which registers itself too, has to come first: the last one is called first.
+    import_module("concurrent.futures.thread")
+    with suppress(RuntimeError):
+        getattr(threading, "_register_atexit", atexit.register)(_close_open_clients)
+
+
+def _close_open_clients() -> None:
+    for attached in tuple(_open_clients):
+        if not attached.is_forked:
+            attached.close()
 
 
 @dataclass(slots=True)
@@ -320,6 +404,12 @@ class AsyncLayersMiddleware:
         if reply is not None:
             await self._core.record(call, reply)
         return response
+
+
+def _is_async(client: object) -> bool:
+    from anthropic import AsyncAnthropic
+
+    return isinstance(client, AsyncAnthropic)
 
 
 def _wrong_colour(client: object, used: str, expected: str) -> str:

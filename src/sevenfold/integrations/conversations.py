@@ -22,6 +22,10 @@ MAX_CONVERSATIONS = 32
 """Conversations held at once, unless more than that are being answered. One that is let go of costs its next
 request a cold start, nothing more."""
 
+CLIENT_CLOSED = (
+    "this attached client is closed; attach the client again, or call open() on what attach returned"
+)
+
 PARAM_FIELDS = frozenset({"model", "max_tokens", "system", "tools", "messages", "stream"})
 
 
@@ -69,18 +73,21 @@ class InFlightRequest:
         self.conversation.in_flight.discard(self)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class ConversationPool:
     """All conversations of a client, the one used last at the end."""
 
     open_session: OpenSession
     conversations: list[AttachedConversation] = field(default_factory=list[AttachedConversation])
+    is_closed: bool = False
     _frames: ParamsReader = field(default_factory=ParamsReader)
     _choosing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def find(self, messages: Sequence[object], frame: RequestParams) -> InFlightRequest:
         """Into the conversation that these messages go on with; a new one where there is none."""
         async with self._choosing:
+            if self.is_closed:
+                raise InputError(CLIENT_CLOSED)
             conversation = self._known(messages)
             if conversation is None:
                 conversation = AttachedConversation(await self.open_session(frame))
@@ -94,6 +101,7 @@ class ConversationPool:
         return self._frames.read(body, betas)
 
     async def close(self) -> None:
+        self.is_closed = True
         while self.conversations:
             await self.conversations.pop().session.close()
 
