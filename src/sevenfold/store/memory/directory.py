@@ -231,9 +231,9 @@ class MemoryDir:
         person = _by_person(why or f"accepted: {waiting.reason}")
         return self._change("accept", agreed, person, of=waiting.id)
 
-    def reject(self, id_: str, why: str = "") -> Transaction:
+    def reject(self, id_: str, why: str = "", *, who: str = "user") -> Transaction:
         """A person disagrees: the accepted text stays, and comes back into a file that says otherwise."""
-        person = Origin(who="user", why=why or "rejected", said_by="user")
+        person = Origin(who=who, why=why or "rejected", said_by="user" if who == "user" else "unknown")
 
         def plan(_: MemoryState) -> list[LoggedTransaction]:
             return [self._logged("reject", person, (), of=self._book.waiting(id_).id)]

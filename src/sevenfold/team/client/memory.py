@@ -7,7 +7,7 @@ that sends changes during a session.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -97,6 +97,15 @@ class TeamFiles:
                     text = found[key].text if key in found else ""
                     found[key] = LocalText(text, compute_checksum(text), _WAITS)
         return found
+
+    def put_back(self, shared: Collection[TeamKey]) -> None:
+        """Undo removals of shared files that came past the engine, which would wait for a person otherwise:
+        only `sevenfold team delete` deletes for all. Blocks on the disk."""
+        keys = {f"{TEAM_PREFIX}{key}" for key in shared}
+        for waiting in self._memory.notice():
+            is_removal = all(change.text is None and change.key in keys for change in waiting.changes)
+            if waiting.is_outside and is_removal:
+                self._memory.reject(waiting.id, "the team has it still", who="sync")
 
     def _commit(self, changes: Sequence[FileChange], mark: str) -> None:
         """A text that was here under another name is still its writer's; every other one is the team's."""
@@ -283,7 +292,8 @@ class TeamMemory:
         return unsent | {key: DELETED for key in state.doomed if key not in files}
 
     async def _run(self, link: ServerClient, *, sends: bool) -> SyncReport:
-        policy = await self._choose_policy(sends=sends)
+        policy, shared = await self._choose_policy(sends=sends), (await self.ledger.read()).bases
+        await run_blocking(lambda: self.files.put_back(shared))
         exchange = SyncExchange(
             link, self.files, self.ledger, policy=policy, screen=self.screen, emit=self._emit
         )
