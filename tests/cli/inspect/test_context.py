@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sevenfold.cli import main
+from sevenfold.core.errors import PromptTooLong
+from sevenfold.core.events import HistoryCompacted, ResultsCleared, RungSkipped
 from sevenfold.core.messages import Message
+from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.session.blocking import BlockingSession
-from tests.session.talk import FRAME, call, result
+from tests.layers.compaction.overflows import GOOD
+from tests.session.talk import FRAME, Listener, call, result
 
 LARGE = "line\n" * 20_000
 
@@ -79,13 +85,14 @@ def test_the_same_as_json(home: Path, capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_the_next_cut_names_its_rung_and_why_not_the_others(
-    home: Path, capsys: pytest.CaptureFixture[str]
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("SEVENFOLD_NOTES_ENABLED", "false")
     session = talk(home, notes={"enabled": False})
     cut = run_json(capsys, session)["next_cut"]
     assert cut["rung"] == "summary"
     assert cut["asks_model"] is True
-    assert cut["skipped"]["notes"] == "no notes were written yet"
+    assert cut["skipped"]["notes"] == "switched off"
 
 
 def test_notes_that_are_ready_come_first(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,6 +101,70 @@ def test_notes_that_are_ready_come_first(home: Path, capsys: pytest.CaptureFixtu
     assert cut["rung"] == "notes"
     assert cut["total_tokens"] < 967_000
     assert 0 < cut["notes_covered"] <= 41
+
+
+UNCLEARED = {"SEVENFOLD_MICROCOMPACT_ENABLED": "false", "SEVENFOLD_SERVER_EDITS_ENABLED": "false"}
+FORECASTS: dict[str, tuple[str, dict[str, str]]] = {
+    "by notes": ("claude-opus-5", UNCLEARED),
+    "by a summary": ("claude-opus-4-5", UNCLEARED | {"SEVENFOLD_NOTES_ENABLED": "false"}),
+    "after a refusal": ("claude-opus-4-5", UNCLEARED),
+    "with a depth": ("claude-opus-5", {}),
+    "with markers": ("claude-opus-4-5", {}),
+}
+
+
+def fill(session: BlockingSession, start: int = 0) -> None:
+    """Rounds until the next request is over the point of automatic compaction."""
+    for number in count(start):
+        view = session.prepare()
+        tokens = view.tokens
+        session.record(call(number, "Read", tokens=tokens + 500, file_path=f"/src/{number}.py"))
+        session.history.append(result(number, f"text of file {number} " * 800))
+        if view.percent_left < 6:
+            return
+
+
+@pytest.mark.parametrize("case", FORECASTS)
+def test_the_next_request_does_what_is_forecast(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    model, environ = FORECASTS[case]
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    listener, frame = Listener(), replace(FRAME, model=model)
+    (home.parent / ".sevenfold").mkdir()
+    (home.parent / ".sevenfold" / "settings.toml").write_text(f'[models."{model}"]\nwindow_tokens = 100000\n')
+
+    def opened(session: str | None = None) -> BlockingSession:
+        provider = ScriptedProvider([make_response(GOOD)] * 3)
+        return BlockingSession.open(frame, project=home, session=session, provider=provider, emit=listener)
+
+    with opened() as session:
+        session.history.append(Message("user", "Please mend the parser."))
+        fill(session)
+        if case == "after a refusal":  # what a provider has refused counts for the forecast too
+            session.prepare()
+            session.recover(PromptTooLong("too long", tokens=65_000, limit=50_000))
+            fill(session, 100)
+        name = session.id
+    before = {path: path.read_bytes() for path in home.parent.rglob("*") if path.is_file()}
+    cut = run_json(capsys, name)["next_cut"]
+    assert {path: path.read_bytes() for path in home.parent.rglob("*") if path.is_file()} == before
+    listener.events.clear()
+    with opened(name) as session:
+        cleared = sum(event.results for event in listener.events if isinstance(event, ResultsCleared))
+        session.prepare()
+    done = [event for event in listener.events if isinstance(event, HistoryCompacted)]
+    skips = {event.rung: event.reason for event in listener.events if isinstance(event, RungSkipped)}
+    cleared = sum(event.results for event in listener.events if isinstance(event, ResultsCleared)) - cleared
+    assert cut["clears_results"] == cleared
+    assert cut["is_due"] is bool(done)
+    assert bool(done) is not case.startswith("with")
+    if done:
+        assert [(cut["rung"], cut["kept_messages"])] == [(one.rung, one.kept_messages) for one in done]
+        assert cut["skipped"] == skips
+    else:
+        assert cleared > 0
 
 
 def test_another_model_shows_whether_it_would_fit(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -59,6 +59,7 @@ def show_context(facts: ContextFacts, screen: Screen) -> None:
 def describe_context(facts: ContextFacts) -> dict[str, object]:
     """The same as plain data."""
     window, filled, after = facts.thresholds, facts.breakdown, facts.next_cut
+    plan = after.plan
     return {
         "session": facts.session,
         "project": facts.project,
@@ -103,13 +104,15 @@ def describe_context(facts: ContextFacts) -> dict[str, object]:
             "is_automatic": after.is_automatic,
             "is_stopped": after.is_stopped,
             "tokens_left": after.tokens_left,
-            "rung": after.strategy,
+            "is_due": after.is_due,
+            "clears_results": after.clears_results,
+            "rung": plan.rung,
             "asks_model": after.asks_model,
-            "skipped": {skip.rung: skip.reason for skip in after.skipped},
-            "kept_messages": after.kept_messages,
-            "kept_tokens": after.kept_tokens,
-            "total_tokens": after.total_tokens,
-            "notes_tokens": after.notes_tokens,
+            "skipped": {skip.rung: skip.reason for skip in plan.skipped},
+            "kept_messages": plan.kept_messages,
+            "kept_tokens": plan.kept_tokens,
+            "total_tokens": plan.total_tokens,
+            "notes_tokens": plan.notes_tokens,
             "notes_covered": after.notes_covered,
             "failures_in_row": after.failures_in_row,
         },
@@ -260,6 +263,7 @@ def _by_tool(what: str, sizes: Mapping[str, int]) -> dict[str, int]:
 
 
 def _show_cut(after: NextCompaction, facts: ContextFacts, screen: Screen) -> None:
+    plan = after.plan
     screen.show("")
     screen.show_line("The next compaction", "strong")
     if not after.is_automatic:
@@ -268,19 +272,24 @@ def _show_cut(after: NextCompaction, facts: ContextFacts, screen: Screen) -> Non
         screen.show_line("  comes by hand only: the last ones in a row helped nothing", "warning")
     elif after.tokens_left > 0:
         screen.show_line(f"  is due in {format_tokens(after.tokens_left)} tokens")
-    else:
+    elif after.is_due:
         screen.show_line("  is due with the next request", "warning")
-    screen.show_line(f"  now it would go by {after.strategy}: {STRATEGY_TEXTS.get(after.strategy, '')}")
-    kept = f"{format_count(after.kept_messages, 'message')}, {format_tokens(after.kept_tokens)} tokens"
-    total = f"; the view would have {format_tokens(after.total_tokens)}" if after.total_tokens else ""
+    else:
+        screen.show_line("  is not due: clearing results with the next request is enough")
+    if after.clears_results:
+        told = format_count(after.clears_results, "old result")
+        screen.show_line(f"  the next request clears {told} first", "faint")
+    screen.show_line(f"  now it would go by {plan.rung}: {STRATEGY_TEXTS.get(plan.rung, '')}")
+    kept = f"{format_count(plan.kept_messages, 'message')}, {format_tokens(plan.kept_tokens)} tokens"
+    total = f"; the view would have {format_tokens(plan.total_tokens)}" if plan.total_tokens else ""
     screen.show_line(f"  kept word for word: {kept}{total}")
-    for skip in after.skipped:
+    for skip in plan.skipped:
         screen.show_line(f"  not by {skip.rung}: {skip.reason}", "faint")
-    if after.notes_tokens is None:
+    if plan.notes_tokens is None:
         screen.show_line("  notes: none written yet", "faint")
     else:
         far = f"cover {after.notes_covered} of {format_count(facts.history_messages, 'message')}"
-        screen.show_line(f"  notes: {format_tokens(after.notes_tokens)} tokens, {far}", "faint")
+        screen.show_line(f"  notes: {format_tokens(plan.notes_tokens)} tokens, {far}", "faint")
     if after.failures_in_row:
         screen.show_line(
             f"  the last {format_count(after.failures_in_row, 'summary call')} failed", "warning"

@@ -5,18 +5,18 @@ Everything is read and nothing is written, so a session can be inspected while a
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sevenfold.core.canonical import Digest
-from sevenfold.core.errors import InputError, StoreError, WireError
+from sevenfold.core.errors import InputError, WireError
 from sevenfold.core.events import ignore_event
 from sevenfold.core.messages import Message
 from sevenfold.core.prices import Catalog
 from sevenfold.core.requests import (
-    ENGINE_ENTRY,
     Breakpoint,
     ModelResponse,
     PreparedRequest,
@@ -24,33 +24,21 @@ from sevenfold.core.requests import (
     choose_capabilities,
 )
 from sevenfold.core.tokens import Thresholds, TokenBreakdown
-from sevenfold.core.tokens.estimation import estimate_text_tokens
 from sevenfold.core.usage import read_stored_usage
-from sevenfold.layers.compaction.compactor import CompactionStateFile
-from sevenfold.layers.compaction.job import (
-    CompactionJob,
-    CompactionNotes,
-    CompactionRun,
-    start_compaction_run,
-)
-from sevenfold.layers.compaction.keep_policy import NoNotesPlan, NotesKeepPlan
-from sevenfold.layers.compaction.policy import (
-    MODEL_STRATEGIES,
-    BreakerState,
-    CompactSettings,
-    SkippedStrategy,
-    StrategyFacts,
-    choose_strategy,
-)
-from sevenfold.layers.compaction.summary_methods import explain_no_block, plan_notes_draft
-from sevenfold.layers.conversation import Conversation
-from sevenfold.layers.session_notes.notes_file import NotesFile, read_notes_record
-from sevenfold.layers.session_notes.policy import truncate_notes
-from sevenfold.layers.session_notes.structural_notes import StructuralNotes
-from sevenfold.layers.templates import read_notes_texts
+from sevenfold.layers.compaction.compactor import CompactionStateFile, PlannedCompaction
+from sevenfold.layers.compaction.policy import MODEL_STRATEGIES
+from sevenfold.layers.context import is_context_message
+from sevenfold.layers.context.layer import CurrentContext
+from sevenfold.layers.session_notes.notes_file import NotesFile, NotesRecord, read_notes_record
 from sevenfold.session.cache.monitor import SpendSummary, UsageLedger
 from sevenfold.session.opening import SessionResources, Workspace
-from sevenfold.session.pipeline import ViewSteps, build_view_steps, rebuild_view
+from sevenfold.session.pipeline import (
+    ViewSteps,
+    build_compaction,
+    build_notes,
+    build_view_steps,
+    rebuild_view,
+)
 from sevenfold.store.transcript.journal import NoJournal
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
 from sevenfold.store.transcript.records import BoundaryRecord, MessageRecord, Record, RecordId, UsageRecord
@@ -74,17 +62,14 @@ class NextCompaction:
     is_automatic: bool
     is_stopped: bool
     """The breaker is open: compactions in a row have helped nothing."""
+    is_due: bool
+    """Whether the next request compacts, after it has cleared results."""
     tokens_left: int
-    """Until it is due; 0 or less: now."""
-    strategy: str
+    """Of the view as it is, until it is due; 0 or less: now."""
+    clears_results: int
+    """Results that the next request clears first."""
     asks_model: bool
-    skipped: tuple[SkippedStrategy, ...]
-    kept_messages: int
-    kept_tokens: int
-    total_tokens: int | None
-    """Of the view after it, where that can be told without asking anybody."""
-    notes_tokens: int | None
-    """None: there are no notes."""
+    plan: PlannedCompaction
     notes_covered: int
     failures_in_row: int
 
@@ -126,8 +111,7 @@ class _Scanned:
     """The whole transcript, gone through once."""
 
     catalog: Catalog
-    ids: list[RecordId] = field(default_factory=list[RecordId])
-    notes: StructuralNotes = field(default_factory=StructuralNotes)
+    messages: int = 0
     book: UsageLedger = field(init=False)
     model: str = ""
     frame: str = ""
@@ -151,8 +135,7 @@ class _Scanned:
     def _take(self, record: Record) -> None:
         match record.body:
             case MessageRecord():
-                self.ids.append(record.id)
-                self.notes.add(record.body.message, "human")
+                self.messages += 1
             case BoundaryRecord():
                 self.compactions += 1
             case UsageRecord():
@@ -222,13 +205,15 @@ def read_context_facts(workspace: Workspace, session: SessionId, model: str | No
                 f"session {session} holds no model call yet, so its window is not known; "
                 "name a model with --model"
             )
+        # Nothing that is asked of the layers below may be written down.
+        opened = replace(opened, deps=replace(opened.deps, journal=NoJournal(), emit=ignore_event))
         steps = _rebuild(opened, name, scanned.frame if name == scanned.model else "")
         return _facts(opened, steps, scanned)
 
 
 def _rebuild(opened: SessionResources, model: str, frame_digest: str) -> ViewSteps:
     frame = RequestParams(model=model, max_tokens=0)
-    deps = replace(opened.deps, journal=NoJournal(), spills=None)
+    deps = replace(opened.deps, spills=None)
     steps = build_view_steps(frame, choose_capabilities(deps.catalog.find(model), "anthropic"), deps)
     if frame_digest:
         # System prompt and tools are not stored; their hash tells which thinking belongs to them.
@@ -253,7 +238,7 @@ def _facts(opened: SessionResources, steps: ViewSteps, scanned: _Scanned) -> Con
         thresholds=window.thresholds,
         breakdown=breakdown,
         unlogged_tokens=0 if count.is_wholly_estimated else max(0, count.tokens - breakdown.total),
-        history_messages=len(scanned.ids),
+        history_messages=scanned.messages,
         compactions=scanned.compactions,
         cleared=len(conversation.cleared),
         never_cleared={
@@ -263,7 +248,7 @@ def _facts(opened: SessionResources, steps: ViewSteps, scanned: _Scanned) -> Con
         },
         clears=steps.clearing.is_active,
         spills=_spills(opened, steps),
-        next_cut=_next_cut(opened, steps, scanned, view),
+        next_cut=asyncio.run(_forecast(opened, steps)),
         spent=scanned.book.spent(),
         total=scanned.book.total(),
         quarantined=scanned.bad,
@@ -278,81 +263,33 @@ def _spills(opened: SessionResources, steps: ViewSteps) -> SpillFacts:
     return SpillFacts(len(stored), sum(item.size_bytes for item in stored), missing)
 
 
-def _next_cut(
-    opened: SessionResources, steps: ViewSteps, scanned: _Scanned, view: PreparedRequest
-) -> NextCompaction:
-    settings, conversation, window = opened.deps.settings, steps.conversation, steps.window
-    state = CompactionStateFile(opened.folder).read()
-    notes = _notes(opened, conversation, scanned)
-    job = CompactionJob(
-        request=view.request,
-        tokens_before=view.tokens,
-        target=window.thresholds.auto_compact,
-        counts=[conversation.tally.estimate_of(item.weight) for item in conversation.shown],
-        capabilities=conversation.capabilities,
-        weigh=conversation.tally.estimate_block,
-        window_tokens=window.tokens,
-        notes=notes,
-        structural=scanned.notes.render(settings.notes, notes.template),
+async def _forecast(opened: SessionResources, steps: ViewSteps) -> NextCompaction:
+    """Ask the layers that act, on this copy of the view: first the clearing, then the compaction.
+
+    What hooks would add is not known, and the context counts as it stands in the view.
+    """
+    conversation, window, settings = steps.conversation, steps.window, opened.deps.settings.compact
+    compaction = build_compaction(steps, opened, None)
+    notes = build_notes(steps, opened, None, compaction.spill)
+    assert opened.project is not None
+    notes.catch_up(opened.project.sessions)
+    left, cleared = window.thresholds.auto_compact - conversation.tokens, len(conversation.cleared)
+    await steps.clearing.run(window.thresholds)
+    shown = (item.message for item in conversation.shown if is_context_message(item.message))
+    plan = compaction.plan(
+        steps.requests.build(), await notes.read_sources(writes=False), CurrentContext(next(shown, None))
     )
-    climb = start_compaction_run(job, conversation.model, settings.compact)
-    plan = plan_notes_draft(climb, settings.notes)
-    step = choose_strategy(_ladder(climb, plan, state, settings.compact), settings.compact)
-    kept_from = plan.start if isinstance(plan, NotesKeepPlan) and step.rung == "notes" else _kept_from(climb)
+    text, record = NotesFile(opened.folder).read() if opened.folder else None, NotesRecord()
+    if opened.folder is not None:
+        record = read_notes_record(opened.folder)
     return NextCompaction(
-        is_automatic=settings.compact.is_automatic,
-        is_stopped=state.is_thrashing(settings.compact),
-        tokens_left=window.thresholds.auto_compact - view.tokens,
-        strategy=step.rung,
-        asks_model=step.rung in MODEL_STRATEGIES,
-        skipped=step.skipped,
-        kept_messages=len(climb.messages) - kept_from,
-        kept_tokens=sum(job.counts[kept_from:]),
-        total_tokens=plan.total_tokens if isinstance(plan, NotesKeepPlan) and step.rung == "notes" else None,
-        notes_tokens=None if notes.text is None else climb.sizer.text(notes.text),
-        notes_covered=read_notes_record(opened.folder).covered_by(notes.text) if opened.folder else 0,
-        failures_in_row=state.failures_in_row,
+        is_automatic=settings.is_automatic,
+        is_stopped=compaction.is_stopped,
+        is_due=window.thresholds.is_compact_due(conversation.tokens) and not compaction.is_stopped,
+        tokens_left=left,
+        clears_results=len(conversation.cleared) - cleared,
+        asks_model=plan.rung in MODEL_STRATEGIES,
+        plan=plan,
+        notes_covered=record.covered_by(text),
+        failures_in_row=CompactionStateFile(opened.folder).read().failures_in_row,
     )
-
-
-def _kept_from(climb: CompactionRun) -> int:
-    """Where what stays begins, of a summary or of structural notes."""
-    return climb.newest(min(climb.settings.keep_tokens, climb.job.target // 4))
-
-
-def _ladder(
-    climb: CompactionRun, plan: NotesKeepPlan | NoNotesPlan, state: BreakerState, settings: CompactSettings
-) -> StrategyFacts:
-    return StrategyFacts(
-        trigger="auto",
-        attempts=(),
-        failures_in_row=state.failures_in_row,
-        notes_missing=plan.reason if isinstance(plan, NoNotesPlan) else "",
-        has_structural=bool(climb.job.structural.strip()),
-        block_missing=explain_no_block(climb, settings),
-        fits_window=climb.fits_window,
-        can_trim=climb.can_trim,
-        has_rounds=bool(climb.rounds),
-        is_thrashing=state.is_thrashing(settings),
-    )
-
-
-def _notes(opened: SessionResources, conversation: Conversation, scanned: _Scanned) -> CompactionNotes:
-    """The notes as a compaction would load them, and the message of the view that they end with."""
-    template = read_notes_texts(opened.templates).template
-    if opened.folder is None:
-        return CompactionNotes(template=template)
-    try:
-        text = NotesFile(opened.folder).read()
-    except StoreError:
-        text = None
-    if text is None:
-        return CompactionNotes(template=template)
-    covered = read_notes_record(opened.folder).covered_by(text)
-    shown = truncate_notes(text, opened.deps.settings.notes, estimate_text_tokens).text
-    last = scanned.ids[covered - 1] if 0 < covered <= len(scanned.ids) else None
-    entries = conversation.entries
-    places = {
-        entries[item.entry].id: at for at, item in enumerate(conversation.shown) if item.entry != ENGINE_ENTRY
-    }
-    return CompactionNotes(shown, places.get(last) if last else None, template)

@@ -44,6 +44,7 @@ from sevenfold.layers.compaction.policy import (
     CompactionOutcome,
     CompactionStrategy,
     CompactSettings,
+    SkippedStrategy,
     StrategyAttempt,
     StrategyFacts,
     choose_strategy,
@@ -52,6 +53,7 @@ from sevenfold.layers.compaction.summary_methods import (
     COMPACTION_BLOCK_BETA,
     SummaryPrompts,
     SummaryRequester,
+    choose_summary_start,
     draft_clip,
     draft_notes,
     draft_structural,
@@ -108,6 +110,20 @@ class CompactionStateFile:
 _NOTES = NotesSettings()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedCompaction:
+    """What a compaction tries first, and what it would keep."""
+
+    rung: CompactionStrategy
+    skipped: tuple[SkippedStrategy, ...]
+    kept_messages: int
+    kept_tokens: int
+    total_tokens: int | None
+    """Of the view after it, where that can be told without asking anybody."""
+    notes_tokens: int | None
+    """None: there are no notes."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Running:
     """A running compaction, which a second caller may join."""
@@ -162,6 +178,30 @@ class Compactor:
     async def remember(self, model: str, limit_tokens: int) -> None:
         """Store the limit that a provider has stated, so that a resumed session knows it."""
         await self._keep(replace(self._state, limit_model=model, limit_tokens=limit_tokens))
+
+    def plan(self, job: CompactionJob) -> PlannedCompaction:
+        """What `compact` would try first with this job, if there were a model to ask. Changes nothing."""
+        climb = start_compaction_run(job, self._catalog.find(job.request.frame.model), self._settings)
+        notes = plan_notes_draft(climb, self._notes)
+        step = choose_strategy(replace(self._facts(climb, notes), has_model=True), self._settings)
+        start = self._kept_start(step.rung, climb, notes)
+        return PlannedCompaction(
+            rung=step.rung,
+            skipped=step.skipped,
+            kept_messages=len(climb.messages) - start,
+            kept_tokens=sum(job.counts[start:]),
+            total_tokens=(
+                notes.total_tokens if isinstance(notes, NotesKeepPlan) and step.rung == "notes" else None
+            ),
+            notes_tokens=None if job.notes.text is None else climb.sizer.text(job.notes.text),
+        )
+
+    def _kept_start(
+        self, rung: CompactionStrategy, climb: CompactionRun, notes: NotesKeepPlan | NoNotesPlan
+    ) -> int:
+        if rung in MODEL_STRATEGIES:
+            return choose_summary_start(rung, climb, self._settings)
+        return self._draft(rung, climb, notes).kept_from
 
     async def compact(self, job: CompactionJob) -> Compacted:
         """The view cut down. Raises only where no compaction may run: `CompactionStopped`, `CompactionBusy`,
@@ -262,6 +302,12 @@ class Compactor:
     ) -> SummaryDraft | SummaryFailure:
         if rung in MODEL_STRATEGIES and self._asker is not None:
             return await self._ask(rung, climb, self._asker)
+        return self._draft(rung, climb, notes)
+
+    def _draft(
+        self, rung: CompactionStrategy, climb: CompactionRun, notes: NotesKeepPlan | NoNotesPlan
+    ) -> SummaryDraft:
+        """By the strategies that ask no model."""
         if rung == "notes" and isinstance(notes, NotesKeepPlan):
             return draft_notes(notes, climb)
         if rung == "structural":

@@ -29,7 +29,7 @@ from sevenfold.core.tokens import (
     narrow_thresholds,
     plan_thresholds,
 )
-from sevenfold.layers.compaction.compactor import Compactor
+from sevenfold.layers.compaction.compactor import Compactor, PlannedCompaction
 from sevenfold.layers.compaction.job import Compacted, CompactionJob, CompactionNotes, Part
 from sevenfold.layers.compaction.keep_policy import Extra
 from sevenfold.layers.compaction.policy import CompactionTrigger, CompactSettings
@@ -152,21 +152,22 @@ class CompactionLayer:
         self, asked: CompactionRequest, view: PreparedRequest, notes: NotesSources, context: CurrentContext
     ) -> Compacted:
         """Cut the view down and show what came of it from now on, with this context in its head."""
-        job = self._job(asked, view, notes)
-        if context.message is None:
-            done = await self._compactor.compact(job)
-        else:
-            tokens = math.ceil(sum(map(self._weigh, context.message.blocks)))
-            done = await self._compactor.compact(_with_context(job, context, tokens))
-            if not any(map(is_context_message, done.view)):
-                # After the summary, and after any block: what stands before one is not read by the model.
-                done = replace(done, head=(*done.head, context.message))
+        done = await self._compactor.compact(self._job(asked, view, notes, context))
+        if context.message is not None and not any(map(is_context_message, done.view)):
+            # After the summary, and after any block: what stands before one is not read by the model.
+            done = replace(done, head=(*done.head, context.message))
         self._adopt(done, asked.extras)
         return done
 
-    def _job(self, asked: CompactionRequest, view: PreparedRequest, notes: NotesSources) -> CompactionJob:
+    def plan(self, view: PreparedRequest, notes: NotesSources, context: CurrentContext) -> PlannedCompaction:
+        """What an automatic compaction of this view would try first."""
+        return self._compactor.plan(self._job(CompactionRequest(trigger="auto"), view, notes, context))
+
+    def _job(
+        self, asked: CompactionRequest, view: PreparedRequest, notes: NotesSources, context: CurrentContext
+    ) -> CompactionJob:
         conversation, error = self._conversation, asked.error
-        return CompactionJob(
+        job = CompactionJob(
             request=view.request,
             tokens_before=view.tokens,
             target=self._target(view.tokens, error),
@@ -189,6 +190,9 @@ class CompactionLayer:
             folder=self._folder,
             extras=asked.extras,
         )
+        if context.message is None:
+            return job
+        return _with_context(job, context, math.ceil(sum(map(self._weigh, context.message.blocks))))
 
     def _target(self, tokens: int, error: PromptTooLong | None) -> int:
         """What the new view must stay below. A provider that refused the old one knows its window better than

@@ -112,7 +112,7 @@ class SummaryRequester:
     async def _ask_block(self, climb: CompactionRun) -> SummaryDraft | SummaryFailure:
         """Ask the provider for a compaction block: the same parameters and messages, plus instructions."""
         request = climb.job.request
-        kept_from = climb.unanswered()
+        kept_from = self._kept_start("block", climb)
         wish = render_summary_directive(self.prompts.block, instructions=climb.instructions)
         compaction: dict[str, Json] = {"type": "summarize", "instructions": wish}
         params = {**request.frame.params.without("context_management"), "compaction": JsonObject(compaction)}
@@ -134,7 +134,7 @@ class SummaryRequester:
         job, part = climb.job, climb.job.part
         end, kept_from, before, scope = len(climb.messages), 0, 0, ""
         if part is None or climb.part_index is None:
-            kept_from = climb.newest(min(self.settings.keep_tokens, climb.limit // _KEPT_SHARE))
+            kept_from = self._kept_start("summary", climb)
         elif part.side == "up_to":
             end = kept_from = climb.part_index
         else:
@@ -164,9 +164,12 @@ class SummaryRequester:
         summary = await self._ask_fork(climb, request, "")
         if isinstance(summary, SummaryFailure):
             return summary
-        kept_from = climb.newest(min(self.settings.keep_tokens, climb.limit // _KEPT_SHARE))
+        kept_from = self._kept_start("trimmed", climb)
         remark = f"Its first {climb.dropped} rounds did not fit and are not in the summary."
         return SummaryDraft(rung="trimmed", summary=summary, kept_from=kept_from, remark=remark)
+
+    def _kept_start(self, rung: CompactionStrategy, climb: CompactionRun) -> int:
+        return choose_summary_start(rung, climb, self.settings)
 
     def _choose_request(self, climb: CompactionRun, request: ModelRequest) -> ModelRequest:
         job, count = climb.job, len(request.messages)
@@ -230,6 +233,13 @@ class SummaryRequester:
             return SummaryFailure("refused", f"{type(error).__name__}: {error}")
         climb.replies.append(reply)
         return reply
+
+
+def choose_summary_start(rung: CompactionStrategy, climb: CompactionRun, settings: CompactSettings) -> int:
+    """Where the messages begin that are kept beside what a model writes of the whole view."""
+    if rung == "block":
+        return climb.unanswered()
+    return climb.newest(min(settings.keep_tokens, climb.limit // _KEPT_SHARE))
 
 
 def parse_summary_reply(reply: ModelResponse) -> str | SummaryFailure:

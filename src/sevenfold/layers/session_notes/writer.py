@@ -202,21 +202,30 @@ class NotesWriter:
         """The notes from disk within their limits, and how far they go."""
         found = await run_blocking(self._read)
         covered = found.record.covered_by(found.text)
-        if found.text is None:
+        return self._loaded(found.text, covered)
+
+    def _loaded(self, text: str | None, covered: int) -> LoadedNotes:
+        if text is None:
             return LoadedNotes(None, 0, self._texts.template)
-        cut = truncate_notes(found.text, self._settings, estimate_text_tokens)
+        cut = truncate_notes(text, self._settings, estimate_text_tokens)
         if cut.cut:
             self._emit(NotesTruncated(self._name, ", ".join(cut.cut), cut.tokens))
         return LoadedNotes(cut.text, covered, self._texts.template)
 
-    async def load_current(self) -> LoadedNotes:
-        """The same for a cut that is due now: structural notes cover what the file does not."""
+    async def load_current(self, *, writes: bool = True) -> LoadedNotes:
+        """The same for a cut that is due now: structural notes cover what the file does not.
+
+        Without `writes` the file stays as it is: somebody only asks what a cut would find.
+        """
         loaded = await self.load()
         if loaded.covered >= self._notes.covered or not self._settings.enabled:
             return loaded
         if self._settings.writer == "structural":
-            await self._update(None)
-            return await self.load()
+            if writes:
+                await self._update(None)
+                return await self.load()
+            record = _merge_edits(await run_blocking(self._read), self.render(), self._notes.covered)
+            return self._loaded(record.newest.text, record.newest.covered)
         noted = self._notes.covered - len(self._unnoted)
         rest = StructuralNotes()
         for entry in self._unnoted[max(0, loaded.covered - noted) :]:
@@ -398,14 +407,15 @@ class NotesLayer(ConversationListener):
         if self._writer is not None:
             self._writer.responded(self._conversation.said_tokens, parent)
 
-    async def read_sources(self) -> NotesSources:
-        """What a compaction may use."""
+    async def read_sources(self, *, writes: bool = True) -> NotesSources:
+        """What a compaction may use. Without `writes` nothing is waited for, and no file changes."""
         if self._writer is None:
             text = self._memory.render(self._settings, self._template)
             return NotesSources(text, self._place(self._ids[-1:]), self._template, text)
         try:
-            await self._settle(self._writer)
-            loaded = await self._writer.load_current()
+            if writes:
+                await self._settle(self._writer)
+            loaded = await self._writer.load_current(writes=writes)
         except SevenfoldError as error:
             # A disk that fails costs the notes, not the session.
             self._emit(NotesSkipped(self._session, str(error)))
