@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Coroutine, Sequence
 from random import Random
 from typing import TypeVar
@@ -12,6 +13,7 @@ from sevenfold.core.errors import InputError, TeamOffline
 from sevenfold.team.client.memory import delete_for_all
 from sevenfold.team.client.sync_policy import PendingWrite, SyncState
 from sevenfold.team.protocol import CommitApplied, TeamEntry, TeamKey, compute_checksum
+from tests.team.laptops import Laptop
 from tests.team.sim_device import Chronicle, Device
 from tests.team.sim_server import Network, SimServer
 
@@ -104,3 +106,19 @@ def test_a_file_that_is_not_there_cannot_be_deleted() -> None:
     ada = device(SimServer())
     with pytest.raises(InputError, match=r"no 'a\.md'"):
         run(delete_for_all(A, ada.files, ada.ledger))
+
+
+def test_a_shared_file_deleted_past_the_engine_comes_back_on_a_pull(ada: Laptop, bob: Laptop) -> None:
+    ada.write("deploy.md", "one\n")
+    ada.write("other.md", "two\n")
+    for laptop in (ada, bob):
+        asyncio.run(laptop.team.exchange())
+    bob.write("unsent.md", "mine\n")
+    for name in ("deploy.md", "unsent.md"):
+        (bob.memory.path / "team" / name).unlink()
+    report = asyncio.run(bob.team.exchange(sends=False))
+    assert (bob.memory.path / "team" / "deploy.md").read_text() == "one\n"
+    assert list(report.held) == ["unsent.md"]  # nobody else has it: a person decides
+    assert [change.key for one in bob.memory.waiting() for change in one.changes] == ["team/unsent.md"]
+    asyncio.run(ada.team.exchange())
+    assert ada.texts() == {"deploy.md": "one\n", "other.md": "two\n"}

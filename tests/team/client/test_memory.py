@@ -125,21 +125,6 @@ def test_a_deletion_reaches_the_other_and_a_file_removed_by_hand_comes_back(ada:
     assert ada.texts() == bob.texts() == {"other.md": "two\n"}
 
 
-def test_a_shared_file_deleted_past_the_engine_comes_back_on_a_pull(ada: Laptop, bob: Laptop) -> None:
-    ada.write(KEY, "one\n")
-    ada.write("other.md", "two\n")
-    sync(ada, bob)
-    bob.write("unsent.md", "mine\n")
-    for name in (KEY, "unsent.md"):
-        (bob.memory.path / "team" / name).unlink()
-    report = asyncio.run(bob.team.exchange(sends=False))
-    assert (bob.memory.path / "team" / KEY).read_text() == "one\n"
-    assert list(report.held) == ["unsent.md"]  # nobody else has it: a person decides
-    assert [change.key for one in bob.memory.waiting() for change in one.changes] == ["team/unsent.md"]
-    sync(ada)
-    assert ada.texts() == {KEY: "one\n", "other.md": "two\n"}
-
-
 def test_a_change_survives_a_deletion_and_that_is_said(ada: Laptop, bob: Laptop) -> None:
     ada.write(KEY, "one\n")
     sync(ada, bob)
