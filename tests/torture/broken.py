@@ -17,8 +17,7 @@ import pytest
 from sevenfold.agent.subagents.mailbox import MailFeed
 from sevenfold.core.memories import Origin
 from sevenfold.store.files import locks
-from sevenfold.store.files.disk import write_all
-from sevenfold.store.files.disk_operations import ExclusiveRenamer
+from sevenfold.store.files.disk import ExclusiveRenamer, write_all
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.lock_state import LockState
 from sevenfold.store.files.locks import Lock

@@ -3,7 +3,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from sevenfold.store.files.disk_operations import close_in_children
+from sevenfold.store.files.disk import close_in_children
 from tests.store import children
 
 

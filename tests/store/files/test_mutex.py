@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from sevenfold.core.errors import DiskFault, FileDamaged, FileMissing, LockBusy
-from sevenfold.store.files.disk import SystemDisk
-from sevenfold.store.files.disk_operations import take_flock
+from sevenfold.store.files.disk import SystemDisk, take_flock
 from sevenfold.store.files.folder import Folder, FolderTimeouts
 from sevenfold.store.files.locks import edit_file, mutex
 from tests.store import children

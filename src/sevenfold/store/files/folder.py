@@ -29,10 +29,11 @@ from sevenfold.store.files.disk import (
     READ_FLAGS,
     SYSTEM_DISK,
     Disk,
+    ExclusiveRenamer,
+    make_folders,
     read_fully,
     write_all,
 )
-from sevenfold.store.files.disk_operations import ExclusiveRenamer, make_folders
 
 # The names that files of ours may have, and the names that memories may have.
 #

@@ -34,7 +34,7 @@ from sevenfold.core.fields import read_fields, write_fields
 from sevenfold.core.json import read_object, write_json
 from sevenfold.core.settings import amount
 from sevenfold.core.system import map_os_errors
-from sevenfold.store.files.disk_operations import close_in_children, drop_flock, take_flock
+from sevenfold.store.files.disk import close_in_children, drop_flock, take_flock
 from sevenfold.store.files.folder import Folder, FolderTimeouts
 from sevenfold.store.files.lock_state import (
     LockHolder,

@@ -39,8 +39,7 @@ from sevenfold.core.events import (
 )
 from sevenfold.core.json import JsonObject, freeze, freeze_object, read_object, write_json
 from sevenfold.core.system import map_os_errors, run_blocking
-from sevenfold.store.files.disk import read_fully, write_all
-from sevenfold.store.files.disk_operations import close_in_children, drop_flock, take_flock
+from sevenfold.store.files.disk import close_in_children, drop_flock, read_fully, take_flock, write_all
 from sevenfold.store.files.folder import FileStat, Folder
 from sevenfold.store.files.locks import mutex
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
