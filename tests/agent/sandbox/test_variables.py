@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from sevenfold.agent.sandbox.sandbox import (
     build_sandboxed_environ,
     is_secret_variable,
     list_secret_variables,
+    probe_sandbox,
 )
 from sevenfold.core.events import Event, VariablesHeld
 from sevenfold.core.settings.sections import SandboxSettings
@@ -69,3 +72,12 @@ def test_one_event_names_what_was_held_back(tmp_path: Path) -> None:
         assert "STRIPE" not in orders.environ
     assert events == [VariablesHeld("DATABASE_URL, STRIPE")]
     assert STRIPE not in str(events)
+
+
+def test_what_is_held_back_is_reported_after_the_trials_of_the_sandbox(tmp_path: Path) -> None:
+    events: list[Event] = []
+    environ = {"PATH": os.environ["PATH"], "STRIPE": STRIPE}
+    sandbox = asyncio.run(probe_sandbox(SandboxSettings(), environ))
+    place = ToolContext(root=tmp_path, cwd=tmp_path, environ=environ, emit=events.append)
+    sandbox.build_launch_spec("workspace", "env", place)
+    assert events == [VariablesHeld("STRIPE")]

@@ -310,7 +310,7 @@ class Agent:
             history.append(Message("user", (Text(render_reminder(text)),)))
 
     async def _ask_model(self, turn: TurnState) -> ModelResponse:
-        sources = self._gear.sources() if self._gear.sources else ()
+        sources = tuple(source for read in self._gear.sources for source in read())
         if sources != self._sources:
             self._sources = sources
             await self.session.add_context(*sources)

@@ -226,6 +226,9 @@ class EventRelay:
             self._watch(LayerActed(event))
 
 
+ReadSources: TypeAlias = Callable[[], tuple[ContextSource, ...]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentDeps:
     """What an agent works with."""
@@ -246,7 +249,7 @@ class AgentDeps:
     thinks: bool = True
     """Whether models that can are asked to."""
     max_rounds: int = 500
-    sources: Callable[[], tuple[ContextSource, ...]] | None = None
+    sources: tuple[ReadSources, ...] = ()
     """Context that may change from round to round: said where it has."""
     is_child: bool = False
     """Started by another agent: its session is no person's, and hooks hear of its end alone."""

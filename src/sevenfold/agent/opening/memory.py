@@ -15,12 +15,11 @@ from pathlib import Path
 from threading import Lock
 
 from sevenfold.agent.loop.agent import Agent
-from sevenfold.agent.loop.turn import TurnEnd
 from sevenfold.agent.permissions.rule_guard import RuleGuard, VisibleContext
 from sevenfold.agent.tools.memory import MemoryTool
 from sevenfold.core.clock import Clock
-from sevenfold.core.errors import FileMissing, SevenfoldError, StoreError
-from sevenfold.core.events import Emit, TeamStopped, UsesLost
+from sevenfold.core.errors import FileMissing, SevenfoldError
+from sevenfold.core.events import Emit, TeamStopped
 from sevenfold.core.memories import (
     GATE_KEY,
     INDEX_FILE,
@@ -53,7 +52,6 @@ from sevenfold.session.opening import Workspace
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.memory.index_text import drop_index_entries
-from sevenfold.store.memory.sidecars import UseStore
 from sevenfold.team.client.local_state import TEAM_FOLDER, TeamAccess, find_team_access
 from sevenfold.team.client.memory import TeamMemory, TeamWatcher
 
@@ -230,18 +228,8 @@ def add_rule_counter(agent: Agent, workspace: Workspace) -> None:
     if not isinstance(rules, RuleGuard):
         return
 
-    async def write(_end: TurnEnd) -> None:
-        rules.end_turn()
-        uses, now = rules.counts.take(), agent.place.clock.now()
-        if not uses:
-            return
-        try:
-            store = UseStore(workspace.project.memory_state, emit=agent.place.emit)
-            await run_blocking(lambda: store.add(uses, now))
-        except StoreError as error:
-            agent.place.emit(UsesLost(str(workspace.project.memory_state.path), str(error)))
-
-    agent.add_writer("rule counts", write)
+    folder = workspace.project.memory_state
+    agent.add_writer("rule counts", lambda _end: rules.write_uses(folder))
 
 
 # Team memory: pulled before the first prompt, pushed while the agent works.

@@ -231,7 +231,7 @@ class _Opener:
             catalog=workspace.catalog,
             thinks=workspace.settings.of(AgentSettings).thinking,
             max_rounds=self.options.max_rounds or workspace.settings.of(AgentSettings).max_rounds,
-            sources=equipment.sources if equipment else None,
+            sources=equipment.sources if equipment else (),
             is_child=self.options.is_child,
         )
         agent = Agent(deps, opening)

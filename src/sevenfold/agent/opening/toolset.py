@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from sevenfold.agent.consent import Confirm
+from sevenfold.agent.loop.turn import ReadSources
 from sevenfold.agent.mcp.client import McpClient
 from sevenfold.agent.mcp.servers import find_servers
 from sevenfold.agent.permissions.guard import Guard
@@ -50,7 +51,6 @@ from sevenfold.core.settings.sections import (
 from sevenfold.core.system import run_blocking
 from sevenfold.core.text.safe_text import quote_name
 from sevenfold.core.tool_context import ToolContext
-from sevenfold.layers.context import ContextSource
 from sevenfold.layers.forks.policy import LEAD_NAME
 from sevenfold.session.opening import Workspace
 from sevenfold.store.files.folder import Folder
@@ -103,9 +103,11 @@ class AgentToolset:
     """MCP servers; None where there are none."""
     skill: SkillTool
 
-    def sources(self) -> tuple[ContextSource, ...]:
-        """What the model is to know of skills and servers, as it is now."""
-        return (*self.skill.sources(), *(self.servers.sources() if self.servers else ()))
+    @property
+    def sources(self) -> tuple[ReadSources, ...]:
+        """Read what the model is to know of skills and servers, as it is then."""
+        skills = (self.skill.sources,) if self.skill.skills else ()
+        return (*skills, *((self.servers.sources,) if self.servers else ()))
 
     def join(self, agent: Agent) -> None:
         """Have what happens in the background told to the agent."""

@@ -16,8 +16,8 @@ from typing import Self, TypeAlias
 
 from sevenfold.agent.permissions.guard import NO_CALL_NOTICE, CallNotice, real_paths
 from sevenfold.agent.tool import AccessRequest
-from sevenfold.core.errors import SevenfoldError
-from sevenfold.core.events import Emit, RuleAnswered, RuleShown, RulesSkipped
+from sevenfold.core.errors import SevenfoldError, StoreError
+from sevenfold.core.events import Emit, RuleAnswered, RuleShown, RulesSkipped, UsesLost
 from sevenfold.core.json import JsonObject
 from sevenfold.core.memories import MemoryUse, MemoryUseKind
 from sevenfold.core.messages import Message, ToolUse
@@ -37,6 +37,8 @@ from sevenfold.layers.memory.rule_policy import (
     render_rule_hold,
     render_rule_note,
 )
+from sevenfold.store.files.folder import Folder
+from sevenfold.store.memory.sidecars import UseStore
 
 MAX_HOLDS = 3
 """In one turn without the text ever coming into view: something else keeps it out, and a call must not wait
@@ -137,6 +139,17 @@ class RuleGuard:
         for memory in self._held:
             self._count(memory, "given up")
         self._held.clear()
+
+    async def write_uses(self, folder: Folder) -> None:
+        """A turn has ended: write down in this state folder of the memory what became of rules."""
+        self.end_turn()
+        uses, now = self.counts.take(), self._place.clock.now()
+        if not uses:
+            return
+        try:
+            await run_blocking(lambda: UseStore(folder, emit=self._emit).add(uses, now))
+        except StoreError as error:
+            self._emit(UsesLost(str(folder.path), str(error)))
 
     def _due(self, use: ToolUse, need: AccessRequest) -> list[DueRule]:
         rules = self._read()

@@ -335,7 +335,9 @@ async def _try(sandbox: Sandbox, profile: SandboxProfile, environ: Mapping[str, 
     with tempfile.TemporaryDirectory(prefix="sevenfold-trial-") as folder, socket.socket() as listener:
         ground = _Ground(folder, listener)
         ground.lay()
-        place = ToolContext(root=ground.inside, cwd=ground.inside, environ=environ)
+        # The user's own variables have no part in a trial: nobody need look through them for secrets yet.
+        plain = {name: value for name, value in environ.items() if name in _PLAIN}
+        place = ToolContext(root=ground.inside, cwd=ground.inside, environ=plain)
         try:
             async with asyncio.timeout(_LONGEST_SECONDS):
                 printed = await _run(sandbox, profile, ground.command(), place)
