@@ -65,6 +65,7 @@ bench: $(READY)  ## measure what the README claims (DATA=folder of real sessions
 	$(BIN)/python bench/ladder.py
 	$(BIN)/python bench/secret_scan.py --data $(DATA)
 	$(BIN)/python bench/recall.py --data $(DATA) --speed
+	$(BIN)/python bench/session_search.py --data $(DATA)
 	$(BIN)/python bench/sde_story.py --data $(DATA)
 	$(BIN)/python bench/harm.py
 	$(BIN)/python bench/memory_life.py

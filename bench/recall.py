@@ -6,7 +6,7 @@ On every retrieval set below DIR, without a model: plain BM25; ours by words; pl
 and half, by whichever of two measures is better on the set; ours by words and meanings. A paired test by
 flipping signs beside each. Then how the weight of words would be chosen with each set left out in turn.
 
-Meanings need the weights: `make models`, or `sevenfold search setup`. `--cache` keeps vectors between runs.
+Meanings need the weights: `make models`, or `sevenfold recall --setup`. `--cache` keeps vectors between runs.
 With `--speed`: questions to 10,000 memories with vectors, and to 1,000,000 by words alone, with what it takes
 to build each index.
 """
@@ -58,7 +58,7 @@ def main() -> None:
             score_meanings(found, encoder, options.cache)
     report_words(sets)
     if encoder is None:
-        print("\nno weights at hand, so nothing by meaning: run `make models`, or `sevenfold search setup`")
+        print("\nno weights at hand, so nothing by meaning: run `make models`, or `sevenfold recall --setup`")
     else:
         print(f"\nmeanings by {encoder.name}, ", end="")
         report_fusion(sets)

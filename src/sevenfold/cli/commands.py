@@ -23,6 +23,9 @@ from sevenfold.cli.options.inspect import (
     REPLAY_DESCRIPTION,
     REPLAY_EXAMPLES,
     REPLAY_HELP,
+    SEARCH_DESCRIPTION,
+    SEARCH_EXAMPLES,
+    SEARCH_HELP,
     SETTINGS_DESCRIPTION,
     SETTINGS_EXAMPLES,
     SETTINGS_HELP,
@@ -36,6 +39,7 @@ from sevenfold.cli.options.inspect import (
     add_doctor_options,
     add_layers_options,
     add_replay_options,
+    add_search_options,
     add_settings_options,
     add_spend_options,
     add_stats_options,
@@ -50,13 +54,9 @@ from sevenfold.cli.options.memory import (
     RECALL_DESCRIPTION,
     RECALL_EXAMPLES,
     RECALL_HELP,
-    SEARCH_DESCRIPTION,
-    SEARCH_EXAMPLES,
-    SEARCH_HELP,
     add_dream_options,
     add_memory_options,
     add_recall_options,
-    add_search_options,
 )
 from sevenfold.cli.options.running import (
     CHAT_DESCRIPTION,
@@ -179,7 +179,7 @@ COMMANDS = (
         description=SEARCH_DESCRIPTION,
         examples=SEARCH_EXAMPLES,
         add_options=add_search_options,
-        target="sevenfold.cli.memory.recall:run_search",
+        target="sevenfold.cli.inspect.search:run_search",
     ),
     Command(
         name="dream",
@@ -246,7 +246,7 @@ examples:
   sevenfold memory                          what is remembered of this project, and who said so
   sevenfold memory review                   what waits for you before it may be remembered
   sevenfold recall "how do we retry?"       which memories a prompt would bring, and why
-  sevenfold search setup                    find memories by meaning too: fetches weights, once
+  sevenfold search retry timeout            find turns in all past sessions: yours, Claude Code's, Codex's
   sevenfold dream --dry-run                 what merging and tidying the memories would change
   sevenfold team join https://memory.acme.io  share memories with everybody who joined
   sevenfold stats                           what your sessions cost over time, and what the layers did

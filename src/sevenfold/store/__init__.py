@@ -7,7 +7,8 @@
 - `memory`: the memory folder of a project, and its history.
 - `mailbox`: mail between agents in different processes, and the signature that it carries.
 - `safe_git`: running git safely.
-- `foreign`: transcripts of other agents.
+- `foreign`: transcripts of other agents and our own, as entries.
+- `session_index`: an index of all sessions on the machine, for searching them.
 
 Nothing here calls a model or decides what a request holds. The rules for writers are in `docs/store.md`.
 """

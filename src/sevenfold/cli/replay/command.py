@@ -124,7 +124,7 @@ def _wanted(options: Namespace) -> ReplayOptions:
     catalog = _read_catalog()
     reprice = cast("str | None", options.reprice)
     model = _priced_model(catalog, reprice) if reprice else None
-    terms = ReplayTerms(catalog, model, _read_date(cast("str | None", options.since)))
+    terms = ReplayTerms(catalog, model, read_since_date(cast("str | None", options.since)))
     paths = tuple(Path(path).expanduser() for path in cast("Sequence[str]", options.paths))
     html = cast("str | None", options.html)
     # Asked before anything is read: that may take a minute.
@@ -160,7 +160,7 @@ def _priced_model(catalog: Catalog, name: str) -> Model:
     return model
 
 
-def _read_date(text: str | None) -> datetime | None:
+def read_since_date(text: str | None) -> datetime | None:
     """A day, or a time, in the user's own zone unless it names another."""
     if text is None:
         return None

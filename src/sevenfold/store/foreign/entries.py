@@ -18,7 +18,7 @@ from sevenfold.core.errors import WireError
 from sevenfold.core.messages import Block, Role, Text, ToolUseId, read_block
 from sevenfold.core.usage import Usage, read_stored_usage
 
-ForeignAgent: TypeAlias = Literal["claude-code", "codex", "messages"]
+ForeignAgent: TypeAlias = Literal["claude-code", "codex", "messages", "sevenfold"]
 CacheDialect: TypeAlias = Literal["anthropic", "openai"]
 """Whose way of caching: the prefix of a breakpoint is kept, or every prompt is."""
 ForeignSource: TypeAlias = Literal["human", "attachment", "memory", "summary", "system_prompt"]

@@ -35,6 +35,7 @@ from sevenfold.store.foreign.entries import (
     get_name,
     get_object,
 )
+from sevenfold.store.foreign.own import RECORD_KINDS, OwnReader
 
 # Neither a whole file nor an endless line is ever in memory.
 
@@ -53,16 +54,25 @@ class ForeignLine:
     """Empty where there is a fault."""
     length_bytes: int
     fault: LineFault | None = None
+    offset: int = 0
+    """Where it starts in the file."""
 
 
-def scan_lines(path: Path) -> Iterator[ForeignLine]:
-    """Every line that is not blank. A last line without its end may be half-written: the agent is at work."""
+def scan_lines(path: Path, start: int = 0) -> Iterator[ForeignLine]:
+    """Every line that is not blank, from the line that starts at `start` on.
+
+    A last line without its end may be half-written: the agent is at work.
+    """
     with map_os_errors(f"read {path}"), _opened(path) as file:
+        offset = file.seek(start)
         while raw := file.readline(MAX_FOREIGN_LINE_BYTES + 1):
-            if len(raw) > MAX_FOREIGN_LINE_BYTES:
-                yield ForeignLine({}, len(raw) + _skip_rest(file, raw), "too long")
+            length = len(raw)
+            if length > MAX_FOREIGN_LINE_BYTES:
+                length += _skip_rest(file, raw)
+                yield ForeignLine({}, length, "too long", offset)
             elif raw.strip():
-                yield _decode(raw)
+                yield _decode(raw, offset)
+            offset += length
 
 
 def scan_raw_lines(path: Path) -> Iterator[bytes]:
@@ -92,14 +102,14 @@ def _skip_rest(file: BinaryIO, raw: bytes) -> int:
     return skipped
 
 
-def _decode(raw: bytes) -> ForeignLine:
+def _decode(raw: bytes, offset: int) -> ForeignLine:
     try:
         # Anything but UTF-8 is replaced rather than refused: a report on the rest is worth more.
         value: object = json.loads(raw.decode("utf-8-sig", "replace"))
     except (ValueError, RecursionError):
-        return ForeignLine({}, len(raw), "not JSON" if raw.endswith(b"\n") else "half-written")
+        return ForeignLine({}, len(raw), "not JSON" if raw.endswith(b"\n") else "half-written", offset)
     fields = as_fields(value)
-    return ForeignLine(fields, len(raw), None if isinstance(value, dict) else "no object")
+    return ForeignLine(fields, len(raw), None if isinstance(value, dict) else "no object", offset)
 
 
 # The content says which agent wrote a file; names and folders only say where to look first.
@@ -121,6 +131,7 @@ FOREIGN_READERS: Mapping[ForeignAgent, Callable[[], ForeignReader]] = {
     "claude-code": ClaudeReader,
     "codex": CodexReader,
     "messages": PlainReader,
+    "sevenfold": OwnReader,
 }
 
 
@@ -135,6 +146,8 @@ def detect_agent(path: Path) -> ForeignAgent | None:
 
 def _told_by(line: JsonFields) -> ForeignAgent | None:
     kind = get_name(line, "type")
+    if "c" in line and "v" in line and get_name(line, "k") in RECORD_KINDS:
+        return "sevenfold"
     if kind in ROLLOUT_TYPES and "payload" in line:
         return "codex"
     if _is_claude(kind, line):
@@ -223,6 +236,11 @@ def list_default_folders(environ: Mapping[str, str], user_home: Path) -> tuple[P
     homes = [Path(claude)] if claude else [user_home / ".claude", user_home / ".config" / "claude"]
     places = [*(home / "projects" for home in homes), codex / "sessions", codex / "archived_sessions"]
     return tuple(place for place in places if place.is_dir())
+
+
+def find_own_transcripts(home: Path) -> TranscriptSearch:
+    """The transcripts of every project below Sevenfold's own home."""
+    return find_transcripts(sorted(home.glob("projects/*/sessions/*.jsonl")))
 
 
 def find_transcripts(paths: Iterable[Path]) -> TranscriptSearch:

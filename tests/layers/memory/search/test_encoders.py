@@ -83,4 +83,4 @@ def test_weights_that_cannot_be_read_are_told_of(tmp_path: Path) -> None:
     assert find_encoder(tmp_path, emit=events.append) is None
     told = [event for event in events if isinstance(event, VectorsUnused)]
     assert len(told) == 1
-    assert "search setup" in told[0].reason
+    assert "recall --setup" in told[0].reason

@@ -44,7 +44,7 @@ class RecallSettings:
     """Of all memories that stand in the view: about 10,000 tokens, a twentieth of the smallest window."""
 
     vectors: bool = switch(True)
-    """On: they are used where `sevenfold search setup` has put them. Off finds by words alone."""
+    """On: they are used where `sevenfold recall --setup` has put them. Off finds by words alone."""
 
     side_query: str = choice("auto", "auto", "on", "off")
     """Auto: an agent of ours asks a cheaper model of the same provider, if there is one, about every prompt

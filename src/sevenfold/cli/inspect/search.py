@@ -1,0 +1,179 @@
+"""`sevenfold search`: find turns in all past sessions on this machine."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from datetime import UTC
+from pathlib import Path
+from typing import cast
+
+from sevenfold.cli.replay.command import read_since_date
+from sevenfold.cli.screen import Screen, TableCell, Tone, format_count, format_time, shorten_text
+from sevenfold.cli.workspace import open_workspace
+from sevenfold.core.errors import InputError
+from sevenfold.core.events import Event, describe_event
+from sevenfold.core.secrets import find_secrets
+from sevenfold.store.foreign.entries import ForeignAgent
+from sevenfold.store.foreign.transcripts import find_own_transcripts, find_transcripts, list_default_folders
+from sevenfold.store.project.settings_files import find_user_home
+from sevenfold.store.session_index.finder import MARK_END, MARK_START, SessionHit, SessionQuery
+from sevenfold.store.session_index.index import IndexUpdate, SessionIndex
+
+AGENT_NAMES: dict[ForeignAgent, str] = {
+    "claude-code": "Claude Code",
+    "codex": "Codex",
+    "messages": "messages",
+    "sevenfold": "Sevenfold",
+}
+_MARKED = re.compile(f"{MARK_START}([^{MARK_END}]*){MARK_END}")
+_PROJECT_CHARS, _TITLE_CHARS = 40, 76
+_SCAN_KEY = b"snippets are not kept"
+"""The scan wants a key for fingerprints. None of them is used here."""
+
+
+def run_search(options: Namespace, screen: Screen) -> int:
+    query = _read_query(options)
+    workspace = open_workspace()
+
+    def warn(event: Event) -> None:
+        screen.note(f"warning: {describe_event(event)}")
+
+    with closing(SessionIndex.open(workspace.home, emit=warn)) as index:
+        update = _update(index, workspace.home, screen)
+        hits = index.search(query)
+        total = len(index)
+    _warn_of(update, screen)
+    if options.json:
+        screen.show_json([_describe_hit(hit) for hit in hits])
+    elif hits:
+        for hit in hits:
+            _show_hit(hit, screen)
+    else:
+        screen.show_line(_explain_nothing(query, total), "faint")
+    return 0 if hits else 1
+
+
+def _read_query(options: Namespace) -> SessionQuery:
+    words = cast("list[str]", options.query)
+    if words == ["setup"]:
+        raise InputError(
+            "`sevenfold search` searches past sessions now. To find memories by meaning, run "
+            "`sevenfold recall --setup`; to look for the word itself, run `sevenfold search '\"setup\"'`"
+        )
+    limit = cast("int", options.limit)
+    return SessionQuery(
+        text=" ".join(words),
+        project=_read_project(cast("str | None", options.project)),
+        since=read_since_date(cast("str | None", options.since)),
+        limit=limit,
+    )
+
+
+def _read_project(text: str | None) -> str | None:
+    """A folder as the path that transcripts have; anything else as a part of such a path."""
+    if text is None:
+        return None
+    path = Path(text).expanduser()
+    is_path = text.startswith((".", "/", "~")) and path.is_dir()
+    return os.path.realpath(path) if is_path else text
+
+
+def _update(index: SessionIndex, home: Path, screen: Screen) -> IndexUpdate:
+    folders = list_default_folders(os.environ, find_user_home(os.environ))
+    files = [*find_own_transcripts(home).files, *find_transcripts(folders).files]
+
+    def tell(done: int, total: int) -> None:
+        screen.show_progress(f"indexing {total / 1e6:,.0f} MB", done / max(total, 1))
+
+    try:
+        return index.update(files, tell)
+    finally:
+        screen.clear_progress()
+
+
+def _warn_of(update: IndexUpdate, screen: Screen) -> None:
+    if update.is_busy:
+        screen.note("another process is updating the index: the newest turns may be missing")
+    for item in update.unreadable:
+        screen.note(f"warning: {item.path}: {item.reason}")
+
+
+def _explain_nothing(query: SessionQuery, total: int) -> str:
+    if not total:
+        return "no sessions of Sevenfold, Claude Code or Codex were found on this machine"
+    limits = " with these limits" if query.project or query.since else ""
+    return f"nothing was found in {format_count(total, 'session')}{limits}; try fewer or other words"
+
+
+def _show_hit(hit: SessionHit, screen: Screen) -> None:
+    where = shorten_text(hit.project or str(hit.path), _PROJECT_CHARS, is_path=True)
+    agent = AGENT_NAMES[hit.agent] + (" sub-agent" if hit.conversation else "")
+    screen.show_cells(
+        [
+            TableCell(format_time(hit.at), "strong"),
+            TableCell(f"  {where}  "),
+            TableCell(f"{agent}, turn {hit.turn}", "faint"),
+        ]
+    )
+    if hit.title:
+        screen.show_line(f"  {shorten_text(hide_secrets(hit.title, hit.title), _TITLE_CHARS)}")
+    snippet = hide_secrets(hit.snippet, hit.context)
+    screen.show_cells([TableCell("  "), *_mark_cells(" ".join(snippet.split()))])
+    if hit.more:
+        screen.show_line(f"  {format_count(hit.more, 'more turn')} of this session", "faint")
+    screen.show_line(f"  {resume_command(hit)}", "faint")
+    screen.show("")
+
+
+def _mark_cells(snippet: str) -> Iterator[TableCell]:
+    tones: Sequence[Tone] = ("plain", "strong")
+    for place, part in enumerate(_MARKED.split(snippet)):
+        if part:
+            # Also without colours: people who print or pipe it see what was found.
+            yield TableCell(f"*{part}*" if place % 2 else part, tones[place % 2])
+
+
+def hide_secrets(text: str, context: str) -> str:
+    """The text, or a note in its place where what stands around it seems to hold a secret."""
+    found = find_secrets(context, key=_SCAN_KEY)
+    if found.is_clean:
+        return text
+    names = ", ".join(dict.fromkeys(item.name for item in found.findings)) or "it could not be checked"
+    return f"(not shown, it seems to hold a secret: {names})"
+
+
+def resume_command(hit: SessionHit) -> str:
+    """What to type to go on with a session, or to read it."""
+    folder = f"cd {shlex.quote(hit.project)} && " if hit.project else ""
+    match hit.agent:
+        case "sevenfold":
+            return f"{folder}sevenfold chat --resume {shlex.quote(hit.session)}"
+        case "claude-code":
+            return f"{folder}claude --resume {shlex.quote(hit.session)}"
+        case "codex":
+            return f"{folder}codex resume {shlex.quote(hit.session)}"
+        case "messages":
+            return f"sevenfold replay {shlex.quote(str(hit.path))}"
+
+
+def _describe_hit(hit: SessionHit) -> dict[str, object]:
+    snippet = hide_secrets(hit.snippet, hit.context)
+    return {
+        "agent": hit.agent,
+        "session": hit.session,
+        "sub_agent": hit.conversation or None,
+        "project": hit.project,
+        "title": hide_secrets(hit.title, hit.title),
+        "turn": hit.turn,
+        "at": hit.at.astimezone(UTC).isoformat() if hit.at else None,
+        "snippet": _MARKED.sub(r"\1", snippet),
+        "found": list(dict.fromkeys(_MARKED.findall(snippet))),
+        "more": hit.more,
+        "path": str(hit.path),
+        "resume": resume_command(hit),
+    }

@@ -1,0 +1,124 @@
+"""Sevenfold's own transcripts, read as entries like those of other agents.
+
+A usage line stands before the answer that it bills. Calls of forks have a usage line and no messages here:
+each kind of fork is a conversation of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from sevenfold.core.errors import WireError
+from sevenfold.core.usage import Usage, read_stored_usage
+from sevenfold.store.foreign.entries import (
+    MAIN_CONVERSATION,
+    NO_LINE_KEY,
+    CacheDialect,
+    CallId,
+    ConversationId,
+    ForeignCompaction,
+    ForeignEntry,
+    ForeignInput,
+    ForeignOutput,
+    ForeignSource,
+    JsonFields,
+    LineKey,
+    UnknownLine,
+    as_blocks,
+    get_int,
+    get_name,
+    get_object,
+    get_time,
+)
+
+RECORD_KINDS = frozenset({"aside", "boundary", "cut", "decision", "message", "parent", "request", "usage"})
+_SOURCES: dict[str, ForeignSource] = {"attachment": "attachment", "memory": "memory", "summary": "summary"}
+_MAIN = "main"
+
+
+class OwnReader:
+    """Lines in, entries out. It remembers the usage line that belongs to the next answer."""
+
+    __slots__ = ("_call", "_dialect", "_model", "_usage")
+
+    def __init__(self) -> None:
+        self._call, self._model = CallId(""), ""
+        self._usage: Usage | None = None
+        self._dialect: CacheDialect = "anthropic"
+
+    def read(self, line: JsonFields) -> Iterator[ForeignEntry]:
+        """What one line says."""
+        kind, value = get_name(line, "k"), get_object(line, "v")
+        key, at = LineKey(get_name(line, "id")), get_time(line, "at")
+        match kind:
+            case "message":
+                yield self._read_message(value, key, at)
+            case "aside":
+                message = get_object(value, "message")
+                yield _read_input(message, key, at, _SOURCES.get(get_name(value, "origin"), "attachment"))
+            case "usage":
+                yield from self._read_usage(value, key, at)
+            case "boundary":
+                yield ForeignCompaction(
+                    lane=MAIN_CONVERSATION,
+                    at=at,
+                    before_tokens=get_int(value, "tokens_before"),
+                    kept_from=LineKey(get_name(get_object(value, "kept"), "head")) or NO_LINE_KEY,
+                )
+            case _ if kind not in RECORD_KINDS:
+                yield UnknownLine(kind or "(no kind)")
+            case _:
+                pass
+
+    def _read_message(self, message: JsonFields, key: LineKey, at: datetime | None) -> ForeignEntry:
+        if get_name(message, "role") != "assistant":
+            is_user = get_name(message, "role") == "user"
+            return _read_input(message, key, at, "human" if is_user else "attachment")
+        usage, self._usage = self._usage, None
+        return ForeignOutput(
+            lane=MAIN_CONVERSATION,
+            key=key,
+            at=at,
+            call=self._call,
+            model=self._model,
+            blocks=as_blocks(message.get("content")),
+            usage=usage,
+            is_complete=True,
+            dialect=self._dialect,
+        )
+
+    def _read_usage(self, value: JsonFields, key: LineKey, at: datetime | None) -> Iterator[ForeignEntry]:
+        dialect: CacheDialect = "openai" if get_name(value, "dialect") == "openai" else "anthropic"
+        try:
+            usage = read_stored_usage(get_object(value, "wire"), dialect)
+        except WireError:
+            return
+        who, model = get_name(value, "who"), get_name(value, "model")
+        if who == _MAIN:
+            self._call, self._model, self._usage, self._dialect = CallId(key), model, usage, dialect
+            return
+        yield ForeignOutput(
+            lane=ConversationId(who),
+            key=key,
+            at=at,
+            call=CallId(key),
+            model=model,
+            blocks=(),
+            usage=usage,
+            is_complete=True,
+            dialect=dialect,
+        )
+
+
+def _read_input(
+    message: JsonFields, key: LineKey, at: datetime | None, source: ForeignSource
+) -> ForeignInput:
+    return ForeignInput(
+        lane=MAIN_CONVERSATION,
+        key=key,
+        at=at,
+        role="user" if get_name(message, "role") == "user" else "system",
+        blocks=as_blocks(message.get("content")),
+        source=source,
+    )

@@ -1,0 +1,201 @@
+"""Finds the turns that a query is about, in the database of the index."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import cast
+
+from sevenfold.core.errors import InputError
+from sevenfold.core.text.safe_text import replace_lone_surrogates
+from sevenfold.store.foreign.entries import ForeignAgent
+
+COMMON_SHARE = 0.2
+"""A word in more passages than this says little. Looking for any of several words leaves it out."""
+TURNS_PER_SESSION = 3
+"""So that one long session does not fill the whole answer."""
+_CANDIDATES = 20
+"""Passages looked at for each turn that is wanted: several passages may be of one turn or session."""
+MARK_START, MARK_END = "\x02", "\x03"
+"""Around each word of a snippet that was found."""
+_SNIPPET_WORDS = 32
+_GAP = " … "
+CONTEXT_CHARS = 1_000
+"""On each side of a snippet. All but the longest keys fit, and checking ten of these takes 20 ms."""
+
+# Scripts written without spaces: each character becomes a word, and a query for several becomes a phrase.
+_UNSPACED = re.compile(r"([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f])")
+_SPREAD = re.compile(r" ?([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f]) ?")
+_TERM = re.compile(r'"([^"]+)"|(\S+)')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionHit:
+    """A turn that was found."""
+
+    path: Path
+    agent: ForeignAgent
+    session: str
+    project: str
+    title: str
+    turn: int
+    conversation: str
+    """ "" for the session itself, else the sub-agent."""
+    at: datetime | None
+    snippet: str
+    """With `MARK_START` and `MARK_END` around the words that were found."""
+    context: str
+    """What stands around the snippet, for whoever must not show a part of a secret."""
+    more: int = 0
+    """Further turns of the same session that were found and are not listed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionQuery:
+    text: str
+    project: str | None = None
+    """The path of a folder, or a part of a path."""
+    since: datetime | None = None
+    limit: int = 10
+
+
+class TurnFinder:
+    """Searches an open database."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+
+    def find(self, query: SessionQuery) -> list[SessionHit]:
+        """The best turns, best first: those with all words, then those with some of them."""
+        terms = _split_query(query.text)
+        if not terms:
+            raise InputError(f"{query.text!r} holds no word to look for; give one, such as: retry timeout")
+        places = self._match(" AND ".join(terms), query)
+        if len(places) < query.limit and len(terms) > 1:
+            rare = [term for term in terms if self._share(term) <= COMMON_SHARE]
+            seen = {place.id for place in places}
+            found = self._match(" OR ".join(rare), query) if rare else []
+            places += [place for place in found if place.id not in seen]
+        chosen, more = _choose_turns(places, query.limit)
+        if not chosen:
+            return []
+        snippets = self._snippets(" OR ".join(terms), [place.id for place in chosen])
+        return [self._describe(place, snippets[place.id], more) for place in chosen if place.id in snippets]
+
+    def _match(self, match: str, query: SessionQuery) -> list[_Place]:
+        sql = (
+            "SELECT passage.id, file.id, file.session, turn_of, conversation, at_of FROM ("
+            " SELECT words.rowid AS place, bm25(words, 4.0, 2.0, 1.0) AS score,"
+            " passage.file AS file_of, passage.turn AS turn_of, passage.at AS at_of"
+            " FROM words JOIN passage ON passage.id = words.rowid WHERE words MATCH ?)"
+            " JOIN passage ON passage.id = place JOIN file ON file.id = file_of"
+            " WHERE (? IS NULL OR at_of >= ?) AND (? IS NULL OR instr(file.project, ?) > 0)"
+            " ORDER BY score, at_of DESC LIMIT ?"
+        )
+        since = query.since.timestamp() if query.since else None
+        rows = self._database.execute(
+            sql, (match, since, since, query.project, query.project, query.limit * _CANDIDATES)
+        )
+        return [
+            _Place(id=row[0], file=row[1], session=row[2], turn=row[3], conversation=row[4], at=row[5])
+            for row in rows
+        ]
+
+    def _share(self, term: str) -> float:
+        """In how many of all passages the rarest word of a term occurs."""
+        total = cast("int", self._database.execute("SELECT count(*) FROM passage").fetchone()[0])
+        counts = [
+            cast(
+                "int",
+                self._database.execute(
+                    "SELECT coalesce(sum(doc), 0) FROM vocabulary WHERE term = ?", (word,)
+                ).fetchone()[0],
+            )
+            for word in re.findall(r"\w+", term.strip('"').lower())
+        ]
+        return min(counts, default=0) / max(total, 1)
+
+    def _snippets(self, match: str, ids: Sequence[int]) -> dict[int, _Snippet]:
+        marks = ",".join("?" * len(ids))
+        rows = self._database.execute(
+            f"SELECT rowid, snippet(words, -1, '{MARK_START}', '{MARK_END}', '{_GAP}', {_SNIPPET_WORDS}),"
+            f" prompt, answer, tools FROM words WHERE words MATCH ? AND rowid IN ({marks})",
+            (match, *ids),
+        )
+        return {row[0]: _Snippet(row[1], "\n".join(row[2:])) for row in rows}
+
+    def _describe(self, place: _Place, snippet: _Snippet, more: dict[int, int]) -> SessionHit:
+        path, agent, session, project, title = self._database.execute(
+            "SELECT path, agent, session, project, title FROM file WHERE id = ?", (place.file,)
+        ).fetchone()
+        return SessionHit(
+            path=Path(path),
+            agent=agent,
+            session=session,
+            project=project,
+            title=title,
+            turn=place.turn,
+            conversation=place.conversation,
+            at=None if place.at is None else datetime.fromtimestamp(place.at).astimezone(),
+            snippet=_SPREAD.sub(r"\1", snippet.text),
+            context=snippet.find_context(),
+            more=more.get(place.id, 0),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    id: int
+    file: int
+    session: str
+    turn: int
+    conversation: str
+    at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Snippet:
+    text: str
+    passage: str
+
+    def find_context(self) -> str:
+        """The passage around each part of the snippet."""
+        parts: list[str] = []
+        for part in self.text.replace(MARK_START, "").replace(MARK_END, "").split(_GAP):
+            start = self.passage.find(part)
+            if part.strip() and start >= 0:
+                end = start + len(part) + CONTEXT_CHARS
+                parts.append(self.passage[max(0, start - CONTEXT_CHARS) : end])
+        return "\n".join(parts)
+
+
+def _choose_turns(places: Sequence[_Place], limit: int) -> tuple[list[_Place], dict[int, int]]:
+    """The best passage of each turn, at most a few of each session; and how many further turns there are."""
+    turns: dict[tuple[int, int, str], _Place] = {}
+    for place in places:
+        turns.setdefault((place.file, place.turn, place.conversation), place)
+    by_session: dict[str, list[_Place]] = {}
+    for place in turns.values():
+        by_session.setdefault(place.session, []).append(place)
+    listed = {place.id for group in by_session.values() for place in group[:TURNS_PER_SESSION]}
+    chosen = [place for place in turns.values() if place.id in listed][:limit]
+    last = {place.session: place.id for place in chosen}
+    shown = {session: sum(place.session == session for place in chosen) for session in last}
+    return chosen, {id_: len(by_session[session]) - shown[session] for session, id_ in last.items()}
+
+
+def _split_query(text: str) -> list[str]:
+    """Words and quoted phrases, each as a full-text string."""
+    found = (phrase or word for phrase, word in _TERM.findall(replace_lone_surrogates(text)))
+    spread = (separate_characters(term).replace('"', " ").strip() for term in found)
+    return list(dict.fromkeys(f'"{term}"' for term in spread if re.search(r"\w", term)))
+
+
+def separate_characters(text: str) -> str:
+    """The text as it is indexed: each character of a script without spaces is a word."""
+    text = replace_lone_surrogates(text).replace("\x00", " ")
+    return _UNSPACED.sub(r" \1 ", text) if _UNSPACED.search(text) else text
