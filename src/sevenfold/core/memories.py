@@ -316,28 +316,33 @@ RulePhase: TypeAlias = Literal[
 RULE_PHASES: dict[RulePhase, tuple[str, ...]] = {
     "planning": (),
     "before-edit": (),
-    "before-commit": ("git commit", "git merge", "git cherry-pick", "jj commit", "jj describe", "hg commit"),
-    "before-push": ("git push", "jj git push", "hg push", "gh pr create", "glab mr create"),
+    "before-commit": (
+        *("git commit", "git merge", "git cherry-pick", "git revert", "git rebase", "git am"),
+        *("gh pr merge", "glab mr merge", "jj commit", "jj describe", "hg commit"),
+    ),
+    "before-push": (
+        *("git push", "jj git push", "hg push", "gh pr create", "gh pr merge"),
+        *("glab mr create", "glab mr merge"),
+    ),
     "before-install": (
-        *(
-            "pip* install",
-            "python* -m pip install",
-            "uv add",
-            "uv pip install",
-            "poetry add",
-            "conda install",
-        ),
+        *("pip* install", "python* -m pip install", "pipx install", "conda install", "mamba install"),
+        *("uv add", "uv sync", "uv pip install", "uv pip sync", "uv tool install", "rye add", "rye sync"),
+        *("poetry add", "poetry install", "poetry sync", "pdm add", "pdm install", "pdm sync"),
+        *("yarn |", "yarn install", "pnpm i", "bun i", "npm add", "bundle |", "bundle install"),
+        *("apk add", "dnf install", "yum install", "microdnf install", "pacman -S*", "zypper install"),
+        *("composer install", "composer require", "nix-env -i*"),
         *("npm install", "npm i", "npm ci", "yarn add", "pnpm add", "pnpm install", "bun add", "bun install"),
         *("cargo add", "cargo install", "go get", "go install", "gem install", "bundle add", "brew install"),
-        *("apt install", "apt-get install", "conda install"),
+        *("apt install", "apt-get install"),
     ),
     "before-delete": (
         *("rm", "rmdir", "unlink", "shred", "git rm", "git clean", "git branch -d", "git branch -D"),
         *("git worktree remove", "git stash drop", "git stash clear"),
     ),
 }
-"""Each moment, and the commands that are it. A plan that is handed in or begun is `planning`, and a call that
-changes a file is `before-edit`: those two are known by what the call says of itself."""
+"""Each moment, and the commands that are it; `|` stands for the end, with nothing but options before it. A
+plan that is handed in or begun is `planning`, and a call that changes a file is `before-edit`: those two are
+known by what the call says of itself."""
 
 
 MAX_CONDITIONS = 32

@@ -2,103 +2,79 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenfold.core.text.command_lines import has_command, split_commands
 
+SPELLINGS = Path(__file__).parent / "push_spellings.txt"
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "git push",
-        "git push origin main --force",
-        "cd api && git push",
-        "git -C ../api push origin",
-        "git -c user.name=x --no-pager push",
-        "FOO=1 git push",
-        "sudo -E git push",
-        "/usr/bin/git push",
-        "bash -c 'git push origin main'",
-        "ssh host \"sh -c 'git push'\"",
-        "echo ready; (git push)",
-        "make test | tee log && git push > out.txt 2>&1",
-        "git \\\n push",
-        "if git status; then git push; fi",
-        "timeout 30 git push",
-        "'git' push",
-        "x=$(git push 2>&1)",
-        "git add .\ngit push",
-        "ssh host git push",
-        "ssh -i key -p 22 ada@host git push",
-        "ssh host cd api \\&\\& git push",
-        "ssh host <<'EOF'\ncd api\ngit push\nEOF",
-        "cat <<EOF | ssh host bash\ngit push\nEOF",
-        "bash <<< 'git push'",
-        "cat <<EOF\n$(cd api; git push)\nEOF",
-        "flock /tmp/lock git push",
-        "flock -w 5 /tmp/lock -c 'git push'",
-        "env -S 'git push -f'",
-        "env -S'A=1 git push'",
-        "env --split-string='git push'",
-        "find . -name .git -execdir git push \\;",
-        "find . -type d -exec git -C {} push \\; -print",
-        "ls | xargs -n 1 -I {} git push {}",
-        "sudo -u ada -- timeout -k 5 30 git push",
-        "chroot /srv git push",
-        "nsenter -t 1 -m git push",
-        "docker exec -it web git push",
-        "docker compose exec web git push",
-        "kubectl exec pod -- git push",
-        "uv run git push",
-        "f() { git push; }",
-        "function f { git push; }",
-        "ls # all of it\ngit push",
-        "echo ${#x} && git push",
-        "echo $((1 << x))\ngit push",
-        "echo $'it\\'s' ; git push",
-        "ls 2>&1 >&- | git push",
-        "cat <<A <<B && git push\n1\nA\n2\nB",
-        "ls <<A\nx\nA\ngit push",
-        "if true; then sudo git push; elif git push; fi",
-    ],
-)
-def test_a_command_is_found_however_it_is_dressed(line: str) -> None:
-    assert has_command(split_commands(line), ["git", "push"])
+
+def spellings(title: str) -> list[str]:
+    listed = SPELLINGS.read_text("utf-8").partition(f"== {title}\n")[2].partition("== ")[0]
+    return [line.replace("␤", "\n") for line in listed.splitlines()]
+
+
+def is_push(line: str) -> bool:
+    return has_command(split_commands(line), ["git", "push"])
+
+
+def test_a_command_is_found_however_it_is_spelled() -> None:
+    lines = spellings("runs it")
+    assert len(lines) > 200
+    assert [line for line in lines if not is_push(line)] == []
+
+
+def test_words_that_only_speak_of_a_command_are_not_it() -> None:
+    lines = spellings("does not")
+    assert len(lines) > 100
+    assert [line for line in lines if is_push(line)] == []
 
 
 @pytest.mark.parametrize(
-    "line",
+    ("line", "wanted"),
     [
-        "git pull",
-        "git commit -m 'git push comes later'",
-        "echo git push",
-        "grep -rn 'git push' docs",
-        "git pushall",
-        "legit push",
-        "ls # && git push",
-        "ls;# git push",
-        "cat > notes.md <<EOF\nfirst\ngit push\nEOF",
-        "cat <<-'EOF' > a\n\tgit push; $(git push)\n\tEOF\nls",
-        "git -C push status",
-        "git -c push log",
-        "git --git-dir push status",
-        "sudo echo git push",
-        "ssh host echo git push",
-        'git commit -m "see $(date); then git push"',
-        "find . -name git -o -name push",
-        "",
+        ("make VAR=1 deploy", "make deploy"),
+        ("make -j4 -C api STAGE=prod deploy", "make deploy"),
+        ("make build deploy", "make deploy"),
+        ("sudo make A=1 B=2 deploy", "make deploy"),
+        ("python -m pytest", "pytest"),
+        ("python3.12 -W ignore -m pytest -x", "pytest"),
+        ("python -mpytest tests", "pytest"),
+        ("uv run python -m pytest", "pytest"),
+        ("coverage run -m pytest", "pytest"),
+        ("python -m pytest", "python -m pytest"),
+        ("python3 -m pip install rich", "pip install"),
     ],
 )
-def test_words_that_only_speak_of_a_command_are_not_it(line: str) -> None:
-    assert not has_command(split_commands(line), ["git", "push"])
+def test_a_command_is_found_behind_variables_and_as_a_module(line: str, wanted: str) -> None:
+    assert has_command(split_commands(line), wanted.split())
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("make -C deploy test", "make deploy"),
+        ("make VAR=deploy build", "make deploy"),
+        ("python -c 'x' -m pytest", "pytest"),
+        ("python run.py -m pytest", "pytest"),
+        ("python -m venv pytest", "pytest"),
+        ("yarn test", "yarn |"),
+        ("yarn --silent test", "yarn |"),
+    ],
+)
+def test_a_value_or_an_argument_is_no_command(line: str, wanted: str) -> None:
+    assert not has_command(split_commands(line), wanted.split())
 
 
 def test_a_star_stands_for_any_letters_of_one_word() -> None:
     commands = split_commands("python3.12 -m pip install rich")
     assert has_command(commands, ["python*", "-m", "pip", "install"])
-    assert not has_command(commands, ["pip*", "install"])
+    assert has_command(commands, ["p?p", "install"]) is has_command(commands, ["pip*", "install"]) is True
+    assert not has_command(commands, ["pip*", "inst"])
 
 
 @given(st.text(max_size=300))

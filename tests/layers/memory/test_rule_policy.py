@@ -108,6 +108,42 @@ def test_each_command_of_a_phase_is_that_phase(words: str) -> None:
     assert fires(f"phase:{phase}", ProposedAction(tools=("shell",), command=f"{command} something"))
 
 
+@pytest.mark.parametrize(
+    ("phase", "lines"),
+    [
+        (
+            "before-install",
+            "yarn;yarn --frozen-lockfile;pnpm i;uv sync;poetry install;apk add git;dnf install -y git",
+        ),
+        ("before-commit", "git revert HEAD;git rebase main;git am < a.patch;gh pr merge 7 --squash"),
+        ("before-push", "gh pr merge 7;git push"),
+    ],
+)
+def test_a_phase_knows_its_commands(phase: str, lines: str) -> None:
+    for line in lines.split(";"):
+        assert fires(f"phase:{phase}", ProposedAction(tools=("shell",), command=line)), line
+
+
+@pytest.mark.parametrize(
+    ("phase", "lines"),
+    [
+        (
+            "before-install",
+            "yarn test;yarn run build;yarn --silent test;pnpm run i;uv run x;poetry run x;apk info;dnf list",
+        ),
+        (
+            "before-commit",
+            "git rebase --abort;git merge --abort;git log revert;git am --quit;gh pr view;git branch am",
+        ),
+        ("before-push", "gh pr list;gh pr view merge"),
+        ("before-delete", "npm rm lodash;pnpm -C web rm lodash;docker run --rm x ls"),
+    ],
+)
+def test_a_phase_is_not_another_command(phase: str, lines: str) -> None:
+    for line in lines.split(";"):
+        assert not fires(f"phase:{phase}", ProposedAction(tools=("shell",), command=line)), line
+
+
 def test_a_memory_is_acknowledged_by_its_name_as_a_word_of_its_own() -> None:
     names = ("release-steps", "release-steps.md", "How we release")
     assert is_acknowledged("As release-steps says, I tag first.", names)

@@ -3,8 +3,8 @@
 - `safe_text`: text without lone surrogates, foreign text in fences, and text cut to a size or escaped for a
   terminal.
 - `markdown`: frontmatter, and the imports of instruction files.
-- `globs`: path patterns and gitignore rules.
-- `command_lines`: the commands in a shell command line, and the paths that they name.
+- `globs`: path patterns, gitignore rules, and the paths that a text names.
+- `command_lines`: the commands in a shell command line.
 - `stems`: words, sentences and clauses, for comparing who said what.
 - `facts`: what a memory states, and whether two texts state the same.
 - `absolute_dates`: relative dates made absolute.

@@ -1,4 +1,4 @@
-"""The commands in a shell command line, and the paths that they name.
+"""The commands in a shell command line.
 
 For code that looks at commands; it permits none. It errs on the side of finding too much: a command that is
 looked at in vain costs a line, and a command that is missed costs what it does. Variables, aliases and
@@ -8,7 +8,7 @@ scripts are not evaluated.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from sevenfold.core.text.globs import matches_name
@@ -27,6 +27,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _PART = re.compile(r"""\$?"((?:[^"\\]|\\.)*)"|\$'((?:[^'\\]|\\.)*)'|'([^']*)'|\\(.)|(.)""", re.DOTALL)
+_CONTROLS = {"n": "\n", "t": "\t"}
 _ESCAPED = re.compile(r'\\(["\\$`])')
 MAX_OPEN_HEREDOCS = 50
 """Here-documents that are looked for and have no end: then `<<` means something else in this line."""
@@ -42,6 +43,8 @@ class SimpleCommand:
     """Here-documents on its row, also those that another command of the row may pass on to it."""
     substituted: list[str] = field(default_factory=list[str])
     """Command lines whose output stands in its words, or in a here-document."""
+    end: str = ""
+    """What stands between it and the next command: `|`, `&&`, `)`."""
 
 
 def parse_commands(line: str) -> list[SimpleCommand]:
@@ -72,6 +75,7 @@ class _Reader:
             elif token["redirect"] is not None:
                 redirect = token["redirect"]
             elif token["end"] is not None:
+                self.commands[-1].end = ("<" if redirect == "<" else "") + token["end"]
                 redirect = ""
                 at = self._end_row(at) if token["end"] == "\n" else at
                 self.commands.append(SimpleCommand())
@@ -115,7 +119,7 @@ def _plain(part: re.Match[str]) -> str:
     if part[1] is not None:
         return _ESCAPED.sub(r"\1", part[1])
     if part[2] is not None:
-        return re.sub(r"\\(.)", r"\1", part[2], flags=re.DOTALL)
+        return re.sub(r"\\(.)", lambda found: _CONTROLS.get(found[1], found[1]), part[2], flags=re.DOTALL)
     return part[3] or part[4] or part[5] or ""
 
 
@@ -140,30 +144,71 @@ MAX_REMOTE_READINGS = 8
 
 _ASSIGNED = re.compile(r"[A-Za-z_]\w*=")
 _GLUED = re.compile(r"(?:-[A-Za-z]|--[a-z-]+=)(?=\S)")
-_KEYWORDS = frozenset(["then", "do", "else", "elif", "if", "while", "until", "!", "{", "time", "coproc"])
+_KEYWORDS = frozenset(["then", "do", "else", "elif", "if", "while", "until", "!", "{", "coproc"])
 _WRAPPERS = {
     **dict.fromkeys(("sudo", "doas", "env", "nice", "nohup", "exec", "command", "builtin", "eval"), 0),
     **dict.fromkeys(("xargs", "stdbuf", "setsid", "ionice", "strace", "ltrace", "watch", "nsenter"), 0),
-    **dict.fromkeys(("unshare", "busybox", "parallel", "npx", "caffeinate", "chronic"), 0),
+    **dict.fromkeys(("unshare", "busybox", "parallel", "npx", "bunx", "uvx", "caffeinate", "chronic"), 0),
+    **dict.fromkeys(("time", "runuser", "systemd-run", "run0", "pkexec", "setpriv", "prlimit", "numactl"), 0),
+    **dict.fromkeys(("fakeroot", "firejail", "unbuffer", "xvfb-run", "dbus-run-session", "wsl", "entr"), 0),
     **dict.fromkeys(("timeout", "flock", "chroot", "taskset", "chrt", "function", "script"), 1),
-    **dict.fromkeys(("uv", "poetry", "pipenv", "bundle"), 1),
+    **dict.fromkeys(("gosu", "su-exec", "s6-setuidgid", "envdir", "envchain"), 1),
 }
 """What runs the command behind it, and how many words of its own stand between, options not counted."""
-_ELSEWHERE = {"ssh": 1, "docker": 2, "podman": 2, "kubectl": 2}
+_RUNNING = {
+    **dict.fromkeys(("uv", "poetry", "pipenv", "pdm", "hatch", "rye", "pixi", "pipx", "volta"), ("run", 0)),
+    **dict.fromkeys(("conda", "mamba", "micromamba", "coverage", "devbox", "op", "doppler"), ("run", 0)),
+    **dict.fromkeys(
+        ("bundle", "asdf", "rbenv", "pyenv", "nodenv", "fnm", "npm", "pnpm", "yarn"), ("exec", 0)
+    ),
+    **dict.fromkeys(("mise", "rtx"), ("exec", 0)),
+    **dict.fromkeys(("direnv", "nvm", "aws-vault", "chamber"), ("exec", 1)),
+    "bun": ("x", 0),
+    "flox": ("activate", 0),
+}
+"""The same for programs of which one subcommand does it: its name, and how many words follow it."""
+_SHORT_RUNNING = {"npm": "x", "mise": "x", "rtx": "x", "pnpm": "dlx", "yarn": "dlx"}
+_COMMAND_MARKS = {
+    **dict.fromkeys((*_RUNNING, "runuser"), frozenset(["--"])),
+    "nix": frozenset(["-c", "--command"]),
+}
+"""Words of a program behind which a command begins."""
+_ELSEWHERE = {
+    **dict.fromkeys(("ssh", "mosh"), 1),
+    **dict.fromkeys(("docker", "podman", "nerdctl", "kubectl", "oc", "lxc"), 2),
+}
 """The same, where the command runs somewhere else: of the host, or of `exec` and the container."""
+_STDIN_SHELLS = frozenset(["bash", "sh", "zsh", "dash", "ash", "fish", "ksh"])
 _SHELLS = frozenset(
     [
-        *("bash", "sh", "zsh", "dash", "fish", "ksh", "eval", "su", "trap"),
-        *("env", "flock", "watch", "script", "parallel", *_ELSEWHERE),
+        *_STDIN_SHELLS,
+        *("eval", "su", "trap", "env", "flock", "watch", "script", "parallel", *_ELSEWHERE),
     ]
 )
 """What takes a command line as one of its words, or is fed with one."""
+_FED = frozenset(["source", ".", "at", "batch"])
+"""The same as the program alone, as these words have other uses."""
+_LINE_OPTIONS = {
+    **dict.fromkeys(("npx", "npm"), frozenset(["-c", "--call"])),
+    "nix-shell": frozenset(["--run", "--command"]),
+    **dict.fromkeys(("runuser", "sg", "vagrant", "gcloud", "mise", "rtx"), frozenset(["-c", "--command"])),
+}
+"""Options of a program that take a command line."""
+_PRINTERS = frozenset(["echo", "printf"])
+_SHELL_VALUES = frozenset(["-o", "+o", "-O", "+O", "--rcfile", "--init-file"])
+_MODULE_RUNNERS = re.compile(r"(?:python|pypy)[\d.]*|py")
 _FINDERS = frozenset(["find", "fd", "fdfind"])
 _EXECUTING = frozenset(["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"])
 _VALUED = {
-    "git": frozenset(["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--attr-source"])
+    "git": frozenset(
+        ["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--attr-source"]
+    ),
+    "make": frozenset(["-C", "-f", "-I", "-o", "-W", "--directory", "--file", "--makefile"]),
 }
 """Programs whose options are known: those that take the next word, before the word that says what to do."""
+
+
+END_OF_COMMAND = "|"
 
 
 def split_commands(line: str, depth: int = _MAX_DEPTH) -> tuple[tuple[str, ...], ...]:
@@ -173,18 +218,27 @@ def split_commands(line: str, depth: int = _MAX_DEPTH) -> tuple[tuple[str, ...],
     With a depth of 1 nothing is looked for inside of words, or in what runs on another machine.
     """
     found: list[tuple[str, ...]] = []
-    for simple in parse_commands(line[:_MAX_CHARS]):
+    parsed = parse_commands(line[:_MAX_CHARS])
+    for at, simple in enumerate(parsed):
         commands = [*_readings(simple.words)]
         found += commands
-        for inner in _inner_lines(simple, commands) if depth > 1 else ():
-            found += split_commands(inner, depth - 1)
+        if depth > 1:
+            for inner in (*_inner_lines(simple, commands), *_printed_lines(parsed, at, commands)):
+                found += split_commands(inner, depth - 1)
     return tuple(found)
 
 
 def has_command(commands: Sequence[Sequence[str]], wanted: Sequence[str]) -> bool:
     """Whether one of the commands begins with these words; `*` in a word stands for any letters. Options may
-    stand between them, with a value each: `git -C there push` is `git push`."""
+    stand between them, with a value each: `git -C there push` is `git push`. `|` is the end: behind it stand
+    options at most."""
+    if wanted[-1:] == [END_OF_COMMAND]:
+        return any(_begins(one, wanted[:-1]) and not any(map(_is_operand, one[1:])) for one in commands)
     return bool(wanted) and any(_begins(command, wanted) for command in commands)
+
+
+def _is_operand(word: str) -> bool:
+    return not word.startswith("-")
 
 
 def _readings(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
@@ -198,15 +252,43 @@ def _readings(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
         if at >= len(words) or at in seen:
             continue
         seen.add(at)
-        program = words[at].rpartition("/")[2] or words[at]
+        program = _program(words[at])
         yield (program, *words[at + 1 :])
-        if program in _WRAPPERS:
-            left += _starts(words, at + 1, _WRAPPERS[program])
-        elif program in _FINDERS:
-            if "-delete" in words[at:]:
-                yield ("rm",)
-            behind = range(at + 2, min(len(words), at + MAX_COMMAND_STARTS))
-            left += [start for start in behind if words[start - 1] in _EXECUTING]
+        left += _find_starts(words, at, program)
+        if program in _FINDERS and "-delete" in words[at:]:
+            yield ("rm",)
+        if _MODULE_RUNNERS.fullmatch(program):
+            yield from _modules(words[at + 1 : at + MAX_COMMAND_STARTS])
+
+
+def _find_starts(words: Sequence[str], at: int, program: str) -> Iterator[int]:
+    """Where the commands begin that the program at `at` runs."""
+    if program in _WRAPPERS:
+        yield from _starts(words, at + 1, _WRAPPERS[program])
+    behind = range(at + 2, min(len(words), at + MAX_COMMAND_STARTS))
+    marks = _EXECUTING if program in _FINDERS else _COMMAND_MARKS.get(program, frozenset())
+    if program in _RUNNING:
+        name, operands = _RUNNING[program]
+        names = (name, _SHORT_RUNNING.get(program, name))
+        said = next((here for here in range(at + 1, behind.stop) if words[here] in names), None)
+        if said is None:
+            return
+        yield from _starts(words, said + 1, operands)
+    yield from (start for start in behind if words[start - 1] in marks)
+
+
+def _modules(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """What `python -m` runs, which has a command of that name as a rule."""
+    for at, word in enumerate(words):
+        if word == "-m" or not word.startswith("-"):
+            is_module = word == "-m" and at + 1 < len(words)
+            if is_module:
+                yield tuple(words[at + 1 :])
+            if is_module or at == 0 or words[at - 1] not in ("-W", "-X"):
+                return
+        elif word.startswith("-m"):
+            yield (word[2:], *words[at + 1 :])
+            return
 
 
 def _starts(words: Sequence[str], at: int, operands: int) -> set[int]:
@@ -239,10 +321,100 @@ def _inner_lines(simple: SimpleCommand, commands: Sequence[Sequence[str]]) -> It
     if not _SHELLS.isdisjoint(word.rpartition("/")[2] for word in simple.words):
         yield from (_GLUED.sub("", word, count=1) for word in simple.words if " " in word or "\n" in word)
         yield from simple.heredocs
+    elif any(command[0] in _FED for command in commands) or simple.words[:1] == ["$"]:
+        yield from (*simple.words, *simple.heredocs)
     for command in commands:
+        yield from _option_lines(command)
         if command[0] in _ELSEWHERE:
             starts = sorted(_starts(command, 1, _ELSEWHERE[command[0]]))[:MAX_REMOTE_READINGS]
             yield from (" ".join(command[start : start + MAX_COMMAND_STARTS]) for start in starts)
+
+
+def _option_lines(command: Sequence[str]) -> Iterator[str]:
+    options = _LINE_OPTIONS.get(command[0], frozenset())
+    for at, word in enumerate(command[1:MAX_COMMAND_STARTS] if options else (), 1):
+        option, glued, line = word.partition("=")
+        if option in options:
+            yield line if glued else " ".join(command[at + 1 : at + 2])
+
+
+def _printed_lines(
+    parsed: Sequence[SimpleCommand], at: int, commands: Sequence[Sequence[str]]
+) -> Iterator[str]:
+    """What `echo` and `printf` write into a shell: `echo git push | sh`, `eval $(echo git push)`."""
+    if any(map(_reads_stdin, commands)):
+        yield from _print_all(_feeding(parsed, at))
+    if _runs_output(parsed[at], commands):
+        inside = parsed[at + 1 : at + 1 + MAX_COMMAND_STARTS]
+        closed = next((n for n, one in enumerate(inside, 1) if re.search(r"[)`]", one.end)), len(inside))
+        yield from _print_all(inside[:closed])
+
+
+def _runs_output(simple: SimpleCommand, commands: Sequence[Sequence[str]]) -> bool:
+    """Whether what the next commands print is run: it stands where a command does, or a shell takes it."""
+    is_taken = any(one[0] in _SHELLS or one[0] in _FED for one in commands)
+    if simple.end.startswith("`"):
+        return is_taken or not simple.words
+    is_dollar = simple.end.startswith("(") and simple.words[-1:] and simple.words[-1].endswith("$")
+    return (is_taken and simple.end.startswith("<(")) or (
+        bool(is_dollar) and (is_taken or simple.words == ["$"])
+    )
+
+
+def _print_all(parsed: Iterable[SimpleCommand]) -> Iterator[str]:
+    return (_printed(one) for simple in parsed for one in _readings(simple.words) if one[0] in _PRINTERS)
+
+
+def _printed(command: Sequence[str]) -> str:
+    """What a command prints, near enough to find commands in it."""
+    words = list(command[1:])
+    while words and re.fullmatch(r"-[neE]+|--", words[0]):
+        del words[0]
+    if command[0] == "echo":
+        text = " ".join(words)
+    else:
+        text, *values = words or [""]
+        for value in values:
+            text = text.replace("%s", value, 1) if "%s" in text else f"{text} {value}"
+    return text.replace("\\n", "\n").replace("%s", " ")
+
+
+def _feeding(parsed: Sequence[SimpleCommand], at: int) -> Iterator[SimpleCommand]:
+    """The commands of the same pipeline in front of one, groups in brackets included."""
+    depth = 0
+    for simple in reversed(parsed[max(0, at - MAX_COMMAND_STARTS) : at]):
+        is_group = simple.words[-1:] == ["}"]
+        depth += simple.end.count(")") - simple.end.count("(") + is_group
+        is_piped = re.search(r"(?<!\|)\|(?!\|)", simple.end)
+        if depth < 0 or not (depth or is_piped):
+            return
+        yield simple
+        depth -= simple.words[:1] == ["{"]
+
+
+def _reads_stdin(command: Sequence[str]) -> bool:
+    """Whether it is a shell that is told what to do by its standard input."""
+    program, *rest = command
+    if program in _FED:
+        return program in ("at", "batch") or rest[:1] == ["/dev/stdin"]
+    if program in _ELSEWHERE:
+        starts = sorted(_starts(command, 1, _ELSEWHERE[program]))[:MAX_REMOTE_READINGS]
+        inside = any(_program(command[start]) in _STDIN_SHELLS for start in starts)
+        return inside or (program == "ssh" and not starts and len(command) > 1)
+    if program not in _STDIN_SHELLS:
+        return False
+    for at, word in enumerate(rest):
+        if word in ("-s", "-", "/dev/stdin"):
+            return True
+        if not word.startswith(("-", "+")):
+            return at > 0 and rest[at - 1] in _SHELL_VALUES
+        if re.fullmatch(r"-[a-z]*c[a-z]*", word):
+            return False
+    return True
+
+
+def _program(word: str) -> str:
+    return word.rpartition("/")[2] or word
 
 
 def _begins(command: Sequence[str], wanted: Sequence[str]) -> bool:
@@ -254,7 +426,7 @@ def _begins(command: Sequence[str], wanted: Sequence[str]) -> bool:
         may_be_value = False
         while at < len(command) and (_takes_next(valued, command[at]) or not matches_name(want, command[at])):
             is_option = command[at].startswith("-")
-            if not is_option and not may_be_value:
+            if not is_option and not may_be_value and not _is_passed(command, at):
                 return False
             # Of a program that is known the value goes with its option, and is never what is wanted.
             at += 2 if _takes_next(valued, command[at]) else 1
@@ -265,70 +437,10 @@ def _begins(command: Sequence[str], wanted: Sequence[str]) -> bool:
     return True
 
 
+def _is_passed(command: Sequence[str], at: int) -> bool:
+    """Whether a word may stand before the one that is wanted: a variable, or another target of `make`."""
+    return command[0] == "make" or _ASSIGNED.match(command[at]) is not None
+
+
 def _takes_next(valued: frozenset[str] | None, word: str) -> bool:
     return valued is not None and word in valued
-
-
-# Paths, as far as the text shows them: good enough for notes, never for a permission.
-
-MAX_PATHS_EACH = 40
-"""Of one text. A listing of hundreds of files is named by the folder that was listed."""
-
-_ENDINGS = (
-    "bash|bat|c|cc|cfg|conf|cpp|cs|css|csv|env|ex|exs|go|gradle|h|hpp|html|ini|ipynb|java|js|json|jsonl|jsx|kt|"
-    "lock|lua|md|mod|php|pl|proto|py|pyi|rb|rs|rst|scala|sh|sql|sum|svelte|swift|tf|toml|ts|tsx|txt|vue|xml|"
-    "yaml|yml|zig|zsh"
-)
-_PATH = re.compile(
-    r"(?<![\w./:@$~*-])"
-    rf"(?:~?/|\.{{1,2}}/)?(?:[\w.@+-]+/)+(?:[\w.@+-]*\w)?|(?<![\w./:@$~*-])[\w.-]*\w\.(?:{_ENDINGS})\b"
-)
-_READER = re.compile(r"(?:^|[;&(])\s*(?:cat|sed -n|head|tail|nl|less|bat|wc)\b")
-_SEARCHER = re.compile(r"(?:^|[;&(|])\s*(?:rg|grep|egrep|find|fd|ls|ag|git (?:grep|ls-files|diff|status))\b")
-_WRITER = re.compile(r">>?\s*['\"]?([\w./~@+-]+)|\btee\s+(?:-a\s+)?([\w./~@+-]+)|\bsed -i\S*\s")
-_PATCH = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (.+)$", re.MULTILINE)
-_HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1[^\n]*\n.*?^\s*\2\s*$", re.MULTILINE | re.DOTALL)
-_QUIET = frozenset({"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShellPaths:
-    read: tuple[str, ...] = ()
-    written: tuple[str, ...] = ()
-    patched: tuple[str, ...] = ()
-    mentioned: tuple[str, ...] = ()
-    searches: bool = False
-    """Its output names files, one a line or one at the head of a line."""
-
-
-def find_shell_paths(command: str) -> ShellPaths:
-    """Which files a command line reads, writes or names. A guess: shells are not parsed here."""
-    patched = tuple(dict.fromkeys(path.strip() for path in _PATCH.findall(command)))
-    if patched:
-        return ShellPaths(patched=patched)
-    line = _HEREDOC.sub("", command)
-    paths = find_text_paths(line)
-    written = tuple(path for match in _WRITER.finditer(line) if (path := match[1] or match[2] or "") in paths)
-    if written:
-        return ShellPaths(written=written, mentioned=tuple(path for path in paths if path not in written))
-    searches = bool(_SEARCHER.search(line))
-    if _READER.search(line):
-        return ShellPaths(read=paths, searches=searches)
-    return ShellPaths(mentioned=paths, searches=searches)
-
-
-def find_text_paths(text: str) -> tuple[str, ...]:
-    """What looks like a path in a text, each once, in order."""
-    found: dict[str, None] = {}
-    for match in _PATH.finditer(text):
-        path = match[0].rstrip(".")
-        if path not in _QUIET and len(path) > 3 and not _is_noise(path):
-            found[path] = None
-            if len(found) == MAX_PATHS_EACH:
-                break
-    return tuple(found)
-
-
-def _is_noise(path: str) -> bool:
-    """A version, a number or a date looks like a path to the pattern."""
-    return not re.search(r"[A-Za-z]{2}", path)

@@ -74,12 +74,17 @@ def _is_met(condition: RuleCondition, action: ProposedAction, commands: Sequence
             return _is_phase(cast("RulePhase", pattern), action, commands)
 
 
+_ABANDONING = frozenset(["--abort", "--quit"])
+"""Of a merge, a rebase and their like: nothing comes of them then."""
+
+
 def _is_phase(phase: RulePhase, action: ProposedAction, commands: Sequence[Sequence[str]]) -> bool:
     if phase == "planning":
         return action.plans
     if phase == "before-edit":
         return action.changes_files
-    return any(has_command(commands, words.split()) for words in RULE_PHASES[phase])
+    begun = [one for one in commands if _ABANDONING.isdisjoint(one)]
+    return any(has_command(begun, words.split()) for words in RULE_PHASES[phase])
 
 
 def _is_path(pattern: str, path: str) -> bool:

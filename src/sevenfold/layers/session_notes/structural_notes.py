@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUse, ToolUseId
-from sevenfold.core.text.command_lines import find_text_paths
+from sevenfold.core.text.globs import find_text_paths
 from sevenfold.core.tokens.estimation import estimate_text_tokens
 from sevenfold.core.tokens.portions import TextOrigin
 from sevenfold.layers.context import REMINDER_TAG

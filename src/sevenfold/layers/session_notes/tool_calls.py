@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 
 from sevenfold.core.json import Json, JsonObject
 from sevenfold.core.messages import Text, ToolResult, ToolUse
-from sevenfold.core.text.command_lines import find_shell_paths, find_text_paths
+from sevenfold.core.text.globs import find_shell_paths, find_text_paths
 from sevenfold.core.tool_kinds import (
     COMMAND_KEYS,
     CONTENT_KEYS,
