@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
-from sevenfold.layers.memory.recall.finder import recall
+import pytest
+
+from sevenfold.core.clock import ManualClock
+from sevenfold.core.events import ClaimsBroken, Event, ignore_event
+from sevenfold.layers.memory.recall.finder import MemoryFinder, MemoryLibrary, recall
 from sevenfold.store.memory.directory import MemoryDir
+from sevenfold.store.memory.sidecars import BrokenMark, MarkStore
 
 
 def test_a_prompt_brings_what_it_is_about_and_nothing_else(tmp_path: Path) -> None:
@@ -33,3 +41,82 @@ def test_at_most_so_many_come_as_were_asked_for(tmp_path: Path) -> None:
         for day in ("Monday", "Tuesday", "Friday"):
             memory.add(f"deploys-{day.lower()}", f"The shop is deployed by the {day} team.")
         assert len(recall(memory, "Who deploys the shop?", limit=2, environ=environ)) == 2
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Generator[MemoryLibrary]:
+    home = tmp_path / "home"
+    with MemoryDir.for_project(tmp_path, environ={"HOME": str(home)}) as memory:
+        memory.add("deploys", "The shop is deployed on Tuesdays, never on a Friday.")
+        memory.add("colours", "The logo is orange; the brand book says so.")
+        memory.add("scripts", "The shop is deployed by `scripts/ship_shop.sh`.")
+        yield MemoryLibrary(memory.project, memory, home, tmp_path)
+
+
+def test_found_memories_are_filled_up_with_the_newest_others(library: MemoryLibrary) -> None:
+    with closing(MemoryFinder(library, ManualClock(), ignore_event)) as finder:
+        found = finder.find("Is the logo orange?", 5)
+        assert [one.key for one in found] == ["colours.md"]
+        assert found[0].share > 0
+        newest = [stored.memory.key for stored in library.memory.scan() if stored.memory.key != "colours.md"]
+        for limit in range(4):
+            filled = finder.filled(found, limit)
+            assert filled[:1] == found
+            assert [one.key for one in filled[1:]] == newest[: max(0, limit - 1)]
+        other = finder.filled((), 1)[0]
+        assert (other.share, other.rare_words, other.warmth, other.meaning) == (0.0, 0.0, 0.0, None)
+        assert other.body.strip()
+        assert finder.find("What is the capital of France?", 5) == ()
+
+
+def test_a_finder_follows_what_is_written_and_removed(library: MemoryLibrary) -> None:
+    with closing(MemoryFinder(library, ManualClock(), ignore_event)) as finder:
+        assert finder.find("Which printer is broken?", 5) == ()
+        library.memory.add("printer", "The printer of the second floor is broken.")
+        assert [one.key for one in finder.find("Which printer is broken?", 5)] == ["printer.md"]
+        (line,) = finder.list(["printer.md"])
+        assert (line.key, line.description) == ("printer.md", "The printer of the second floor is broken.")
+        stored = library.memory.read("printer.md")
+        assert (line.kind, line.modified) == (stored.memory.kind, stored.modified)
+        library.memory.remove("printer.md")
+        assert finder.find("Which printer is broken?", 5) == ()
+
+
+def test_what_is_counted_as_recalled_is_warmer(library: MemoryLibrary) -> None:
+    clock = ManualClock()
+    with closing(MemoryFinder(library, clock, ignore_event)) as finder:
+        (before,) = finder.find("Is the logo orange?", 5)
+        finder.count(["colours.md"], clock.now())
+        (after,) = finder.find("Is the logo orange?", 5)
+        assert (before.warmth, after.warmth) == (0.0, 1.0)
+
+
+def test_a_mark_of_an_earlier_check_counts_while_the_memory_is_the_same(library: MemoryLibrary) -> None:
+    heard: list[Event] = []
+    with closing(MemoryFinder(library, ManualClock(), heard.append)) as finder:
+        candidates = {one.key: one for one in finder.filled(finder.find("deploy the shop", 5), 3)}
+        marks, at = MarkStore(library.project.control), datetime(2026, 11, 2, tzinfo=UTC)
+        stored = library.memory.read("deploys.md")
+
+        def doubts(mark: BrokenMark) -> str:
+            marks.put({"deploys.md": mark})
+            (taken,) = finder.take([candidates["deploys.md"]])
+            assert taken.body == stored.memory.body
+            assert taken.path == str(library.memory.path / "deploys.md")
+            return taken.doubt
+
+        own = stored.sha256
+        assert doubts(BrokenMark(own, ("a.py",), at)) == "could not be confirmed on 2026-11-02: a.py"
+        assert doubts(BrokenMark("of another text", ("a.py",), at)) == ""
+        assert doubts(BrokenMark(own, (), at)) == ""
+        assert heard == []
+        (taken,) = finder.take([candidates["scripts.md"]])
+        assert "scripts/ship_shop.sh" in taken.doubt
+        assert [type(event) for event in heard] == [ClaimsBroken]
+
+
+def test_without_an_encoder_words_alone_are_searched(library: MemoryLibrary) -> None:
+    with closing(MemoryFinder(library, ManualClock(), ignore_event)) as finder:
+        assert finder.load_encoder() is False
+        assert finder.has_meanings is False
+        assert finder.embed() == 0
