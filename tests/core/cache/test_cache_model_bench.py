@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TypedDict
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
+from tests.bench.scripts import ScriptRun, run_script
+
 START = datetime(2026, 2, 1, 12, tzinfo=UTC)
 FRAME, GROWTH, TRAILER = 20_000, 3_000, 8
 
@@ -93,9 +92,8 @@ def steady(calls: int = 20) -> Log:
     return log
 
 
-def run(folder: Path, *extra: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(ROOT / "bench" / "cache_model.py"), "--data", str(folder), *extra]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+def run(folder: Path, *extra: str) -> ScriptRun:
+    return run_script("cache_model.py", "--data", str(folder), *extra)
 
 
 def report(folder: Path, *, code: int = 0) -> Found:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -14,8 +12,8 @@ import pytest
 
 from sevenfold.core.messages import read_message
 from sevenfold.core.tokens.estimation import weigh_by_shape
+from tests.bench.scripts import ScriptRun, run_script
 
-ROOT = Path(__file__).parents[3]
 WORDS = ("the", "estimate", "of", "context", "never", "exact", "but", "bill", "corrects", "it")
 
 Line: TypeAlias = dict[str, object]
@@ -59,9 +57,8 @@ def _tokens(*messages: Line) -> float:
     return sum(weigh_by_shape(block) for message in messages for block in read_message(message).blocks)
 
 
-def run_bench(data: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(ROOT / "bench" / "tokens.py"), "--data", str(data), *options]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+def run_bench(data: Path, *options: str) -> ScriptRun:
+    return run_script("tokens.py", "--data", str(data), *options)
 
 
 def test_the_benchmark_passes_where_bills_are_as_estimated(tmp_path: Path) -> None:
@@ -83,9 +80,7 @@ def test_the_benchmark_fails_where_bills_have_nothing_to_do_with_the_content(tmp
 
 @pytest.mark.parametrize("script", ["tokens.py", "token_weights.py", "counting.py"])
 def test_each_benchmark_explains_itself(script: str) -> None:
-    ran = subprocess.run(
-        [sys.executable, str(ROOT / "bench" / script), "--help"], capture_output=True, text=True, check=False
-    )
+    ran = run_script(script, "--help")
     assert ran.returncode == 0
     assert len(ran.stdout.splitlines()) > 8
 
