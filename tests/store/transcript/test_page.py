@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
-import pytest
-
 from sevenfold.store.transcript.records import BoundaryRecord, MessageRecord, is_whole, read_line, write_line
+from tests.contracts.house import run_snippets
 
 PAGE = (Path(__file__).parents[3] / "docs" / "store.md").read_text("utf-8")
 
@@ -26,9 +23,8 @@ def test_the_example_lines_are_lines() -> None:
     assert [write_line(record).rstrip(b"\n") for record in records] == lines
 
 
-@pytest.mark.parametrize("code", fenced("python"))
-def test_the_example_code_runs(tmp_path: Path, code: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+def test_the_examples_of_code_run(tmp_path: Path) -> None:
+    snippets = fenced("python")
+    assert snippets
+    done = run_snippets(snippets, cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
