@@ -22,6 +22,9 @@ from sevenfold.core.json import (
     Json,
     JsonObject,
     freeze,
+    get_choice,
+    get_flag,
+    get_integer,
     get_string,
     nesting_depth,
     read_json,
@@ -292,3 +295,30 @@ def test_a_string_has_its_default_where_it_is_missing_or_null_and_is_required_wi
     for key in ("missing", "null", "number"):
         with pytest.raises(InputError, match=f"{key} is .*; expected text"):
             get_string(given, key)
+
+
+def test_a_number_is_taken_as_number_or_text_within_its_bounds() -> None:
+    given = JsonObject({"one": 1, "text": " 12 ", "most": 20, "null": None})
+    assert [get_integer(given, key, 7, at_least=1, at_most=20) for key in given] == [1, 12, 20, 7]
+    assert get_integer(given, "missing", 7, at_least=9) == 7
+    for wrong in (0, 21, True, 1.5, "x", "-1", "", "1" * 20, ("1",)):
+        with pytest.raises(InputError, match="expected a whole number from 1 to 20"):
+            get_integer(JsonObject({"n": wrong}), "n", 7, at_least=1, at_most=20)
+    assert get_integer(JsonObject({"n": "1" * 19}), "n", 7, at_least=1, at_most=10**19) == int("1" * 19)
+
+
+def test_a_flag_is_taken_as_itself_or_its_word() -> None:
+    given = JsonObject({"yes": True, "no": False, "True": "True", "false": "false", "null": None})
+    assert [get_flag(given, key) for key in (*given, "missing")] == [True, False, True, False, False, False]
+    for wrong in (1, 0, "yes", "", ()):
+        with pytest.raises(InputError, match="expected true or false"):
+            get_flag(JsonObject({"flag": wrong}), "flag")
+
+
+def test_a_choice_is_one_of_its_words() -> None:
+    given = JsonObject({"kind": "a", "other": "c"})
+    assert get_choice(given, "kind", ("a", "b")) == "a"
+    assert get_choice(given, "missing", ("a", "b"), "b") == "b"
+    for key, default in (("other", None), ("missing", "c"), ("missing", None)):
+        with pytest.raises(InputError):
+            get_choice(given, key, ("a", "b"), default)

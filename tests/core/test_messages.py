@@ -5,16 +5,26 @@ from dataclasses import FrozenInstanceError, fields, replace
 import pytest
 from hypothesis import given
 
-from sevenfold.core.json import JsonObject
+from sevenfold.core.json import EMPTY_OBJECT, JsonObject
 from sevenfold.core.messages import (
+    THINKING_PLACEHOLDER,
+    Block,
+    Compaction,
+    Image,
     Message,
     Opaque,
+    RedactedThinking,
     Text,
+    Thinking,
     ToolResult,
     ToolUse,
     ToolUseId,
+    has_user_text,
+    is_breakpoint_allowed,
     read_block,
     read_message,
+    without_message_compaction,
+    without_message_thinking,
 )
 from tests.core import wires
 
@@ -65,3 +75,51 @@ def test_an_absent_result_is_not_an_empty_one() -> None:
 @pytest.mark.parametrize(("wire", "kind"), [({"type": "new"}, "new"), ({"type": 7}, ""), ({}, "")])
 def test_an_opaque_block_tells_its_type_if_it_has_one(wire: dict[str, str | int], kind: str) -> None:
     assert Opaque(JsonObject(wire)).type == kind
+
+
+RESULT = ToolResult(ToolUseId("t"), "done")
+THOUGHT, HIDDEN = Thinking("Hm.", "signed"), RedactedThinking("x")
+
+
+@pytest.mark.parametrize(
+    ("block", "is_allowed"),
+    [
+        *((block, False) for block in (THOUGHT, HIDDEN, Text(""))),
+        *((block, True) for block in (Text("a"), RESULT, Image(EMPTY_OBJECT), Compaction("so far"))),
+    ],
+)
+def test_thinking_and_empty_texts_take_no_breakpoint(block: Block, is_allowed: bool) -> None:
+    assert is_breakpoint_allowed(block) is is_allowed
+
+
+@pytest.mark.parametrize(
+    ("message", "has_text"),
+    [
+        (Message("user", "words"), True),
+        (Message("user", (RESULT, Text("words"))), True),
+        (Message("user", (RESULT, RESULT)), False),
+        (Message("user", ()), False),
+        (Message("assistant", "words"), False),
+    ],
+)
+def test_a_user_who_hands_in_results_alone_says_nothing(message: Message, has_text: bool) -> None:
+    assert has_user_text(message) is has_text
+
+
+def test_thinking_is_taken_out_and_what_was_nothing_else_says_so() -> None:
+    more = JsonObject({"id": "msg_1"})
+    thought = Message("assistant", (THOUGHT, Text("Yes."), HIDDEN), more)
+    assert without_message_thinking(thought) == Message("assistant", (Text("Yes."),), more)
+    alone = without_message_thinking(Message("assistant", (THOUGHT, HIDDEN)))
+    assert alone.content == (Text(THINKING_PLACEHOLDER),)
+    for message in (Message("user", "words"), Message("assistant", (Text("a"), RESULT)), Message("user", ())):
+        assert without_message_thinking(message) is message
+
+
+def test_a_compaction_block_becomes_the_users_text() -> None:
+    summed = Message("assistant", (Compaction("so far"), Text("Yes."), Compaction(None)))
+    assert without_message_compaction(summed) == Message(
+        "user", (Text("so far"), Text("Yes."), Text(THINKING_PLACEHOLDER))
+    )
+    for message in (Message("user", "words"), Message("assistant", (Text("a"), THOUGHT))):
+        assert without_message_compaction(message) is message

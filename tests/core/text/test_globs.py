@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.text.globs import MAX_ALTERNATIVES, expand_braces, matches_path
+from sevenfold.core.text.globs import (
+    MAX_ALTERNATIVES,
+    expand_braces,
+    is_ignored,
+    matches_path,
+    parse_ignore_rules,
+)
 
 PARTS = st.lists(st.text("ab.", min_size=1, max_size=3), min_size=1, max_size=5)
 
@@ -72,3 +78,54 @@ def test_too_many_braces_are_taken_as_they_stand() -> None:
     pattern = "{a,b}" * 40
     assert expand_braces(pattern) == (pattern,)
     assert len(expand_braces("{a,b}" * 6)) == MAX_ALTERNATIVES
+
+
+@pytest.mark.parametrize(
+    ("rules", "path", "is_left_out"),
+    [
+        ("*.pyc", "a/b.pyc", True),
+        ("*.pyc", "a/b.py", False),
+        ("# *.py", "a.py", False),
+        ("", "a.py", False),
+        ("/", "a", False),
+        ("build", "deep/build", True),
+        ("/build", "build", True),
+        ("/build", "deep/build", False),
+        ("docs/api", "docs/api", True),
+        ("docs/api", "deep/docs/api", False),
+        ("build/", "build", False),
+        ("build/", "build/", True),
+        ("deep/build/", "deep/build/", True),
+        ("*.log\n!keep.log", "keep.log", False),
+        ("!keep.log\n*.log", "keep.log", True),
+        ("*.log\n!keep.log\nkeep.*", "keep.log", True),
+        ("\\#odd", "#odd", True),
+        ("\\!odd", "!odd", True),
+        ("\\*", "*", True),
+        ("\\*", "a", False),
+        ("logs/**", "logs/a/b", True),
+        ("logs/**", "logs/", False),
+        ("a.txt   ", "a.txt", True),
+        ("a.txt\\ ", "a.txt ", True),
+        ("a.txt\r", "a.txt", True),
+    ],
+)
+def test_ignore_rules_say_what_git_says(rules: str, path: str, is_left_out: bool) -> None:
+    parts = path.strip("/").split("/")
+    found = is_ignored(parts, parse_ignore_rules(rules, ()), is_folder=path.endswith("/"))
+    assert found is is_left_out
+
+
+def test_rules_of_a_folder_hold_below_it_alone() -> None:
+    rules = parse_ignore_rules("*.log\n/top\n", ("deep",))
+    assert is_ignored(("deep", "a.log"), rules, is_folder=False)
+    assert is_ignored(("deep", "more", "a.log"), rules, is_folder=False)
+    assert is_ignored(("deep", "top"), rules, is_folder=True)
+    assert not is_ignored(("a.log",), rules, is_folder=False)
+    assert not is_ignored(("other", "a.log"), rules, is_folder=False)
+    assert not is_ignored(("deep", "more", "top"), rules, is_folder=True)
+
+
+def test_a_pattern_without_braces_is_itself() -> None:
+    assert list(expand_braces("src/*.py")) == ["src/*.py"]
+    assert sorted(expand_braces("{a,b}.{c,d}")) == ["a.c", "a.d", "b.c", "b.d"]
