@@ -23,7 +23,7 @@ from sevenfold.layers.tool_results.spill import (
 )
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.transcript.records import DecisionRecord, MessageRecord
-from tests.layers.test_conversation import Kept
+from tests.layers.conversations import Kept
 
 SETTINGS = ToolResultSettings(limit_chars=1_000, round_limit_chars=10_000, preview_bytes=100)
 LONG = "a long line of output\n" * 100
