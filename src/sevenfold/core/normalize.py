@@ -117,13 +117,25 @@ class MessageNormalizer:
         """More of the history."""
         self._out = _Out()
         for message in messages:
-            mended = repair_message(message)
-            for item in mended.flaws:
-                self._repair(item.flaw, item.detail)
-            if not mended.is_empty:
-                self._take(mended.message)
-            self._count += 1
+            self._add(message)
         return self._out.done()
+
+    def add_before_system(self, message: Message) -> NormalizedMessages:
+        """A message of the user's side that is no part of the history. System messages that came last stay
+        last: they may stand after it, and not before it."""
+        self._out, pending = _Out(), self._pending
+        self._pending = []
+        self._add(message)
+        self._pending = pending
+        return self._out.done()
+
+    def _add(self, message: Message) -> None:
+        mended = repair_message(message)
+        for item in mended.flaws:
+            self._repair(item.flaw, item.detail)
+        if not mended.is_empty:
+            self._take(mended.message)
+        self._count += 1
 
     def finish(self) -> NormalizedMessages:
         """What is still missing for a request to be sent now. Again adds nothing."""
@@ -319,8 +331,13 @@ class ViewNormalizer:
         return len(self._entries) - 1
 
     def add(self, message: Message, entry: int) -> list[NormalizedMessage]:
-        """The next message; what it becomes, and what has to stand before it."""
+        """The next message; what it becomes, and what has to stand before it.
+
+        One of our own for the user's side goes before system messages that are not in the view yet.
+        """
         self._entries.append(entry)
+        if entry == ENGINE_ENTRY and message.role == "user":
+            return list(self._reported(self._flattener.add_before_system(message)))
         return list(self._reported(self._flattener.add((message,))))
 
     def finish(self) -> list[NormalizedMessage]:
