@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sevenfold.core.json import EMPTY_OBJECT
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUse, ToolUseId
-from sevenfold.core.view import ENGINE_ENTRY, ViewMessage, ViewMessages, with_result_texts
+from sevenfold.core.requests import ENGINE_ENTRY, ViewMessage, ViewMessages, with_result_texts
 
 ONE, TWO, THREE = (ToolUseId(name) for name in ("one", "two", "three"))
 CALLS = Message("assistant", tuple(ToolUse(use, "Bash", EMPTY_OBJECT) for use in (ONE, TWO)))

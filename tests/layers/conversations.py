@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from sevenfold.core.catalog import CATALOG
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message
-from sevenfold.core.requests import Capabilities, RequestParams, choose_capabilities
-from sevenfold.core.view import ViewMessage
+from sevenfold.core.prices import CATALOG
+from sevenfold.core.requests import Capabilities, RequestParams, ViewMessage, choose_capabilities
 from sevenfold.layers.conversation import Conversation, ConversationListener, HistoryMessage
 from sevenfold.store.transcript.journal import NoJournal
 from sevenfold.store.transcript.records import RecordBody, RecordId

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from sevenfold.core.catalog import CATALOG
 from sevenfold.core.events import BillLost, HistoryChanged
 from sevenfold.core.json import EMPTY_OBJECT, JsonObject
 from sevenfold.core.messages import (
@@ -19,9 +18,9 @@ from sevenfold.core.messages import (
     ToolUseId,
 )
 from sevenfold.core.normalize import CONTINUE_TEXT, LOST_RESULT, NO_REPLY
-from sevenfold.core.requests import Capabilities
+from sevenfold.core.prices import CATALOG
+from sevenfold.core.requests import ENGINE_ENTRY, WHOLE_PROMPT, Capabilities, Cut
 from sevenfold.core.usage import NO_USAGE
-from sevenfold.core.view import ENGINE_ENTRY, WHOLE_PROMPT, Cut
 from sevenfold.layers.conversation import (
     DROPPED_KEY,
     FORGOTTEN_KEY,

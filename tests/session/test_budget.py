@@ -244,12 +244,12 @@ def _spend(home: Path, calls: int) -> None:
 
 def test_processes_share_one_cap(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
-    workers = [context.Process(target=_spend, args=(tmp_path, 20)) for _ in range(4)]
+    workers = [context.Process(target=_spend, args=(tmp_path, 20)) for _ in range(2)]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join(60)
-    assert [worker.exitcode for worker in workers] == [0, 0, 0, 0]
+    assert [worker.exitcode for worker in workers] == [0, 0]
     used = governor(tmp_path).state().used(NOW, SPEND_HOUR)
     assert 15_000 <= used.tokens <= 20_000
     lines = list(SpendStore.open(tmp_path).charges(NOW.date(), NOW.date()))

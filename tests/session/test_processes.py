@@ -91,7 +91,7 @@ def open_at(home: Path, session: str | None = None, listener: Listener | None = 
     )
 
 
-@pytest.mark.parametrize("at", [0, 1, 4])
+@pytest.mark.parametrize("at", [0, pytest.param(1, marks=pytest.mark.story), 4])
 def test_a_session_that_is_killed_has_all_that_was_acknowledged(tmp_path: Path, at: int) -> None:
     script = textwrap.dedent(KILLED)
     done = subprocess.run(
@@ -118,7 +118,7 @@ def test_a_second_process_is_refused_and_told_who_has_the_session(tmp_path: Path
         assert open_and_close(tmp_path, None) == []
 
 
-@pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("by", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.story)])
 def test_a_holder_that_dies_is_out_at_that_moment(tmp_path: Path, by: signal.Signals) -> None:
     with holding(tmp_path) as holder:
         os.kill(holder.pid, by)

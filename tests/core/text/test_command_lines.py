@@ -8,14 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.text.command_lines import (
-    MAX_PATHS_EACH,
-    ShellPaths,
-    find_shell_paths,
-    find_text_paths,
-    has_command,
-    split_commands,
-)
+from sevenfold.core.text.command_lines import has_command, split_commands
 
 SPELLINGS = Path(__file__).parent / "push_spellings.txt"
 
@@ -126,32 +119,3 @@ def test_a_long_row_of_words_is_read_as_a_few_commands(part: str) -> None:
 
 def test_many_here_documents_that_do_not_end_are_read_as_commands() -> None:
     assert len(split_commands("".join(f"cat <<A{at}\n" for at in range(5_000)))) == 5_000
-
-
-@pytest.mark.parametrize(
-    ("line", "paths"),
-    [
-        ("cat src/a.py", ShellPaths(read=("src/a.py",))),
-        ("cat src/a.py | grep x", ShellPaths(read=("src/a.py",), searches=True)),
-        ("cd api && sed -n 1,9p src/a.py lib/b.py", ShellPaths(read=("src/a.py", "lib/b.py"))),
-        ("grep -rn word src/api", ShellPaths(mentioned=("src/api",), searches=True)),
-        ("make docs/page.md", ShellPaths(mentioned=("docs/page.md",))),
-        ("sort in.txt > out.txt", ShellPaths(written=("out.txt",), mentioned=("in.txt",))),
-        ("make | tee -a logs/make.txt", ShellPaths(written=("logs/make.txt",))),
-        ("make > /dev/null", ShellPaths()),
-        ("cat > a.py <<'EOF'\nfrom lib/x.py import y\nEOF\n", ShellPaths(written=("a.py",))),
-        (
-            "apply_patch <<X\n*** Update File: src/a.py\n*** Add File: b.py \n*** Update File: src/a.py\nX",
-            ShellPaths(patched=("src/a.py", "b.py")),
-        ),
-    ],
-)
-def test_the_paths_of_a_command_are_found_by_what_it_does(line: str, paths: ShellPaths) -> None:
-    assert find_shell_paths(line) == paths
-
-
-def test_what_only_looks_like_a_path_is_left_out() -> None:
-    text = "see src/a.py, ./b.md. and src/a.py; not 1.2/3.4, 2026/11/02, /dev/null, a/b or https://x.org/y.py"
-    assert find_text_paths(text) == ("src/a.py", "./b.md")
-    many = " ".join(f"src/file{n}.py" for n in range(MAX_PATHS_EACH + 5))
-    assert find_text_paths(many) == tuple(f"src/file{n}.py" for n in range(MAX_PATHS_EACH))

@@ -8,7 +8,11 @@ from hypothesis import strategies as st
 
 from sevenfold.core.text.globs import (
     MAX_ALTERNATIVES,
+    MAX_PATHS_EACH,
+    ShellPaths,
     expand_braces,
+    find_shell_paths,
+    find_text_paths,
     is_ignored,
     matches_path,
     parse_ignore_rules,
@@ -129,3 +133,32 @@ def test_rules_of_a_folder_hold_below_it_alone() -> None:
 def test_a_pattern_without_braces_is_itself() -> None:
     assert list(expand_braces("src/*.py")) == ["src/*.py"]
     assert sorted(expand_braces("{a,b}.{c,d}")) == ["a.c", "a.d", "b.c", "b.d"]
+
+
+@pytest.mark.parametrize(
+    ("line", "paths"),
+    [
+        ("cat src/a.py", ShellPaths(read=("src/a.py",))),
+        ("cat src/a.py | grep x", ShellPaths(read=("src/a.py",), searches=True)),
+        ("cd api && sed -n 1,9p src/a.py lib/b.py", ShellPaths(read=("src/a.py", "lib/b.py"))),
+        ("grep -rn word src/api", ShellPaths(mentioned=("src/api",), searches=True)),
+        ("make docs/page.md", ShellPaths(mentioned=("docs/page.md",))),
+        ("sort in.txt > out.txt", ShellPaths(written=("out.txt",), mentioned=("in.txt",))),
+        ("make | tee -a logs/make.txt", ShellPaths(written=("logs/make.txt",))),
+        ("make > /dev/null", ShellPaths()),
+        ("cat > a.py <<'EOF'\nfrom lib/x.py import y\nEOF\n", ShellPaths(written=("a.py",))),
+        (
+            "apply_patch <<X\n*** Update File: src/a.py\n*** Add File: b.py \n*** Update File: src/a.py\nX",
+            ShellPaths(patched=("src/a.py", "b.py")),
+        ),
+    ],
+)
+def test_the_paths_of_a_command_are_found_by_what_it_does(line: str, paths: ShellPaths) -> None:
+    assert find_shell_paths(line) == paths
+
+
+def test_what_only_looks_like_a_path_is_left_out() -> None:
+    text = "see src/a.py, ./b.md. and src/a.py; not 1.2/3.4, 2026/11/02, /dev/null, a/b or https://x.org/y.py"
+    assert find_text_paths(text) == ("src/a.py", "./b.md")
+    many = " ".join(f"src/file{n}.py" for n in range(MAX_PATHS_EACH + 5))
+    assert find_text_paths(many) == tuple(f"src/file{n}.py" for n in range(MAX_PATHS_EACH))

@@ -104,7 +104,7 @@ def test_a_clip_stays_below_its_target_however_much_the_user_has_said(
         home = {"HOME": str(tmp_path)}
         opening = Session.open(FRAME, project=tmp_path, provider=provider, environ=home, emit=seen.append)
         async with await opening as session:
-            for number in range(44):
+            for number in range(30):
                 session.history.append(Message("user", f"Number {number}: " + "word " * 1_500))
                 view = await session.prepare()
                 try:

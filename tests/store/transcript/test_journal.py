@@ -12,22 +12,16 @@ from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import (
     DiskFull,
     InputError,
-    Overloaded,
-    ProviderError,
-    ProviderUnreachable,
-    ReplyBroken,
 )
 from sevenfold.core.events import Event, TranscriptFailed
 from sevenfold.core.messages import Message
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.transcript.journal import DiskJournal, NoJournal, RequestLog
+from sevenfold.store.transcript.journal import DiskJournal, NoJournal
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
 from sevenfold.store.transcript.records import (
     MessageRecord,
     Record,
-    RecordBody,
     RecordId,
-    SentRecord,
 )
 from sevenfold.store.transcript.transcript import RecordPosition, Transcript
 
@@ -140,48 +134,3 @@ def test_a_session_without_a_disk_keeps_nothing() -> None:
     assert (journal.path, journal.waiting, journal.offset(RecordId("named"))) == ("", 0, 0)
     asyncio.run(journal.flush())
     asyncio.run(journal.close())
-
-
-# Requests.
-
-
-class Kept(NoJournal):
-    """Keeps what is added."""
-
-    def __init__(self) -> None:
-        self.bodies: list[RecordBody] = []
-
-    def add(self, body: RecordBody, id: RecordId | None = None) -> RecordId:  # noqa: A002
-        self.bodies.append(body)
-        return super().add(body, id)
-
-
-def test_requests_without_a_bill_are_counted_by_whoever_sent_them() -> None:
-    kept = Kept()
-    log = RequestLog(kept)
-    log.sent("opus", "main")
-    log.sent("opus", "fork")
-    assert log.unbilled == 2
-    log.billed("main")
-    log.billed("main")
-    assert log.unbilled == 1, "a bill that nothing waits for counts for nobody"
-    log.billed("fork")
-    assert log.unbilled == 0
-    assert kept.bodies == [SentRecord("opus", "main"), SentRecord("opus", "fork")]
-
-
-@pytest.mark.parametrize(
-    ("error", "may_be_billed"),
-    [(Overloaded("busy"), False), (ReplyBroken("cut"), True), (ProviderUnreachable("gone"), True)],
-)
-def test_a_request_that_failed_is_written_off_where_nothing_can_have_been_billed(
-    error: ProviderError, may_be_billed: bool
-) -> None:
-    kept = Kept()
-    log = RequestLog(kept)
-    log.refused("opus", "main", error)
-    assert kept.bodies == []
-    log.sent("opus", "main")
-    log.refused("opus", "main", error)
-    assert log.unbilled == may_be_billed
-    assert kept.bodies[1:] == ([] if may_be_billed else [SentRecord("opus", "main", is_refused=True)])

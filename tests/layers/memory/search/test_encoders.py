@@ -14,6 +14,7 @@ from sevenfold.layers.memory.search.encoders import (
     MODEL_FOLDER,
     TOKENIZER,
     WEIGHTS,
+    TextEncoder,
     find_encoder,
     read_encoder,
     write_graph,
@@ -32,22 +33,30 @@ def weights() -> Path:
     return Path(spec.submodule_search_locations[0]) / "model"
 
 
+@pytest.fixture(scope="module")
+def whole(weights: Path) -> TextEncoder:
+    """Read once: the weights take seconds."""
+    return read_encoder(weights)
+
+
 def nearness(vectors: FloatArray) -> FloatArray:
     return vectors @ vectors.T
 
 
-def test_near_means_alike(weights: Path) -> None:
-    near = nearness(read_encoder(weights).encode(TEXTS))
+def test_near_means_alike(whole: TextEncoder) -> None:
+    near = nearness(whole.encode(TEXTS))
     assert near[0, 1] == pytest.approx(0.7296, abs=1e-3)
     assert near[0, 2] < 0.1
     assert np.allclose(np.diag(near), 1, atol=1e-5)
 
 
-def test_the_graph_of_eight_bits_says_nearly_the_same(weights: Path, tmp_path: Path) -> None:
+def test_the_graph_of_eight_bits_says_nearly_the_same(
+    weights: Path, whole: TextEncoder, tmp_path: Path
+) -> None:
     pytest.importorskip("onnxruntime")
     (tmp_path / TOKENIZER).symlink_to(weights / TOKENIZER)
     (tmp_path / GRAPH).write_bytes(write_graph(read_weights(weights / WEIGHTS)))
-    small, whole = read_encoder(tmp_path), read_encoder(weights)
+    small = read_encoder(tmp_path)
     assert (small.name, whole.name) == ("minilm-int8", "minilm")
     assert isinstance(whole.network, Minilm)
     alike = (small.encode(TEXTS) * whole.encode(TEXTS)).sum(axis=1)
