@@ -56,11 +56,6 @@ class AttachedConversation:
     """A blocking client may be called from several threads, and the writer serves one at a time."""
     in_flight: WeakSet[InFlightRequest] = field(default_factory=WeakSet)
 
-    def enter(self) -> InFlightRequest:
-        passage = InFlightRequest(self)
-        self.in_flight.add(passage)
-        return passage
-
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
 class InFlightRequest:
@@ -95,7 +90,9 @@ class ConversationPool:
             else:
                 self.conversations.remove(conversation)
             self.conversations.append(conversation)
-            return conversation.enter()
+            passage = InFlightRequest(conversation)
+            conversation.in_flight.add(passage)
+            return passage
 
     def read_frame(self, body: Mapping[str, object], betas: tuple[str, ...]) -> RequestParams:
         return self._frames.read(body, betas)

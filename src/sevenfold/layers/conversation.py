@@ -41,8 +41,8 @@ from sevenfold.core.requests import (
 from sevenfold.core.tokens import SourcedMessage, Tally, TextOrigin
 from sevenfold.core.tokens.estimation import CALIBRATED_ESTIMATOR, TokenEstimator
 from sevenfold.core.usage import Usage
+from sevenfold.layers.journal import Journal
 from sevenfold.providers.provider import UNREADABLE_USAGE
-from sevenfold.store.transcript.journal import Journal
 from sevenfold.store.transcript.records import (
     CutRecord,
     InjectedRecord,

@@ -26,6 +26,7 @@ from sevenfold.core.tokens import WindowSettings
 from sevenfold.core.tokens.estimation import ESTIMATORS, EXACT_ESTIMATOR_NAME, TokenEstimator
 from sevenfold.layers.compaction.policy import CompactSettings
 from sevenfold.layers.context import ContextSettings
+from sevenfold.layers.journal import DiskJournal, NoJournal
 from sevenfold.layers.memory.recall.policy import RecallSettings
 from sevenfold.layers.microcompact.facts import MicrocompactSettings
 from sevenfold.layers.microcompact.server_clearing import ServerEditSettings
@@ -42,7 +43,6 @@ from sevenfold.store.project.instructions import InstructionPaths
 from sevenfold.store.project.project import Project, locate_memory_state, locate_project, open_project
 from sevenfold.store.project.settings_files import Proposal, SettingsFiles, find_checkout
 from sevenfold.store.project.trust import Consent, TrustStore
-from sevenfold.store.transcript.journal import DiskJournal, NoJournal
 from sevenfold.store.transcript.reader import ResumedSession, resume
 from sevenfold.store.transcript.transcript import (
     EventLog,

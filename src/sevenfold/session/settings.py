@@ -32,6 +32,7 @@ from sevenfold.core.tokens.estimation import CALIBRATED_ESTIMATOR, TokenEstimato
 from sevenfold.layers.compaction.policy import CompactSettings
 from sevenfold.layers.context import ContextSettings
 from sevenfold.layers.dreams.policy import DreamSettings
+from sevenfold.layers.journal import Journal
 from sevenfold.layers.living_docs.policy import DocSettings
 from sevenfold.layers.memory.extraction.policy import ExtractionSettings
 from sevenfold.layers.memory.recall.policy import RecallSettings
@@ -45,7 +46,6 @@ from sevenfold.session.budget import SpendSettings
 from sevenfold.session.cache.placement import CacheSettings
 from sevenfold.store.files.locks import LockSettings
 from sevenfold.store.mailbox import MailSettings
-from sevenfold.store.transcript.journal import Journal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

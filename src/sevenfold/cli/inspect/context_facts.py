@@ -29,6 +29,7 @@ from sevenfold.layers.compaction.compactor import CompactionStateFile, PlannedCo
 from sevenfold.layers.compaction.policy import MODEL_STRATEGIES
 from sevenfold.layers.context import is_context_message
 from sevenfold.layers.context.layer import CurrentContext
+from sevenfold.layers.journal import NoJournal
 from sevenfold.layers.session_notes.notes_file import NotesFile, NotesRecord, read_notes_record
 from sevenfold.session.cache.monitor import SpendSummary, UsageLedger
 from sevenfold.session.opening import SessionResources, Workspace
@@ -39,7 +40,6 @@ from sevenfold.session.pipeline import (
     build_view_steps,
     rebuild_view,
 )
-from sevenfold.store.transcript.journal import NoJournal
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
 from sevenfold.store.transcript.records import BoundaryRecord, MessageRecord, Record, RecordId, UsageRecord
 from sevenfold.store.transcript.transcript import SessionEntry, SessionId, list_sessions

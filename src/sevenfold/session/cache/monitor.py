@@ -41,9 +41,9 @@ from sevenfold.core.prices import (
 )
 from sevenfold.core.requests import WHOLE_PROMPT, Cut, ModelRequest, ModelResponse
 from sevenfold.core.usage import NO_USAGE, TokenCounts, Usage
+from sevenfold.layers.journal import Journal
 from sevenfold.providers.provider import OnDelta, Provider, ProviderWrapper
 from sevenfold.session.cache.comparer import RequestComparer, RequestComparison, RequestOutline
-from sevenfold.store.transcript.journal import Journal
 from sevenfold.store.transcript.records import (
     SentRecord,
     UsageRecord,

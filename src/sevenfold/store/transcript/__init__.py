@@ -2,7 +2,6 @@
 
 - `records`: what a transcript holds, as values and as lines.
 - `transcript`: appending records; the sessions of a project, forking one, its lock, and its event log.
-- `journal`: the records of an open session, on their way to its transcript.
 - `reader`: reading all of a transcript, or from its last boundary.
 """
 
