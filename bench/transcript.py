@@ -22,10 +22,10 @@ from statistics import median
 
 from counting import BAR, Timing, measure_counting, ratio_of
 
-from sevenfold.core.messages import Message
+from sevenfold.core.messages import Message, RecordId
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.transcript.reader import resume
-from sevenfold.store.transcript.records import BoundaryRecord, MessageRecord, Record, RecordId
+from sevenfold.store.transcript.records import BoundaryRecord, MessageRecord, Record
 from sevenfold.store.transcript.transcript import Transcript
 
 MB = 1024 * 1024

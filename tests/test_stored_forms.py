@@ -21,7 +21,7 @@ from sevenfold.core.canonical import Digest
 from sevenfold.core.fields import read_fields, write_fields
 from sevenfold.core.json import JsonObject, read_object, write_json
 from sevenfold.core.memories import Origin
-from sevenfold.core.messages import Message, ToolUseId
+from sevenfold.core.messages import Message, RecordId, ToolUseId
 from sevenfold.core.requests import RequestParams, SpillDecision
 from sevenfold.layers.compaction.policy import BreakerState
 from sevenfold.layers.dreams.publish import DreamRecord, DreamRecordStore
@@ -72,7 +72,6 @@ from sevenfold.store.transcript.records import (
     ParentRecord,
     Record,
     RecordBody,
-    RecordId,
     UsageRecord,
     read_line,
     write_line,

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from sevenfold.core.errors import WireError
 from sevenfold.core.json import JsonObject
-from sevenfold.core.messages import Message, ToolUse, ToolUseId
+from sevenfold.core.messages import Message, RecordId, ToolUse, ToolUseId
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.transcript.reader import (
     ResumedSession,
@@ -24,7 +24,6 @@ from sevenfold.store.transcript.records import (
     KeptSegment,
     MessageRecord,
     Record,
-    RecordId,
     read_line,
     write_line,
 )

@@ -11,10 +11,10 @@ from random import Random
 from typing import ClassVar
 
 from sevenfold.core.errors import FileMissing
-from sevenfold.core.messages import Message
+from sevenfold.core.messages import Message, RecordId
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.transcript.reader import BadLine, StoredRecord, TranscriptLine, resume, scan_transcript
-from sevenfold.store.transcript.records import BoundaryRecord, MessageRecord, Record, RecordId, write_line
+from sevenfold.store.transcript.records import BoundaryRecord, MessageRecord, Record, write_line
 from sevenfold.store.transcript.transcript import Transcript
 from tests.torture.stage import QUICK_DISK, Seen, Stage
 

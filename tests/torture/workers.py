@@ -15,12 +15,12 @@ from select import select
 
 from sevenfold.core.errors import FileMissing, MailboxFull
 from sevenfold.core.json import JsonObject
-from sevenfold.core.messages import Message
+from sevenfold.core.messages import Message, RecordId
 from sevenfold.store.files.disk import SYSTEM_DISK, Disk, SystemDisk
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.mailbox import Mail, Mailbox, MailId, MailSettings
 from sevenfold.store.transcript.reader import BadLine, scan_transcript
-from sevenfold.store.transcript.records import MessageRecord, Record, RecordId
+from sevenfold.store.transcript.records import MessageRecord, Record
 from sevenfold.store.transcript.transcript import Transcript
 
 AT = datetime(2026, 11, 15, tzinfo=UTC)

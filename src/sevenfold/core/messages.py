@@ -10,14 +10,29 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from operator import is_
 from typing import Literal, NewType, TypeAlias
+from uuid import uuid4
 
 from sevenfold.core.canonical import CACHE_CONTROL, find_cache_control, strip_block
 from sevenfold.core.errors import WireError
-from sevenfold.core.json import EMPTY_OBJECT, MAX_NESTING, Json, JsonObject, freeze, nesting_depth, thaw
+from sevenfold.core.json import (
+    EMPTY_OBJECT,
+    MAX_NESTING,
+    Json,
+    JsonObject,
+    freeze,
+    nesting_depth,
+    thaw,
+)
 
 ToolUseId = NewType("ToolUseId", str)
 Role: TypeAlias = Literal["user", "assistant", "system"]
 """`system` is a message in mid-conversation, not the system prompt."""
+RecordId = NewType("RecordId", str)
+"""Unique in a transcript: a record written twice, because the first try was in doubt, counts once."""
+
+
+def new_record_id() -> RecordId:
+    return RecordId(uuid4().hex)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +170,6 @@ def _spell_summary(block: Block) -> Block:
 
 # Breakpoints are no part of what a message says, and a text is the same as one block with that text: clients
 # move breakpoints and change between the two forms from request to request.
-
-
 def is_same_message(one: Message, other: Message) -> bool:
     """Whether the API reads two messages alike: breakpoints, the order of keys, and whether a lone text is
     written as a block do not count, also inside tool results."""
@@ -222,7 +235,6 @@ def _as_result_blocks(block: Block) -> Block:
 
 # A block is read as its own class only when writing it back gives the same JSON; any other is `Opaque`. An
 # explicit null in an optional field is neither the field nor its absence: it stays in `extra`.
-
 MAX_MESSAGE_NESTING = MAX_NESTING - 50
 """Less than JSON itself may have, so that a message stays readable inside the record that stores it."""
 

@@ -18,9 +18,11 @@ from sevenfold.core.events import BillLost, Emit, HistoryChanged
 from sevenfold.core.json import freeze_object
 from sevenfold.core.messages import (
     Message,
+    RecordId,
     ToolUse,
     ToolUseId,
     is_same_message,
+    new_record_id,
     without_message_compaction,
     without_message_thinking,
 )
@@ -43,14 +45,7 @@ from sevenfold.core.tokens.estimation import CALIBRATED_ESTIMATOR, TokenEstimato
 from sevenfold.core.usage import Usage
 from sevenfold.layers.journal import Journal
 from sevenfold.providers.provider import UNREADABLE_USAGE
-from sevenfold.store.transcript.records import (
-    CutRecord,
-    InjectedRecord,
-    MessageRecord,
-    RecordId,
-    UsageRecord,
-    new_record_id,
-)
+from sevenfold.store.transcript.records import CutRecord, InjectedRecord, MessageRecord, UsageRecord
 
 DROPPED_KEY, FORGOTTEN_KEY = "dropped", "forgotten"
 """Keys of a cut's detail: records that are no longer part of the history; and that nothing is shown any more

@@ -13,9 +13,10 @@ from typing import Protocol
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import InputError, StoreError
 from sevenfold.core.events import Emit, TranscriptFailed
+from sevenfold.core.messages import RecordId, new_record_id
 from sevenfold.core.system import run_blocking
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.transcript.records import Record, RecordBody, RecordId, new_record_id
+from sevenfold.store.transcript.records import Record, RecordBody
 from sevenfold.store.transcript.transcript import Transcript
 
 
@@ -117,28 +118,27 @@ class DiskJournal:
         if self._transcript is None:
             self._transcript = Transcript.open(self._folder, self._session, emit=self._emit)
         try:
-            places = self._append(self._transcript, records)
+            self._append(self._transcript, records)
         except StoreError:
             # After a failed fsync the handle proves nothing any more; the next try starts with a new one.
             broken, self._transcript = self._transcript, None
             broken.close()
             raise
         del self._waiting[: len(records)]
-        self._offsets.update(places)
 
-    def _append(self, transcript: Transcript, records: Sequence[Record]) -> dict[RecordId, int]:
+    def _append(self, transcript: Transcript, records: Sequence[Record]) -> None:
         try:
             places = transcript.append_all(records)
         except InputError:
             # One that no line can hold must not keep all others from being written.
-            return self._append_each(transcript, records)
-        return {record.id: place.offset for record, place in zip(records, places, strict=True)}
+            self._append_each(transcript, records)
+            return
+        for record, place in zip(records, places, strict=True):
+            self._offsets[record.id] = place.offset
 
-    def _append_each(self, transcript: Transcript, records: Sequence[Record]) -> dict[RecordId, int]:
-        offsets: dict[RecordId, int] = {}
+    def _append_each(self, transcript: Transcript, records: Sequence[Record]) -> None:
         for record in records:
             try:
-                offsets[record.id] = transcript.append(record).offset
+                self._offsets[record.id] = transcript.append(record).offset
             except InputError as error:
                 self._emit(TranscriptFailed(self.path, 1, f"{error}; it is left out"))
-        return offsets

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sevenfold.core.errors import WireError
 from sevenfold.core.json import Json, JsonObject
-from sevenfold.core.messages import Message, without_message_thinking
+from sevenfold.core.messages import Message, RecordId, without_message_thinking
 from sevenfold.core.requests import Capabilities, RequestParams
 from sevenfold.core.tokens import TextOrigin
 from sevenfold.core.usage import Usage, read_stored_usage
@@ -49,7 +49,6 @@ from sevenfold.store.transcript.records import (
     InjectedRecord,
     MessageRecord,
     Record,
-    RecordId,
     UsageRecord,
 )
 

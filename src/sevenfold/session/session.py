@@ -372,7 +372,8 @@ class Session:
             answer = self._conversation.record_reply(reply, started)
             self._sync.answered(answer, None if self._is_followed else self.history)
             self._notes.responded(self.parent)
-            await self._write_pending()
+            await self._journal.flush()
+            await self._write_log()
 
     async def run_fork(
         self, brief: ForkBrief, *, run_tool: ToolRunner | None = None, on_delta: OnDelta | None = None
@@ -404,7 +405,8 @@ class Session:
             self._refuse_if_closed()
             if self.history and not self._is_followed:
                 await self._take_in(self.history)
-            await self._write_pending()
+            await self._journal.flush()
+            await self._write_log()
 
     async def close(self) -> None:
         """Write what is pending and close the files. A second call does nothing."""
@@ -423,9 +425,8 @@ class Session:
                 await run_blocking(self._memories.close)
                 await self._opened.close()
 
-    async def _write_pending(self) -> None:
-        """Write what was recorded to the transcript, and events to their log."""
-        await self._journal.flush()
+    async def _write_log(self) -> None:
+        """Write events to their log."""
         if self._opened.log is not None:
             await self._opened.log.write()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from sevenfold.core.json import JsonObject, freeze_object
-from sevenfold.core.messages import Message, Text, ToolResult, ToolUse, ToolUseId
+from sevenfold.core.messages import Message, RecordId, Text, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.requests import SpillDecision
 from sevenfold.replay.policies.fidelity import CutFidelity, measure_cut_fidelity
 from sevenfold.store.transcript.records import (
@@ -17,7 +17,6 @@ from sevenfold.store.transcript.records import (
     MessageRecord,
     Record,
     RecordBody,
-    RecordId,
 )
 
 AT = datetime(2026, 11, 15, tzinfo=UTC)

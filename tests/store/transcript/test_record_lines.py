@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sevenfold.core.canonical import digest
 from sevenfold.core.errors import InputError, WireError
 from sevenfold.core.json import EMPTY_OBJECT, JsonObject, freeze, read_object, write_json
-from sevenfold.core.messages import Message, ToolUse, ToolUseId, read_message
+from sevenfold.core.messages import Message, RecordId, ToolUse, ToolUseId, new_record_id, read_message
 from sevenfold.core.requests import SpillDecision
 from sevenfold.store.transcript.records import (
     BOUNDARY_MARK,
@@ -22,11 +22,9 @@ from sevenfold.store.transcript.records import (
     MessageRecord,
     Record,
     RecordBody,
-    RecordId,
     UnknownRecord,
     UsageRecord,
     is_whole,
-    new_record_id,
     read_line,
     write_line,
 )

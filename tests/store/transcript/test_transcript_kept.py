@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from sevenfold.core.messages import ToolUseId
+from sevenfold.core.messages import RecordId, ToolUseId
 from sevenfold.core.requests import SpillDecision
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.transcript import reader
 from sevenfold.store.transcript.reader import resume
-from sevenfold.store.transcript.records import (
-    CutRecord,
-    DecisionRecord,
-    KeptSegment,
-    Record,
-    RecordId,
-    write_line,
-)
+from sevenfold.store.transcript.records import CutRecord, DecisionRecord, KeptSegment, Record, write_line
 from tests.store.disks import CountingDisk
 from tests.store.transcripts import AT, SESSION, boundary, ids, resumed, said, segment, spoilt, write_raw
 

@@ -14,9 +14,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.events import Event
+from sevenfold.core.messages import RecordId
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.transcript.reader import BadLine, StoredRecord, resume
-from sevenfold.store.transcript.records import BoundaryRecord, KeptSegment, Record, RecordId, write_line
+from sevenfold.store.transcript.records import BoundaryRecord, KeptSegment, Record, write_line
 from sevenfold.store.transcript.transcript import Transcript
 from tests.examples import up_to
 from tests.store.disks import QUICK, open_handles

@@ -14,7 +14,7 @@ from pathlib import Path
 from sevenfold.core.canonical import Digest
 from sevenfold.core.errors import InputError, WireError
 from sevenfold.core.events import ignore_event
-from sevenfold.core.messages import Message
+from sevenfold.core.messages import Message, RecordId
 from sevenfold.core.prices import Catalog
 from sevenfold.core.requests import (
     Breakpoint,
@@ -41,7 +41,7 @@ from sevenfold.session.pipeline import (
     rebuild_view,
 )
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
-from sevenfold.store.transcript.records import BoundaryRecord, MessageRecord, Record, RecordId, UsageRecord
+from sevenfold.store.transcript.records import BoundaryRecord, MessageRecord, Record, UsageRecord
 from sevenfold.store.transcript.transcript import SessionEntry, SessionId, list_sessions
 
 _MAIN = "main"

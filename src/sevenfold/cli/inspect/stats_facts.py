@@ -9,7 +9,7 @@ from datetime import date, datetime
 
 from sevenfold.core.errors import FileMissing, WireError
 from sevenfold.core.events import RuleAnswered, RuleShown
-from sevenfold.core.messages import Message
+from sevenfold.core.messages import Message, RecordId
 from sevenfold.core.prices import Catalog
 from sevenfold.core.requests import ModelResponse
 from sevenfold.core.usage import read_stored_usage
@@ -18,14 +18,7 @@ from sevenfold.session.cache.monitor import SpendSummary, UsageLedger
 from sevenfold.session.opening import Workspace
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
-from sevenfold.store.transcript.records import (
-    BoundaryRecord,
-    CutRecord,
-    Record,
-    RecordId,
-    SentRecord,
-    UsageRecord,
-)
+from sevenfold.store.transcript.records import BoundaryRecord, CutRecord, Record, SentRecord, UsageRecord
 from sevenfold.store.transcript.transcript import (
     LoggedEvent,
     SessionEntry,

@@ -20,7 +20,7 @@ from sevenfold.core.canonical import digest
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import InputError, SevenfoldError
 from sevenfold.core.events import Emit, NotesSkipped, NotesTruncated, NotesUpdated, ignore_event
-from sevenfold.core.messages import Message, ToolResult, ToolUse
+from sevenfold.core.messages import Message, RecordId, ToolResult, ToolUse
 from sevenfold.core.requests import ENGINE_ENTRY, ModelRequest
 from sevenfold.core.system import run_blocking
 from sevenfold.core.tokens.estimation import estimate_text_tokens
@@ -57,7 +57,7 @@ from sevenfold.layers.templates import NotesTexts
 from sevenfold.providers.provider import Provider
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
-from sevenfold.store.transcript.records import MessageRecord, RecordId
+from sevenfold.store.transcript.records import MessageRecord
 
 
 def find_edit_tool(parent: ModelRequest) -> str | None:

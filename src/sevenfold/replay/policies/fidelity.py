@@ -18,7 +18,17 @@ from itertools import accumulate
 from typing import Literal, TypeAlias
 
 from sevenfold.core.json import Json, JsonObject
-from sevenfold.core.messages import Block, Compaction, Message, Text, Thinking, ToolResult, ToolUse, ToolUseId
+from sevenfold.core.messages import (
+    Block,
+    Compaction,
+    Message,
+    RecordId,
+    Text,
+    Thinking,
+    ToolResult,
+    ToolUse,
+    ToolUseId,
+)
 from sevenfold.core.tool_kinds import CONTENT_KEYS, NEW_TEXT_KEYS, OLD_TEXT_KEYS, PATH_KEYS, find_tool
 from sevenfold.layers.microcompact.layer import CLEARED_KEY
 from sevenfold.store.transcript.records import (
@@ -29,7 +39,6 @@ from sevenfold.store.transcript.records import (
     KeptSegment,
     MessageRecord,
     Record,
-    RecordId,
 )
 
 QuoteKind: TypeAlias = Literal["span", "path", "name"]

@@ -12,6 +12,7 @@ from typing import TypeAlias, cast
 from sevenfold.core.errors import WireError
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.memories import CHANGE_AUTHORS, SAID_BY, TAINTS, ChangeAuthor, Origin, SaidBy, Taint
+from sevenfold.core.messages import RecordId, new_record_id
 from sevenfold.store.memory.changes import (
     TRANSACTION_KINDS,
     UNDO_STEPS,
@@ -21,15 +22,7 @@ from sevenfold.store.memory.changes import (
     TransactionKind,
     UndoStep,
 )
-from sevenfold.store.transcript.records import (
-    Record,
-    RecordId,
-    UnknownRecord,
-    checksum_line,
-    is_whole,
-    new_record_id,
-    write_line,
-)
+from sevenfold.store.transcript.records import Record, UnknownRecord, checksum_line, is_whole, write_line
 
 TRANSACTION = "memory"
 UPKEEP = "upkeep"

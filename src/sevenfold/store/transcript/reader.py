@@ -16,6 +16,7 @@ from typing import TypeAlias
 from sevenfold.core.errors import WireError
 from sevenfold.core.events import Emit, LineQuarantined, ignore_event
 from sevenfold.core.json import write_json
+from sevenfold.core.messages import RecordId
 from sevenfold.core.system import map_os_errors
 from sevenfold.store.files.disk import READ_FLAGS, Disk, read_fully
 from sevenfold.store.files.folder import Folder
@@ -32,7 +33,6 @@ from sevenfold.store.transcript.records import (
     KeptSegment,
     MessageRecord,
     Record,
-    RecordId,
     SentRecord,
     UnknownRecord,
     UsageRecord,

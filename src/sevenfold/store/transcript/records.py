@@ -14,8 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import Annotated, Literal, NewType, TypeAlias
-from uuid import uuid4
+from typing import Annotated, Literal, TypeAlias
 
 from sevenfold.core.errors import InputError, WireError
 from sevenfold.core.fields import JsonForm, read_fields, write_fields
@@ -29,11 +28,15 @@ from sevenfold.core.json import (
     read_object,
     write_json,
 )
-from sevenfold.core.messages import MAX_MESSAGE_NESTING, Message, read_message, write_message
+from sevenfold.core.messages import (
+    MAX_MESSAGE_NESTING,
+    Message,
+    RecordId,
+    new_record_id,
+    read_message,
+    write_message,
+)
 from sevenfold.core.requests import SpillDecision
-
-RecordId = NewType("RecordId", str)
-"""Unique in a transcript: a record written twice, because the first try was in doubt, counts once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +145,6 @@ RecordBody: TypeAlias = (
     | ParentRecord
     | UnknownRecord
 )
-
-
-def new_record_id() -> RecordId:
-    return RecordId(uuid4().hex)
 
 
 @dataclass(frozen=True, slots=True)

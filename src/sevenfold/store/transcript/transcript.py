@@ -38,12 +38,13 @@ from sevenfold.core.events import (
     ignore_event,
 )
 from sevenfold.core.json import JsonObject, freeze, freeze_object, read_object, write_json
+from sevenfold.core.messages import new_record_id
 from sevenfold.core.system import map_os_errors, run_blocking
 from sevenfold.store.files.disk import close_in_children, drop_flock, read_fully, take_flock, write_all
 from sevenfold.store.files.folder import FileStat, Folder
 from sevenfold.store.files.locks import mutex
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
-from sevenfold.store.transcript.records import ParentRecord, Record, UnknownRecord, new_record_id, write_line
+from sevenfold.store.transcript.records import ParentRecord, Record, UnknownRecord, write_line
 
 
 @dataclass(frozen=True, slots=True)
