@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.json import JsonObject
-from sevenfold.core.messages import Message
+from sevenfold.core.messages import Message, RecordId
 from sevenfold.core.prices import CATALOG
 from sevenfold.core.requests import Capabilities, RequestParams, ViewMessage, choose_capabilities
 from sevenfold.layers.conversation import Conversation, ConversationListener, HistoryMessage
-from sevenfold.store.transcript.journal import NoJournal
-from sevenfold.store.transcript.records import RecordBody, RecordId
+from sevenfold.layers.journal import NoJournal
+from sevenfold.store.transcript.records import RecordBody
 from tests.session.talk import Listener, call, result
 
 OPUS, HAIKU = "claude-opus-5-5", "claude-haiku-4-5"

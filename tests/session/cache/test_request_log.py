@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from sevenfold.core.errors import Overloaded, ProviderError, ProviderUnreachable, ReplyBroken
+from sevenfold.core.messages import RecordId
+from sevenfold.layers.journal import NoJournal
 from sevenfold.session.cache.monitor import RequestLog
-from sevenfold.store.transcript.journal import NoJournal
-from sevenfold.store.transcript.records import RecordBody, RecordId, SentRecord
+from sevenfold.store.transcript.records import RecordBody, SentRecord
 
 
 class Kept(NoJournal):

@@ -14,15 +14,11 @@ from sevenfold.core.errors import (
     InputError,
 )
 from sevenfold.core.events import Event, TranscriptFailed
-from sevenfold.core.messages import Message
+from sevenfold.core.messages import Message, RecordId
+from sevenfold.layers.journal import DiskJournal, NoJournal
 from sevenfold.store.files.folder import Folder
-from sevenfold.store.transcript.journal import DiskJournal, NoJournal
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
-from sevenfold.store.transcript.records import (
-    MessageRecord,
-    Record,
-    RecordId,
-)
+from sevenfold.store.transcript.records import MessageRecord, Record
 from sevenfold.store.transcript.transcript import RecordPosition, Transcript
 
 
