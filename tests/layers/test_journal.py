@@ -42,6 +42,11 @@ def stored(folder: Folder) -> list[StoredRecord]:
     return [item for item in scan_transcript(folder, "one") if isinstance(item, StoredRecord)]
 
 
+@pytest.fixture
+def events() -> list[Event]:
+    return []
+
+
 def test_what_is_added_is_on_the_disk_after_a_flush_in_order(folder: Folder, events: list[Event]) -> None:
     journal = journal_in(folder, events)
     first, second = journal.add(said("a")), journal.add(said("b"), RecordId("named"))
