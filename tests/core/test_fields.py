@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
 from typing import Annotated, Literal, NewType
 
 import pytest
@@ -136,6 +138,29 @@ def test_a_field_that_every_file_has_must_be_there() -> None:
 def test_what_is_no_object_is_refused(wire: Json) -> None:
     with pytest.raises(WireError, match="expected an object"):
         read_fields(Point, wire)
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    usd: Decimal
+    path: Path
+    kind: Literal["a"] | Literal["b", "c"] = "a"
+
+
+def test_prices_paths_and_joined_choices_are_read_back() -> None:
+    value = Priced(Decimal("0.10"), Path("/srv/app"), "c")
+    wire = write_fields(value)
+    assert write_json(wire) == b'{"usd":"0.10","path":"/srv/app","kind":"c"}'
+    assert read_fields(Priced, wire) == value
+
+
+@pytest.mark.parametrize(
+    ("key", "given"), [("usd", "NaN"), ("usd", "x"), ("usd", 1), ("path", 1), ("kind", "d")]
+)
+def test_what_is_no_price_path_or_choice_is_refused(key: str, given: object) -> None:
+    wire = {"usd": "1", "path": "/", "kind": "a", key: given}
+    with pytest.raises(WireError, match=key):
+        read_fields(Priced, freeze_object(wire))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,9 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal, InvalidOperation
 from functools import cache
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Literal, NewType, TypeAlias, TypeVar, cast, get_args, get_origin
 
@@ -159,6 +161,8 @@ def _generic_codec(hint: object) -> _Codec:
     origin, parts = get_origin(hint), get_args(hint)
     if origin in (typing.Union, UnionType) and NoneType in parts and len(parts) == 2:
         return _optional_codec(_codec(parts[0] if parts[1] is NoneType else parts[1]))
+    if origin in (typing.Union, UnionType) and all(get_origin(part) is Literal for part in parts):
+        return _choice_codec(tuple([choice for part in parts for choice in get_args(part)]))
     if origin is Literal:
         return _choice_codec(parts)
     if origin is tuple and parts[1:] == (...,):
@@ -259,6 +263,16 @@ def _read_time(wire: Json, place: str) -> datetime:
     return found
 
 
+def _read_decimal(wire: Json, place: str) -> Decimal:
+    try:
+        found = Decimal(wire) if isinstance(wire, str) else None
+    except InvalidOperation:
+        found = None
+    if found is None or not found.is_finite():
+        raise _unfit(wire, place, "a decimal number as text")
+    return found
+
+
 def _read_span(wire: Json, place: str) -> timedelta:
     if isinstance(wire, bool) or not isinstance(wire, (int, float)):
         raise _unfit(wire, place, "seconds")
@@ -292,4 +306,6 @@ _SCALARS: Mapping[object, _Codec] = {
     JsonObject: _scalar_codec(JsonObject, "an object"),
     datetime: _Codec(_read_time, lambda value: cast("datetime", value).isoformat()),
     timedelta: _Codec(_read_span, lambda value: cast("timedelta", value).total_seconds()),
+    Decimal: _Codec(_read_decimal, str),
+    Path: _Codec(lambda wire, place: Path(_expect(wire, str, place, "a path")), str),
 }

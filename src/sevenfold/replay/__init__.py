@@ -8,6 +8,7 @@ In reading order:
 - `result_costs`: what each tool result cost.
 - `account`: all of the above for one transcript file.
 - `parallel`: many files, in several processes.
+- `stored_reports`: the accounts of earlier runs, so that only what changed is read again.
 - `report`: the report over all files, as values and as JSON.
 - `page/`: the report as an HTML page.
 - `policies/`: what a session would have cost with other policies for clearing tool results.

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Generic, Literal, TypeAlias, TypeVar, cast
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.replay.account import ReplayTerms, read_account
 from sevenfold.replay.report import FileReport
+from sevenfold.replay.stored_reports import ScannedCalls, StoredReports
 from sevenfold.store.foreign.entries import ForeignAgent
 from sevenfold.store.foreign.transcripts import (
-    FileCalls,
     TranscriptFile,
     UnreadableFile,
     choose_owners,
@@ -240,25 +240,16 @@ class AccountTask:
     foreign: frozenset[int]
 
 
-@dataclass(frozen=True, slots=True)
-class ScanResult:
-    agent: ForeignAgent | None
-    calls: FileCalls
-
-
 ReadTask: TypeAlias = ScanTask | AccountTask
-ReadTaskResult: TypeAlias = ScanResult | FileReport
+ReadTaskResult: TypeAlias = ScannedCalls | FileReport
 OnReadProgress: TypeAlias = Callable[[ReadProgress], None]
-RunReadTasks: TypeAlias = Callable[
-    [Sequence[ReadTask], Callable[[int], None]], Iterator[TaskDone[ReadTaskResult]]
-]
 
 
 def do_read_task(order: ReadTask, on_bytes: Callable[[int], None]) -> ReadTaskResult:
     """Run one task; called in a process of the pool."""
     match order:
         case ScanTask():
-            return ScanResult(detect_agent(order.path), scan_calls(order.path, on_bytes))
+            return ScannedCalls(detect_agent(order.path), scan_calls(order.path, on_bytes))
         case AccountTask():
             return read_account(
                 order.path, order.agent, order.terms, foreign=order.foreign, on_bytes=on_bytes
@@ -270,18 +261,22 @@ def read_accounts(
     terms: ReplayTerms,
     *,
     jobs: int | None = None,
+    stored: StoredReports | None = None,
     on_progress: OnReadProgress | None = None,
 ) -> ReadOutcome:
-    """Every file's account, in the order given. A file that cannot be read costs only itself."""
+    """Every file's account, in the order given. A file that cannot be read costs only itself.
+
+    What `stored` has of a file that has not changed is not computed again.
+    """
     # The oldest file owns a call that several hold: the others were copied from it.
     files = sorted(found, key=lambda item: (item.modified_ns, str(item.path)))
-    with ExitStack() as stack:
-        run = _runner(files, jobs or count_cores(), stack)
-        unreadable: list[UnreadableFile] = []
-        orders = _look(files, terms, run, unreadable, on_progress)
-        reports = _read(orders, files, run, unreadable, on_progress)
+    reader = _AccountReader(files, terms, stored, jobs or count_cores(), on_progress)
+    with reader:
+        reports = reader.read()
     order = {item.path: place for place, item in enumerate(found)}
-    return ReadOutcome(tuple(sorted(reports, key=lambda report: order[report.path])), tuple(unreadable))
+    return ReadOutcome(
+        tuple(sorted(reports, key=lambda report: order[report.path])), tuple(reader.unreadable)
+    )
 
 
 def count_cores() -> int:
@@ -290,63 +285,101 @@ def count_cores() -> int:
     return min(cores, MAX_JOBS)
 
 
-def _runner(files: Sequence[TranscriptFile], jobs: int, stack: ExitStack) -> RunReadTasks:
-    is_small = sum(item.size_bytes for item in files) < INLINE_READ_BYTES
-    if jobs == 1 or len(files) < 2 or is_small:
-        return lambda orders, on_bytes: do_tasks_inline(do_read_task, orders, on_bytes)
-    return stack.enter_context(ProcessPool[ReadTask, ReadTaskResult](do_read_task, min(jobs, len(files)))).run
+@dataclass(frozen=True, slots=True)
+class _WantedAccount:
+    file: TranscriptFile
+    agent: ForeignAgent
+    foreign: frozenset[int]
+    """Calls that other files count."""
 
 
-def _look(
-    files: Sequence[TranscriptFile],
-    terms: ReplayTerms,
-    run: RunReadTasks,
-    unreadable: list[UnreadableFile],
-    on_progress: OnReadProgress | None,
-) -> list[AccountTask]:
-    """What to read: transcripts, each with the calls that it does not own."""
-    looked: dict[int, ScanResult] = {}
-    total = sum(item.size_bytes for item in files)
-    for done in run([ScanTask(item.path) for item in files], _counter("looking", total, on_progress)):
-        match done.result:
-            case ScanResult(agent=None):
-                file = files[done.place]
-                unreadable.append(
-                    UnreadableFile(file.path, NO_TRANSCRIPT_REASON if file.size_bytes else EMPTY_FILE_REASON)
-                )
-            case ScanResult() as seen:
-                looked[done.place] = seen
-            case FailedTask(reason=reason):
-                unreadable.append(_unreadable(files[done.place].path, reason))
-            case FileReport():
-                pass
-    places = sorted(looked)
-    owned = choose_owners([looked[place].calls for place in places])
-    return [
-        AccountTask(files[place].path, agent, terms, owned.get(index, frozenset()))
-        for index, place in enumerate(places)
-        if (agent := looked[place].agent)
-    ]
+class _AccountReader:
+    """Reads the accounts of files, in processes if there is much to read."""
 
+    def __init__(
+        self,
+        files: Sequence[TranscriptFile],
+        terms: ReplayTerms,
+        stored: StoredReports | None,
+        jobs: int,
+        on_progress: OnReadProgress | None,
+    ) -> None:
+        self.unreadable: list[UnreadableFile] = []
+        self._files, self._terms, self._stored = files, terms, stored
+        self._jobs, self._on_progress = jobs, on_progress
+        self._stack = ExitStack()
+        self._pool: ProcessPool[ReadTask, ReadTaskResult] | None = None
 
-def _read(
-    orders: list[AccountTask],
-    files: Sequence[TranscriptFile],
-    run: RunReadTasks,
-    unreadable: list[UnreadableFile],
-    on_progress: OnReadProgress | None,
-) -> list[FileReport]:
-    sizes = {item.path: item.size_bytes for item in files}
-    # The largest first, so that no process is left alone with one at the end.
-    orders = sorted(orders, key=lambda order: -sizes[order.path])
-    total = sum(sizes[order.path] for order in orders)
-    reports: list[FileReport] = []
-    for done in run(orders, _counter("reading", total, on_progress)):
-        if isinstance(done.result, FileReport):
-            reports.append(done.result)
-        elif isinstance(done.result, FailedTask):
-            unreadable.append(_unreadable(orders[done.place].path, done.result.reason))
-    return reports
+    def __enter__(self) -> _AccountReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def read(self) -> list[FileReport]:
+        scanned = self._scan()
+        places = sorted(scanned)
+        owned = choose_owners([scanned[place].calls for place in places])
+        wanted = [
+            _WantedAccount(self._files[place], agent, owned.get(index, frozenset()))
+            for index, place in enumerate(places)
+            if (agent := scanned[place].agent)
+        ]
+        pairs = [(item.file, item.foreign) for item in wanted]
+        kept = self._stored.read_reports(pairs) if self._stored else {}
+        missing = [item for place, item in enumerate(wanted) if place not in kept]
+        return [*kept.values(), *self._account(missing)]
+
+    def _scan(self) -> dict[int, ScannedCalls]:
+        """What each file is and which calls it holds, by its place."""
+        known = self._stored.read_calls(self._files) if self._stored else {}
+        found = {place: known[item] for place, item in enumerate(self._files) if item in known}
+        missing = [place for place in range(len(self._files)) if place not in found]
+        orders = [ScanTask(self._files[place].path) for place in missing]
+        for done in self._run("looking", orders, [self._files[place] for place in missing]):
+            place = missing[done.place]
+            if isinstance(done.result, ScannedCalls):
+                found[place] = done.result
+            elif isinstance(done.result, FailedTask):
+                self.unreadable.append(_unreadable(self._files[place].path, done.result.reason))
+        if self._stored:
+            self._stored.write_calls(
+                (self._files[place], found[place]) for place in missing if place in found
+            )
+        for place, scanned in found.items():
+            if scanned.agent is None:
+                file = self._files[place]
+                reason = NO_TRANSCRIPT_REASON if file.size_bytes else EMPTY_FILE_REASON
+                self.unreadable.append(UnreadableFile(file.path, reason))
+        return {place: scanned for place, scanned in found.items() if scanned.agent is not None}
+
+    def _account(self, wanted: Sequence[_WantedAccount]) -> list[FileReport]:
+        # The largest first, so that no process is left alone with one at the end.
+        wanted = sorted(wanted, key=lambda item: -item.file.size_bytes)
+        orders = [AccountTask(item.file.path, item.agent, self._terms, item.foreign) for item in wanted]
+        done: list[tuple[TranscriptFile, frozenset[int], FileReport]] = []
+        for result in self._run("reading", orders, [item.file for item in wanted]):
+            item = wanted[result.place]
+            if isinstance(result.result, FileReport):
+                done.append((item.file, item.foreign, result.result))
+            elif isinstance(result.result, FailedTask):
+                self.unreadable.append(_unreadable(item.file.path, result.result.reason))
+        if self._stored and done:
+            self._stored.write_reports(done)
+        return [report for _, _, report in done]
+
+    def _run(
+        self, phase: ReadPhase, orders: Sequence[ReadTask], files: Sequence[TranscriptFile]
+    ) -> Iterator[TaskDone[ReadTaskResult]]:
+        total = sum(item.size_bytes for item in files)
+        count = _counter(phase, total, self._on_progress)
+        if self._jobs == 1 or len(orders) < 2 or total < INLINE_READ_BYTES:
+            return do_tasks_inline(do_read_task, orders, count)
+        if self._pool is None:
+            self._pool = self._stack.enter_context(
+                ProcessPool[ReadTask, ReadTaskResult](do_read_task, min(self._jobs, len(orders)))
+            )
+        return self._pool.run(orders, count)
 
 
 def _unreadable(path: Path, reason: str) -> UnreadableFile:

@@ -167,7 +167,7 @@ def test_a_users_own_price_counts(
 ) -> None:
     log = write_log(tmp_path / "g.jsonl", answered("msg_1", BILL, model="gpt-5.5"))
     assert '[models."gpt-5.5"]' in run(capsys, log)
-    (empty_home / ".sevenfold").mkdir()
+    (empty_home / ".sevenfold").mkdir(exist_ok=True)
     (empty_home / ".sevenfold/settings.toml").write_text(
         '[models."gpt-5.5"]\ninput_usd_per_mtok = 2\noutput_usd_per_mtok = 10\n\n[notes]\nenabled = false\n',
         encoding="utf-8",

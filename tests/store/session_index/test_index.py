@@ -19,6 +19,7 @@ from sevenfold.store.files.locks import mutex
 from sevenfold.store.foreign.transcripts import ForeignLine, find_transcripts
 from sevenfold.store.session_index import index as index_module
 from sevenfold.store.session_index import passages
+from sevenfold.store.session_index.database import SESSION_INDEX_FOLDER
 from sevenfold.store.session_index.finder import (
     MARK_END,
     MARK_START,
@@ -26,7 +27,7 @@ from sevenfold.store.session_index.finder import (
     SessionHit,
     SessionQuery,
 )
-from sevenfold.store.session_index.index import SESSION_INDEX_FILE, SESSION_INDEX_FOLDER, SessionIndex
+from sevenfold.store.session_index.index import SESSION_INDEX_FILE, SessionIndex
 
 DAY = datetime(2026, 11, 3, 10, tzinfo=UTC)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,14 +15,19 @@ from sevenfold.cli.replay.policy import TranscriptSource, explain_no_transcripts
 from sevenfold.cli.replay.view import show_replay_header, show_replay_report
 from sevenfold.cli.screen import Screen
 from sevenfold.core.clock import SystemClock
-from sevenfold.core.errors import InputError
+from sevenfold.core.errors import InputError, SevenfoldError
+from sevenfold.core.events import Event, describe_event
 from sevenfold.core.models import Model
 from sevenfold.core.prices import Catalog, ModelSettings, build_catalog
+from sevenfold.core.settings import Settings
+from sevenfold.core.settings.sections import PlaceSettings
 from sevenfold.replay.account import ReplayTerms
 from sevenfold.replay.page import build_page, resolve_page_path, write_page
 from sevenfold.replay.parallel import ReadProgress, read_accounts
 from sevenfold.replay.report import ReplayReport, build_replay_report, describe_replay_report
-from sevenfold.store.project.settings_files import find_checkout, read_settings
+from sevenfold.replay.stored_reports import StoredReports
+from sevenfold.store.project.settings_files import find_checkout, find_user_home, read_settings
+from sevenfold.store.session_index.derived import DerivedValues
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,14 +95,35 @@ def _read(place: TranscriptSource, wanted: ReplayOptions, screen: Screen) -> Rep
         share = progress.done_bytes / progress.total_bytes if progress.total_bytes else 1.0
         screen.show_progress(f"{progress.phase} {progress.total_bytes / 1e6:,.0f} MB", share)
 
-    try:
-        outcome = read_accounts(place.found, wanted.terms, jobs=wanted.jobs, on_progress=tell)
-    finally:
-        screen.clear_progress()
+    with _open_stored(wanted.terms, screen) as stored:
+        try:
+            outcome = read_accounts(
+                place.found, wanted.terms, jobs=wanted.jobs, stored=stored, on_progress=tell
+            )
+        finally:
+            screen.clear_progress()
     unreadable = (*place.unreadable, *outcome.unreadable)
     return build_replay_report(
         outcome.files, origin=place.origin, unreadable=unreadable, repriced=wanted.repriced
     )
+
+
+@contextmanager
+def _open_stored(terms: ReplayTerms, screen: Screen) -> Generator[StoredReports | None]:
+    """What earlier runs computed. Without it everything is read again, which takes longer."""
+
+    def warn(event: Event) -> None:
+        screen.note(f"warning: {describe_event(event)}")
+
+    try:
+        home = _read_settings(PlaceSettings).of(PlaceSettings).home_folder(find_user_home(os.environ))
+        values = DerivedValues.open(home, emit=warn)
+    except SevenfoldError as error:
+        screen.note(f"warning: nothing is kept for the next run: {error}")
+        yield None
+        return
+    with closing(values):
+        yield StoredReports(values, terms)
 
 
 def _remarks(report: ReplayReport, terms: ReplayTerms) -> Iterator[str]:
@@ -145,8 +172,11 @@ def _check_policy(options: Namespace) -> None:
 
 def _read_catalog() -> Catalog:
     """The table with the user's own models and prices over it."""
-    settings = read_settings([ModelSettings], root=find_checkout(Path()), environ=os.environ, is_part=True)
-    return build_catalog(settings)
+    return build_catalog(_read_settings(ModelSettings))
+
+
+def _read_settings(section: type) -> Settings:
+    return read_settings([section], root=find_checkout(Path()), environ=os.environ, is_part=True)
 
 
 def _priced_model(catalog: Catalog, name: str) -> Model:

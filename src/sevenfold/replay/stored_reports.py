@@ -1,0 +1,175 @@
+"""Reports of transcripts, kept between runs: a transcript that has not changed is not read again.
+
+A report is kept under a key made of everything that it depends on: prices, options, the calls that other
+files count, and the code that computes it.
+"""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from functools import cache
+from hashlib import blake2b
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any, cast
+
+from sevenfold.core.errors import SevenfoldError
+from sevenfold.core.events import Event, ModelUnknown, PriceUnknown
+from sevenfold.core.fields import read_fields, write_fields
+from sevenfold.core.json import read_object, write_json
+from sevenfold.replay.account import ReplayTerms
+from sevenfold.replay.context_fill import SeriesPoint
+from sevenfold.replay.report import FileReport, LineCounts, SessionReport
+from sevenfold.store.foreign.entries import ForeignAgent
+from sevenfold.store.foreign.transcripts import FileCalls, TranscriptFile
+from sevenfold.store.session_index.derived import DerivedValues
+
+CODE_PACKAGES = ("sevenfold.core", "sevenfold.store.foreign", "sevenfold.replay")
+"""The code that a report depends on."""
+_CALLS, _REPORT = "replay-calls", "replay-report"
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedCalls:
+    agent: ForeignAgent | None
+    """None: no transcript."""
+    calls: FileCalls
+
+
+class StoredReports:
+    """The kept reports. What cannot be read or decoded counts as not kept."""
+
+    def __init__(self, values: DerivedValues, terms: ReplayTerms) -> None:
+        self._values, self._terms = values, terms
+        self.calls_key = f"{_CALLS} {hash_code()}"
+        self.report_key = f"{_REPORT} {hash_code()} {_hash(repr(terms).encode())}"
+
+    def read_calls(self, found: Sequence[TranscriptFile]) -> dict[TranscriptFile, ScannedCalls]:
+        """Which agent wrote each file and which calls it holds, where that is known."""
+        known = self._values.read(self.calls_key, found)
+        decoded = ((item, _decode_calls(known[item.path])) for item in found if item.path in known)
+        return {item: calls for item, calls in decoded if calls is not None}
+
+    def write_calls(self, calls: Iterable[tuple[TranscriptFile, ScannedCalls]]) -> None:
+        self._values.write(self.calls_key, {item: _encode_calls(scanned) for item, scanned in calls})
+
+    def read_reports(self, wanted: Sequence[tuple[TranscriptFile, frozenset[int]]]) -> dict[int, FileReport]:
+        """The reports of files, each with the calls that others count, by the place in the list."""
+        known = self._values.read(self.report_key, [item for item, _ in wanted])
+        decoded = (
+            (place, self._decode(item.path, known[item.path], foreign))
+            for place, (item, foreign) in enumerate(wanted)
+            if item.path in known
+        )
+        return {place: report for place, report in decoded if report is not None}
+
+    def write_reports(self, reports: Iterable[tuple[TranscriptFile, frozenset[int], FileReport]]) -> None:
+        self._values.write(
+            self.report_key, {item: _encode(report, foreign) for item, foreign, report in reports}
+        )
+        self._values.forget_others(_CALLS, [self.calls_key])
+        self._values.forget_others(_REPORT, [self.report_key])
+
+    def _decode(self, path: Path, stored: bytes, foreign: frozenset[int]) -> FileReport | None:
+        try:
+            wire = cast("dict[str, Any]", json.loads(stored))
+            if wire["foreign"] != _hash_calls(foreign):
+                return None
+            sessions = zip(wire["sessions"], wire["series"], strict=True)
+            return FileReport(
+                path=path,
+                agent=wire["agent"],
+                lines=LineCounts(**wire["lines"]),
+                sessions=tuple(_decode_session(path, session, points) for session, points in sessions),
+                events=self._repeat_events(wire["models"]),
+            )
+        except (SevenfoldError, KeyError, TypeError, ValueError):
+            return None
+
+    def _repeat_events(self, models: Iterable[str]) -> tuple[Event, ...]:
+        events: list[Event] = []
+        for model in models:
+            self._terms.catalog.find(model, events.append)
+        return tuple(events)
+
+
+def _encode(report: FileReport, foreign: frozenset[int]) -> bytes:
+    models = [event.model for event in report.events if isinstance(event, (ModelUnknown, PriceUnknown))]
+    wire = {
+        "foreign": _hash_calls(foreign),
+        "agent": report.agent,
+        "lines": asdict(report.lines),
+        "models": models,
+        "sessions": [write_json(write_fields(replace(item, series=()))).decode() for item in report.sessions],
+        # Most of a report: as lists, they are read ten times as fast.
+        "series": [[_encode_point(point) for point in item.series] for item in report.sessions],
+    }
+    return json.dumps(wire, separators=(",", ":")).encode()
+
+
+def _encode_point(point: SeriesPoint) -> list[object]:
+    at = point.at.timestamp() if point.at else None
+    return [point.call, at, point.prompt_tokens, point.read_tokens, point.mark]
+
+
+def _decode_session(path: Path, session: str, points: Iterable[list[Any]]) -> SessionReport:
+    series = tuple(
+        SeriesPoint(
+            call=call,
+            at=None if at is None else datetime.fromtimestamp(at, UTC),
+            prompt_tokens=prompt,
+            read_tokens=read,
+            mark=mark,
+        )
+        for call, at, prompt, read, mark in points
+    )
+    return replace(read_fields(SessionReport, read_object(session)), path=path, series=series)
+
+
+def _encode_calls(scanned: ScannedCalls) -> bytes:
+    own, mirrored = list(scanned.calls.own), list(scanned.calls.mirrored)
+    return json.dumps([scanned.agent, own, mirrored]).encode()
+
+
+def _decode_calls(stored: bytes) -> ScannedCalls | None:
+    try:
+        agent, own, mirrored = cast("list[Any]", json.loads(stored))
+        return ScannedCalls(agent, FileCalls(array("Q", own), array("Q", mirrored)))
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def _hash_calls(calls: frozenset[int]) -> str:
+    return _hash(array("Q", sorted(calls)).tobytes())
+
+
+@cache
+def hash_code() -> str:
+    """A digest of the code that a report depends on: an edited or newer version computes it anew."""
+    digest = blake2b(digest_size=16)
+    for package in CODE_PACKAGES:
+        for path, content in sorted(list_code(package).items()):
+            digest.update(path.encode() + content)
+    return digest.hexdigest()
+
+
+def list_code(package: str) -> dict[str, bytes]:
+    """The modules of a package, by path."""
+    return dict(_walk(files(package), package.replace(".", "/")))
+
+
+def _walk(folder: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
+    for item in folder.iterdir():
+        if item.is_dir():
+            yield from _walk(item, f"{name}/{item.name}")
+        elif item.name.endswith(".py"):
+            yield f"{name}/{item.name}", item.read_bytes()
+
+
+def _hash(data: bytes) -> str:
+    return blake2b(data, digest_size=16).hexdigest()

@@ -1,0 +1,126 @@
+"""An SQLite database that holds nothing of its own: what is damaged or of another version is built again."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TypeVar, cast
+
+from sevenfold.core.errors import LockBusy, StoreError
+from sevenfold.core.events import Emit, IndexRebuilt
+from sevenfold.store.files.folder import Folder
+
+SESSION_INDEX_FOLDER = "index"
+"""Below Sevenfold's home."""
+DATABASE_WAIT_SECONDS = 10.0
+_NOT_DAMAGED = ("locked", "busy", "full", "readonly", "disk I/O", "unable to open")
+"""What SQLite says where the file is sound and the machine is not: building it again would not help."""
+
+_T = TypeVar("_T")
+
+
+class RebuildableDatabase:
+    """One connection, for one thread. `schema` must set `user_version` to `version`."""
+
+    def __init__(self, home: Path, name: str, schema: str, version: int, emit: Emit) -> None:
+        self.folder = Folder.open(home / SESSION_INDEX_FOLDER, create=True)
+        """For locks beside the database."""
+        self.path = home / SESSION_INDEX_FOLDER / name
+        self._schema, self._version, self._emit = schema, version, emit
+        try:
+            self.connection = self._open()
+        except BaseException:
+            self.folder.close()
+            raise
+
+    def close(self) -> None:
+        self.connection.close()
+        self.folder.close()
+
+    def run(self, work: Callable[[], _T]) -> _T:
+        """Do the work; on a damaged file once more on a new one."""
+        try:
+            with self._map_errors():
+                return work()
+        except sqlite3.DatabaseError as error:
+            self._discard(str(error))
+        self.connection.close()
+        self.connection = self._open()
+        with self._map_errors():
+            return work()
+
+    @contextmanager
+    def transaction(self) -> Generator[None]:
+        self.connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            with suppress(sqlite3.DatabaseError):
+                self.connection.execute("ROLLBACK")
+            raise
+        self.connection.execute("COMMIT")
+
+    @contextmanager
+    def _map_errors(self) -> Generator[None]:
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            reason = str(error)
+            if "locked" in reason or "busy" in reason:
+                raise LockBusy(f"{self.path} is in use by another process; try again") from error
+            if any(word in reason for word in _NOT_DAMAGED):
+                raise StoreError(f"cannot use {self.path}: {reason}") from error
+            raise
+
+    def _open(self) -> sqlite3.Connection:
+        with self._map_errors():
+            try:
+                return self._connect()
+            except sqlite3.DatabaseError as error:
+                if isinstance(error, sqlite3.OperationalError):
+                    raise
+                self._discard(str(error))
+            return self._connect()
+
+    def _connect(self) -> sqlite3.Connection:
+        # SQLite would make it readable for everybody. What is wrong with the place it says itself.
+        with suppress(OSError):
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        connection = sqlite3.connect(self.path, timeout=DATABASE_WAIT_SECONDS, isolation_level=None)
+        try:
+            # Of what is deleted nothing stays behind in the file.
+            connection.execute("PRAGMA secure_delete = ON")
+            # A power cut may cost the last transaction, which is done again.
+            connection.execute("PRAGMA synchronous = NORMAL")
+            found = _read_version(connection)
+            if found not in (0, self._version):
+                connection.close()
+                self._discard(f"it has version {found}, and {self._version} is used now")
+                return self._connect()
+            if found == 0:
+                self._create(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _create(self, connection: sqlite3.Connection) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        # Another process may have been faster.
+        if _read_version(connection) == 0:
+            for statement in self._schema.split(";"):
+                connection.execute(statement)
+        connection.execute("COMMIT")
+
+    def _discard(self, reason: str) -> None:
+        self._emit(IndexRebuilt(str(self.path), reason))
+        for end in ("", "-journal"):
+            with suppress(FileNotFoundError):
+                Path(f"{self.path}{end}").unlink()
+
+
+def _read_version(connection: sqlite3.Connection) -> int:
+    return cast("int", connection.execute("PRAGMA user_version").fetchone()[0])
