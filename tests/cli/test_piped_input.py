@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 from threading import Thread
 
@@ -13,8 +12,6 @@ import pytest
 from sevenfold.cli import screen
 from sevenfold.cli.screen import read_piped_input
 from sevenfold.core.errors import InputError
-
-NO_WAIT = timedelta()
 
 
 @pytest.fixture
@@ -43,7 +40,7 @@ def test_what_is_piped_in_is_read_to_its_end(pipe: tuple[int, int]) -> None:
 def test_a_pipe_that_stays_silent_is_told_of_and_left(pipe: tuple[int, int]) -> None:
     reads, writes = pipe
     notes: list[str] = []
-    assert read_piped_input(reads, notes.append, is_needed=False, wait=NO_WAIT) == ""
+    assert read_piped_input(reads, notes.append, is_needed=False, wait_seconds=0.0) == ""
     assert len(notes) == 1
     assert "going on without it" in notes[0]
     os.close(writes)
@@ -58,7 +55,7 @@ def test_without_a_prompt_a_silent_pipe_is_waited_for(pipe: tuple[int, int]) -> 
         os.write(writes, b"late")
         os.close(writes)
 
-    assert read_piped_input(reads, note, is_needed=True, wait=NO_WAIT) == "late"
+    assert read_piped_input(reads, note, is_needed=True, wait_seconds=0.0) == "late"
     assert len(notes) == 1
     assert "waiting for it" in notes[0]
 

@@ -11,18 +11,20 @@ from __future__ import annotations
 import json
 import os
 import re
-import select
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from decimal import Decimal
 from textwrap import wrap
-from typing import Literal, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Literal, TextIO, TypeAlias
 
 from sevenfold.core.errors import InputError
 from sevenfold.core.text.safe_text import escape_controls, escape_json, escape_painted
+
+if TYPE_CHECKING:
+    # `--version` and `--help` load this module, and need none of these.
+    from datetime import datetime, timedelta
+    from decimal import Decimal
 
 # Numbers for people: short, aligned, the same everywhere.
 
@@ -48,7 +50,7 @@ def format_usd(amount: Decimal | None) -> str:
         return f"${amount:,.0f}"
     if amount == 0 or abs(amount) >= 1:
         return f"${amount:,.2f}"
-    return f"${amount:.3f}" if abs(amount) >= Decimal("0.1") else f"${amount:.4f}"
+    return f"${amount:.3f}" if 10 * abs(amount) >= 1 else f"${amount:.4f}"
 
 
 def format_share(part: float, whole: float) -> str:
@@ -297,7 +299,7 @@ def _write(stream: TextIO, text: str) -> None:
 
 # Standard input may be a pipe that nobody writes to and nobody closes.
 
-FIRST_BYTE_TIMEOUT = timedelta(seconds=3)
+FIRST_BYTE_SECONDS = 3.0
 """For the first byte. Cron, CI and programs that start programs leave the pipe open and say nothing."""
 
 MAX_PIPED_BYTES = 10_000_000
@@ -307,14 +309,14 @@ PIPE_CHUNK_BYTES = 65_536
 
 
 def read_piped_input(
-    descriptor: int, note: Callable[[str], None], *, is_needed: bool, wait: timedelta = FIRST_BYTE_TIMEOUT
+    descriptor: int, note: Callable[[str], None], *, is_needed: bool, wait_seconds: float = FIRST_BYTE_SECONDS
 ) -> str:
     """All of it to its end; nothing from a terminal. A silent pipe is reported, and waited for only
     where it `is_needed`."""
     if os.isatty(descriptor):
         return ""
-    if not _has_begun(descriptor, wait):
-        seconds = f"{wait.total_seconds():g} s"
+    if not _has_begun(descriptor, wait_seconds):
+        seconds = f"{wait_seconds:g} s"
         if not is_needed:
             note(
                 f"nothing was piped in within {seconds}: going on without it; < /dev/null skips the wait, "
@@ -325,9 +327,11 @@ def read_piped_input(
     return _read_all(descriptor).decode("utf-8", "replace").strip()
 
 
-def _has_begun(descriptor: int, wait: timedelta) -> bool:
+def _has_begun(descriptor: int, wait_seconds: float) -> bool:
     """Whether something can be read, or the end was reached."""
-    ready, _, _ = select.select([descriptor], [], [], wait.total_seconds())
+    import select
+
+    ready, _, _ = select.select([descriptor], [], [], wait_seconds)
     return bool(ready)
 
 

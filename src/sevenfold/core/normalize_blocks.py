@@ -1,7 +1,7 @@
 """What is wrong with a message taken by itself, and the same message without it.
 
 The tables say what the Messages API takes in messages of each role; a type that is in none of them is newer
-than they are, and passes.
+than they are, and passes. `replace_block_surrogates` takes lone surrogates out of all texts of a block.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from sevenfold.core.json import JsonObject, freeze, write_json
+from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject, freeze, write_json
 from sevenfold.core.messages import (
     Block,
     Compaction,
@@ -24,9 +24,100 @@ from sevenfold.core.messages import (
     Thinking,
     ToolResult,
     ToolUse,
+    ToolUseId,
     write_block,
 )
-from sevenfold.core.text.safe_text import replace_block_surrogates
+from sevenfold.core.text.safe_text import replace_lone_surrogates
+
+
+def replace_block_surrogates(block: Block) -> Block:
+    """The block itself where all its text is sound."""
+    return block if all(replace_lone_surrogates(text) is text for text in _texts(block)) else _mended(block)
+
+
+def _texts(block: Block) -> Iterator[str]:
+    if isinstance(block, ToolResult) and isinstance(block.content, tuple):
+        for item in block.content:
+            yield from _texts(item)
+    yield from _texts_within(_own_values(block))
+    if not isinstance(block, Opaque) and block.extra is not EMPTY_OBJECT:
+        yield from _texts_within(block.extra)
+
+
+def _own_values(block: Block) -> tuple[Json, ...]:
+    match block:
+        case Text():
+            return (block.text,)
+        case Thinking():
+            return (block.thinking, block.signature)
+        case RedactedThinking():
+            return (block.data,)
+        case ToolUse():
+            return (block.id, block.name, block.input)
+        case ToolResult():
+            return (block.tool_use_id, None if isinstance(block.content, tuple) else block.content)
+        case Image() | Document():
+            return (block.source,)
+        case Compaction():
+            return (block.content,)
+        case Opaque():
+            return (block.wire,)
+
+
+def _texts_within(value: Json) -> Iterator[str]:
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, JsonObject):
+            yield from item
+            waiting += item.values()
+        elif isinstance(item, tuple):
+            waiting += item
+
+
+def _mended(block: Block) -> Block:  # noqa: PLR0911 - one return a block type is the table
+    extra = EMPTY_OBJECT if isinstance(block, Opaque) else _sound_object(block.extra)
+    match block:
+        case Text():
+            return Text(replace_lone_surrogates(block.text), extra)
+        case Thinking():
+            signature = block.signature and replace_lone_surrogates(block.signature)
+            return Thinking(replace_lone_surrogates(block.thinking), signature, extra)
+        case RedactedThinking():
+            return RedactedThinking(replace_lone_surrogates(block.data), extra)
+        case ToolUse():
+            id_ = ToolUseId(replace_lone_surrogates(block.id))
+            return ToolUse(id_, replace_lone_surrogates(block.name), _sound_object(block.input), extra)
+        case ToolResult():
+            id_, content = ToolUseId(replace_lone_surrogates(block.tool_use_id)), block.content
+            if isinstance(content, tuple):
+                return replace(
+                    block, tool_use_id=id_, content=tuple(map(replace_block_surrogates, content)), extra=extra
+                )
+            return replace(
+                block, tool_use_id=id_, content=content and replace_lone_surrogates(content), extra=extra
+            )
+        case Image() | Document():
+            return replace(block, source=_sound_object(block.source), extra=extra)
+        case Compaction():
+            return Compaction(block.content and replace_lone_surrogates(block.content), extra)
+        case Opaque():
+            return Opaque(_sound_object(block.wire))
+
+
+def _sound_object(value: JsonObject) -> JsonObject:
+    return JsonObject({replace_lone_surrogates(key): _sound_json(item) for key, item in value.items()})
+
+
+def _sound_json(value: Json) -> Json:
+    if isinstance(value, str):
+        return replace_lone_surrogates(value)
+    if isinstance(value, JsonObject):
+        return _sound_object(value)
+    return tuple(_sound_json(item) for item in value) if isinstance(value, tuple) else value
+
 
 FlawKind: TypeAlias = Literal["text", "fields", "block", "empty"]
 """Text that is no UTF-8; fields that no message has; a block that may not stand there; nothing at all."""

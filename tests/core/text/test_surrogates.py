@@ -21,7 +21,8 @@ from sevenfold.core.messages import (
     ToolUseId,
     write_block,
 )
-from sevenfold.core.text.safe_text import replace_block_surrogates, replace_lone_surrogates
+from sevenfold.core.normalize_blocks import replace_block_surrogates
+from sevenfold.core.text.safe_text import replace_lone_surrogates
 
 HALF = "a\ud83db"
 WITHIN = JsonObject({"key": (HALF, JsonObject({HALF: 1}))})

@@ -6,28 +6,11 @@ escaped JSON. No provider accepts that. A fence marks foreign text in a prompt s
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeAlias
-from unicodedata import category
-
-from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject
-from sevenfold.core.messages import (
-    Block,
-    Compaction,
-    Document,
-    Image,
-    Opaque,
-    RedactedThinking,
-    Text,
-    Thinking,
-    ToolResult,
-    ToolUse,
-    ToolUseId,
-)
 
 
 def replace_lone_surrogates(text: str) -> str:
@@ -39,95 +22,6 @@ def replace_lone_surrogates(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
-
-
-def replace_block_surrogates(block: Block) -> Block:
-    """The block itself where all its text is sound."""
-    return block if all(replace_lone_surrogates(text) is text for text in _texts(block)) else _mended(block)
-
-
-def _texts(block: Block) -> Iterator[str]:
-    if isinstance(block, ToolResult) and isinstance(block.content, tuple):
-        for item in block.content:
-            yield from _texts(item)
-    yield from _texts_within(_own_values(block))
-    if not isinstance(block, Opaque) and block.extra is not EMPTY_OBJECT:
-        yield from _texts_within(block.extra)
-
-
-def _own_values(block: Block) -> tuple[Json, ...]:
-    match block:
-        case Text():
-            return (block.text,)
-        case Thinking():
-            return (block.thinking, block.signature)
-        case RedactedThinking():
-            return (block.data,)
-        case ToolUse():
-            return (block.id, block.name, block.input)
-        case ToolResult():
-            return (block.tool_use_id, None if isinstance(block.content, tuple) else block.content)
-        case Image() | Document():
-            return (block.source,)
-        case Compaction():
-            return (block.content,)
-        case Opaque():
-            return (block.wire,)
-
-
-def _texts_within(value: Json) -> Iterator[str]:
-    waiting = [value]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, str):
-            yield item
-        elif isinstance(item, JsonObject):
-            yield from item
-            waiting += item.values()
-        elif isinstance(item, tuple):
-            waiting += item
-
-
-def _mended(block: Block) -> Block:  # noqa: PLR0911 - one return a block type is the table
-    extra = EMPTY_OBJECT if isinstance(block, Opaque) else _sound_object(block.extra)
-    match block:
-        case Text():
-            return Text(replace_lone_surrogates(block.text), extra)
-        case Thinking():
-            signature = block.signature and replace_lone_surrogates(block.signature)
-            return Thinking(replace_lone_surrogates(block.thinking), signature, extra)
-        case RedactedThinking():
-            return RedactedThinking(replace_lone_surrogates(block.data), extra)
-        case ToolUse():
-            id_ = ToolUseId(replace_lone_surrogates(block.id))
-            return ToolUse(id_, replace_lone_surrogates(block.name), _sound_object(block.input), extra)
-        case ToolResult():
-            id_, content = ToolUseId(replace_lone_surrogates(block.tool_use_id)), block.content
-            if isinstance(content, tuple):
-                return replace(
-                    block, tool_use_id=id_, content=tuple(map(replace_block_surrogates, content)), extra=extra
-                )
-            return replace(
-                block, tool_use_id=id_, content=content and replace_lone_surrogates(content), extra=extra
-            )
-        case Image() | Document():
-            return replace(block, source=_sound_object(block.source), extra=extra)
-        case Compaction():
-            return Compaction(block.content and replace_lone_surrogates(block.content), extra)
-        case Opaque():
-            return Opaque(_sound_object(block.wire))
-
-
-def _sound_object(value: JsonObject) -> JsonObject:
-    return JsonObject({replace_lone_surrogates(key): _sound_json(item) for key, item in value.items()})
-
-
-def _sound_json(value: Json) -> Json:
-    if isinstance(value, str):
-        return replace_lone_surrogates(value)
-    if isinstance(value, JsonObject):
-        return _sound_object(value)
-    return tuple(_sound_json(item) for item in value) if isinstance(value, tuple) else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +52,9 @@ def find_fences(tag: str, text: str) -> tuple[Fence, ...]:
 
 
 def _key(text: str) -> str:
+    # Escapes for a terminal are needed by every command, fences by few.
+    import hashlib
+
     whole = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     size = 8
     while size < len(whole) and whole[:size] in text:
@@ -174,8 +71,6 @@ def _unquoted(label: str) -> str:
 
 
 # Text cut to a number of bytes, lines or tokens, and escaped for a terminal.
-
-
 def truncate_bytes(text: str, max_bytes: int) -> str:
     """As much of the beginning of `text` as fits in `max_bytes` of UTF-8."""
     max_bytes = max(0, max_bytes)
@@ -206,8 +101,12 @@ def escape_controls(text: str) -> str:
 
 
 def _is_shown(item: str) -> bool:
+    if item.isprintable() or item == "\n":
+        return True
+    from unicodedata import category
+
     # Wide and unbreakable spaces are no controls, and text in several languages needs them.
-    return item.isprintable() or item == "\n" or category(item) == "Zs"
+    return category(item) == "Zs"
 
 
 _PAINT = re.compile(r"(\x1b\[[\d;]*m)")
