@@ -1,19 +1,23 @@
 """What a tool does, by the name that an agent gives it: the only place that lists tool names.
 
 `find_tool` looks a name up, however it is spelled: `WebFetchTool`, `web_fetch` and `web-fetch` are one tool.
-`find_effect` also looks at the arguments, for tools whose calls do different things. Nothing is known of
-a tool that is not listed, nor of any tool of an MCP server.
+`find_effect` also looks at the arguments, for tools whose calls do different things, and `find_shown` at the
+programs that a command line runs. Nothing is known of a tool that is not listed, nor of any tool of an MCP
+server.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from itertools import dropwhile
 from typing import Literal, TypeAlias
 
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import ToolUse
+from sevenfold.core.text.command_lines import find_text_paths, parse_commands
 
 Effect: TypeAlias = Literal[
     "read",
@@ -139,6 +143,33 @@ _ROWS: tuple[tuple[ToolKind, str], ...] = (
 Code, Continue, pi, Cursor, Cline, VS Code, OpenHands, and Sevenfold itself."""
 
 
+_PROGRAM_ROWS: tuple[tuple[Effect, str], ...] = (
+    ("read", "cat sed head tail nl less more bat awk jq yq diff"),
+    ("search", "rg grep egrep fgrep ag ack"),
+    ("list", "ls find fd tree wc stat file du"),
+    ("fetch", "curl wget"),
+)
+"""Programs that only look at something, by what they look at."""
+_PROGRAMS = {program: effect for effect, programs in _PROGRAM_ROWS for program in programs.split()}
+_GIT_VERBS: Mapping[str, Effect] = {
+    **dict.fromkeys(("show", "diff", "log", "blame"), "read"),
+    **dict.fromkeys(("status", "ls-files", "ls-tree", "branch", "rev-parse"), "list"),
+    "grep": "search",
+}
+_FILTERS = frozenset(
+    [
+        *("cd", "pushd", "popd", "echo", "printf", "true", "pwd"),
+        *("sort", "uniq", "cut", "tr", "column", "then", "do", "done", "fi"),
+    ]
+)
+"""Commands that add nothing to what a line is about."""
+_BY_VOLUME: tuple[Effect, ...] = ("read", "fetch", "search", "list")
+"""Of a line with several commands: what most of its output is."""
+_REDIRECTED = re.compile(r"(?<![0-9&<>-])>>?\s*(?!/dev/null)[\w./~$\"']")
+"""Output goes to a file."""
+_MAX_LINE_CHARS = 10_000
+
+
 def normalize(name: str) -> str:
     """A tool name in the form by which tools are listed: in lower case and without separators."""
     return name.replace("_", "").replace("-", "").lower()
@@ -204,6 +235,61 @@ def find_effect(use: ToolUse) -> Effect | None:
     if kind.effect == "run" and _PATCH_START in command_of(use.input):
         return "edit"
     return kind.effect
+
+
+@dataclass(frozen=True, slots=True)
+class ShownResult:
+    """What the result of a call shows."""
+
+    effect: Effect | None
+    path: str = ""
+    """The one file that it is about; empty where there is none, or more than one."""
+
+
+def find_shown(use: ToolUse) -> ShownResult:
+    """What the result of this call shows: `find_effect`, except for a command line all of whose programs only
+    look at something, which shows what they look at."""
+    effect = find_effect(use)
+    if effect == "run":
+        return _find_printed(command_of(use.input))
+    return ShownResult(effect, first_text(use.input, PATH_KEYS))
+
+
+def _find_printed(line: str) -> ShownResult:
+    """What a command line prints. A program that is not listed may do and print anything."""
+    effects, paths = set[Effect](), dict[str, None]()
+    if _REDIRECTED.search(line):
+        return ShownResult("run")
+    for command in parse_commands(line[:_MAX_LINE_CHARS]):
+        words = list(dropwhile(_is_assignment, command.words))
+        if not words or words[0] in _FILTERS:
+            continue
+        effect = _find_program(words)
+        if effect is None or command.substituted:
+            return ShownResult("run")
+        named = find_text_paths(" ".join(words[1:])) if words[0] != "git" else ()
+        if effect == "read" and not named and effects and words[0] != "git":
+            continue  # the end of a pipe: `rg x | head`
+        effects.add(effect)
+        paths.update(dict.fromkeys(named))
+    shown = next((effect for effect in _BY_VOLUME if effect in effects), "run")
+    return ShownResult(shown, next(iter(paths)) if shown == "read" and len(paths) == 1 else "")
+
+
+def _find_program(words: Sequence[str]) -> Effect | None:
+    """What a program looks at, if it does nothing else."""
+    program = words[0].rpartition("/")[2]
+    if program == "git":
+        verbs = [word for word in words[1:] if not word.startswith("-") and "/" not in word]
+        return _GIT_VERBS.get(verbs[0]) if verbs else None
+    if program == "sed" and any(word.startswith(("-i", "--in-place")) for word in words):
+        return None
+    return _PROGRAMS.get(program)
+
+
+def _is_assignment(word: str) -> bool:
+    name, equals, _ = word.partition("=")
+    return bool(equals) and name.isidentifier()
 
 
 def is_clearable(name: str) -> bool:

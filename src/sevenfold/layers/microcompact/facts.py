@@ -18,7 +18,7 @@ from sevenfold.core.json import write_json
 from sevenfold.core.messages import ToolUse, ToolUseId
 from sevenfold.core.models import Prices
 from sevenfold.core.settings import amount, choice, names, switch
-from sevenfold.core.tool_kinds import PATH_KEYS, QUERY_KEYS, Effect, command_of, find_effect, first_text
+from sevenfold.core.tool_kinds import PATH_KEYS, QUERY_KEYS, Effect, command_of, find_shown, first_text
 
 LONG_TTL = timedelta(hours=1)
 
@@ -244,19 +244,22 @@ class PlacedResult:
     """Tokens of the view before the first message of its round, where the cache can be marked."""
     anchor: int
     """Tokens up to which the cache can still be read without it; no more than its edge."""
+    turn: int = 0
+    """The turn that asked for it."""
 
 
 def describe_clearable(use: ToolUse, tokens: int) -> ClearableResult:
     """The result of a call, by what the call says."""
-    kind = _KINDS.get(find_effect(use), "shell")
+    shown = find_shown(use)
+    kind = _KINDS.get(shown.effect, "shell")
+    path = shown.path if kind in FILE_RESULT_KINDS else ""
     named = first_text(use.input, PATH_KEYS)
-    path = named if kind in FILE_RESULT_KINDS else ""
     subject = " ".join((named or command_of(use.input) or first_text(use.input, QUERY_KEYS)).split())
     # The end of a path tells more than its beginning.
-    shown = subject[-MAX_SUBJECT_CHARS:] if path else subject[:MAX_SUBJECT_CHARS]
+    short = subject[-MAX_SUBJECT_CHARS:] if named and path else subject[:MAX_SUBJECT_CHARS]
     call = hash((use.name, write_json(use.input)))
     return ClearableResult(
-        id=use.id, tool=use.name, kind=kind, subject=shown, path=path, call=call, tokens=tokens
+        id=use.id, tool=use.name, kind=kind, subject=short, path=path, call=call, tokens=tokens
     )
 
 
@@ -271,10 +274,12 @@ def render_cleared_marker(result: ClearableResult, where: str | None) -> str:
 class ClearableResults:
     """The clearable results of one conversation's view, in order. Not for sharing between threads."""
 
-    __slots__ = ("_cleared", "_latest", "_rounds", "_touched", "live")
+    __slots__ = ("_cleared", "_latest", "_rounds", "_touched", "live", "turn")
 
     def __init__(self) -> None:
         self.live: list[PlacedResult] = []
+        self.turn = 0
+        """How often the user has said something."""
         self._rounds: list[int] = []
         """In which round each result came, the cleared ones too."""
         self._touched: dict[str, int] = {}
@@ -297,7 +302,13 @@ class ClearableResults:
         if result.saved_tokens:
             self.live.append(
                 PlacedResult(
-                    result=result, order=self.count, round=round_, place=place, edge=anchor, anchor=anchor
+                    result=result,
+                    order=self.count,
+                    round=round_,
+                    place=place,
+                    edge=anchor,
+                    anchor=anchor,
+                    turn=self.turn,
                 )
             )
         if result.path:
@@ -310,6 +321,10 @@ class ClearableResults:
             self._cleared.discard(result.call)
             self._touched[result.path] = self.count
         return is_back
+
+    def begin_turn(self) -> None:
+        """The user says something."""
+        self.turn += 1
 
     def clear(self, ids: Collection[ToolUseId]) -> None:
         """A cut took these out: what stands behind moves up.

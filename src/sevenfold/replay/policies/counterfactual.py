@@ -204,6 +204,8 @@ class _Playing:
         """The request of a round, after what the policy does before it."""
         prices, sums = self._rates.prices, self.sums
         self._view = turn.tokens - self._shorter
+        if self._last is None or turn.turn != self._last.turn:
+            self._shelf.begin_turn()
         for number in turn.results:
             recorded = self._stretch.results[number]
             self._show(recorded.result, number, recorded.place - self._shorter)

@@ -49,6 +49,8 @@ class RecordedRound:
     results: range
     """The clearable results that it is the first to show."""
     uses: tuple[ResultUse, ...]
+    turn: int = 0
+    """How often the user had said something by then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,7 @@ class _Made:
     billed: int
     is_whole: bool
     """The log's own agent had cleared nothing before."""
+    turn: int
 
     @property
     def is_billed(self) -> bool:
@@ -120,11 +123,13 @@ class _Lane:
     made: list[_Made] = field(default_factory=list[_Made])
     stretch: int = 0
     is_whole: bool = True
+    turn: int = 0
     _uses: dict[ToolUseId, ToolUse] = field(default_factory=dict[ToolUseId, ToolUse])
 
     def take(self, step: TranscriptStep) -> None:
         match step:
             case ForeignInput():
+                self.turn += not any(isinstance(block, ToolResult) for block in step.blocks)
                 self._add(step.blocks)
             case RecordedCall():
                 self._call(step)
@@ -153,6 +158,7 @@ class _Lane:
                 calls=uses,
                 billed=billed,
                 is_whole=self.is_whole,
+                turn=self.turn,
             )
         )
         self._uses.update((use.id, use) for use in uses)
@@ -243,6 +249,7 @@ def _stretch(lane: _Lane, number: int, frame: int, index: TextIndex) -> Recorded
                 tokens=places[each.end - begin],
                 results=fresh,
                 uses=uses,
+                turn=each.turn,
             )
         )
     return RecordedSegment(tuple(rounds), tuple(results), frame, earlier[-1] if earlier else None)
