@@ -60,7 +60,6 @@ bench: $(READY)  ## measure what the README claims (DATA=folder of real sessions
 	$(BIN)/python bench/request_path.py --data $(DATA)
 	$(BIN)/python bench/notes.py --data $(DATA)
 	$(BIN)/python bench/economics.py --data $(DATA)
-	$(BIN)/python bench/economics_carry.py --data $(DATA)
 	$(BIN)/python bench/driven.py --data $(DATA)
 	$(BIN)/python bench/ladder.py
 	$(BIN)/python bench/secret_scan.py --data $(DATA)

@@ -13,9 +13,11 @@ from sevenfold.core.tool_kinds import (
     OWN_READERS,
     ClearableTools,
     Effect,
+    ShownResult,
     changes_memory,
     command_of,
     find_effect,
+    find_shown,
     find_tool,
     is_clearable,
     own_tool_name,
@@ -247,3 +249,46 @@ def test_a_tool_of_claude_code_is_one_of_ours() -> None:
 def test_every_tool_that_is_named_for_our_own_use_is_in_the_table() -> None:
     for name in (*OWN_READERS, *MEMORY_WRITERS, *EXPLORERS, *CLAUDE_CODE_NAMES, *CLAUDE_CODE_NAMES.values()):
         assert find_tool(name) is not None, name
+
+
+@pytest.mark.parametrize(
+    ("line", "effect", "path"),
+    [
+        ("cat src/a.py", "read", "src/a.py"),
+        ("sed -n '1,200p' /src/a.py", "read", "/src/a.py"),
+        ("nl -ba src/a.py | sed -n '10,20p'", "read", "src/a.py"),
+        ("head -5 src/a.py; tail -5 src/b.py", "read", ""),
+        ("/bin/cat Makefile", "read", ""),
+        ("LC_ALL=C cat src/a.py 2>/dev/null", "read", "src/a.py"),
+        ("git diff", "read", ""),
+        ("cd web && git -C /src show main:a.py | head -40", "read", ""),
+        ("git log --oneline -5", "read", ""),
+        ("rg -n 'a b' src | head -20", "search", ""),
+        ("git grep -n main", "search", ""),
+        ("ls -la && pwd", "list", ""),
+        ("find . -name '*.py' | sort | head", "list", ""),
+        ("git status --short", "list", ""),
+        ("ls && cat src/a.py", "read", "src/a.py"),
+        ("curl -s https://example.invalid | jq .", "fetch", ""),
+        ("make test", "run", ""),
+        ("go test ./... 2>&1 | tail -30", "run", ""),
+        ("cat src/a.py && make", "run", ""),
+        ("sed -i s/a/b/ src/a.py", "run", ""),
+        ("cat <<EOF > src/a.py\nx\nEOF", "run", ""),
+        ("cat $(make where)", "run", ""),
+        ("git push", "run", ""),
+        ("git", "run", ""),
+        ("", "run", ""),
+        ("cat 'unclosed", "read", ""),
+    ],
+)
+def test_a_command_line_shows_what_its_programs_look_at(line: str, effect: str, path: str) -> None:
+    shown = find_shown(call("Bash", command=line))
+    assert (shown.effect, shown.path) == (effect, path)
+
+
+def test_any_other_call_shows_what_it_does() -> None:
+    assert find_shown(call("Read", file_path="a.py")) == ShownResult("read", "a.py")
+    assert find_shown(call("Grep", pattern="x")).effect == "search"
+    assert find_shown(call("exec_command", cmd=f"apply_patch '{PATCH}'")).effect == "edit"
+    assert find_shown(call("unheard_of")).effect is None

@@ -17,7 +17,8 @@ from typing import Literal, TypeAlias
 
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import ToolUse
-from sevenfold.core.text.command_lines import find_text_paths, parse_commands
+from sevenfold.core.text.command_lines import parse_commands
+from sevenfold.core.text.globs import find_text_paths
 
 Effect: TypeAlias = Literal[
     "read",

@@ -30,6 +30,8 @@ from tests.layers.microcompact.clearings import FRAME_TOKENS, called, logs, stoc
         ("WebFetch", "url", "https://example.invalid", "search", ""),
         ("Bash", "command", "make test", "shell", ""),
         ("exec_command", "cmd", "make test", "shell", ""),
+        ("exec_command", "cmd", "sed -n '1,80p' src/a.py", "read", "src/a.py"),
+        ("Bash", "command", "cd src && rg -n main | head -5", "search", ""),
     ],
 )
 def test_a_call_says_what_kind_of_result_it_has(
@@ -128,12 +130,13 @@ def test_the_same_call_after_a_cut_brings_its_result_back_once() -> None:
     assert not shelf.add(again, round_=5, place=0, anchor=0)
 
 
-def test_an_edit_makes_what_shows_its_file_young_again() -> None:
+def test_the_age_of_a_result_is_how_many_came_since() -> None:
     shelf = stock(called("Read", 0, 900, file_path="/src/a.py"), *logs(5, 500))
-    assert shelf.age(shelf.live[0]) == 5
+    assert [shelf.age(item) for item in shelf.live] == [5, 4, 3, 2, 1, 0]
+    shelf.begin_turn()
     shelf.add(called("Edit", 9, 80, file_path="/src/a.py"), round_=7, place=0, anchor=0)
-    assert shelf.age(shelf.live[0]) == 0
-    assert shelf.age(shelf.live[1]) == 5, "a command's output shows no file"
+    assert [shelf.age(item) for item in shelf.live] == [6, 5, 4, 3, 2, 1, 0]
+    assert [item.turn for item in shelf.live] == [0] * 6 + [1]
 
 
 def test_a_file_that_is_read_again_supersedes_what_was_read_before() -> None:

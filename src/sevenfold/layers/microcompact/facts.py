@@ -2,7 +2,7 @@
 
 `ClearingLedger` counts what clearing has saved compared with keeping everything, in tokens at the price of
 fresh input. `ClearableResults` are the results in a view that may be cleared, and what is known of each: its
-call, its age, and whether its file is still in use.
+call, its age, and whether its file was read again since.
 """
 
 from __future__ import annotations
@@ -99,8 +99,12 @@ class MicrocompactSettings:
     rounds_ahead_5m: int = amount(25, at_least=1)
     """Rounds until a five-minute cache next goes cold: 25 on average, however long it has been warm."""
 
-    rounds_ahead_1h: int = amount(50, at_least=1)
+    rounds_ahead_1h: int = amount(45, at_least=1)
     """The same for an hour's cache, which mostly ends with the session or with a compaction."""
+
+    recent_turn_tokens: int = amount(80_000, at_least=0)
+    """Below this, and below half of the window's warning, `balanced` keeps what this turn and the one before
+    have shown, while the cache is warm. A larger view would cost too much with them."""
 
     by_time: bool = switch(False)
     """Off: the economic policies clear as soon as the cache is cold. On: after `idle_minutes`, whatever it
@@ -274,7 +278,7 @@ def render_cleared_marker(result: ClearableResult, where: str | None) -> str:
 class ClearableResults:
     """The clearable results of one conversation's view, in order. Not for sharing between threads."""
 
-    __slots__ = ("_cleared", "_latest", "_rounds", "_touched", "live", "turn")
+    __slots__ = ("_cleared", "_latest", "_rounds", "live", "turn")
 
     def __init__(self) -> None:
         self.live: list[PlacedResult] = []
@@ -282,8 +286,6 @@ class ClearableResults:
         """How often the user has said something."""
         self._rounds: list[int] = []
         """In which round each result came, the cleared ones too."""
-        self._touched: dict[str, int] = {}
-        """By file: the last edit of it."""
         self._latest: dict[str, int] = {}
         """By file: the last time that it was read or written."""
         self._cleared: set[int] = set()
@@ -311,15 +313,10 @@ class ClearableResults:
                     turn=self.turn,
                 )
             )
-        if result.path:
-            if result.kind in {"edit", "write"}:
-                self._touched[result.path] = self.count
-            if result.kind in {"read", "write"}:
-                self._latest[result.path] = self.count
+        if result.path and result.kind in {"read", "write"}:
+            self._latest[result.path] = self.count
         is_back = result.call in self._cleared
-        if is_back:
-            self._cleared.discard(result.call)
-            self._touched[result.path] = self.count
+        self._cleared.discard(result.call)
         return is_back
 
     def begin_turn(self) -> None:
@@ -381,11 +378,8 @@ class ClearableResults:
         return round_ - self._rounds[follower - 1] if follower <= self.count else 0
 
     def age(self, item: PlacedResult) -> int:
-        """Clearable results since it came, or since its file was last edited."""
-        last = item.order
-        if item.result.path:
-            last = max(last, self._touched.get(item.result.path, 0))
-        return self.count - last
+        """Clearable results since it came."""
+        return self.count - item.order
 
     def is_superseded(self, item: PlacedResult) -> bool:
         """Whether its file was read or written again since."""

@@ -328,6 +328,8 @@ class LocalClearing:
     ) -> None:
         """A message of the view. Its results share its weight by their length."""
         results = [block for block in item.message.blocks if isinstance(block, ToolResult)]
+        if not results and item.message.role == "user" and item.origin == "human":
+            self.results.begin_turn()
         total = sum(_length(result) for result in results) or 1
         place = at.place
         for result in results:

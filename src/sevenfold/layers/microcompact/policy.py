@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from math import inf, sqrt
+from math import sqrt
 
 from sevenfold.layers.microcompact.facts import (
+    FILE_RESULT_KINDS,
     LONG_TTL,
     CachePrices,
+    ClearableResult,
     ClearableResults,
     ClearingFacts,
     ClearingLedger,
@@ -22,52 +24,31 @@ from sevenfold.layers.microcompact.facts import (
     ClearingPolicy,
     MicrocompactSettings,
     PlacedResult,
-    ResultKind,
     compute_cache_prices,
 )
 
 # All sums are in tokens at the price of fresh input. With a warm cache, clearing a result means writing
 # everything behind it again, and saves reading it in every later round; with a cold cache, clearing is free.
 # Either way the agent may need the result again, which costs a round. The chances below were counted on real
-# coding sessions; see `docs/economics.md`.
+# coding sessions, and `CLEARING_WEIGHTS` chosen by cross-validation; see `docs/economics.md`.
 
 MIN_SAVED_TOKENS = 30
 """Tokens: below this a marker and a look at the spill are no gain."""
 
-REREAD_CHANCE = 0.1
-"""That a thousand tokens of a file just seen are quoted by a later edit; grows with the root of the size."""
-REREAD_HALF_LIFE = 16.0
-"""Results after which that chance has halved."""
-REREAD_SHARE: dict[ResultKind, float] = {
-    "read": 1.0,
-    "edit": 1.0,
-    "write": 3.0,
-    "list": 0.05,
-    "search": 0.05,
-    "shell": 0.1,
-}
-"""Of that chance, by what showed the lines: edits hardly ever quote what searches and commands print."""
-REREAD_SUPERSEDED_SHARE = 0.4
-"""Of that chance, for a file that was read or written again since."""
-
-USE_CHANCE: dict[ResultKind, float] = {
-    "read": 0.33,
-    "edit": 0.3,
-    "write": 0.5,
-    "list": 0.5,
-    "search": 0.19,
-    "shell": 0.2,
-}
-"""That a later call uses a path, a name or a line of a result just seen."""
-USE_HALF_LIFE = 8.0
-USE_SUPERSEDED_SHARE = 0.3
+USE_CHANCE = 0.3
+"""That a later call uses a path, a name or a line of a thousand tokens just seen, whatever tool showed them.
+Chances grow with the root of the size."""
+QUOTE_CHANCE = 0.12
+"""That a later edit quotes a line of a thousand tokens of a file just seen, so that it must be read again."""
+OTHER_QUOTE_SHARE = 0.1
+"""Of that chance, for results that show no file: edits hardly ever quote what searches and logs print."""
+SUPERSEDED_SHARE = 0.4
+"""Of both chances, for a file that was read or written again since."""
+HALF_AGE = 10.0
+"""Results after which both chances have halved; after three times as many, they are a quarter."""
 
 PAID_READS_SHARE = 0.5
 """Of a rewrite that must have been paid in reads first: a cut in every round would rewrite the same tail."""
-MAX_RISK_SHARE = 0.01
-"""Of what keeping everything would have cost: a loss of that much may be risked before anything was won."""
-RECOVERY_ROUNDS = 8
-"""In which what is spent beyond that and beyond what was won must be back: a session may end before."""
 EXPECTED_ROUNDS_FACTOR = 1.5
 """Rounds to come that a session may hope for, for each that it has had."""
 
@@ -82,84 +63,97 @@ class ClearingWeights:
 
     lost_rounds: float
     """Rounds that it takes the agent to find again what it wants to use and no longer sees."""
-    margin: float
-    """How often a rewrite must pay back within the rounds expected."""
-    unwon_margin: float
-    """The same for the part of a rewrite that nothing won before pays for."""
-    unwon_share: float
-    """The most that such a part may be, of what keeping everything would have cost so far."""
-    reread_margin: float
-    """How often the chance of reading a result again is counted; once where lost rounds are counted too."""
+    caution: float
+    """How often losses count that nothing won before pays for: the rewrite, and what may be read again."""
+    keeps_recent_turns: bool
+    """Whether the results of this turn and the one before stay while the cache is warm and the view small."""
 
 
 CLEARING_WEIGHTS: dict[str, ClearingWeights] = {
-    "thrift": ClearingWeights(
-        lost_rounds=0.0, margin=1.75, unwon_margin=2.0, unwon_share=0.06, reread_margin=1.75
-    ),
-    "balanced": ClearingWeights(
-        lost_rounds=2.5, margin=2.0, unwon_margin=4.0, unwon_share=0.03, reread_margin=1.0
-    ),
+    "thrift": ClearingWeights(lost_rounds=0.0, caution=2.0, keeps_recent_turns=False),
+    "balanced": ClearingWeights(lost_rounds=1.5, caution=2.0, keeps_recent_turns=True),
 }
 
 
 @dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A result, and what clearing it is expected to win and to lose, apart from the rewrite."""
+
+    item: PlacedResult
+    gain: float
+    loss: float
+
+
 class _Outlook:
     """One round's figures."""
 
-    facts: ClearingFacts
-    weights: ClearingWeights
-    ahead: int
-    """Rounds for which a clearing is expected to save."""
-    ledger: ClearingLedger
+    __slots__ = (
+        "_lost_cost",
+        "_reread_price",
+        "_round_cost",
+        "_saved_price",
+        "_weights",
+        "_won",
+        "ahead",
+        "facts",
+    )
 
-    @property
-    def fund(self) -> float:
-        """What a rewrite may cost without costing more in total than keeping everything."""
-        return max(0.0, self.ledger.net_saved + MAX_RISK_SHARE * self.ledger.kept_cost)
+    def __init__(
+        self, facts: ClearingFacts, ledger: ClearingLedger, weights: ClearingWeights, ahead: int
+    ) -> None:
+        self.facts, prices = facts, facts.prices
+        self.ahead = ahead
+        """Rounds for which a clearing is expected to save."""
+        self._weights, self._won = weights, max(0.0, ledger.net_saved)
+        self._saved_price = prices.read * (ahead + 1) + (prices.write if facts.is_cold else 0.0)
+        self._round_cost = prices.read * facts.view_tokens
+        self._lost_cost = weights.lost_rounds * self._round_cost
+        # On average it is back halfway through the rounds ahead, and is carried again.
+        self._reread_price = prices.write + prices.read * ahead / 2
 
-    def worth(self, item: PlacedResult, results: ClearableResults) -> float:
-        """What clearing this result is expected to save, apart from the rewrite."""
-        facts, result, age = self.facts, item.result, results.age(item)
-        is_superseded = results.is_superseded(item)
-        prices, saved = facts.prices, result.saved_tokens
-        gain = prices.read * saved * (self.ahead + 1)
-        if facts.is_cold:
-            gain += prices.write * saved
-        round_cost = prices.read * facts.view_tokens
-        chance = estimate_reread_chance(item, age, is_superseded=is_superseded)
-        reread = self.weights.reread_margin * chance * (round_cost + prices.write * result.tokens)
-        if not self.weights.lost_rounds:
-            return gain - reread
-        lost = estimate_use_chance(item, age, is_superseded=is_superseded) * round_cost
-        return gain - reread - lost * self.weights.lost_rounds
+    def judge(self, item: PlacedResult, results: ClearableResults) -> _Candidate:
+        result = item.result
+        chances = estimate_chances(result, results.age(item), is_superseded=results.is_superseded(item))
+        gain = self._saved_price * result.saved_tokens - chances.used * self._lost_cost
+        return _Candidate(
+            item, gain, chances.quoted * (self._round_cost + self._reread_price * result.tokens)
+        )
 
-    def risk(self, rewrite_cost: float, saved_tokens: int) -> float:
-        """A rewrite that saves so much as this policy weighs it: infinite where it must not be."""
-        unwon = max(0.0, rewrite_cost - self.fund)
-        if unwon:
-            saved_a_round = self.facts.prices.read * (saved_tokens + self.ledger.cleared_tokens)
-            if unwon > min(RECOVERY_ROUNDS * saved_a_round, self.weights.unwon_share * self.ledger.kept_cost):
-                return inf
-        return self.weights.margin * (rewrite_cost - unwon) + self.weights.unwon_margin * unwon
-
-
-def estimate_reread_chance(item: PlacedResult, age: int, *, is_superseded: bool) -> float:
-    """That the agent will have to ask again for this result, once it is cleared."""
-    share = REREAD_SHARE[item.result.kind] * (REREAD_SUPERSEDED_SHARE if is_superseded else 1.0)
-    size = sqrt(item.result.tokens / 1_000)
-    return min(1.0, REREAD_CHANCE * share * size * 0.5 ** (age / REREAD_HALF_LIFE))
+    def weigh(self, loss: float) -> float:
+        """A loss as this policy counts it, given what was won before."""
+        return loss + (self._weights.caution - 1) * max(0.0, loss - self._won)
 
 
-def estimate_use_chance(item: PlacedResult, age: int, *, is_superseded: bool) -> float:
-    """That something in this result will be used again."""
-    share = USE_SUPERSEDED_SHARE if is_superseded else 1.0
-    return USE_CHANCE[item.result.kind] * share * 0.5 ** (age / USE_HALF_LIFE)
+@dataclass(frozen=True, slots=True)
+class UseChances:
+    """What is likely to happen to a result yet."""
+
+    used: float
+    """That something in it will be used again."""
+    quoted: float
+    """That the agent will have to ask for it again, once it is cleared."""
+
+
+def estimate_chances(result: ClearableResult, age: int, *, is_superseded: bool) -> UseChances:
+    """The chances of a result, by its size, its age and what it shows."""
+    scale = sqrt(result.tokens / 1_000) * HALF_AGE / (HALF_AGE + age)
+    scale *= SUPERSEDED_SHARE if is_superseded else 1.0
+    quoted = QUOTE_CHANCE * (1.0 if result.kind in FILE_RESULT_KINDS else OTHER_QUOTE_SHARE)
+    return UseChances(min(1.0, USE_CHANCE * scale), min(1.0, quoted * scale))
 
 
 def estimate_rounds_ahead(facts: ClearingFacts, settings: MicrocompactSettings) -> int:
     """Rounds to come with this cache. A young session may be a short one."""
     usual = settings.rounds_ahead_1h if facts.ttl >= LONG_TTL else settings.rounds_ahead_5m
     return min(usual, int(EXPECTED_ROUNDS_FACTOR * facts.round) + 1)
+
+
+def keeps_recent_turns(facts: ClearingFacts, settings: MicrocompactSettings) -> bool:
+    """Whether results of this turn and the one before stay, whatever they cost: while the cache is warm and
+    the window does not press."""
+    pressing = min(settings.recent_turn_tokens, facts.warning_tokens // 2)
+    weights = CLEARING_WEIGHTS.get(settings.policy)
+    return bool(weights and weights.keeps_recent_turns and not facts.is_cold and facts.view_tokens < pressing)
 
 
 def count_rewrite_tokens(facts: ClearingFacts, saved: int, first: PlacedResult) -> int:
@@ -174,16 +168,17 @@ def choose_by_price(
     facts: ClearingFacts, results: ClearableResults, ledger: ClearingLedger, settings: MicrocompactSettings
 ) -> ClearingPlan | None:
     """With a cold cache, all results worth clearing; with a warm one, the most profitable cut, if any."""
-    outlook = _Outlook(
-        facts, CLEARING_WEIGHTS[settings.policy], estimate_rounds_ahead(facts, settings), ledger
-    )
+    weights, ahead = CLEARING_WEIGHTS[settings.policy], estimate_rounds_ahead(facts, settings)
+    outlook = _Outlook(facts, ledger, weights, ahead)
     is_whole = facts.is_cold or facts.round % FULL_SCAN_ROUNDS == 0
     stale = results.find_stale(settings.keep_last, facts.round, None if is_whole else MAX_SCANNED_RESULTS)
-    found = [
-        _Candidate(item, worth)
+    oldest_kept = results.turn - 1 if keeps_recent_turns(facts, settings) else results.turn + 1
+    judged = (
+        outlook.judge(item, results)
         for item in stale
-        if item.result.saved_tokens >= MIN_SAVED_TOKENS and (worth := outlook.worth(item, results)) > 0
-    ]
+        if item.turn < oldest_kept and item.result.saved_tokens >= MIN_SAVED_TOKENS
+    )
+    found = [each for each in judged if each.gain > each.loss]
     if not found:
         return None
     if facts.is_cold:
@@ -217,12 +212,6 @@ def choose_ski_rental(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    item: PlacedResult
-    worth: float
-
-
 def _cold_cut(items: Sequence[PlacedResult], policy: str) -> ClearingPlan:
     saved = sum(item.result.saved_tokens for item in items)
     reason = (
@@ -243,19 +232,20 @@ def _warm_cut(
     """The depth that pays best: every candidate up to there goes."""
     prices, facts = outlook.facts.prices, outlook.facts
     saved = depth = best_saved = best_rewritten = 0
-    paid = gain = best = best_gain = 0.0
+    paid = gain = loss = best = best_gain = 0.0
     is_due = False
     for index, each in enumerate(found, 1):
         saved += each.item.result.saved_tokens
-        gain += each.worth
+        gain += each.gain
+        loss += each.loss
         stale = results.count_stale_rounds(each.item, settings.keep_last, facts.round)
         paid += prices.read * each.item.result.saved_tokens * stale
         rewritten = count_rewrite_tokens(facts, saved, each.item)
         cost = (prices.write - prices.read) * rewritten
         is_due = is_due or paid >= PAID_READS_SHARE * cost
-        net = gain - outlook.risk(cost, saved)
+        net = gain - outlook.weigh(cost + loss)
         if net > best:
-            best, best_gain, depth, best_saved, best_rewritten = net, gain, index, saved, rewritten
+            best, best_gain, depth, best_saved, best_rewritten = net, gain - loss, index, saved, rewritten
     if not is_due or not depth:
         return None
     ids = tuple(each.item.result.id for each in reversed(found[:depth]))
