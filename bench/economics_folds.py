@@ -131,8 +131,11 @@ class Choice:
 
 
 def cross_validate(sessions: Sequence[Session], shortfall: Shortfall) -> list[Choice]:
-    """A choice for each block; the last one is for Codex, and is made on all other sessions."""
+    """A choice for each block; the last one is for Codex, and is made on all other sessions. None where there
+    is but one block."""
     blocks = make_blocks(sessions)
+    if len(blocks) < 2:
+        return []
     known = frozenset(session.name for block in blocks for session in block)
     unseen = [frozenset(session.name for session in block) for block in blocks]
     codex = frozenset(session.name for session in sessions if session.kind == "codex")

@@ -151,7 +151,9 @@ _PROGRAM_ROWS: tuple[tuple[Effect, str], ...] = (
     ("fetch", "curl wget"),
 )
 """Programs that only look at something, by what they look at."""
-_PROGRAMS = {program: effect for effect, programs in _PROGRAM_ROWS for program in programs.split()}
+_PROGRAMS: Mapping[str, Effect] = {
+    program: effect for effect, programs in _PROGRAM_ROWS for program in programs.split()
+}
 _GIT_VERBS: Mapping[str, Effect] = {
     **dict.fromkeys(("show", "diff", "log", "blame"), "read"),
     **dict.fromkeys(("status", "ls-files", "ls-tree", "branch", "rev-parse"), "list"),
@@ -273,7 +275,8 @@ def _find_printed(line: str) -> ShownResult:
             continue  # the end of a pipe: `rg x | head`
         effects.add(effect)
         paths.update(dict.fromkeys(named))
-    shown = next((effect for effect in _BY_VOLUME if effect in effects), "run")
+    seen: list[Effect] = [*(effect for effect in _BY_VOLUME if effect in effects), "run"]
+    shown = seen[0]
     return ShownResult(shown, next(iter(paths)) if shown == "read" and len(paths) == 1 else "")
 
 
