@@ -70,6 +70,7 @@ bench: $(READY)  ## measure what the README claims (DATA=folder of real sessions
 	$(BIN)/python bench/memory_life.py
 	$(BIN)/python -m bench.server_load
 	$(BIN)/python bench/soak.py
+	$(BIN)/python bench/whole.py
 	$(BIN)/python bench/walks.py
 
 mutation: $(READY)  ## change the source line by line in a copy, and count what its tests notice

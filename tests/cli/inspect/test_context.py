@@ -103,7 +103,7 @@ def test_notes_that_are_ready_come_first(home: Path, capsys: pytest.CaptureFixtu
     assert 0 < cut["notes_covered"] <= 41
 
 
-UNCLEARED = {"SEVENFOLD_MICROCOMPACT_ENABLED": "false", "SEVENFOLD_SERVER_EDITS_ENABLED": "false"}
+UNCLEARED = {"SEVENFOLD_MICROCOMPACT_ENABLED": "false", "SEVENFOLD_SERVER_EDITS_CLEAR_RESULTS": "never"}
 FORECASTS: dict[str, tuple[str, dict[str, str]]] = {
     "by notes": ("claude-opus-5", UNCLEARED),
     "by a summary": ("claude-opus-4-5", UNCLEARED | {"SEVENFOLD_NOTES_ENABLED": "false"}),

@@ -11,13 +11,18 @@ import pytest
 from sevenfold.cli import main
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.events import PrefixBroken, RuleAnswered, RuleShown
+from sevenfold.core.memories import Origin
 from sevenfold.core.messages import Message
 from sevenfold.session.blocking import BlockingSession
 from sevenfold.store.files.folder import Folder
+from sevenfold.store.memory.changes import Write
+from sevenfold.store.memory.directory import MemoryDir
+from sevenfold.store.memory.sidecars import BrokenMark, MarkStore
 from sevenfold.store.transcript.transcript import EventLog, new_agent_session
 from tests.core.events.test_events import example
-from tests.session.talk import FRAME, call, result
+from tests.session.talk import FRAME, call, reply, result
 
+SAID = Origin(who="fork", why="the user said so", said_by="user")
 LARGE = "some words of a long result\n" * 3_000
 
 
@@ -174,3 +179,47 @@ def test_a_request_that_no_bill_came_for_is_counted(home: Path, capsys: pytest.C
         assert read(capsys)["total"]["unbilled_requests"] == 1
     assert read(capsys)["total"]["unbilled_requests"] == 1
     assert "1 request without a bill" in show(capsys)
+
+
+def test_memory_pollution_is_what_was_contradicted_reverted_or_found_broken(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    talk(home)
+    project = home.parent / "project"
+    with MemoryDir.for_project(project) as memory:
+        memory.add("retries", "The retrier makes 7 attempts before it gives up.")
+        memory.add("tabs", "Indent Makefiles with tabs.")
+        memory.add("paths", "The entry point is `src/main.py`.")
+        memory.add("colours", "Charts use the palette of the brand.")
+        memory.add("words", "Answer in short words.")
+        first = memory.read("retries.md")
+        changed = first.memory.text.replace("7 attempts", "9 attempts")
+        memory.commit([Write("retries.md", changed, first.sha256)], SAID)
+        words = memory.read("words.md")
+        memory.commit([Write("words.md", f"{words.memory.text} And plain ones.\n", words.sha256)], SAID)
+        memory.remove("tabs")
+        memory.revert(memory.log("colours.md")[0].id)
+        mark = BrokenMark(memory.read("paths.md").sha256, ("src/main.py: no such file",), SystemClock().now())
+        MarkStore(memory.project.memory_state).put({"paths.md": mark})
+    counts = {"contradicted": 1, "reverted": 2, "broken": 1}
+    found = read(capsys)["memory"]
+    assert found == {"written": 7, **counts, "polluted": 4, "pollution": 4 / 7}
+    assert "Memory pollution: 57.1% of 7 written; 1 contradicted, 2 reverted, 1 found broken" in show(capsys)
+    assert read(capsys, "--since", "2999-01-01")["memory"]["written"] == 0
+
+
+def test_a_recalled_memory_is_used_when_a_name_or_value_of_it_comes_up_in_the_turn(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project = home.parent / "project"
+    with MemoryDir.for_project(project) as memory:
+        memory.add("uploads", "Uploads over 40 MB go through the relay in Oslo.")
+        memory.add("releases", "Releases are tagged by Mira on Thursdays.")
+    with BlockingSession.open(FRAME, project=project, environ={"HOME": str(home.parent)}) as session:
+        turns = [("Which relay do large uploads take?", "oslo"), ("Who tags the releases?", "I do not know.")]
+        for number, (asked, answer) in enumerate(turns):
+            session.history.append(Message("user", asked))
+            session.prepare()
+            session.record(reply(Message("assistant", f"It is {answer}"), number))
+    assert read(capsys)["total"]["recalled"] == {"judged": 2, "unused": 1}
+    assert "Recalled memories not used: 50.0% of 2" in show(capsys)

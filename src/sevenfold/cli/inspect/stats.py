@@ -14,7 +14,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import cast
 
-from sevenfold.cli.inspect.stats_facts import MAIN, ProjectFacts, SessionFacts, read_project_facts
+from sevenfold.cli.inspect.stats_facts import (
+    MAIN,
+    MemoryQuality,
+    ProjectFacts,
+    RecallUse,
+    SessionFacts,
+    read_project_facts,
+)
 from sevenfold.cli.screen import (
     Screen,
     TableCell,
@@ -57,6 +64,7 @@ class SessionTotals:
     rules: dict[str, int]
     unread: int
     unbilled: int
+    recalled: RecallUse
 
     @property
     def total_spent(self) -> SpendSummary:
@@ -89,6 +97,10 @@ def sum_session_facts(sessions: Sequence[SessionFacts]) -> SessionTotals:
         rules=dict(rules),
         unread=sum(session.unread for session in sessions),
         unbilled=sum(session.unbilled for session in sessions),
+        recalled=RecallUse(
+            sum(session.recalled.judged for session in sessions),
+            sum(session.recalled.unused for session in sessions),
+        ),
     )
 
 
@@ -113,6 +125,7 @@ def show_stats(facts: ProjectFacts, since: date, screen: Screen, *, by_session: 
     rows.append(_row("all", f"{total.sessions:,}", total))
     screen.show_table(rows)
     _show_sums(total, screen)
+    _show_memory(facts.memory, total.recalled, screen)
     if fidelity:
         _show_fidelity(facts.sessions, screen)
 
@@ -162,6 +175,21 @@ def _show_sums(total: SessionTotals, screen: Screen) -> None:
         )
 
 
+def _show_memory(memory: MemoryQuality, recalled: RecallUse, screen: Screen) -> None:
+    if memory.written:
+        parts = (
+            f"{memory.contradicted:,} contradicted",
+            f"{memory.reverted:,} reverted",
+            f"{memory.broken:,} found broken",
+        )
+        share = format_share(memory.polluted, memory.written)
+        screen.show_line(f"Memory pollution: {share} of {memory.written:,} written; {', '.join(parts)}")
+    if recalled.judged:
+        share = format_share(recalled.unused, recalled.judged)
+        told = f"{share} of {recalled.judged:,}: no name or value of theirs came up in the turn"
+        screen.show_line(f"Recalled memories not used: {told}")
+
+
 def _show_fidelity(sessions: Sequence[SessionFacts], screen: Screen) -> None:
     screen.show_line("")
     rows = [
@@ -193,6 +221,14 @@ def describe_stats(facts: ProjectFacts, since: date) -> dict[str, object]:
         "project": facts.root,
         "since": since.isoformat(),
         "total": _described(sum_session_facts(facts.sessions)),
+        "memory": {
+            "written": facts.memory.written,
+            "contradicted": facts.memory.contradicted,
+            "reverted": facts.memory.reverted,
+            "broken": facts.memory.broken,
+            "polluted": facts.memory.polluted,
+            "pollution": facts.memory.pollution,
+        },
         "days": {
             str(day): _described(sum_session_facts(found)) for day, found in _by_day(facts.sessions).items()
         },
@@ -231,6 +267,7 @@ def _described(total: SessionTotals) -> dict[str, object]:
         "rules": total.rules,
         "unread_bills": total.unread,
         "unbilled_requests": total.unbilled,
+        "recalled": {"judged": total.recalled.judged, "unused": total.recalled.unused},
     }
 
 

@@ -2,23 +2,43 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from pathlib import Path
 
 from sevenfold.core.errors import FileMissing, WireError
-from sevenfold.core.events import RuleAnswered, RuleShown
-from sevenfold.core.messages import Message, RecordId
+from sevenfold.core.events import ClaimsBroken, MemoryRecalled, RuleAnswered, RuleShown, ignore_event
+from sevenfold.core.memories import is_indexed, read_memory
+from sevenfold.core.messages import Message, RecordId, has_user_text
 from sevenfold.core.prices import Catalog
 from sevenfold.core.requests import ModelResponse
+from sevenfold.core.text.facts import split_facts
 from sevenfold.core.usage import read_stored_usage
-from sevenfold.replay.policies.fidelity import CutFidelity, measure_cut_fidelity
+from sevenfold.layers.memory.extraction.gate import find_contradicted
+from sevenfold.layers.memory.recall.policy import find_recalled_texts
+from sevenfold.replay.policies.fidelity import CutFidelity, extract_block_text, measure_cut_fidelity
 from sevenfold.session.cache.monitor import SpendSummary, UsageLedger
 from sevenfold.session.opening import Workspace
 from sevenfold.store.files.folder import Folder
+from sevenfold.store.memory.changes import WAITING_KINDS
+from sevenfold.store.memory.directory import MEMORY_FOLDER
+from sevenfold.store.memory.history import MemoryStore
+from sevenfold.store.memory.records import LoggedChange, LoggedTransaction
+from sevenfold.store.memory.sidecars import MarkStore
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
-from sevenfold.store.transcript.records import BoundaryRecord, CutRecord, Record, SentRecord, UsageRecord
+from sevenfold.store.transcript.records import (
+    BoundaryRecord,
+    CutRecord,
+    InjectedRecord,
+    MessageRecord,
+    Record,
+    SentRecord,
+    UsageRecord,
+)
 from sevenfold.store.transcript.transcript import (
     LoggedEvent,
     SessionEntry,
@@ -33,6 +53,37 @@ FIGURE_RECORDS = ("usage", "request", "cut", "boundary")
 
 MAIN, AGENT = "main", "agent"
 OnStatsProgress = Callable[[float], None]
+
+
+@dataclass(frozen=True, slots=True)
+class RecallUse:
+    """What became of recalled memories, of those that hold a name or a value."""
+
+    judged: int = 0
+    unused: int = 0
+    """None of their names and values occurs in what the model wrote in the rest of the turn."""
+
+
+NO_RECALLS = RecallUse()
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryQuality:
+    """Versions of memories that were written in a period, and what turned out to be wrong with them."""
+
+    written: int = 0
+    contradicted: int = 0
+    """A later version says otherwise."""
+    reverted: int = 0
+    """A person took the change back, or removed the memory."""
+    broken: int = 0
+    """A check found that something it names is not there."""
+    polluted: int = 0
+    """Any of these, each version once."""
+
+    @property
+    def pollution(self) -> float | None:
+        return self.polluted / self.written if self.written else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +103,7 @@ class SessionFacts:
     unbilled: int = 0
     """Requests that no bill came for."""
     fidelity: tuple[CutFidelity, ...] = ()
+    recalled: RecallUse = NO_RECALLS
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +111,7 @@ class ProjectFacts:
     root: str
     sessions: tuple[SessionFacts, ...]
     """Oldest first."""
+    memory: MemoryQuality = MemoryQuality()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -134,7 +187,9 @@ def read_project_facts(
     with Folder.open(place) as folder, folder.subfolder("sessions", create=False) as sessions:
         listed = [entry for entry in list_sessions(sessions) if entry.modified.date() >= since]
         found = tuple(_read_all(sessions, listed, catalog, with_fidelity, on_progress))
-    return ProjectFacts(str(root), tuple(sorted(found, key=lambda each: (each.started, each.id))))
+        doubts = [doubt for entry in listed for doubt in _read_doubts(sessions, entry.id)]
+    memory = _read_memory_quality(workspace.memory_state_folder, since, doubts)
+    return ProjectFacts(str(root), tuple(sorted(found, key=lambda each: (each.started, each.id))), memory)
 
 
 def _read_all(
@@ -177,6 +232,11 @@ def _read_session(
         unread=tally.unread,
         unbilled=tally.open.total(),
         fidelity=measure_cut_fidelity(_each_once(sessions, entry.id)) if with_fidelity and has_cuts else (),
+        recalled=(
+            measure_recall_use(_each_once(sessions, entry.id, RECALL_RECORDS))
+            if any(one.name == MemoryRecalled.__name__ for one in told)
+            else NO_RECALLS
+        ),
     )
 
 
@@ -194,9 +254,131 @@ def _rule_outcome(told: LoggedEvent) -> str:
     return str(told.fields.get("outcome", "")) if told.name == RuleAnswered.__name__ else ""
 
 
-def _each_once(sessions: Folder, session: SessionId) -> Iterator[Record]:
+def _each_once(sessions: Folder, session: SessionId, kinds: tuple[str, ...] = ()) -> Iterator[Record]:
     seen: set[RecordId] = set()
-    for line in scan_transcript(sessions, session):
+    for line in scan_transcript(sessions, session, kinds=kinds):
         if isinstance(line, StoredRecord) and line.record.id not in seen:
             seen.add(line.record.id)
             yield line.record
+
+
+# Recalled memories: whether the model's own words and calls show any of their names and values.
+
+RECALL_RECORDS = ("message", "aside")
+_NAMED = re.compile(r"(?<=[^.!?:\s] )[A-Z][\w-]{2,}")
+"""A word with a capital that no sentence begins with."""
+
+
+def list_names_and_values(body: str) -> frozenset[str]:
+    """What of a memory can be recognized to the letter: numbers, paths, names in code, proper names."""
+    hard = {token for fact in split_facts(body) for token in fact.hard if token[:1].isalnum() or "/" in token}
+    return frozenset(hard | {name.casefold() for name in _NAMED.findall(body)})
+
+
+def measure_recall_use(records: Iterable[Record]) -> RecallUse:
+    """Of the memories in a transcript, each compared with what the model wrote until the next prompt."""
+    judged = unused = 0
+    open_to: list[frozenset[str]] = []
+    for record in records:
+        match record.body:
+            case InjectedRecord(message, "memory"):
+                named = (list_names_and_values(one.text) for one in find_recalled_texts(message))
+                fresh = [names for names in named if names]
+                judged, unused = judged + len(fresh), unused + len(fresh)
+                open_to += fresh
+            case MessageRecord(message) if message.role == "assistant":
+                said = "\n".join(map(extract_block_text, message.blocks)).casefold()
+                left = [names for names in open_to if not any(name in said for name in names)]
+                unused -= len(open_to) - len(left)
+                open_to = left
+            case MessageRecord(message) if has_user_text(message):
+                open_to = []
+            case _:
+                pass
+    return RecallUse(judged, unused)
+
+
+# Memory pollution, from the history of the directory and from what checks have found.
+
+
+@dataclass(slots=True)
+class _Version:
+    """A text that a memory was given."""
+
+    key: str
+    sha256: str
+    at: datetime
+    body: str
+    is_counted: bool
+    flaws: set[str] = field(default_factory=set[str])
+
+
+@dataclass(slots=True)
+class _VersionLog:
+    """The versions of all memories as the history goes by."""
+
+    since: date
+    versions: list[_Version] = field(default_factory=list[_Version])
+    shown: dict[str, _Version] = field(default_factory=dict[str, _Version])
+
+    def take(self, entry: LoggedTransaction) -> None:
+        if entry.kind in WAITING_KINDS:
+            return
+        for change in entry.changes:
+            if change.key and is_indexed(change.key):
+                self._take_change(entry, change)
+
+    def _take_change(self, entry: LoggedTransaction, change: LoggedChange) -> None:
+        before = self.shown.pop(change.key, None)
+        is_person = entry.kind == "revert" or (change.after is None and entry.origin.who == "user")
+        if before is not None and is_person:
+            before.flaws.add("reverted")
+        if change.after is None or change.text is None:
+            return
+        body = read_memory(change.key, change.text).body
+        if before is not None and entry.kind != "revert" and _is_contradicted(before.body, body):
+            before.flaws.add("contradicted")
+        at = change.at or entry.at
+        is_new = entry.kind in ("commit", "accept") and at.date() >= self.since
+        self.shown[change.key] = found = _Version(change.key, change.after, at, body, is_new)
+        self.versions.append(found)
+
+    def doubt(self, key: str, at: datetime) -> None:
+        """The version of that moment was found broken."""
+        for version in reversed(self.versions):
+            if version.key == key and version.at <= at:
+                version.flaws.add("broken")
+                return
+
+
+def _is_contradicted(old: str, new: str) -> bool:
+    return find_contradicted(split_facts(new), split_facts(old)) is not None
+
+
+def _read_memory_quality(place: Path, since: date, doubts: Iterable[tuple[str, datetime]]) -> MemoryQuality:
+    """Looks at the history alone: nothing is made, and no file of a memory is read."""
+    if not (place / MEMORY_FOLDER).is_dir():
+        return MemoryQuality()
+    found = _VersionLog(since)
+    with Folder.open(place) as state, state.subfolder(MEMORY_FOLDER, create=False) as folder:
+        with closing(MemoryStore(folder, ignore_event)) as book:
+            for entry in book.log.read_transactions():
+                found.take(entry)
+        marks = MarkStore(state).read()
+    for version in found.versions:
+        mark = marks.get(version.key)
+        if mark is not None and mark.broken and mark.sha256 == version.sha256:
+            version.flaws.add("broken")
+    for key, at in doubts:
+        found.doubt(key, at)
+    counted = [version.flaws for version in found.versions if version.is_counted]
+    flaws = Counter(flaw for each in counted for flaw in each)
+    return MemoryQuality(
+        len(counted), flaws["contradicted"], flaws["reverted"], flaws["broken"], sum(map(bool, counted))
+    )
+
+
+def _read_doubts(sessions: Folder, session: SessionId) -> Iterator[tuple[str, datetime]]:
+    for told in _read_told(sessions, session):
+        if told.name == ClaimsBroken.__name__:
+            yield str(told.fields.get("key", "")), told.at

@@ -292,7 +292,7 @@ def _known(draft: MemoryDraft, before: KnownMemory | None, ground: GateContext) 
         old = split_facts(other.memory.body)
         if facts and are_facts_stated(facts, old):
             return RefusedDraft(draft.key, "duplicate", f"{key} says so already", key)
-        clash = _clash(facts, old)
+        clash = find_contradicted(facts, old)
         if clash:
             reason = f"{key} says otherwise: {clash.text[:200]!r}; write the new version to {key}"
             return RefusedDraft(draft.key, "contradicts", reason, key)
@@ -303,14 +303,14 @@ def merge_uncontradicted(draft: MemoryDraft, memory: Memory) -> MemoryDraft:
     """A draft in the place of a memory that says otherwise, with all that it does not contradict."""
     facts = split_facts(draft.body)
     old = [fact for fact in split_facts(memory.body) if not are_facts_stated([fact], facts)]
-    kept = [fact.text for fact in old if not _clash(facts, [fact])]
+    kept = [fact.text for fact in old if not find_contradicted(facts, [fact])]
     if all(text.startswith("**") for text in kept):
         kept = []  # why and how of what is no longer so
     name = memory.key.rpartition("/")[2].removesuffix(".md")
     return replace(draft, key=memory.key, name=name, body="\n\n".join([*kept, draft.body]))
 
 
-def _clash(facts: Sequence[Fact], old: Sequence[Fact]) -> Fact | None:
+def find_contradicted(facts: Sequence[Fact], old: Sequence[Fact]) -> Fact | None:
     """The fact among the old ones that one of the new ones contradicts: the same subject, and another number,
     name or sign, or the same the other way round."""
     for fact in facts:

@@ -19,7 +19,7 @@ from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.memories import Origin
 from sevenfold.core.messages import Message, Text
 from sevenfold.core.settings import amount, choice, limit, switch
-from sevenfold.core.text.safe_text import fence_text, find_fences, truncate_bytes
+from sevenfold.core.text.safe_text import Fence, fence_text, find_fences, truncate_bytes
 from sevenfold.layers.context import REMINDER_TAG, escape_reminder_tags, render_reminder
 
 
@@ -271,15 +271,18 @@ def render_recalled_memories(memories: Sequence[RecalledMemory], now: datetime, 
 
 def find_surfaced(messages: Iterable[Message]) -> tuple[SurfacedMemory, ...]:
     """What was recalled into these messages."""
+    fences = (fence for message in messages for fence in find_recalled_texts(message))
+    return tuple(SurfacedMemory(fence.label, len(fence.text.encode("utf-8", "replace"))) for fence in fences)
+
+
+def find_recalled_texts(message: Message) -> tuple[Fence, ...]:
+    """The memories that a message shows, as it shows them."""
     texts = (
         block.text
-        for message in messages
-        if message.role == "user"
-        for block in message.blocks
+        for block in (message.blocks if message.role == "user" else ())
         if isinstance(block, Text) and block.text.startswith(f"<{REMINDER_TAG}>\n{_OPENING}")
     )
-    fences = (fence for text in texts for fence in find_fences(RECALL_TAG, text))
-    return tuple(SurfacedMemory(fence.label, len(fence.text.encode("utf-8", "replace"))) for fence in fences)
+    return tuple(fence for text in texts for fence in find_fences(RECALL_TAG, text))
 
 
 def render_cleared_memories(memories: Iterable[SurfacedMemory]) -> str:
