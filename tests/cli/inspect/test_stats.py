@@ -215,7 +215,10 @@ def test_a_recalled_memory_is_used_when_a_name_or_value_of_it_comes_up_in_the_tu
     with MemoryDir.for_project(project) as memory:
         memory.add("uploads", "Uploads over 40 MB go through the relay in Oslo.")
         memory.add("releases", "Releases are tagged by Mira on Thursdays.")
-    with BlockingSession.open(FRAME, project=project, environ={"HOME": str(home.parent)}) as session:
+    patient = {"recall": {"budget_ms": 60_000, "vectors": False}}
+    with BlockingSession.open(
+        FRAME, project=project, environ={"HOME": str(home.parent)}, settings=patient
+    ) as session:
         turns = [("Which relay do large uploads take?", "oslo"), ("Who tags the releases?", "I do not know.")]
         for number, (asked, answer) in enumerate(turns):
             session.history.append(Message("user", asked))

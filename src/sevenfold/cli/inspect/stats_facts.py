@@ -67,7 +67,7 @@ class RecallUse:
 NO_RECALLS = RecallUse()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryQuality:
     """Versions of memories that were written in a period, and what turned out to be wrong with them."""
 
@@ -301,7 +301,7 @@ def measure_recall_use(records: Iterable[Record]) -> RecallUse:
 # Memory pollution, from the history of the directory and from what checks have found.
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Version:
     """A text that a memory was given."""
 
@@ -340,7 +340,9 @@ class _VersionLog:
             before.flaws.add("contradicted")
         at = change.at or entry.at
         is_new = entry.kind in ("commit", "accept") and at.date() >= self.since
-        self.shown[change.key] = found = _Version(change.key, change.after, at, body, is_new)
+        self.shown[change.key] = found = _Version(
+            key=change.key, sha256=change.after, at=at, body=body, is_counted=is_new
+        )
         self.versions.append(found)
 
     def doubt(self, key: str, at: datetime) -> None:
@@ -374,7 +376,11 @@ def _read_memory_quality(place: Path, since: date, doubts: Iterable[tuple[str, d
     counted = [version.flaws for version in found.versions if version.is_counted]
     flaws = Counter(flaw for each in counted for flaw in each)
     return MemoryQuality(
-        len(counted), flaws["contradicted"], flaws["reverted"], flaws["broken"], sum(map(bool, counted))
+        written=len(counted),
+        contradicted=flaws["contradicted"],
+        reverted=flaws["reverted"],
+        broken=flaws["broken"],
+        polluted=sum(map(bool, counted)),
     )
 
 
