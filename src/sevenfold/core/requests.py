@@ -122,7 +122,7 @@ def choose_capabilities(model: Model, dialect: Dialect) -> Capabilities:
         return Capabilities(rewrites_history=True)
     return Capabilities(
         rewrites_history=not model.has_preserved_thinking,
-        has_server_edits=model.is_known,
+        has_server_edits=True,
         compacts_on_demand=model.is_known and model.has_preserved_thinking,
         takes_system_role=model.takes_system_role,
         breakpoints=MAX_BREAKPOINTS,

@@ -39,6 +39,7 @@ Effect: TypeAlias = Literal[
 command in the background has printed since; `delegate` hands a task to another agent."""
 
 MCP_PREFIX = "mcp__"
+_MCP_CALL = "mcpcall"
 _PATCH_START = "*** Begin Patch"
 
 PATH_KEYS = (
@@ -328,6 +329,13 @@ class ClearableTools:
 
 def _matches(name: str, patterns: tuple[str, ...]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def find_called_tool(use: ToolUse) -> str:
+    """The tool that a call is about. The agent calls MCP tools that it has not declared through another."""
+    called = use.input.get("tool")
+    is_passed_on = normalize(use.name) == _MCP_CALL and isinstance(called, str) and called
+    return called if is_passed_on and isinstance(called, str) else use.name
 
 
 def changes_memory(use: ToolUse) -> bool:

@@ -1,7 +1,8 @@
 """Layer 2: clears old tool results from the view, by the means that the model allows.
 
-`MicrocompactLayer` is the step of the request path. Where old messages may be rewritten, `LocalClearing`
-chooses the results that markers replace. Elsewhere the provider clears them (`server_clearing`).
+`MicrocompactLayer` is the step of the request path. `ResultAccount` has the results that may be cleared and
+what clearing has saved so far, which the policies decide from. Where old messages may be rewritten, markers
+replace the chosen results. Elsewhere the provider clears them (`server_clearing`).
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from datetime import datetime, timedelta
 from sevenfold.core.clock import Clock
 from sevenfold.core.events import ClearingRefused, Emit, ResultsCleared
 from sevenfold.core.json import Json, JsonObject, freeze_object
-from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
+from sevenfold.core.messages import Message, RedactedThinking, Thinking, ToolResult, ToolUse, ToolUseId
+from sevenfold.core.models import Tariff
 from sevenfold.core.requests import Cut, ModelResponse, RequestParams, ViewMessage
 from sevenfold.core.system import run_blocking
 from sevenfold.core.tokens import Thresholds
-from sevenfold.core.tool_kinds import ClearableTools
+from sevenfold.core.tool_kinds import ClearableTools, find_called_tool
 from sevenfold.layers.conversation import Conversation, ConversationListener
 from sevenfold.layers.microcompact.facts import (
     BARE_MARKER,
@@ -34,20 +36,29 @@ from sevenfold.layers.microcompact.policy import (
     ClearingLedger,
     ClearingPlan,
     MicrocompactSettings,
+    PriceRule,
+    choose_by_price,
     choose_clearing,
+    choose_prefix_by_price,
     compute_cache_prices,
 )
 from sevenfold.layers.microcompact.server_clearing import (
+    ClearingStep,
     ServerClearing,
     ServerEditSettings,
+    share_weight,
+    takes_our_edit,
     uses_server_edits,
 )
 
 CLEARED_KEY, SAVED_KEY, REWRITTEN_KEY, MEMORIES_KEY = "cleared", "saved", "rewritten", "memories"
 """Of a cut's detail: results that gave way to markers, what that saves, what it had to write again, and how
 many recalled memories went with them."""
-DEPTH_KEY = "depth"
-"""Of a cut's detail: how many of the oldest results the provider clears, and which its cache left out."""
+DEPTH_KEY, SPARED_KEY = "depth", "spared"
+"""Of a cut's detail: how many of the oldest tool uses the provider clears, and the tools that it leaves
+alone."""
+
+PRICE_POLICIES = frozenset({"balanced", "thrift", "ski"})
 
 NO_CACHE_EDITS = "no public provider deletes results inside a cached prefix"
 
@@ -78,24 +89,43 @@ class MicrocompactLayer(ConversationListener):
         self.clearable = ClearableTools(
             never=tools.settings.never_clear, named=tools.settings.clearable, declared=tools.declared
         )
-        self._local = LocalClearing(settings=tools.settings, clearable=self.clearable)
+        self._account = ResultAccount(settings=tools.settings, is_clearable=self._is_clearable)
         self._server = ServerClearing(settings=tools.server_edits, is_clearable=self.clearable.allows)
-        self._local.prices = self._cache_prices(0)
+        self._account.prices = self._cache_prices(0)
         self._is_refused = False
-        self._reported = 0
-        """How many results the provider said last that it cleared."""
+        self._has_signed = False
+        """Whether signed thinking is in the view."""
+        self._cleared_there = 0
+        """How many results the provider is told to clear."""
+        self._expected: set[int] = set()
+        """How many it may say that it did: all of them, or those of the last step; then what it said last."""
         conversation.listeners.append(self)
 
     async def run(self, thresholds: Thresholds) -> None:
         """Clear what is due, before a view is handed out."""
-        capabilities, settings = self._conversation.capabilities, self._tools.server_edits
+        settings = self._tools.server_edits
         if settings.cache_edits and not self._is_refused:
             self._is_refused = True
             self._tools.emit(ClearingRefused("server_edits.cache_edits", NO_CACHE_EDITS))
-        if uses_server_edits(capabilities, settings):
-            self._clear_deeper(thresholds.auto_compact)
-        elif capabilities.rewrites_history:
+        if self._clears_there:
+            self._clear_deeper(thresholds)
+        elif self._clears_here:
             await self._clear_here(thresholds.warning)
+
+    @property
+    def _clears_there(self) -> bool:
+        """Whether the provider clears. An unknown model may sign its thinking: until it has, old turns can be
+        rewritten here."""
+        conversation, settings = self._conversation, self._tools.server_edits
+        if not uses_server_edits(conversation.capabilities, settings):
+            return False
+        return conversation.model.is_known or self._has_signed or settings.clear_results == "always"
+
+    @property
+    def _clears_here(self) -> bool:
+        conversation = self._conversation
+        may_sign = not conversation.model.is_known and not self._has_signed
+        return conversation.capabilities.rewrites_history or may_sign
 
     def apply(self, frame: RequestParams) -> RequestParams:
         """The parameters of a request, with what the provider is told to clear."""
@@ -105,28 +135,22 @@ class MicrocompactLayer(ConversationListener):
     def is_active(self) -> bool:
         """Whether anything is ever cleared with these settings, on this side or the provider's."""
         settings = self._tools.settings
-        if uses_server_edits(self._conversation.capabilities, self._tools.server_edits):
-            return True
-        return (
-            settings.enabled
-            and settings.policy != "keep"
-            and self._conversation.capabilities.rewrites_history
-        )
+        return self._clears_there or (self._clears_here and settings.enabled and settings.policy != "keep")
 
     @property
     def oldest(self) -> ToolUseId | None:
         """Once something was cleared: the oldest result that still may be."""
-        local = self._local.oldest if self._conversation.cleared else None
-        return self._server.oldest or local
+        here = self._account.oldest if self._conversation.cleared else None
+        return self._server.oldest or here
 
     def read_back(self, reply: ModelResponse) -> None:
-        """Report what the provider says it cleared."""
+        """Report what the provider says it cleared, unless it is what it was told to clear."""
         management = reply.extra.get("context_management")
         applied = management.get("applied_edits") if isinstance(management, JsonObject) else None
         for edit in applied if isinstance(applied, tuple) else ():
             results = _count(edit, "cleared_tool_uses")
-            if results and results != self._reported:
-                self._reported = results
+            if results and results not in self._expected:
+                self._expected = {self._cleared_there, results}
                 self._tools.emit(ResultsCleared("provider", results, _count(edit, "cleared_input_tokens")))
 
     def restore(self, detail: JsonObject, *, is_kept: bool) -> None:
@@ -138,61 +162,103 @@ class MicrocompactLayer(ConversationListener):
         if is_kept:
             return
         self._clear_memories(self._find_memories()[: _count(detail, MEMORIES_KEY)])
-        depth = detail.get(DEPTH_KEY)
-        if isinstance(depth, int):
-            self._conversation.tally.discount(self._server.restore_depth(depth))
+        depth, spared = detail.get(DEPTH_KEY), detail.get(SPARED_KEY)
+        if not isinstance(depth, int):
+            return
+        named = [name for name in spared if isinstance(name, str)] if isinstance(spared, tuple) else None
+        step = self._server.restore(depth, named)
+        if step is not None:
+            cost = ClearingCost(_count(detail, SAVED_KEY), _count(detail, REWRITTEN_KEY))
+            self._take_step(step, cost)
 
     def message_shown(self, item: ViewMessage) -> None:
         self._server.add(item.message, item.weight)
+        self._has_signed = self._has_signed or _is_signed(item.message)
         if item.message.role == "user":
             conversation = self._conversation
             estimate = conversation.tally.estimate_of
             place = conversation.tokens - estimate(item.weight)
             at = ResultPosition(conversation.rounds, place, conversation.last.tokens)
-            self._local.add(item, conversation.tools, at, estimate)
+            self._account.add(item, conversation.tools, at, estimate)
 
     def view_rewritten(self, *, keeps_beginning: bool) -> None:
         """Collect the clearable results of a new view, none of which is in the cache as it is now."""
         conversation = self._conversation
         estimate, shown = conversation.tally.estimate_of, conversation.shown
-        self._server.start_over(shown, keeps=keeps_beginning)
-        self._local.start_over()
+        kept = self._server.start_over(shown, keeps=keeps_beginning)
+        self._account.start_over()
+        self._cleared_there, self._has_signed = 0, any(_is_signed(item.message) for item in shown)
         place = conversation.tokens - estimate(sum(item.weight for item in shown))
         for item in shown:
             at = ResultPosition(conversation.rounds, place, 0)
-            self._local.add(item, conversation.tools, at, estimate)
+            self._account.add(item, conversation.tools, at, estimate)
             place += estimate(item.weight)
+        if kept is not None:
+            self._take_step(kept, ClearingCost(estimate(kept.weight), 0))
 
     def request_answered(self, idle: timedelta | None) -> None:
         last = self._conversation.last
         if last.started is not None:
             is_cold = is_cache_cold(idle, self._tools.ttl)
-            self._local.sent(last.tokens, last.started, is_cold=is_cold)
+            self._account.sent(last.tokens, last.started, is_cold=is_cold)
 
-    def _clear_deeper(self, auto_compact: int) -> None:
+    def _is_clearable(self, use: ToolUse) -> bool:
+        """Whether the result of this call may be cleared. The provider knows the tool's own name alone."""
+        by_name = uses_server_edits(self._conversation.capabilities, self._tools.server_edits)
+        return self.clearable.allows(use.name if by_name else find_called_tool(use))
+
+    def _clear_deeper(self, thresholds: Thresholds) -> None:
         """The provider clears more of the oldest results from now on; ours stay as they are."""
-        conversation = self._conversation
-        step = self._server.choose(conversation.tokens, auto_compact, conversation.tally.estimate_of)
+        conversation, server, settings = self._conversation, self._server, self._tools.settings
+        if not takes_our_edit(conversation.frame.params):
+            return
+        facts = self._facts(thresholds.warning)
+        if settings.enabled and settings.policy in PRICE_POLICIES and self._tariff is not None:
+            plan = self._choose(facts, choose_prefix_by_price)
+            depth = server.depth_at(plan.ids[-1]) if plan else 0
+        else:
+            plan, estimate = None, conversation.tally.estimate_of
+            depth = server.choose_by_trigger(facts.view_tokens, thresholds.auto_compact, estimate)
+        step = server.deepen(depth)
         if step is None:
             return
-        conversation.tally.discount(step.weight)
+        saved = plan.saved_tokens if plan else conversation.tally.estimate_of(step.weight)
+        cost = ClearingCost(saved, plan.rewrite_tokens if plan else 0)
+        self._take_step(step, cost)
         place = conversation.shown.place(step.first)
-        reason = f"the provider clears {step.results} old results, about {step.tokens:,} tokens"
-        conversation.announce(Cut(2, reason, place or 0, freeze_object({DEPTH_KEY: self._server.depth})))
+        reason = f"the provider clears {len(step.ids)} old results, about {saved:,} tokens"
+        detail = {
+            DEPTH_KEY: server.depth,
+            SPARED_KEY: server.spared,
+            SAVED_KEY: cost.saved_tokens,
+            REWRITTEN_KEY: cost.rewrite_tokens,
+        }
+        told = f"{reason}: {plan.reason}" if plan else reason
+        conversation.announce(Cut(2, told, place or 0, freeze_object(detail)))
+        self._tools.emit(ResultsCleared(plan.by if plan else "provider", len(step.ids), saved))
+
+    def _take_step(self, step: ClearingStep, cost: ClearingCost) -> None:
+        """These results are cleared on the provider's side."""
+        self._cleared_there += len(step.ids)
+        self._expected = {self._cleared_there, len(step.ids)}
+        self._conversation.tally.discount(step.weight)
+        self._account.cut(cost, step.ids)
+
+    def _choose(self, facts: ClearingFacts, by_price: PriceRule) -> ClearingPlan | None:
+        self._account.prices = facts.prices
+        if facts.is_cold:
+            self._account.results.reset_anchors()
+        return self._account.choose(facts, by_price)
 
     async def _clear_here(self, warning: int) -> None:
-        facts = self._facts(warning)
-        self._local.prices = facts.prices
-        if facts.is_cold:
-            self._local.results.reset_anchors()
-        chosen = self._local.choose(facts)
+        chosen = self._choose(self._facts(warning), choose_by_price)
         if chosen is None:
             return
         markers = await run_blocking(lambda: dict(self._markers(chosen)))
-        self._local.forget(use for use in chosen.ids if use not in markers)
+        self._account.forget(use for use in chosen.ids if use not in markers)
         if not markers:
             return
-        cost = self._local.estimate_cost(chosen, markers)
+        cost = self._account.estimate_cost(chosen, markers)
         memories = self._memories_before(markers) if chosen.by == PRESSURE_TRIGGER else []
         self._clear_memories(memories)
         places = sorted([*memories, *self._replace_results(markers, cost)])
@@ -209,7 +275,7 @@ class MicrocompactLayer(ConversationListener):
 
     def _replace_results(self, markers: dict[ToolUseId, str], cost: ClearingCost) -> list[int]:
         places = self._conversation.replace_results(markers)
-        self._local.cut(cost, markers)
+        self._account.cut(cost, markers)
         return places
 
     def _memories_before(self, markers: Iterable[ToolUseId]) -> list[int]:
@@ -246,16 +312,20 @@ class MicrocompactLayer(ConversationListener):
             cached_tokens=conversation.last.tokens,
             round=conversation.rounds,
             warning_tokens=warning,
-            live_tokens=self._local.live_tokens(now, ttl),
-            marked_tokens=self._local.marked_tokens,
+            live_tokens=self._account.live_tokens(now, ttl),
+            marked_tokens=self._account.marked_tokens,
         )
 
     def _cache_prices(self, tokens: int) -> CachePrices:
         """What a prompt of this size pays for reading and writing the cache, against fresh input."""
-        tariff = self._conversation.model.prices_at(self._tools.clock.now())
+        tariff = self._tariff
         if tariff is None:
             return DEFAULT_CACHE_PRICES
         return compute_cache_prices(tariff.for_prompt(tokens), self._tools.ttl)
+
+    @property
+    def _tariff(self) -> Tariff | None:
+        return self._conversation.model.prices_at(self._tools.clock.now())
 
     def _markers(self, chosen: ClearingPlan) -> Iterator[tuple[ToolUseId, str]]:
         """What stands in for each chosen result, once its original is kept. Blocks on the disk."""
@@ -267,7 +337,18 @@ class MicrocompactLayer(ConversationListener):
             where = store(result) if store is not None else None
             if store is not None and where is None:
                 continue  # it could not be stored, which was reported, so it stays
-            yield use, BARE_MARKER if chosen.is_bare else render_cleared_marker(self._local.call(use), where)
+            yield (
+                use,
+                BARE_MARKER if chosen.is_bare else render_cleared_marker(self._account.call(use), where),
+            )
+
+
+def _is_signed(message: Message) -> bool:
+    """Whether it holds thinking that a rewritten history would make invalid."""
+    return any(
+        isinstance(block, RedactedThinking) or (isinstance(block, Thinking) and bool(block.signature))
+        for block in message.blocks
+    )
 
 
 def _count(value: Json, key: str) -> int:
@@ -308,11 +389,11 @@ class _End:
 
 
 @dataclass(slots=True, kw_only=True)
-class LocalClearing:
+class ResultAccount:
     """The clearable results of one conversation, and what clearing has saved so far."""
 
     settings: MicrocompactSettings
-    clearable: ClearableTools = field(default_factory=ClearableTools)
+    is_clearable: Callable[[ToolUse], bool]
     results: ClearableResults = field(default_factory=ClearableResults)
     ledger: ClearingLedger = field(default_factory=ClearingLedger)
     prices: CachePrices = DEFAULT_CACHE_PRICES
@@ -327,15 +408,15 @@ class LocalClearing:
         estimate: Callable[[float], int],
     ) -> None:
         """A message of the view. Its results share its weight by their length."""
-        results = [block for block in item.message.blocks if isinstance(block, ToolResult)]
-        if not results and item.message.role == "user" and item.origin == "human":
+        message = item.message
+        has_results = any(isinstance(block, ToolResult) for block in message.blocks)
+        if not has_results and message.role == "user" and item.origin == "human":
             self.results.begin_turn()
-        total = sum(_length(result) for result in results) or 1
         place = at.place
-        for result in results:
-            tokens = estimate(item.weight * _length(result) / total)
+        for result, weight in share_weight(item.message, item.weight):
+            tokens = estimate(weight)
             use = tools.get(result.tool_use_id)
-            if use is not None and self.clearable.allows(use.name):
+            if use is not None and self.is_clearable(use):
                 call = self._calls[use.id] = describe_clearable(use, tokens)
                 if self.results.add(call, round_=at.round, place=place, anchor=at.cached):
                     self.ledger.record_reread(tokens, at.place, self.prices)
@@ -357,8 +438,8 @@ class LocalClearing:
             self._ends.popleft()
         return self._ends[0].tokens if self._ends else 0
 
-    def choose(self, facts: ClearingFacts) -> ClearingPlan | None:
-        return choose_clearing(facts, self.results, self.ledger, self.settings)
+    def choose(self, facts: ClearingFacts, by_price: PriceRule) -> ClearingPlan | None:
+        return choose_clearing(facts, self.results, self.ledger, self.settings, by_price)
 
     def call(self, use: ToolUseId) -> ClearableResult:
         """What is known of a result that is chosen."""
@@ -401,11 +482,3 @@ class LocalClearing:
 def is_cache_cold(idle: timedelta | None, ttl: timedelta) -> bool:
     """Whether nothing of the last request can be read any more. A clock that was set back proves nothing."""
     return idle is None or idle > ttl
-
-
-def _length(result: ToolResult) -> int:
-    content = result.content
-    if isinstance(content, tuple):
-        # An image weighs what some thousand characters do.
-        return sum(len(getattr(block, "text", "x" * 4_000)) for block in content)
-    return len(content or "") + 1

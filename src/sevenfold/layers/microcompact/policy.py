@@ -7,10 +7,12 @@ them. Every clearing is a cut: the caller registers it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import accumulate
 from math import sqrt
+from typing import TypeAlias
 
 from sevenfold.layers.microcompact.facts import (
     FILE_RESULT_KINDS,
@@ -172,11 +174,11 @@ def choose_by_price(
     outlook = _Outlook(facts, ledger, weights, ahead)
     is_whole = facts.is_cold or facts.round % FULL_SCAN_ROUNDS == 0
     stale = results.find_stale(settings.keep_last, facts.round, None if is_whole else MAX_SCANNED_RESULTS)
-    oldest_kept = results.turn - 1 if keeps_recent_turns(facts, settings) else results.turn + 1
+    first_kept = _find_first_kept_turn(facts, results, settings)
     judged = (
         outlook.judge(item, results)
         for item in stale
-        if item.turn < oldest_kept and item.result.saved_tokens >= MIN_SAVED_TOKENS
+        if item.turn < first_kept and item.result.saved_tokens >= MIN_SAVED_TOKENS
     )
     found = [each for each in judged if each.gain > each.loss]
     if not found:
@@ -184,6 +186,35 @@ def choose_by_price(
     if facts.is_cold:
         return _cold_cut([each.item for each in found], settings.policy)
     return _warm_cut(found, outlook, results, settings)
+
+
+def choose_prefix_by_price(
+    facts: ClearingFacts, results: ClearableResults, ledger: ClearingLedger, settings: MicrocompactSettings
+) -> ClearingPlan | None:
+    """The same where the provider clears: it takes the oldest results up to one of them, whatever each is
+    worth, and a cut rewrites all that stands behind the first of them."""
+    is_whole = facts.is_cold or facts.round % FULL_SCAN_ROUNDS == 0
+    if not is_whole and len(results.live) > MAX_SCANNED_RESULTS:
+        return None
+    weights, ahead = CLEARING_WEIGHTS[settings.policy], estimate_rounds_ahead(facts, settings)
+    outlook = _Outlook(facts, ledger, weights, ahead)
+    first_kept = _find_first_kept_turn(facts, results, settings)
+    stale = (item for item in reversed(results.find_stale(settings.keep_last, facts.round)))
+    found = [outlook.judge(item, results) for item in stale if item.turn < first_kept]
+    if not facts.is_cold:
+        return _warm_cut(found, outlook, results, settings, is_prefix=True)
+    worths = list(accumulate(each.gain - each.loss for each in found))
+    best = max(worths, default=0.0)
+    if best <= 0:
+        return None
+    return _cold_cut([each.item for each in reversed(found[: worths.index(best) + 1])], settings.policy)
+
+
+def _find_first_kept_turn(
+    facts: ClearingFacts, results: ClearableResults, settings: MicrocompactSettings
+) -> int:
+    """The first turn whose results stay."""
+    return results.turn - 1 if keeps_recent_turns(facts, settings) else results.turn + 1
 
 
 def choose_ski_rental(
@@ -227,9 +258,15 @@ def _cold_cut(items: Sequence[PlacedResult], policy: str) -> ClearingPlan:
 
 
 def _warm_cut(
-    found: Sequence[_Candidate], outlook: _Outlook, results: ClearableResults, settings: MicrocompactSettings
+    found: Sequence[_Candidate],
+    outlook: _Outlook,
+    results: ClearableResults,
+    settings: MicrocompactSettings,
+    *,
+    is_prefix: bool = False,
 ) -> ClearingPlan | None:
-    """The depth that pays best: every candidate up to there goes."""
+    """The depth that pays best: every candidate up to there goes. They are the newest first; of a prefix, the
+    oldest."""
     prices, facts = outlook.facts.prices, outlook.facts
     saved = depth = best_saved = best_rewritten = 0
     paid = gain = loss = best = best_gain = 0.0
@@ -240,7 +277,7 @@ def _warm_cut(
         loss += each.loss
         stale = results.count_stale_rounds(each.item, settings.keep_last, facts.round)
         paid += prices.read * each.item.result.saved_tokens * stale
-        rewritten = count_rewrite_tokens(facts, saved, each.item)
+        rewritten = count_rewrite_tokens(facts, saved, found[0].item if is_prefix else each.item)
         cost = (prices.write - prices.read) * rewritten
         is_due = is_due or paid >= PAID_READS_SHARE * cost
         net = gain - outlook.weigh(cost + loss)
@@ -248,7 +285,8 @@ def _warm_cut(
             best, best_gain, depth, best_saved, best_rewritten = net, gain - loss, index, saved, rewritten
     if not is_due or not depth:
         return None
-    ids = tuple(each.item.result.id for each in reversed(found[:depth]))
+    chosen = found[:depth] if is_prefix else found[:depth][::-1]
+    ids = tuple(each.item.result.id for each in chosen)
     cost = (prices.write - prices.read) * best_rewritten
     reason = (
         f"{depth} results, {best_saved:,} tokens: some {outlook.ahead} rounds without them save about"
@@ -271,6 +309,7 @@ __all__ = [
     "choose_by_pressure",
     "choose_by_time",
     "choose_clearing",
+    "choose_prefix_by_price",
     "compute_cache_prices",
 ]
 
@@ -278,8 +317,17 @@ PRESSURE_TRIGGER = "pressure"
 """What a clearing near the end of the window is by."""
 
 
+PriceRule: TypeAlias = Callable[
+    [ClearingFacts, ClearableResults, ClearingLedger, MicrocompactSettings], ClearingPlan | None
+]
+
+
 def choose_clearing(
-    facts: ClearingFacts, results: ClearableResults, ledger: ClearingLedger, settings: MicrocompactSettings
+    facts: ClearingFacts,
+    results: ClearableResults,
+    ledger: ClearingLedger,
+    settings: MicrocompactSettings,
+    by_price: PriceRule = choose_by_price,
 ) -> ClearingPlan | None:
     """What to clear before this request; None: nothing."""
     if not settings.enabled or settings.policy == "keep" or not results.live:
@@ -288,7 +336,7 @@ def choose_clearing(
     if settings.policy == "ski":
         found = choose_ski_rental(facts, results, settings)
     elif settings.policy != "fixed":
-        found = choose_by_price(facts, results, ledger, settings)
+        found = by_price(facts, results, ledger, settings)
     if found is None and (settings.by_time or settings.policy == "fixed"):
         found = choose_by_time(facts, results, settings)
     if found is None and (settings.by_pressure or settings.policy == "fixed"):

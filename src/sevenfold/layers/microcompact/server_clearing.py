@@ -1,12 +1,13 @@
 """Layer 2 on the provider's side: the provider clears old results, and the local messages stay as they are.
 
 This is for models whose thinking is signed over everything before it, so that nothing may be rewritten
-locally.
+locally. Each request says how many of its newest tool uses to keep, so that just the ones that we chose are
+cleared. The price policies choose how many; a fixed trigger does where no price is known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
@@ -18,6 +19,10 @@ from sevenfold.core.settings import amount, choice, switch
 CONTEXT_MANAGEMENT_BETA = "context-management-2025-06-27"
 CONTEXT_MANAGEMENT_PARAM = "context_management"
 CLEAR_TOOL_USES = "clear_tool_uses_20250919"
+CLEAR_THINKING = "clear_thinking_20251015"
+
+EXACT_TRIGGER = JsonObject({"type": "tool_uses", "value": 1})
+"""Of our own edits: with it `keep` alone says what is cleared."""
 
 LARGE_TRIGGER_TOKENS = 180_000
 LARGE_CLEARED_TOKENS = 140_000
@@ -74,6 +79,22 @@ def uses_server_edits(capabilities: Capabilities, settings: ServerEditSettings) 
     return settings.clear_results == "always" or not capabilities.rewrites_history
 
 
+def clears_exactly(params: JsonObject) -> bool:
+    """Whether the parameters clear an exact set of results, as ours do: it changes with a cut alone."""
+    return any(edit.get("trigger") == EXACT_TRIGGER for edit in _read_edits(params))
+
+
+def takes_our_edit(params: JsonObject) -> bool:
+    """Whether the caller leaves the clearing of results to us. Whoever keeps thinking may send that edit."""
+    return all(edit.get("type") == CLEAR_THINKING for edit in _read_edits(params))
+
+
+def _read_edits(params: JsonObject) -> tuple[JsonObject, ...]:
+    management = params.get(CONTEXT_MANAGEMENT_PARAM)
+    edits = management.get("edits") if isinstance(management, JsonObject) else None
+    return tuple(edit for edit in edits if isinstance(edit, JsonObject)) if isinstance(edits, tuple) else ()
+
+
 def choose_trigger_tokens(auto_compact_tokens: int, settings: ServerEditSettings) -> int:
     """The context size from which clearing is considered."""
     return max(1, min(settings.trigger_tokens, auto_compact_tokens - settings.margin_tokens))
@@ -94,31 +115,35 @@ def choose_clearing_depth(facts: ServerEditFacts, settings: ServerEditSettings) 
     return deepest if freed >= at_least else facts.depth
 
 
-def render_context_management(
-    depth: int, uses: int, spared: Sequence[str], settings: ServerEditSettings
-) -> JsonObject | None:
-    """The `context_management` that clears just the oldest `depth` of so many answered uses; None: nothing.
+def add_clearing(
+    params: JsonObject, depth: int, uses: int, spared: Sequence[str], settings: ServerEditSettings
+) -> JsonObject:
+    """The parameters with edits that clear just the oldest `depth` of so many answered uses.
 
     The provider counts what to keep from the end, so the number grows with every use and the cleared ones
     stay the same: whether the provider remembers what it cleared or looks at each request afresh, nothing
-    moves.
+    moves. An edit of thinking that the caller sends stays, and ours comes after it.
     """
-    edits: list[JsonObject] = []
-    if settings.thinking_turns:
+    edits = list(_read_edits(params))
+    if settings.thinking_turns and not edits:
         keep = JsonObject({"type": "thinking_turns", "value": settings.thinking_turns})
-        edits.append(JsonObject({"type": "clear_thinking_20251015", "keep": keep}))
+        edits.append(JsonObject({"type": CLEAR_THINKING, "keep": keep}))
     if depth:
         edits.append(
             JsonObject(
                 {
                     "type": CLEAR_TOOL_USES,
-                    "trigger": JsonObject({"type": "tool_uses", "value": 1}),
+                    "trigger": EXACT_TRIGGER,
                     "keep": JsonObject({"type": "tool_uses", "value": uses - depth}),
                     **({"exclude_tools": tuple(spared)} if spared else {}),
                 }
             )
         )
-    return JsonObject({"edits": tuple(edits)}) if edits else None
+    if not edits:
+        return params
+    before = params.get(CONTEXT_MANAGEMENT_PARAM)
+    given = before if isinstance(before, JsonObject) else JsonObject()
+    return JsonObject({**params, CONTEXT_MANAGEMENT_PARAM: JsonObject({**given, "edits": tuple(edits)})})
 
 
 def with_more_kept(params: JsonObject, uses: int) -> JsonObject:
@@ -145,9 +170,8 @@ class ClearingStep:
 
     first: ToolUseId
     """The oldest use that is cleared anew."""
-    results: int
+    ids: tuple[ToolUseId, ...]
     weight: float
-    tokens: int
 
 
 @dataclass(slots=True, kw_only=True)
@@ -160,65 +184,117 @@ class ServerClearing:
     depth: int = 0
     """How many of the oldest uses are cleared."""
     _uses: list[ToolUseId] = field(default_factory=list[ToolUseId])
+    _places: dict[ToolUseId, int] = field(default_factory=dict[ToolUseId, int])
     _weights: list[float] = field(default_factory=list[float])
-    _tools: dict[ToolUseId, str] = field(default_factory=dict[ToolUseId, str])
-    _spared: dict[str, None] = field(default_factory=dict[str, None])
+    _names: dict[ToolUseId, str] = field(default_factory=dict[ToolUseId, str])
+    _tools: dict[str, bool] = field(default_factory=dict[str, bool])
+    """The tools seen so far, and whether their results are cleared. It stays as it is while one is."""
+    _next: int = 0
+    """No use between the depth and this one is ever cleared."""
 
     def add(self, message: Message, weight: float) -> None:
         """A message of the view. The results in it share its weight by length."""
         for block in message.blocks:
             if isinstance(block, ToolUse):
-                self._tools[block.id] = block.name
-                if not self.is_clearable(block.name):
-                    self._spared[block.name] = None
-        results = [block for block in message.blocks if isinstance(block, ToolResult)]
-        for result in results:
+                self._names[block.id] = block.name
+                if block.name not in self._tools:
+                    self._tools[block.name] = self.is_clearable(block.name)
+        for result, share in share_weight(message, weight):
+            self._places[result.tool_use_id] = len(self._uses)
             self._uses.append(result.tool_use_id)
-            is_cleared = self.is_clearable(self._tools.get(result.tool_use_id, ""))
-            self._weights.append(weight / len(results) if is_cleared else 0.0)
+            self._weights.append(share)
 
-    def start_over(self, items: Iterable[ViewMessage], *, keeps: bool) -> None:
-        """Another view: one that begins as before keeps what is cleared in it."""
+    def start_over(self, items: Iterable[ViewMessage], *, keeps: bool) -> ClearingStep | None:
+        """Another view: one that begins as before keeps what is cleared in it, which is returned."""
         if not keeps:
             self.depth = 0
+            self._tools.clear()
         self._uses, self._weights = [], []
+        self._places.clear()
         for item in items:
             self.add(item.message, item.weight)
-        self.depth = min(self.depth, len(self._uses))
+        # The trigger asks for more than one use.
+        self.depth = self._next = min(self.depth, len(self._uses)) if len(self._uses) > 1 else 0
+        return self._step(0) if self.depth else None
 
-    def choose(
+    def choose_by_trigger(
         self, context_tokens: int, auto_compact_tokens: int, estimate: Callable[[float], int]
-    ) -> ClearingStep | None:
-        """Go deeper if it is time to; None where nothing changes."""
+    ) -> int:
+        """The depth from now on, by the fixed trigger."""
         if context_tokens < choose_trigger_tokens(auto_compact_tokens, self.settings):
+            return self.depth
+        sizes = [
+            estimate(weight) if self._is_cleared(place) else 0 for place, weight in enumerate(self._weights)
+        ]
+        facts = ServerEditFacts(context_tokens, auto_compact_tokens, self.depth, sizes)
+        return choose_clearing_depth(facts, self.settings)
+
+    def depth_at(self, use: ToolUseId) -> int:
+        """The depth at which this use is the last to be cleared."""
+        return self._places[use] + 1
+
+    def deepen(self, depth: int) -> ClearingStep | None:
+        """Clear so many from now on; None: that clears nothing more."""
+        before, self.depth = self.depth, max(self.depth, depth)
+        self._next = self.depth
+        return self._step(before)
+
+    def restore(self, depth: int, spared: Iterable[str] | None) -> ClearingStep | None:
+        """Restore the depth of a resumed session, and which tools it left alone: settings may differ now."""
+        if spared is not None:
+            kept = frozenset(spared)
+            self._tools = {name: name not in kept for name in self._tools}
+        return self.deepen(min(depth, len(self._uses)))
+
+    def _step(self, before: int) -> ClearingStep | None:
+        places = [place for place in range(before, self.depth) if self._is_cleared(place)]
+        if not places:
             return None
-        sizes = [estimate(weight) for weight in self._weights]
-        before = self.depth
-        facts = ServerEditFacts(context_tokens, auto_compact_tokens, before, sizes)
-        self.depth = choose_clearing_depth(facts, self.settings)
-        if self.depth == before:
-            return None
-        gone = slice(before, self.depth)
-        return ClearingStep(
-            self._uses[before], self.depth - before, sum(self._weights[gone]), sum(sizes[gone])
-        )
+        ids = tuple(self._uses[place] for place in places)
+        return ClearingStep(ids[0], ids, sum(self._weights[place] for place in places))
+
+    def _is_cleared(self, place: int) -> bool:
+        """Whether the use at this place goes once the depth is beyond it."""
+        return self._tools.get(self._names.get(self._uses[place], ""), False)
 
     @property
     def oldest(self) -> ToolUseId | None:
-        """Once something is cleared: the oldest use that is not."""
-        return self._uses[self.depth] if 0 < self.depth < len(self._uses) else None
+        """Once something is cleared: the oldest use that will be next."""
+        while self._next < len(self._uses) and not self._is_cleared(self._next):
+            self._next += 1
+        return self._uses[self._next] if self.depth and self._next < len(self._uses) else None
 
-    def restore_depth(self, depth: int) -> float:
-        """Restore the depth of a resumed session; returns the weight that is cleared with it."""
-        before, self.depth = self.depth, depth
-        return sum(self._weights[before:depth])
+    @property
+    def spared(self) -> tuple[str, ...]:
+        """The tools seen so far whose uses are left alone."""
+        return tuple(name for name, is_cleared in self._tools.items() if not is_cleared)
 
     def apply(self, frame: RequestParams) -> RequestParams:
-        """The parameters with the clearing instruction. What the caller set stays."""
-        edits = render_context_management(self.depth, len(self._uses), tuple(self._spared), self.settings)
-        if edits is None or CONTEXT_MANAGEMENT_PARAM in frame.params:
+        """The parameters with the clearing instruction, unless the caller clears results itself."""
+        if not takes_our_edit(frame.params):
             return frame
-        params = JsonObject({**frame.params, CONTEXT_MANAGEMENT_PARAM: edits})
+        params = add_clearing(frame.params, self.depth, len(self._uses), self.spared, self.settings)
+        if params is frame.params:
+            return frame
         return replace(
             frame, params=params, betas=tuple(dict.fromkeys((*frame.betas, CONTEXT_MANAGEMENT_BETA)))
         )
+
+
+IMAGE_CHARS = 4_000
+"""An image weighs about what so many characters do."""
+
+
+def share_weight(message: Message, weight: float) -> Iterator[tuple[ToolResult, float]]:
+    """The results of a message, and what each has of its weight, by their length."""
+    results = [block for block in message.blocks if isinstance(block, ToolResult)]
+    total = sum(map(_length, results)) or 1
+    for result in results:
+        yield result, weight * _length(result) / total
+
+
+def _length(result: ToolResult) -> int:
+    content = result.content
+    if isinstance(content, tuple):
+        return sum(len(getattr(block, "text", "x" * IMAGE_CHARS)) for block in content)
+    return len(content or "") + 1

@@ -42,6 +42,7 @@ from sevenfold.core.prices import (
 from sevenfold.core.requests import WHOLE_PROMPT, Cut, ModelRequest, ModelResponse
 from sevenfold.core.usage import NO_USAGE, TokenCounts, Usage
 from sevenfold.layers.journal import Journal
+from sevenfold.layers.microcompact.server_clearing import clears_exactly
 from sevenfold.providers.provider import OnDelta, Provider, ProviderWrapper
 from sevenfold.session.cache.comparer import RequestComparer, RequestComparison, RequestOutline
 from sevenfold.store.transcript.records import (
@@ -186,6 +187,8 @@ class _Sent:
     expects: CachedPrefix | None = None
     """What it should read."""
     broken: DifferenceCause | None = None
+    is_cut: bool = False
+    """A cut came with it, or with one before it that was not answered."""
     promise: CachedPrefix | None = None
     """What it wrote, once it was answered."""
 
@@ -233,7 +236,9 @@ class CacheMonitor:
                 _Sent(outline=self._comparer.outline(request), started=now)
             )
             return None
-        sent, difference = _Sent(outline=found.step.outline, started=now), found.step.difference
+        difference = found.step.difference
+        is_cut = bool(cuts) or (found.sent.is_cut and found.sent.promise is None)
+        sent = _Sent(outline=found.step.outline, started=now, is_cut=is_cut)
         self._requests_of(request.purpose).recent.append(sent)
         if found.step.is_longer:
             sent.expects = found.sent.left
@@ -259,7 +264,9 @@ class CacheMonitor:
             )
         promised, sent.promise = sent.expects, _promise(request, reply, sent.started)
         expected = promised.tokens if promised else 0
-        if promised is None or run.read >= expected or _is_edited(reply):
+        # What the provider clears on our word changes with a cut alone.
+        is_exact = clears_exactly(request.frame.params) and not sent.is_cut
+        if promised is None or run.read >= expected or (_is_edited(reply) and not is_exact):
             return CacheOutcome(
                 expected_tokens=expected, read_tokens=run.read, cause=None, diagnostics=diagnosed, cost=price
             )
