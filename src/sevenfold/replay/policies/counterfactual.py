@@ -21,6 +21,8 @@ from sevenfold.layers.microcompact.policy import (
     ClearingLedger,
     ClearingPlan,
     MicrocompactSettings,
+    PriceRule,
+    choose_by_price,
     choose_clearing,
 )
 from sevenfold.replay.policies.recording import RecordedRound, RecordedSegment, Recording
@@ -154,9 +156,11 @@ def play_recording(
     settings: MicrocompactSettings,
     rates: CacheRates,
     on_request: Callable[[PlayedRequest], None] | None = None,
+    by_price: PriceRule = choose_by_price,
 ) -> PolicyOutcome:
-    """A recorded session under a policy. A callback gets every request."""
-    playing = _Playing(settings, rates, on_request)
+    """A recorded session under a policy. A callback gets every request. Where the provider clears, `by_price`
+    is another rule."""
+    playing = _Playing(settings, rates, on_request, by_price)
     for stretch in recording.segments:
         playing.start(stretch)
         for turn in stretch.rounds:
@@ -184,8 +188,10 @@ class _Playing:
         settings: MicrocompactSettings,
         rates: CacheRates,
         on_request: Callable[[PlayedRequest], None] | None,
+        by_price: PriceRule,
     ) -> None:
         self._settings, self._rates, self._on_request = settings, rates, on_request
+        self._by_price = by_price
         self.sums, self.sight = _Sums(), ResultVisibility()
         self._shelf, self._stakes = ClearableResults(), ClearingLedger()
         self._round = self._shorter = self._cached = 0
@@ -212,7 +218,7 @@ class _Playing:
         facts = self._facts(turn)
         if facts.is_cold:
             self._shelf.reset_anchors()
-        chosen = choose_clearing(facts, self._shelf, self._stakes, self._settings)
+        chosen = choose_clearing(facts, self._shelf, self._stakes, self._settings, self._by_price)
         if chosen is not None:
             self._cut(chosen)
         read = 0 if facts.is_cold else self._cached
