@@ -13,8 +13,7 @@ import pytest
 from sevenfold.core.events import CacheMissed, CutRegistered, PrefixBroken, ResultsCleared
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, Text, Thinking, ToolResult, ToolUse, ToolUseId
-from sevenfold.core.requests import ModelRequest, ModelResponse, RequestParams
-from sevenfold.core.view import PreparedRequest
+from sevenfold.core.requests import ModelRequest, ModelResponse, PreparedRequest, RequestParams
 from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.session import Session
 from sevenfold.simulator.simulator_state import VirtualClock
