@@ -22,6 +22,8 @@ _ALPHABETS = MappingProxyType(
         "U": string.ascii_uppercase + string.digits,
         "l": string.ascii_lowercase + string.digits,
         "h": "0123456789abcdef",
+        "H": "0123456789ABCDEF",
+        "v": "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567",
         "d": string.digits,
         "w": string.ascii_letters + string.digits + "_-",
         "b": string.ascii_letters + string.digits + "+/",
@@ -217,7 +219,7 @@ class Sample:
 def make_samples(seed: int, each: int = 1) -> list[Sample]:
     chance = random.Random(seed)
     return [
-        Sample(family, shape, _filled(shape, chance))
+        Sample(family, shape, fill_shape(shape, chance))
         for _ in range(each)
         for family, shapes in FORMATS.items()
         for shape in shapes
@@ -228,7 +230,7 @@ def in_note(value: str, chance: random.Random) -> str:
     return chance.choice(NOTES).format(value)
 
 
-def _filled(shape: str, chance: random.Random) -> str:
+def fill_shape(shape: str, chance: random.Random) -> str:
     """`{A36}` stands for 36 characters of alphabet A, none of them at an end that is no letter or digit."""
 
     def some(match: re.Match[str]) -> str:
