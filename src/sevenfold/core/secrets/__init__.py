@@ -11,167 +11,18 @@ end is refused.
 
 from __future__ import annotations
 
-import math
-import re
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from hashlib import blake2b, sha256
+from hashlib import blake2b
 from importlib.util import find_spec
-from itertools import pairwise
 from typing import Literal, NewType, Protocol, TypeAlias, cast
 
 from sevenfold.core.errors import InputError
 from sevenfold.core.secrets.decoded_views import BudgetExceeded, DecodedView, decode_views
-from sevenfold.core.secrets.rules import SECRET_RULES, SecretKind, SecretRule, SecretRuleId
+from sevenfold.core.secrets.rules import RANDOM_RULE, SECRET_RULES, SecretRule, SecretRuleId
+from sevenfold.core.secrets.values import find_random_tokens, is_likely_secret, is_placeholder
 from sevenfold.core.text.safe_text import replace_lone_surrogates
-
-# Whether a value that stands where a secret would stand is one: not a placeholder, not code, not a word.
-
-_PLACEHOLDERS = (
-    *("example", "sample", "placeholder", "changeme", "change-me", "change_me", "dummy", "redacted"),
-    *("your_", "your-", "yourapi", "yourkey", "yourtoken", "yoursecret", "yourpass", "insert", "replace"),
-    *("notreal", "not-a-real", "****", "....", "<", "${", "{{", "%(", "$(", "…", "•"),
-    "eyjzdwiioiixmjm0nty3odkwiiwibmftzsi6ikpvag4gr",  # the John Doe of every JWT tutorial
-)
-"""What people write where a secret would be. No word of letters alone has fewer than five of them: a random
-key has one of four by chance once in ten thousand."""
-_CROSSES = ("xxxxx", "XXXXX")
-
-_ORDINARY = re.compile(
-    r"(?:my|the|test|user|admin|root|db|some|new|old|a|super)?[-_]?"
-    r"(?:pass(?:word|wd|phrase|code)?|pwd|secret|token|key|admin|root|user|test|postgres|mysql|guest|foo|bar|qwerty|hunter)"
-    r"[-_]?[0-9]{0,6}[!]?",
-    re.IGNORECASE,
-)
-"""What documentation and tests use for a password. Bounded: at most three short choices and six digits."""
-
-_SCHEMES = frozenset(
-    {
-        *(
-            "sha1",
-            "sha256",
-            "sha512",
-            "sha-256",
-            "sha-512",
-            "md5",
-            "bcrypt",
-            "argon2",
-            "argon2id",
-            "pbkdf2",
-            "scrypt",
-        ),
-        *(
-            "base64",
-            "base32",
-            "utf8",
-            "utf-8",
-            "oauth2",
-            "oauth2.0",
-            "rfc6749",
-            "hmac-sha256",
-            "totp",
-            "x509",
-        ),
-    }
-)
-"""Words with digits that follow `password` or `token` in plain talk."""
-
-_KNOWN_EXAMPLES = frozenset(
-    {
-        "2cafc0970149a84f",  # Stripe's first API key
-        "f2d6ca16515033e5",  # Stripe's second
-        "0011cc25eb432071",  # the Azure storage emulator
-        "aa6547439583c3a2",  # the Cosmos DB emulator
-        "0b5dd075ccdd03c4",  # Telegram's bot tutorial
-    }
-)
-"""Keys that vendors print in their own manuals, as the first 16 hex digits of their SHA-256: written out they
-would set off everybody else's scanners."""
-
-_MOST_JUDGED = 512
-"""Characters. The rest of a longer value is like its beginning."""
-_WORD = re.compile(r"[A-Z]?(?=[a-z]*[aeiouy])[a-z]{3,}|(?<![A-Za-z])[A-Z]{4,}(?![A-Za-z])")
-"""Letters of one case with a vowel among them. Looks ahead within a run, and a value is short."""
-_CODE = re.compile(
-    r"[(){}\[\]\\]|^\$\w|://|::|->|=>|&&|^[./~@#-]|^\w+(?:\.[A-Za-z_]\w*)+$|^[\w-]+(?:/[\w.-]+)+$"
-)
-"""Calls, references, paths, addresses, dotted names."""
-_SYMBOLS = frozenset("!@#$%^&*?~+=")
-_TURNS = re.compile(r"[a-z][A-Z]")
-"""Names of things have one, `PostgreSQL` say; with two, and more than letters in it, hardly anything has."""
-
-
-def is_likely_secret(value: str, kind: SecretKind) -> bool:
-    """Whether what is no placeholder is a secret, as far as it shows in the value and in where it stood."""
-    value = value[:_MOST_JUDGED]
-    if kind == "format":
-        return len(value) < 16 or entropy_bits(value) >= 2.7
-    if kind == "key":
-        return _is_key(value.rstrip(".:"))
-    if kind == "url":
-        return not _ORDINARY.fullmatch(value)
-    return _is_password(value.rstrip(".:?)"), is_told=kind == "told")
-
-
-def is_placeholder(value: str) -> bool:
-    """Whether it says itself that it is none, or is one that a vendor prints as an example."""
-    value = value[:_MOST_JUDGED]
-    lowered = value.lower()
-    if any(word in lowered for word in _PLACEHOLDERS) or any(cross in value for cross in _CROSSES):
-        return True
-    if _is_sequence(value):
-        return True
-    return sha256(value.encode()).hexdigest()[:16] in _KNOWN_EXAMPLES
-
-
-def entropy_bits(value: str) -> float:
-    """Bits a character, by how often each occurs in the value itself."""
-    size = len(value)
-    return -sum(count / size * math.log2(count / size) for count in Counter(value).values())
-
-
-def _is_sequence(value: str) -> bool:
-    """`abcdefgh12345678` and its like: more than half of the steps go to the next character."""
-    steps = sum(ord(after) - ord(before) == 1 for before, after in pairwise(value))
-    return len(value) >= 8 and steps * 2 > len(value)
-
-
-def _is_key(value: str) -> bool:
-    has_both = any(map(str.isdigit, value)) and any(map(str.isalpha, value))
-    return (
-        len(value) >= 16
-        and has_both
-        and entropy_bits(value) >= 3.0
-        and _word_share(value) < 0.5
-        and not _CODE.search(value)
-    )
-
-
-def _is_password(value: str, *, is_told: bool) -> bool:
-    if len(value) < 6 or value.lower() in _SCHEMES or _ORDINARY.fullmatch(value) or _CODE.search(value):
-        return False
-    words, symbols = _word_share(value), not _SYMBOLS.isdisjoint(value)
-    digits, letters = any(map(str.isdigit, value)), any(map(str.isalpha, value))
-    if is_told:
-        is_mixed = (digits or symbols) and len(_TURNS.findall(value)) > 1
-        return letters and ((digits and (symbols or words < 0.5)) or is_mixed or _is_jumbled(value))
-    return letters and ((digits and symbols) or ((digits or symbols) and words < 0.8) or _is_jumbled(value))
-
-
-def _is_jumbled(value: str) -> bool:
-    """Letters of both cases in an order that no word and no name has."""
-    letters = "".join(filter(str.isalpha, value))
-    if len(letters) < 8 or letters[1:].islower() or letters.isupper():
-        return False
-    # By chance every other run of letters has a vowel. A name of two words or more is nearly all words.
-    return _word_share(value) < (0.6 if len(_TURNS.findall(value)) > 1 else 0.4)
-
-
-def _word_share(value: str) -> float:
-    """How much of it is made of runs of letters that could be words."""
-    return sum(map(len, _WORD.findall(value))) / len(value)
 
 
 # RE2 only: its time is linear in the text, and a file made for the purpose can stop a backtracking engine for
@@ -301,10 +152,13 @@ def find_secrets(text: str, *, key: bytes, allowances: Collection[Allowance] = (
     text = replace_lone_surrogates(text)
     found: list[_Hit] = []
     passed: set[_Place] = set()
+    known: set[str] = set()
     refusal: ScanRefusal | None = None
     try:
         for view in decode_views(text):
             _add(found, _hits(view, passed))
+            if view.kind not in _TORN:
+                _add(found, _random_hits(view, known))
     except BudgetExceeded:
         refusal = "too much work"
     return _sorted_out(text, found, key, {one.fingerprint for one in allowances}, refusal)
@@ -349,6 +203,12 @@ def _hits(view: DecodedView, passed: set[_Place]) -> Iterator[_Hit]:
             hit = _judged(rule, match, view, passed)
             if hit is not None:
                 yield hit
+
+
+def _random_hits(view: DecodedView, known: set[str]) -> Iterator[_Hit]:
+    for token in find_random_tokens(view.text, known):
+        start, end = view.source_of(token.start), view.source_of(token.end - 1) + 1
+        yield _Hit(rule=RANDOM_RULE, start=start, end=end, view=view.kind, value=token.value)
 
 
 def _judged(rule: SecretRule, match: RegexMatch, view: DecodedView, passed: set[_Place]) -> _Hit | None:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Literal, NewType, TypeAlias
 
 SecretRuleId = NewType("SecretRuleId", str)
-SecretKind: TypeAlias = Literal["format", "key", "password", "url", "told"]
+SecretKind: TypeAlias = Literal["format", "key", "password", "url", "told", "jumbled"]
 """How a value is judged: by its shape alone, or by what is said to be one: a key, a password, one in a URL,
-one in a sentence."""
+one in a sentence, one that only stands beside the word."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,11 +26,9 @@ class SecretRule:
     kind: SecretKind
 
 
-def _format(id_: str, name: str, hints: str, pattern: str) -> SecretRule:
+def _format(id_: str, name: str, hints: str, pattern: str, kind: SecretKind = "format") -> SecretRule:
     value = pattern if "(?P<value>" in pattern else f"({pattern})"
-    return SecretRule(
-        id=SecretRuleId(id_), name=name, hints=tuple(hints.split()), pattern=value, kind="format"
-    )
+    return SecretRule(id=SecretRuleId(id_), name=name, hints=tuple(hints.split()), pattern=value, kind=kind)
 
 
 _UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
@@ -47,6 +45,13 @@ _CLOUD = (
         "[^A-Za-z0-9/+\n]{1,8}(?:is )?[\"'`]?(?P<value>[A-Za-z0-9/+]{40})",
     ),
     _format("aws-bedrock-key", "Amazon Bedrock API key", "ABSK", "ABSK[A-Za-z0-9+/]{64,}={0,2}"),
+    _format(
+        "aws-session-token",
+        "AWS session token",
+        "IQoJb3JpZ2lu FwoGZXIvYXdz FQoGZXIvYXdz FQoDYXdz",
+        "(?:IQoJb3JpZ2luX2Vj|F[wQ]oGZXIvYXdz|FQoDYXdz)[A-Za-z0-9+/%_-]{80,}={0,2}",
+    ),
+    _format("firebase-key", "Firebase messaging key", "AAAA", "AAAA[A-Za-z0-9_-]{7}:[A-Za-z0-9_-]{130,}"),
     _format("google-api-key", "Google API key", "AIza", "AIza[A-Za-z0-9_-]{35}"),
     _format("google-client-secret", "Google OAuth client secret", "GOCSPX-", "GOCSPX-[A-Za-z0-9_-]{28}"),
     _format("google-access-token", "Google OAuth access token", "ya29.", r"ya29\.[A-Za-z0-9_-]{30,}"),
@@ -74,8 +79,14 @@ _CLOUD = (
     _format("databricks-token", "Databricks token", "dapi", "dapi[a-f0-9]{32}"),
     _format("digitalocean-token", "DigitalOcean token", "_v1_", "do[opr]_v1_[a-f0-9]{64}"),
     _format("doppler-token", "Doppler token", "dp.", r"dp\.(?:pt|st|ct|sa|scim|audit)\.[A-Za-z0-9_.-]{40,}"),
-    _format("fly-token", "Fly.io token", "fm2_ fm1", "fm(?:2_|1[ar]_)[A-Za-z0-9+/_-]{60,}={0,2}"),
+    _format(
+        "fly-token",
+        "Fly.io token",
+        "fm2_ fm1 fo1_",
+        "(?:fm(?:2_|1[ar]_)[A-Za-z0-9+/_-]{60,}={0,2}|fo1_[A-Za-z0-9_-]{43})",
+    ),
     _format("hashicorp-vault-token", "Vault token", "hvs. hvb. hvr.", r"hv[sbr]\.[A-Za-z0-9_-]{24,}"),
+    _format("old-vault-token", "Vault token", "s. b. r.", r"[sbr]\.[A-Za-z0-9]{24}", "key"),
     _format("heroku-key", "Heroku API key", "HRKU-", "HRKU-[A-Za-z0-9_-]{36,}"),
     _format("netlify-token", "Netlify token", "nfp_", "nfp_[A-Za-z0-9]{36,}"),
     _format(
@@ -246,14 +257,54 @@ _TOOLS = (
     _format(
         "jwt", "JSON web token", "eyJ", r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{20,}"
     ),
-    _format("onepassword-token", "1Password service token", "ops_eyJ", "ops_eyJ[A-Za-z0-9_=-]{100,}"),
+    _format("onepassword-token", "1Password service token", "ops_eyJ", "ops_eyJ[A-Za-z0-9+/_=-]{100,}"),
+    _format("onepassword-key", "1Password secret key", "A3-", "A3-[A-Z0-9]{6}(?:-?[A-Z0-9]{5,6}){5}"),
+    _format(
+        "jwk", "Private JSON web key", '"kty"', r"\"[dk]\"\s{0,4}:\s{0,4}\"(?P<value>[A-Za-z0-9_-]{32,})\""
+    ),
+    _format(
+        "otp-secret",
+        "Secret of one-time passwords",
+        "otpauth://",
+        r"otpauth://[^\s\"'`<>]{0,200}[?&]secret=(?P<value>[A-Za-z2-7]{16,})",
+    ),
     _format(
         "grafana-token",
         "Grafana token",
         "glc_ glsa_",
         "(?:glc_[A-Za-z0-9+/]{32,}={0,2}|glsa_[A-Za-z0-9]{32}_[a-f0-9]{8})",
     ),
-    _format("newrelic-key", "New Relic key", "NRAK-", "NRAK-[A-Z0-9]{27}"),
+    _format(
+        "newrelic-key",
+        "New Relic key",
+        "NRAK- NRAL NRII- NRIQ- NRRA- NRAA-",
+        "(?:NRAK-[A-Z0-9]{27}|[a-f0-9]{36}NRAL|NR(?:II|IQ|RA|AA)-[A-Za-z0-9_-]{24,})",
+    ),
+    _format(
+        "snyk-token",
+        "Snyk token",
+        "snyk",
+        rf"(?i:snyk)(?:_[us]at\.|[^\n]{{0,60}}?[^A-Za-z0-9-])(?P<value>{_UUID}|[a-z0-9]{{8}}\.[A-Za-z0-9_.-]{{20,}})",
+    ),
+    _format(
+        "sidekiq-license",
+        "Sidekiq licence",
+        "sidekiq contribsys",
+        r"(?i:sidekiq|contribsys)[^\n]{0,40}?[^A-Za-z0-9](?P<value>[a-f0-9]{8}:[a-f0-9]{8})",
+    ),
+    _format(
+        "sumologic-key",
+        "Sumo Logic access key or collector",
+        "sumo",
+        r"(?i:sumo)[^\n]{0,60}?[^A-Za-z0-9](?:receiver/v1/http/)?(?P<value>[A-Za-z0-9]{64}|[A-Za-z0-9+/_-]{80,}={0,2})",
+    ),
+    _format(
+        "sumologic-id",
+        "Sumo Logic access id",
+        "sumo",
+        "(?i:sumo)[^\\n]{0,60}?[^A-Za-z0-9](?P<value>su[A-Za-z0-9]{12})(?:[^A-Za-z0-9]|$)",
+        "told",
+    ),
     _format("posthog-key", "PostHog key", "phc_ phx_ phs_", "ph[cxs]_[A-Za-z0-9]{32,}"),
     _format("clojars-token", "Clojars token", "CLOJARS_", "(?i:CLOJARS_)[a-z0-9]{60}"),
     _format("render-key", "Render key", "rnd_", "rnd_[A-Za-z0-9]{24,}"),
@@ -266,7 +317,7 @@ _TOOLS = (
         "notion-token",
         "Notion token",
         "ntn_ secret_",
-        "(?:ntn_[0-9]{11}[A-Za-z0-9]{32,}|secret_[A-Za-z0-9]{43})",
+        "(?:ntn_[A-Za-z0-9]{40,}|secret_[A-Za-z0-9]{43})",
     ),
     _format("airtable-token", "Airtable token", "pat", r"pat[A-Za-z0-9]{14}\.[a-f0-9]{64}"),
     _format("figma-token", "Figma token", "figd_ figo_", "fig[do]_[A-Za-z0-9_-]{36,}"),
@@ -274,7 +325,8 @@ _TOOLS = (
     _format("launchdarkly-key", "LaunchDarkly key", "sdk- api- mob-", f"(?:sdk|api|mob)-{_UUID}"),
     _format("contentful-token", "Contentful token", "CFPAT-", "CFPAT-[A-Za-z0-9_-]{40,}"),
     _format("dropbox-token", "Dropbox token", "sl.", r"sl\.(?:u\.)?[A-Za-z0-9_-]{100,}"),
-    _format("facebook-token", "Facebook token", "EAA", "EAA[A-Za-z0-9]{90,}"),
+    _format("facebook-token", "Facebook token", "EAA", "EAA(?:CEdEose0cBA[A-Za-z0-9]{10,}|[A-Za-z0-9]{90,})"),
+    _format("facebook-app-token", "Facebook app token", "|", r"[0-9]{13,17}\|[A-Za-z0-9_-]{26,28}", "key"),
     _format("twitter-bearer", "X bearer token", "AAAAAAAAAAAAAAAAAAAA", "A{20,}[A-Za-z0-9%]{60,}"),
     _format(
         "mapbox-token", "Mapbox secret token", "sk.eyJ", r"sk\.eyJ[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{16,}"
@@ -320,6 +372,8 @@ _LINKS = r"(?:\b(?:is|was|to|ist|lautet|est|es)\b| é |это|是|为|は|:|：|
 _TOLD = r"([^\s\"'`,;<>|]*(?:[0-9!@#$%^&*?~+]|[a-z][A-Z]|[A-Z][A-Z])[^\s\"'`,;<>|]*)"
 """A password in a sentence has something in it that the words of the sentence have not."""
 
+_JUMBLED = "([A-Za-z0-9!@#$%^&*?~+_.-]{7,})"
+
 _GENERIC = (
     SecretRule(
         id=SecretRuleId("url-password"),
@@ -340,7 +394,7 @@ _GENERIC = (
         id=SecretRuleId("authorization-header"),
         name="Authorization header",
         hints=("bearer", "basic", "authorization"),
-        pattern=r"(?i:authorization[\"'`]?\s?[:=]\s?[\"'`]?(?:bearer|basic|token)|\bbearer) "
+        pattern=r"(?i:authorization[\"'`]?\s?[:=]\s?[\"'`]?(?:[a-z]{3,12} )?|\bbearer )"
         r"([A-Za-z0-9+/=_.~-]{16,})",
         kind="key",
     ),
@@ -361,10 +415,49 @@ _GENERIC = (
     SecretRule(
         id=SecretRuleId("password-option"),
         name="Password on a command line",
-        hints=("--pass", "-u ", "--user", "sshpass"),
-        pattern=r"(?:--pass(?:word|wd|phrase)?[= ]|sshpass -p ?|(?:-u|--user) [\"']?[A-Za-z0-9_.@-]+:)"
+        hints=("-pass", "-u ", "--user", "sshpass", "SecureString"),
+        pattern=r"(?:(?i:--?pass(?:word|wd|phrase)?[= :])|ConvertTo-SecureString (?:-String )?|"
+        r"sshpass -p ?|(?:-u|--user) [\"']?[A-Za-z0-9_.@-]+:)"
         r"[\"']?([^\s\"'`,;<>|]{6,})",
         kind="password",
+    ),
+    SecretRule(
+        id=SecretRuleId("password-beside"),
+        name="Password beside its name",
+        hints=("pw", "pass", "비", "패스워드", "암호"),
+        pattern=rf"(?i:pw|pswd|pass|pass(?:word|wd|phrase)|pwd|비번|패스워드|암호|비밀번호)[\"'`)]{{0,2}}"
+        rf"(?:\s?[:=(/-]\s?| )[\"'`(]?(?:[A-Za-z0-9._@-]+\s?[/:]\s?)?{_JUMBLED}",
+        kind="jumbled",
+    ),
+    SecretRule(
+        id=SecretRuleId("password-pair"),
+        name="Name and password of a host",
+        hints=("/",),
+        pattern=r"\b[0-9]{1,3}(?:\.[0-9]{1,3}){3}[^\n/]{0,24}[ (>-][A-Za-z][A-Za-z0-9._-]{1,20}/" + _JUMBLED,
+        kind="jumbled",
+    ),
+    SecretRule(
+        id=SecretRuleId("password-element"),
+        name="Secret in an XML element",
+        hints=("pass", "pw", "secret", "token", "key"),
+        pattern=r"(?i:<[A-Za-z0-9_:.-]{0,30}(?:pass(?:word|wd|phrase)?|pwd|pw|secret|token|key)>)\s{0,20}"
+        r"([^<\s]{6,})\s{0,20}</",
+        kind="password",
+    ),
+    SecretRule(
+        id=SecretRuleId("secret-default"),
+        name="Secret as a default value",
+        hints=("env", "get(", " or "),
+        pattern=r"(?i:get(?:env)?\(\s?[^,()\n]{0,40}(?:pass|pwd|pw|secret|token|key|cred)[^,()\n]{0,20},\s?"
+        r"|(?:pass|pwd|secret|token|key|cred)[^\n]{0,60}\) or )b?\\{0,2}[\"']([^\s\"'`]{6,})",
+        kind="password",
+    ),
+    SecretRule(
+        id=SecretRuleId("secret-assignment"),
+        name="Value named as a key, token or secret",
+        hints=("key", "secret", "token", "credential", "auth"),
+        pattern=rf"(?i:{_NAME}|auth){_GIVEN}[\"'`]([^\s\"'`,;<>|]{{8,15}})[\"'`]",
+        kind="jumbled",
     ),
     SecretRule(
         id=SecretRuleId("password-in-prose"),
@@ -397,3 +490,12 @@ _GENERIC = (
 
 SECRET_RULES: tuple[SecretRule, ...] = (*FORMAT_RULES, *_GENERIC)
 """In the order in which they are asked: of two that find the same, the first one names it."""
+
+RANDOM_RULE = SecretRule(
+    id=SecretRuleId("random-value"),
+    name="Random value in a place for a key",
+    hints=(),
+    pattern="",
+    kind="key",
+)
+"""Names what `values.find_random_tokens` finds; it has no pattern of its own."""

@@ -1,0 +1,410 @@
+"""Whether a value is a secret: not a placeholder, not code, not a word; and whether it looks drawn at random.
+
+A value of no known format counts when it looks random and its place says that it is a key: a name that it is
+assigned to, words before it, quotes. `find_random_tokens` reads a text once and judges each value by both.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from hashlib import sha256
+from itertools import pairwise
+from typing import Literal, TypeAlias
+
+from sevenfold.core.secrets.rules import SecretKind
+
+# Whether a value that stands where a secret would stand is one: not a placeholder, not code, not a word.
+
+_PLACEHOLDERS = (
+    *("example", "sample", "placeholder", "changeme", "change-me", "change_me", "dummy", "redacted"),
+    *("your_", "your-", "yourapi", "yourkey", "yourtoken", "yoursecret", "yourpass", "insert", "replace"),
+    *("notreal", "not-a-real", "****", "....", "<", "${", "{{", "%(", "$(", "…", "•"),
+    "eyjzdwiioiixmjm0nty3odkwiiwibmftzsi6ikpvag4gr",  # the John Doe of every JWT tutorial
+)
+"""What people write where a secret would be. No word of letters alone has fewer than five of them: a random
+key has one of four by chance once in ten thousand."""
+_CROSSES = ("xxxxx", "XXXXX")
+
+_ORDINARY = re.compile(
+    r"(?:my|the|test|user|admin|root|db|some|new|old|a|super)?[-_]?"
+    r"(?:pass(?:word|wd|phrase|code)?|pwd|secret|token|key|admin|root|user|test|postgres|mysql|guest|foo|bar|qwerty|hunter)"
+    r"[-_]?[0-9]{0,6}[!]?",
+    re.IGNORECASE,
+)
+"""What documentation and tests use for a password. Bounded: at most three short choices and six digits."""
+
+_SCHEMES = frozenset(
+    {
+        *(
+            "sha1",
+            "sha256",
+            "sha512",
+            "sha-256",
+            "sha-512",
+            "md5",
+            "bcrypt",
+            "argon2",
+            "argon2id",
+            "pbkdf2",
+            "scrypt",
+        ),
+        *(
+            "base64",
+            "base32",
+            "utf8",
+            "utf-8",
+            "oauth2",
+            "oauth2.0",
+            "rfc6749",
+            "hmac-sha256",
+            "totp",
+            "x509",
+        ),
+    }
+)
+"""Words with digits that follow `password` or `token` in plain talk."""
+
+_KNOWN_EXAMPLES = frozenset(
+    {
+        "2cafc0970149a84f",  # Stripe's first API key
+        "f2d6ca16515033e5",  # Stripe's second
+        "0011cc25eb432071",  # the Azure storage emulator
+        "aa6547439583c3a2",  # the Cosmos DB emulator
+        "0b5dd075ccdd03c4",  # Telegram's bot tutorial
+    }
+)
+"""Keys that vendors print in their own manuals, as the first 16 hex digits of their SHA-256: written out they
+would set off everybody else's scanners."""
+
+_PART_NAMES = re.compile(r"(?i)pass|secret|token|key|auth|user|seed|reply")
+_MOST_JUDGED = 512
+"""Characters. The rest of a longer value is like its beginning."""
+_WORD = re.compile(r"[A-Z]?(?=[a-z]*[aeiouy])[a-z]{3,}|(?<![A-Za-z])[A-Z]{4,}(?![A-Za-z])")
+"""Letters of one case with a vowel among them. Looks ahead within a run, and a value is short."""
+_CODE = re.compile(
+    r"[(){}\[\]\\]|^\$\w|://|::|->|=>|&&|^[./~@#-]|^\w+(?:\.[A-Za-z_]\w*)+$|^[\w-]+(?:/[\w.-]+)+$"
+)
+"""Calls, references, paths, addresses, dotted names."""
+_SYMBOLS = frozenset("!@#$%^&*?~+=")
+_TURNS = re.compile(r"[a-z][A-Z]")
+"""Names of things have one, `PostgreSQL` say; with two, and more than letters in it, hardly anything has."""
+
+
+def is_likely_secret(value: str, kind: SecretKind) -> bool:
+    """Whether what is no placeholder is a secret, as far as it shows in the value and in where it stood."""
+    value = value[:_MOST_JUDGED]
+    if kind == "format":
+        return len(value) < 16 or entropy_bits(value) >= 2.7
+    if kind == "key":
+        return _is_key(value.rstrip(".:"))
+    if kind == "jumbled":
+        return _is_mixed(value.rstrip(".:?)"))
+    if kind == "url":
+        return len(value) > 3 and not _ORDINARY.fullmatch(value) and not _is_named_part(value)
+    return _is_password(value.rstrip(".:?)"), is_told=kind == "told")
+
+
+def _is_mixed(value: str) -> bool:
+    """Letters of both cases and digits, or letters, digits and symbols: no name of a thing has them all."""
+    has_cases = any(map(str.isupper, value)) and any(map(str.islower, value))
+    has_symbols = not _SYMBOLS.isdisjoint(value)
+    is_ordinary = _ORDINARY.fullmatch(value) or _CODE.search(value) or is_placeholder(value)
+    return (
+        len(value) >= 7
+        and _has_both(value)
+        and (has_cases or has_symbols)
+        and _word_share(value) < 0.5
+        and not is_ordinary
+    )
+
+
+def _is_named_part(value: str) -> bool:
+    """`ApiSecret`, `mySendingPassword`, `x-oauth-basic`: what manuals write in the place of a password."""
+    has_letters_only = value.replace("-", "").replace("_", "").isalpha()
+    return has_letters_only and bool(_PART_NAMES.search(value)) and _word_share(value) >= 0.5
+
+
+def is_placeholder(value: str) -> bool:
+    """Whether it says itself that it is none, or is one that a vendor prints as an example."""
+    value = value[:_MOST_JUDGED]
+    lowered = value.lower()
+    if any(word in lowered for word in _PLACEHOLDERS) or any(cross in value for cross in _CROSSES):
+        return True
+    if _is_sequence(value):
+        return True
+    return sha256(value.encode()).hexdigest()[:16] in _KNOWN_EXAMPLES
+
+
+def entropy_bits(value: str) -> float:
+    """Bits a character, by how often each occurs in the value itself."""
+    size = len(value)
+    return -sum(count / size * math.log2(count / size) for count in Counter(value).values())
+
+
+def _is_sequence(value: str) -> bool:
+    """`abcdefgh12345678` and its like: more than half of the steps go to the next character."""
+    steps = sum(ord(after) - ord(before) == 1 for before, after in pairwise(value))
+    return len(value) >= 8 and steps * 2 > len(value)
+
+
+def _is_key(value: str) -> bool:
+    has_both = any(map(str.isdigit, value)) and any(map(str.isalpha, value))
+    return (
+        len(value) >= 16
+        and has_both
+        and entropy_bits(value) >= 3.0
+        and _word_share(value) < 0.5
+        and not _CODE.search(value)
+    )
+
+
+def _is_password(value: str, *, is_told: bool) -> bool:
+    if len(value) < 6 or value.lower() in _SCHEMES or _ORDINARY.fullmatch(value) or _CODE.search(value):
+        return False
+    words, symbols = _word_share(value), not _SYMBOLS.isdisjoint(value)
+    digits, letters = any(map(str.isdigit, value)), any(map(str.isalpha, value))
+    if is_told:
+        is_mixed = (digits or symbols) and len(_TURNS.findall(value)) > 1
+        return letters and ((digits and (symbols or words < 0.5)) or is_mixed or _is_jumbled(value))
+    return letters and ((digits and symbols) or ((digits or symbols) and words < 0.8) or _is_jumbled(value))
+
+
+def _is_jumbled(value: str) -> bool:
+    """Letters of both cases in an order that no word and no name has."""
+    letters = "".join(filter(str.isalpha, value))
+    if len(letters) < 8 or letters[1:].islower() or letters.isupper():
+        return False
+    # By chance every other run of letters has a vowel. A name of two words or more is nearly all words.
+    return _word_share(value) < (0.6 if len(_TURNS.findall(value)) > 1 else 0.4)
+
+
+def _word_share(value: str) -> float:
+    """How much of it is made of runs of letters that could be words."""
+    return sum(map(len, _WORD.findall(value))) / len(value)
+
+
+# Values of no known format
+
+TokenShape: TypeAlias = Literal["words", "uuid", "hex", "one case", "mixed case"]
+"""What a value looks like, from no secret at all to one that nothing else looks like."""
+
+_PAIRS = frozenset(
+    row[0] + second
+    for row in [
+        "abcdfgiklmnprstuvwy",
+        "baeilorsu",
+        "cacehiklorstuy",
+        "dadegilorsu",
+        "eabcdefgilmnopqrstvwxy",
+        "faefiloruy",
+        "gaeghilnorsu",
+        "haeiortu",
+        "iabcdefglmnoprstvxz",
+        "jeo",
+        "keis",
+        "ladeilostuvy",
+        "mabeilmopsu",
+        "nacdefgiklnopstuvy",
+        "oabcdfgiklmnoprstuvw",
+        "paehiloprstuy",
+        "qu",
+        "racdefgiklmnoprstuvy",
+        "sacefhiklmnopstuy",
+        "tacdehiloprstuy",
+        "uabcdefgilmnprst",
+        "vaeio",
+        "waehinors",
+        "xceiptx",
+        "yeinpsty",
+        "ze",
+    ]
+    for second in row[1:]
+)
+"""A letter, and the letters that follow it in words: 97 of 100 pairs of English and of code, 41 by chance."""
+_RUN = re.compile(r"(?<![A-Za-z0-9_+/~.-])[A-Za-z0-9_+/~.-]{16,}+={0,2}")
+"""A run of what keys are made of, as far as it goes: it is read once."""
+_PARTS = re.compile(r"[^A-Za-z0-9]+")
+_UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+_HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
+_SHORT_HEX = re.compile(r"[A-Za-z]{1,4}[0-9a-f]{16,}")
+_PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9]{0,11}[_-](?:[A-Za-z]{1,8}[_-])?(?=[A-Za-z0-9])")
+_LIVE = re.compile(
+    r"[A-Za-z][A-Za-z0-9]{0,11}_(?:(?:live|test|prod|sandbox|pat|key|token|secret|api)_)?(?=[A-Za-z0-9])"
+)
+_NOT_KEYS = re.compile(
+    r"(?:AAAA[BCE]3NzaC1|MII[A-Za-z0-9]|sha\d|md5|blake|iVBOR|R0lGOD|PHN2Zy|d09G|UEsDB|H4sI|0x)"
+    r"|(?:req|msg|toolu|srvtoolu|call|chatcmpl|thread|run|asst|resp|file|evt|cus|pi|ch|sub|acct|org|user|usr"
+    r"|proj|batch|conv|trace|span|job|task|build|img|session|sess|event|doc|page|item|order|inv|txn|node|pod"
+    r"|vol|snap|ami|nonce|prod|price|seti|pm|rs|fc|ws)[_-]",
+    re.IGNORECASE,
+)
+"""How public keys, digests, pictures and the ids of requests, messages and customers begin."""
+_MOST_TOKEN_CHARS = 300
+"""What is longer is a file. Longer keys have formats of their own."""
+_WINDOW_CHARS = 80
+"""Before a value. What stands further away is about something else."""
+
+_ASSIGNED = re.compile(
+    r"([A-Za-z_$][\w.$-]{0,60})[\"'`\])]{0,3}\s{0,4}(?::{1,3}=|[?.+!]=|=>|->|={1,3}|:|\||,|\()\s{0,4}"
+    r"[@bruf]?[\"'`]{0,3}$"
+)
+_SECRET_WORDS = re.compile(
+    r"api[_ -]?keys?|secret|token(?!iz)|passw|passphrase|passcode|pwd|credential|bearer"
+    r"|(?<![a-z])auth(?!or(?!iz))|oauth|licen[sc]e|(?<!mon)(?<!tur)keys?(?![a-z])|(?<=[a-z])Key(?![a-z])"
+    r"|login|signing|webhook",
+    re.IGNORECASE,
+)
+_API = re.compile(r"(?<![A-Za-z])apis?(?![a-z])", re.IGNORECASE)
+"""Says little by itself: hashes and ids stand beside it, too."""
+_PLAIN_KEYS = (
+    "(?:cache|primary|foreign|partition|sort|public|idempotency|index|object|dict|row|translation|locale|map"
+    "|group|lookup|storage|event|query|shard|routing|column|field|pub|host|restore|publishable|site|gpg|pgp)"
+    "[_ .-]?keys?"
+)
+_PLAIN_KEY = re.compile(rf"{_PLAIN_KEYS}[^A-Za-z]*$", re.IGNORECASE)
+_PLAIN_WORDS = re.compile(
+    rf"{_PLAIN_KEYS}|(?<![a-z])(?:sha-?\d*|md5\w*|hash(?:es)?|digest|checksum|commit\w*|revision|rev|ref|head|fingerprint"
+    r"|thumbprint|etag|integrity|[ug]uid|trace|span|request|correlation|cache|container|image|layer|blob|tree"
+    r"|branch|git|version|cursor|nonce|tenant|object|message|session|parent|public|begin|build|digests"
+    r"|resolved|index|signature|salt|iv|color|seed|address|contract|tx|txid|block|bucket|job|run|node|pod"
+    r"|cluster|merge|pin|pinned|sri|csp|base64|encoded|data|svg|icon|font|font-face|url|bitcoin|litecoin"
+    r"|ethereum|wallet|donate|donations|certificate|example)(?![a-z])"
+    r"|(?:_|[a-z](?=[IU])|(?<![a-z]))(?:id|ids|uid|guid|uuid|sha|hash|digest|checksum)(?![a-z])",
+    re.IGNORECASE,
+)
+_URL_CHARS = 400
+"""How far back a URL may have begun."""
+_IN_URL = re.compile(r"(?:://|%3A%2F%2F)[^\s\"'`<>()]*$")
+_CUT_OFF = ("...", "…")
+
+
+@dataclass(frozen=True, slots=True)
+class RandomToken:
+    """A value that looks random in a place for a key."""
+
+    start: int
+    end: int
+    value: str = field(repr=False)
+
+
+def find_random_tokens(text: str, known: set[str]) -> Iterator[RandomToken]:
+    """Values of no known format, each judged once: `known` has those that were, and gets the others."""
+    for match in _RUN.finditer(text):
+        value = match.group().rstrip(".-_/~+")
+        if value in known:
+            continue
+        known.add(value)
+        shape = token_shape(value)
+        if shape == "words" or is_placeholder(value):
+            continue
+        start, end = match.start(), match.start() + len(value)
+        place = _place(text, start, end)
+        if not text.startswith(_CUT_OFF, end) and _is_key_here(value, shape, place):
+            yield RandomToken(start, end, value)
+
+
+def token_shape(value: str) -> TokenShape:
+    if not 16 <= len(value) <= _MOST_TOKEN_CHARS or value[0] in "./-" or not _has_both(value):
+        return "words"
+    if _UUID.fullmatch(value):
+        return "uuid"
+    prefix = _PREFIX.match(value)
+    body = value[prefix.end() :] if prefix else value
+    if _HEX.fullmatch(body) or _SHORT_HEX.fullmatch(body):
+        return "hex" if len(body) >= 16 and _has_both(body) and entropy_bits(body) >= 2.8 else "words"
+    if not _is_random(value) or _says_something(value):
+        return "words"
+    return "mixed case" if body.upper() != body != body.lower() else "one case"
+
+
+def _has_both(value: str) -> bool:
+    return any(map(str.isdigit, value)) and any(map(str.isalpha, value))
+
+
+def _is_random(value: str) -> bool:
+    """Whether its characters follow each other as they do in no word, name or path."""
+    parts = [part for part in _PARTS.split(value) if part]
+    letters = sum(map(len, parts))
+    if letters < 9 * len(parts) or (("/" in value or "." in value) and any(map(_is_word, parts))):
+        return False
+    odd = sum(
+        first.isdigit() != second.isdigit() or (first.isalpha() and (first + second).lower() not in _PAIRS)
+        for part in parts
+        for first, second in pairwise(part)
+    )
+    return odd >= 0.45 * (letters - len(parts)) and entropy_bits(value) >= 3.0
+
+
+def _is_word(part: str) -> bool:
+    pairs = (first + second for first, second in pairwise(part.lower()))
+    return len(part) > 1 and part.isalpha() and all(pair in _PAIRS for pair in pairs)
+
+
+def _says_something(value: str) -> bool:
+    """Whether it is base64 of a text: what the text says is looked at in a reading of its own."""
+    plain = value.rstrip("=").replace("-", "+").replace("_", "/")
+    if len(plain) % 4 == 1:
+        return False
+    try:
+        raw = base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
+    except ValueError:
+        return False
+    return all(9 <= one < 127 for one in raw)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """What stands around a value."""
+
+    name: str
+    """What it is assigned to; empty where it is not."""
+    is_quoted: bool
+    is_told: bool
+    """Whether words before it say that it is a key."""
+    is_api: bool
+    """Whether they only speak of an API."""
+    is_plain: bool
+    """Whether they say that it is something else."""
+    is_plain_key: bool
+    """Whether it is a key of another kind: of a cache, of a row, a public one."""
+    in_url: bool
+
+
+def _place(text: str, start: int, end: int) -> _Place:
+    before = text[max(0, start - _WINDOW_CHARS) : start]
+    line = before[before.rfind("\n") + 1 :]
+    if not line.strip(" \t>*-|`\"'#/"):
+        # The first of its line: the line before says what it is.
+        before = text[max(0, start - len(line) - _WINDOW_CHARS) : start - len(line)].rstrip()
+        line = before[before.rfind("\n") + 1 :]
+    assigned = _ASSIGNED.search(line)
+    quote = text[start - 1 : start]
+    words = max((word.end() for word in _SECRET_WORDS.finditer(line)), default=-1)
+    plain = max((word.end() for word in _PLAIN_WORDS.finditer(line)), default=-1)
+    return _Place(
+        name=assigned[1] if assigned else "",
+        is_quoted=quote != "" and quote in "\"'`" and text[end : end + 1] == quote,
+        is_told=words > -1,
+        is_api=_API.search(line) is not None,
+        is_plain=plain > -1,
+        is_plain_key=_PLAIN_KEY.search(line) is not None,
+        in_url=_IN_URL.search(text, max(0, start - _URL_CHARS), start) is not None,
+    )
+
+
+def _is_key_here(value: str, shape: TokenShape, place: _Place) -> bool:
+    if _SECRET_WORDS.search(place.name) and not _PLAIN_WORDS.search(place.name) and not place.is_plain_key:
+        return True
+    if place.in_url or _NOT_KEYS.match(value) or (place.name and _PLAIN_WORDS.search(place.name)):
+        return False
+    if shape in {"uuid", "hex"}:
+        return place.is_told and not place.is_plain
+    if (place.is_told or place.is_api) and not place.is_plain:
+        return True
+    has_form = bool(_LIVE.match(value)) and len(value) >= 32
+    return has_form or ((place.is_quoted or bool(place.name)) and not place.is_plain)
