@@ -1,8 +1,8 @@
 """Lines with keys in the formats that vendors document, and lines that look like them and hold none.
 
-A row is a vendor: how people call it, the variable that its manual uses, what it calls the value, and the shape of
-the value. `SEEN` have rules of their own. `UNSEEN` must never get one: they show what the rules find of a vendor
-that nobody has heard of. Every value comes from a seed when the set is made; none was ever issued.
+A row is a vendor: how people call it, the variable that its manual uses, what it calls the value, and the
+shape of the value. `SEEN` have rules of their own. `UNSEEN` must never get one: they show what the rules find
+of a vendor that nobody has heard of. Every value comes from a seed when the set is made; none was issued.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import string
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from secret_samples import fill_shape
+from bench.secret_samples import fill_shape
 
 
 @dataclass(frozen=True, slots=True)

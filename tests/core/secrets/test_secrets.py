@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 from bench.secret_decoys import HOSTILE, INNOCENT, VENDOR_EXAMPLES
 from bench.secret_samples import FORMATS, NOTES, PROVIDERS, TRANSFORMS, Sample, in_note, make_samples
+from bench.secret_vendors import VendorLine, decoy_lines, vendor_lines
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,6 +35,9 @@ KEY = b"a key that is kept at home"
 SAMPLES = make_samples(seed=1)
 TOKEN = next(one.value for one in SAMPLES if one.shape == "ghp_{A36}")
 MOST_SECONDS = 0.5
+VENDOR_LINES: dict[str, list[VendorLine]] = {"nothing": list(decoy_lines(each=1))}
+for _line in vendor_lines():
+    VENDOR_LINES.setdefault(_line.kind, []).append(_line)
 
 
 def inspect(text: str, *allowances: Allowance) -> Inspection:
@@ -74,6 +78,10 @@ def _letters(size: int) -> str:
     )
 
 
+def _upper(size: int) -> str:
+    return "".join(random.Random(size).choices("ABCDEFGHJKLMNPQRSTUVWXYZ234567", k=size))
+
+
 _ID = f"{_hex(8)}-{_hex(4)}-4{_hex(3)}-8{_hex(3)}-{_hex(12)}"
 RARE = (
     *(f"sk-lf-{_ID}", f"sk_{_hex(48)}", f"e2b_{_hex(40)}", f"tgp_v1_{_letters(43)}", f"api-{_ID}"),
@@ -89,7 +97,118 @@ RARE = (
     f"Authorization: Basic {_letters(32)}",
     *(f"sfm_{_hex(16)}_{_letters(43)}", f"device_code={_letters(43)}"),
     f'{{"key":"{_hex(64)}","allowances":[]}}',
+    *(f"IQoJb3JpZ2luX2Vj{_letters(300)}", f"AAAA{_letters(7)}:APA91b{_letters(134)}", f"s.{_letters(24)}"),
+    *(f"fo1_{_letters(43)}", f"A3-{_upper(6)}-{_upper(6)}-{'-'.join(_upper(n) for n in (5, 5, 5, 5))}"),
+    *(f'{{"kty":"EC","d":"{_letters(43)}"}}', f"otpauth://totp/a?secret={_upper(32)}&issuer=b"),
+    *(f"snyk auth {_ID}", f"sidekiq {_hex(8)}:{_hex(9)[1:]}", f"sumo key {_letters(64)}"),
+    *(f"sumo access id su{_letters(12)}", f"{'1234509876' * 2}"[:15] + f"|{_letters(27)}"),
+    *(f"credential = '{_letters(9)}'", f'pass = "{_letters(9)}"', f"bob pw {_letters(9)}"),
+    *(f"10.2.3.4 (root/{_letters(9)})", f"<password>{_letters(9)}</password>"),
+    *(f'getenv("DB_PASS", "{_letters(9)}")', f"{_letters(9)} is the password"),
 )
+
+
+IN_SENTENCES = {
+    "New Relic user key": f"NRAK-{_upper(27)}",
+    "New Relic licence key": f"{_hex(36)}NRAL",
+    "New Relic insert key": f"NRII-{_letters(32)}",
+    "Notion token": f"ntn_12345098761{_letters(35)}",
+    "Fly token": f"fo1_{_letters(43)}",
+    "AWS session token": f"FwoGZXIvYXdzE{_letters(300)}",
+    "1Password secret key": f"A3-{_upper(6)}-{'-'.join(_upper(n) for n in (6, 5, 5, 5, 5))}",
+    "FCM server key": f"AAAA{_letters(7)}:APA91b{_letters(134)}",
+    "Sumo Logic access key": _letters(64),
+    "Sumo Logic access id": f"su{_letters(12)}",
+    "Snyk token": _ID,
+    "Sidekiq licence": f"{_hex(8)}:{_hex(9)[1:]}",
+    "Sonar token": f"squ_{_hex(40)}",
+    "Sonar login": _hex(40),
+    "Facebook token": f"EAACEdEose0cBA{_letters(20)}",
+    "Facebook app token": f"123450987612345|{_letters(27)}",
+    "Vault token": f"s.{_letters(24)}",
+    "Vault service token": f"hvs.{_letters(90)}",
+    "Vault batch token": f"hvb.{_letters(130)}",
+    "PostHog key": f"phx_{_letters(43)}",
+    "Clojars token": f"CLOJARS_{_hex(60)}",
+    "Render key": f"rnd_{_letters(28)}",
+    "Sourcegraph token": f"sgp_{_hex(16)}_{_hex(40)}",
+    "token of an unknown vendor": f"qrx_live_{_letters(32)}",
+    "API key of an unknown vendor": _hex(32),
+    "access token of an unknown vendor": _letters(40),
+}
+
+
+@pytest.mark.parametrize("what", IN_SENTENCES)
+def test_a_key_is_found_in_a_sentence_an_assignment_and_on_the_next_line(what: str) -> None:
+    value = IN_SENTENCES[what]
+    for text in (
+        f"The {what} for staging is {value}.",
+        f"I tested it with {what} `{value}`, and it works.",
+        f"- {what}: {value} (rotate in May)",
+        f"{what.upper().replace(' ', '_')}={value}",
+        f"{what}:\n\n    {value}\n",
+    ):
+        assert not inspect(text).is_clean, text
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "validPattern = '{}'",
+        'client = Client("host", "{}")',
+        "Using the API with {} now",
+        "System.setProperty('ACME_TOKEN', '{}')",
+        "acme_token ?= {}",
+        "<acmeToken>\n  {}\n</acmeToken>",
+        "[INFO] calling the acme API\n[DEBUG] Using Key={}",
+        "<secret>{{acme AQAAABAAA {}}}</secret>",
+        "https://api.acme.io/v1?access_token={}&limit=10",
+        "Authorization: {}",
+    ],
+)
+def test_a_random_value_of_no_known_format_is_found_by_its_place(form: str) -> None:
+    for value in (_letters(32), f"{_hex(20)}-{_letters(20)}"):
+        assert not inspect(form.format(value)).is_clean
+
+
+@pytest.mark.parametrize("text", [f"Authorization: {_ID}", f"api_key={_ID}", f"const token = '{_hex(32)}'"])
+def test_an_id_or_a_hash_is_a_key_where_its_name_says_so(text: str) -> None:
+    assert not inspect(text).is_clean
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"commit {_hex(40)} removed the API key",
+        f"request {_ID} used the token",
+        f"the cache key {_hex(40)} is stale",
+        f"idempotency key: {_ID}",
+        f"sha256 of the key file: {_hex(64)}",
+        f'"integrity": "sha512-{_letters(86)}=="',
+        f"uses: acme/token-action@{_hex(40)}",
+        f"https://docs.example.net/document/d/1{_letters(43)}/edit",
+        f'"id": "msg_01{_letters(22)}", "request_id": "req_{_letters(24)}"',
+        f"deployment token-service-{_hex(9)}-x2x4z restarted",
+        f"![logo](data:image/png;base64,iVBORw0KGgo{_letters(200)})",
+        f"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI{_letters(43)} ada@laptop",
+        f"token {_hex(16)}… is revoked, so is {_letters(24)}...",
+        "cursor: " + b64encode(b'{"after": 1234567}').decode(),
+        "src/main/java/com/acme/token/TokenKeyProvider2Factory.java",
+        "docker run -v $PWD:/work acme/lint-cli2:v0.24.0",
+        "smtp://AccountSid:AuthToken@host",
+    ],
+)
+def test_ids_hashes_and_names_beside_the_word_key_pass(text: str) -> None:
+    assert inspect(text) == Inspection()
+
+
+def test_vendors_without_a_rule_are_found_and_lines_without_a_secret_pass() -> None:
+    found = {kind: [not inspect(one.text).is_clean for one in lines] for kind, lines in VENDOR_LINES.items()}
+    share = {kind: sum(hits) / len(hits) for kind, hits in found.items()}
+    assert len(VENDOR_LINES["seen"]) + len(VENDOR_LINES["unseen"]) >= 500
+    assert share["seen"] >= 0.95
+    assert share["unseen"] >= 0.7
+    assert share["nothing"] <= 0.05
 
 
 OWN = f"sfm_{_hex(16)}_{_letters(41)}-_"

@@ -1,10 +1,10 @@
 """Secrets in a text: which rule found one and in which line, never the value.
 
 - `rules`: what a secret looks like, by issuer and by the words around it.
+- `values`: whether a value is a secret or a placeholder, code or a word; values that look random.
 - `decoded_views`: the text decoded and joined, as somebody looking for secrets would read it.
 
-Here: whether a value is a secret or a placeholder, code or a word; the regular expression engine;
-`find_secrets`; and `refuse_secrets` for texts that become memories. All of it is pure and bounded by counts,
+Here: the regular expression engine; `find_secrets`; and `refuse_secrets` for texts that become memories. All of it is pure and bounded by counts,
 not by a clock: the same text gives the same result on every machine. A text that could not be searched to the
 end is refused.
 """
@@ -152,13 +152,12 @@ def find_secrets(text: str, *, key: bytes, allowances: Collection[Allowance] = (
     text = replace_lone_surrogates(text)
     found: list[_Hit] = []
     passed: set[_Place] = set()
-    known: set[str] = set()
     refusal: ScanRefusal | None = None
     try:
         for view in decode_views(text):
             _add(found, _hits(view, passed))
-            if view.kind not in _TORN:
-                _add(found, _random_hits(view, known))
+        # Decoded, much is noise, and noise looks random.
+        _add(found, _random_hits(text, found))
     except BudgetExceeded:
         refusal = "too much work"
     return _sorted_out(text, found, key, {one.fingerprint for one in allowances}, refusal)
@@ -205,10 +204,12 @@ def _hits(view: DecodedView, passed: set[_Place]) -> Iterator[_Hit]:
                 yield hit
 
 
-def _random_hits(view: DecodedView, known: set[str]) -> Iterator[_Hit]:
-    for token in find_random_tokens(view.text, known):
-        start, end = view.source_of(token.start), view.source_of(token.end - 1) + 1
-        yield _Hit(rule=RANDOM_RULE, start=start, end=end, view=view.kind, value=token.value)
+def _random_hits(text: str, found: Sequence[_Hit]) -> Iterator[_Hit]:
+    """Values of no known format, except where another rule found something."""
+    for token in find_random_tokens(text):
+        if any(token.start < hit.end and hit.start < token.end for hit in found):
+            continue
+        yield _Hit(rule=RANDOM_RULE, start=token.start, end=token.end, view="as written", value=token.value)
 
 
 def _judged(rule: SecretRule, match: RegexMatch, view: DecodedView, passed: set[_Place]) -> _Hit | None:

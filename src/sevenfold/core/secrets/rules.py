@@ -1,7 +1,7 @@
 """The rules that find secrets: a format for each issuer, and secrets that only the words around them reveal.
 
 Counts in patterns are the shortest that the issuer gives out, with no upper end: a long count costs the
-engine states, and longer keys are keys too. What a pattern finds must also pass `core/secrets/__init__.py`.
+engine states, and longer keys are keys too. What a pattern finds must also pass `values.is_likely_secret`.
 """
 
 from __future__ import annotations
@@ -34,9 +34,7 @@ def _format(id_: str, name: str, hints: str, pattern: str, kind: SecretKind = "f
 _UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 
 _CLOUD = (
-    _format(
-        "aws-access-key", "AWS access key id", "AKIA ASIA ABIA ACCA", "(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}"
-    ),
+    _format("aws-access-key", "AWS access key id", "AKIA ASIA ABIA ACCA", "A(?:[KS]I|BI|CC)A[A-Z0-9]{16}"),
     _format(
         "aws-secret-key",
         "AWS secret access key",
@@ -86,31 +84,24 @@ _CLOUD = (
         "(?:fm(?:2_|1[ar]_)[A-Za-z0-9+/_-]{60,}={0,2}|fo1_[A-Za-z0-9_-]{43})",
     ),
     _format("hashicorp-vault-token", "Vault token", "hvs. hvb. hvr.", r"hv[sbr]\.[A-Za-z0-9_-]{24,}"),
-    _format("old-vault-token", "Vault token", "s. b. r.", r"[sbr]\.[A-Za-z0-9]{24}", "key"),
+    _format("old-vault-token", "Vault token", "s. b. r.", r"\b[sbr]\.(?P<value>[A-Za-z0-9]{24})\b", "key"),
     _format("heroku-key", "Heroku API key", "HRKU-", "HRKU-[A-Za-z0-9_-]{36,}"),
     _format("netlify-token", "Netlify token", "nfp_", "nfp_[A-Za-z0-9]{36,}"),
-    _format(
-        "planetscale-token", "PlanetScale token", "pscale_", r"pscale_(?:tkn|pw|oauth)_[A-Za-z0-9=._-]{32,}"
-    ),
+    _format("planetscale-token", "PlanetScale token", "pscale_", r"pscale_[a-z]{2,5}_[A-Za-z0-9=._-]{32,}"),
     _format("pulumi-token", "Pulumi token", "pul-", "pul-[a-f0-9]{40}"),
     _format(
         "supabase-key", "Supabase key", "sbp_ sb_secret_", "(?:sbp_[a-f0-9]{40}|sb_secret_[A-Za-z0-9_-]{30,})"
     ),
     _format("tailscale-key", "Tailscale key", "tskey-", "tskey-[a-z]+-[A-Za-z0-9]+-[A-Za-z0-9]{20,}"),
     _format(
-        "terraform-token",
-        "Terraform Cloud token",
-        ".atlasv1.",
-        r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,}",
+        "terraform-token", "Terraform token", ".atlasv1.", r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,}"
     ),
     _format("vercel-token", "Vercel token", "vcp_ vci_ vca_ vcr_ vck_", "vc[piark]_[A-Za-z0-9]{24,}"),
 )
 
 _FORGES = (
     _format("github-token", "GitHub token", "ghp_ gho_ ghu_ ghs_ ghr_", "gh[pousr]_[A-Za-z0-9]{36,}"),
-    _format(
-        "github-fine-grained", "GitHub fine-grained token", "github_pat_", "github_pat_[A-Za-z0-9_]{60,}"
-    ),
+    _format("github-fine-grained", "GitHub token", "github_pat_", "github_pat_[A-Za-z0-9_]{60,}"),
     _format(
         "gitlab-token",
         "GitLab token",
@@ -284,25 +275,28 @@ _TOOLS = (
         "snyk-token",
         "Snyk token",
         "snyk",
-        rf"(?i:snyk)(?:_[us]at\.|[^\n]{{0,60}}?[^A-Za-z0-9-])(?P<value>{_UUID}|[a-z0-9]{{8}}\.[A-Za-z0-9_.-]{{20,}})",
+        rf"(?i:snyk)(?:_[us]at\.|(?s:.){{0,60}}?[^A-Za-z0-9-])(?P<value>{_UUID}|[a-z0-9]{{8}}\.[A-Za-z0-9_.-]{{20,}})",
+        "key",
     ),
     _format(
         "sidekiq-license",
         "Sidekiq licence",
         "sidekiq contribsys",
-        r"(?i:sidekiq|contribsys)[^\n]{0,40}?[^A-Za-z0-9](?P<value>[a-f0-9]{8}:[a-f0-9]{8})",
+        r"(?i:sidekiq|contribsys)(?s:.){0,40}?[^A-Za-z0-9](?P<value>[a-f0-9]{8}:[a-f0-9]{8})",
+        "key",
     ),
     _format(
         "sumologic-key",
         "Sumo Logic access key or collector",
         "sumo",
-        r"(?i:sumo)[^\n]{0,60}?[^A-Za-z0-9](?:receiver/v1/http/)?(?P<value>[A-Za-z0-9]{64}|[A-Za-z0-9+/_-]{80,}={0,2})",
+        r"(?i:sumo)(?s:.){0,60}?[^A-Za-z0-9](?:receiver/v1/http/)?(?P<value>[A-Za-z0-9]{64}|[A-Za-z0-9+/_-]{80,}={0,2})",
+        "key",
     ),
     _format(
         "sumologic-id",
         "Sumo Logic access id",
         "sumo",
-        "(?i:sumo)[^\\n]{0,60}?[^A-Za-z0-9](?P<value>su[A-Za-z0-9]{12})(?:[^A-Za-z0-9]|$)",
+        "(?i:sumo)(?s:.){0,60}?[^A-Za-z0-9](?P<value>su[A-Za-z0-9]{12})(?:[^A-Za-z0-9]|$)",
         "told",
     ),
     _format("posthog-key", "PostHog key", "phc_ phx_ phs_", "ph[cxs]_[A-Za-z0-9]{32,}"),
@@ -369,122 +363,126 @@ _GIVEN = r"[\"'`*\])]{0,3}\s{0,4}(?::=|=>|->|==|=|:|\|)\s{0,4}"
 _QUOTES = "[\"'`*]{0,3}"
 _WORDS = f"{_PASS}|mot de passe|contraseña|senha|wachtwoord|пароль|密码|口令|パスワード|비밀번호"
 _LINKS = r"(?:\b(?:is|was|to|ist|lautet|est|es)\b| é |это|是|为|は|:|：|=|->|→|—)"
-_TOLD = r"([^\s\"'`,;<>|]*(?:[0-9!@#$%^&*?~+]|[a-z][A-Z]|[A-Z][A-Z])[^\s\"'`,;<>|]*)"
+_TOLD = r"(?P<value>[^\s\"'`,;<>|]*(?:[0-9!@#$%^&*?~+]|[a-z][A-Z]|[A-Z][A-Z])[^\s\"'`,;<>|]*)"
 """A password in a sentence has something in it that the words of the sentence have not."""
 
-_JUMBLED = "([A-Za-z0-9!@#$%^&*?~+_.-]{7,})"
+_JUMBLED = "(?P<value>[A-Za-z0-9!@#$%^&*?~+_.-]{7,})"
 
 _GENERIC = (
-    SecretRule(
-        id=SecretRuleId("url-password"),
-        name="Password in a URL",
-        hints=("://",),
-        pattern=r"[A-Za-z][A-Za-z0-9+.-]*://[^\s:@/\"'`<>]*:([^\s@/\"'`<>]{3,})@[A-Za-z0-9.\[-]",
-        kind="url",
+    _format(
+        "url-password",
+        "Password in a URL",
+        "://",
+        r"[A-Za-z][A-Za-z0-9+.-]*://[^\s:@/\"'`<>]*:(?P<value>[^\s@/\"'`<>]{3,})@[A-Za-z0-9.\[-]",
+        "url",
     ),
-    SecretRule(
-        id=SecretRuleId("connection-string"),
-        name="Password in a connection string",
-        hints=("pwd", "password"),
-        pattern=r"(?i:(?:server|host|data source)=[^;\n]{1,100};(?:[^;\n]{0,100};){0,6}(?:pwd|password)=)"
-        r"([^;\s\"'`<>]{6,})",
-        kind="url",
+    _format(
+        "connection-string",
+        "Password in a connection string",
+        "pwd password",
+        r"(?i:(?:server|host|data source)=[^;\n]{1,100};(?:[^;\n]{0,100};){0,6}(?:pwd|password)=)"
+        r"(?P<value>[^;\s\"'`<>]{6,})",
+        "url",
     ),
-    SecretRule(
-        id=SecretRuleId("authorization-header"),
-        name="Authorization header",
-        hints=("bearer", "basic", "authorization"),
-        pattern=r"(?i:authorization[\"'`]?\s?[:=]\s?[\"'`]?(?:[a-z]{3,12} )?|\bbearer )"
-        r"([A-Za-z0-9+/=_.~-]{16,})",
-        kind="key",
+    _format(
+        "authorization-header",
+        "Authorization header",
+        "bearer authorization",
+        r"(?i:authorization[\"'`]?\s?[:=]\s?[\"'`]?(?:[a-z]{3,12} )?|\bbearer )"
+        r"(?P<value>[A-Za-z0-9+/=_.~-]{16,})",
+        "key",
     ),
-    SecretRule(
-        id=SecretRuleId("key-assignment"),
-        name="Value named as a key, token or secret",
-        hints=("key", "secret", "token", "credential", "bearer"),
-        pattern=rf"(?i:{_NAME}){_GIVEN}{_QUOTES}([^\s\"'`,;<>(){{}}\[\]|*]{{16,}})",
-        kind="key",
+    _format(
+        "key-assignment",
+        "Value named as a key, token or secret",
+        "key secret token credential bearer",
+        rf"(?i:{_NAME}){_GIVEN}{_QUOTES}(?P<value>[^\s\"'`,;<>(){{}}\[\]|*]{{16,}})",
+        "key",
     ),
-    SecretRule(
-        id=SecretRuleId("password-assignment"),
-        name="Value named as a password",
-        hints=("pass", "pwd", "kennwort"),
-        pattern=rf"(?i:{_PASS})[A-Za-z0-9_.-]*{_GIVEN}{_QUOTES}([^\s\"'`,;<>|]{{6,}})",
-        kind="password",
+    _format(
+        "secret-assignment",
+        "Value named as a key, token or secret",
+        "key secret token credential auth",
+        rf"(?:^|[^?&])(?i:\b{_NAME}|_{_NAME}|\bauth|\bkey){_GIVEN}[\"'`]?"
+        r"(?P<value>[^\s\"'`,;<>|]{8,15})(?:[\s\"'`,;]|$)",
+        "jumbled",
     ),
-    SecretRule(
-        id=SecretRuleId("password-option"),
-        name="Password on a command line",
-        hints=("-pass", "-u ", "--user", "sshpass", "SecureString"),
-        pattern=r"(?:(?i:--?pass(?:word|wd|phrase)?[= :])|ConvertTo-SecureString (?:-String )?|"
-        r"sshpass -p ?|(?:-u|--user) [\"']?[A-Za-z0-9_.@-]+:)"
-        r"[\"']?([^\s\"'`,;<>|]{6,})",
-        kind="password",
+    _format(
+        "password-assignment",
+        "Value named as a password",
+        "pass pwd kennwort",
+        rf"(?i:{_PASS})[A-Za-z0-9_.-]*{_GIVEN}{_QUOTES}(?P<value>[^\s\"'`,;<>|]{{6,}})",
+        "password",
     ),
-    SecretRule(
-        id=SecretRuleId("password-beside"),
-        name="Password beside its name",
-        hints=("pw", "pass", "비", "패스워드", "암호"),
-        pattern=rf"(?i:pw|pswd|pass|pass(?:word|wd|phrase)|pwd|비번|패스워드|암호|비밀번호)[\"'`)]{{0,2}}"
+    _format(
+        "password-literal",
+        "Value named as a password",
+        "pass pw auth",
+        r"(?i:(?:\b|_)(?:pass|pw|pswd)\s{0,4}:?=\s{0,4}|\bauth\s?=\s?\([\"'][^\"'\n]{1,40}[\"'],\s?"
+        r"|set_?password\()[\"'](?P<value>[^\s\"'`]{6,})[\"']",
+        "password",
+    ),
+    _format(
+        "password-option",
+        "Password on a command line",
+        "-pass -u --user sshpass SecureString",
+        r"(?:(?i:--?pass(?:word|wd|phrase)?[= :])|ConvertTo-SecureString (?:-String )?|sshpass -p ?"
+        r"|(?:-u|--user) [\"']?[A-Za-z0-9_.@-]+:)[\"']?(?P<value>[^\s\"'`,;<>|]{6,})",
+        "password",
+    ),
+    _format(
+        "password-beside",
+        "Password beside its name",
+        "pw pass 비번 비밀번호 패스워드 암호",
+        rf"(?:(?:\b|_)(?i:pw|pswd|pass|{_PASS})|비번|패스워드|암호|비밀번호)[\"'`)]{{0,2}}"
         rf"(?:\s?[:=(/-]\s?| )[\"'`(]?(?:[A-Za-z0-9._@-]+\s?[/:]\s?)?{_JUMBLED}",
-        kind="jumbled",
+        "jumbled",
     ),
-    SecretRule(
-        id=SecretRuleId("password-pair"),
-        name="Name and password of a host",
-        hints=("/",),
-        pattern=r"\b[0-9]{1,3}(?:\.[0-9]{1,3}){3}[^\n/]{0,24}[ (>-][A-Za-z][A-Za-z0-9._-]{1,20}/" + _JUMBLED,
-        kind="jumbled",
+    _format(
+        "password-pair",
+        "Name and password of a host",
+        "/",
+        rf"\b[0-9]+(?:\.[0-9]{{1,3}}){{3}}[^\n/]{{0,24}}[ (>-][A-Za-z][A-Za-z0-9._-]{{1,20}}/{_JUMBLED}",
+        "jumbled",
     ),
-    SecretRule(
-        id=SecretRuleId("password-element"),
-        name="Secret in an XML element",
-        hints=("pass", "pw", "secret", "token", "key"),
-        pattern=r"(?i:<[A-Za-z0-9_:.-]{0,30}(?:pass(?:word|wd|phrase)?|pwd|pw|secret|token|key)>)\s{0,20}"
-        r"([^<\s]{6,})\s{0,20}</",
-        kind="password",
+    _format(
+        "secret-element",
+        "Secret in an XML element",
+        "pass pw secret token key",
+        r"(?i:<[A-Za-z0-9_:.-]{0,30}(?:pass(?:word|wd|phrase)?|pwd|pw|secret|token|key)>)\s{0,20}"
+        r"(?P<value>[^<\s]{6,})\s{0,20}</",
+        "password",
     ),
-    SecretRule(
-        id=SecretRuleId("secret-default"),
-        name="Secret as a default value",
-        hints=("env", "get(", " or "),
-        pattern=r"(?i:get(?:env)?\(\s?[^,()\n]{0,40}(?:pass|pwd|pw|secret|token|key|cred)[^,()\n]{0,20},\s?"
-        r"|(?:pass|pwd|secret|token|key|cred)[^\n]{0,60}\) or )b?\\{0,2}[\"']([^\s\"'`]{6,})",
-        kind="password",
+    _format(
+        "secret-default",
+        "Secret as a default value",
+        "env get( or",
+        r"(?i:get(?:env)?\(\s?[^,()\n]{0,40}(?:pass|pwd|pw|secret|token|key|cred)[^,()\n]{0,20},\s?"
+        r"|(?:pass|pwd|secret|token|key|cred)[^\n]{0,60}\) or )b?\\{0,2}[\"'](?P<value>[^\s\"'`]{6,})",
+        "password",
     ),
-    SecretRule(
-        id=SecretRuleId("secret-assignment"),
-        name="Value named as a key, token or secret",
-        hints=("key", "secret", "token", "credential", "auth"),
-        pattern=rf"(?i:{_NAME}|auth){_GIVEN}[\"'`]([^\s\"'`,;<>|]{{8,15}})[\"'`]",
-        kind="jumbled",
+    _format(
+        "secret-before-its-name",
+        "Password in a sentence",
+        "pass pwd pw secret token key",
+        r"(?P<value>[^\s\"'`,;<>|]{7,})[\"'`]? (?:is|was) (?:the|my|our) "
+        r"(?:[A-Za-z]+ )?(?:pass(?:word|wd|phrase)|pwd|pw|secret|token|key)\b",
+        "jumbled",
     ),
-    SecretRule(
-        id=SecretRuleId("password-in-prose"),
-        name="Password in a sentence",
-        hints=(
-            "pass",
-            "kennwort",
-            "pwd",
-            "contrase",
-            "senha",
-            "wachtwoord",
-            "пароль",
-            "密码",
-            "口令",
-            "パスワード",
-            "비밀번호",
-        ),
-        pattern=rf"(?i:{_WORDS})[^\n]{{0,40}}?{_LINKS}\s{{0,3}}{_QUOTES}{_TOLD}",
-        kind="told",
+    _format(
+        "password-in-prose",
+        "Password in a sentence",
+        "pass kennwort pwd contrase senha wachtwoord пароль 密码 口令 パスワード 비밀번호",
+        rf"(?:^|[^$])(?i:{_WORDS})[^\n]{{0,40}}?{_LINKS}\s{{0,3}}{_QUOTES}{_TOLD}",
+        "told",
     ),
-    SecretRule(
-        id=SecretRuleId("password-with"),
-        name="Password in a sentence",
-        hints=("pass", "pwd", "kennwort", "log", "sign"),
-        pattern=rf"(?i:(?:with|using|and|mit|avec|con)(?: the| dem)? (?:{_WORDS})"
+    _format(
+        "password-with",
+        "Password in a sentence",
+        "pass pwd kennwort log sign",
+        rf"(?i:(?:with|using|and|mit|avec|con)(?: the| dem)? (?:{_WORDS})"
         rf"|(?:log ?in|logged in|sign ?in)[^\n]{{1,60}}? with) {_QUOTES}{_TOLD}",
-        kind="told",
+        "told",
     ),
 )
 

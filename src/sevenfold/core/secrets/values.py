@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import math
 import re
+import string
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -76,6 +77,8 @@ _KNOWN_EXAMPLES = frozenset(
         "0011cc25eb432071",  # the Azure storage emulator
         "aa6547439583c3a2",  # the Cosmos DB emulator
         "0b5dd075ccdd03c4",  # Telegram's bot tutorial
+        "511c2249afed266e",  # the same, without the number of the bot
+        "8be5d113c0871ce1",  # the one-time passwords of most manuals
     }
 )
 """Keys that vendors print in their own manuals, as the first 16 hex digits of their SHA-256: written out they
@@ -228,6 +231,7 @@ _PAIRS = frozenset(
 """A letter, and the letters that follow it in words: 97 of 100 pairs of English and of code, 41 by chance."""
 _RUN = re.compile(r"(?<![A-Za-z0-9_+/~.-])[A-Za-z0-9_+/~.-]{16,}+={0,2}")
 """A run of what keys are made of, as far as it goes: it is read once."""
+_DIGIT, _LETTER = re.compile("[0-9]"), re.compile("[A-Za-z]")
 _PARTS = re.compile(r"[^A-Za-z0-9]+")
 _UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
@@ -249,38 +253,46 @@ _MOST_TOKEN_CHARS = 300
 _WINDOW_CHARS = 80
 """Before a value. What stands further away is about something else."""
 
-_ASSIGNED = re.compile(
-    r"([A-Za-z_$][\w.$-]{0,60})[\"'`\])]{0,3}\s{0,4}(?::{1,3}=|[?.+!]=|=>|->|={1,3}|:|\||,|\()\s{0,4}"
-    r"[@bruf]?[\"'`]{0,3}$"
-)
-_SECRET_WORDS = re.compile(
-    r"api[_ -]?keys?|secret|token(?!iz)|passw|passphrase|passcode|pwd|credential|bearer"
-    r"|(?<![a-z])auth(?!or(?!iz))|oauth|licen[sc]e|(?<!mon)(?<!tur)keys?(?![a-z])|(?<=[a-z])Key(?![a-z])"
-    r"|login|signing|webhook",
-    re.IGNORECASE,
-)
+
+def _listed(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
 _API = re.compile(r"(?<![A-Za-z])apis?(?![a-z])", re.IGNORECASE)
 """Says little by itself: hashes and ids stand beside it, too."""
-_PLAIN_KEYS = (
-    "(?:cache|primary|foreign|partition|sort|public|idempotency|index|object|dict|row|translation|locale|map"
-    "|group|lookup|storage|event|query|shard|routing|column|field|pub|host|restore|publishable|site|gpg|pgp)"
-    "[_ .-]?keys?"
+_NAME_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+"""The words of a sentence, and of names like `apiKey`, `API_KEY` and `api-key`."""
+_NAME_CHARS = string.ascii_letters + string.digits + "_.$-"
+_SECRET_WORDS = _listed(
+    """auth oauth authorization authentication bearer licence license login signing webhook pass pw pwd"""
 )
-_PLAIN_KEY = re.compile(rf"{_PLAIN_KEYS}[^A-Za-z]*$", re.IGNORECASE)
-_PLAIN_WORDS = re.compile(
-    rf"{_PLAIN_KEYS}|(?<![a-z])(?:sha-?\d*|md5\w*|hash(?:es)?|digest|checksum|commit\w*|revision|rev|ref|head|fingerprint"
-    r"|thumbprint|etag|integrity|[ug]uid|trace|span|request|correlation|cache|container|image|layer|blob|tree"
-    r"|branch|git|version|cursor|nonce|tenant|object|message|session|parent|public|begin|build|digests"
-    r"|resolved|index|signature|salt|iv|color|seed|address|contract|tx|txid|block|bucket|job|run|node|pod"
-    r"|cluster|merge|pin|pinned|sri|csp|base64|encoded|data|svg|icon|font|font-face|url|bitcoin|litecoin"
-    r"|ethereum|wallet|donate|donations|certificate|example)(?![a-z])"
-    r"|(?:_|[a-z](?=[IU])|(?<![a-z]))(?:id|ids|uid|guid|uuid|sha|hash|digest|checksum)(?![a-z])",
-    re.IGNORECASE,
+_SECRET_ENDS = (
+    *("key", "keys", "token", "tokens", "secret", "secrets", "password", "passwd", "passphrase", "passcode"),
+    *("credential", "credentials"),
 )
+_NOT_SECRET = frozenset({"monkey", "turkey", "donkey", "hotkey"})
+_KEY_OWNERS = _listed(
+    """cache primary foreign partition sort public idempotency index object dict row translation locale map
+    group lookup storage event query shard routing column field pub host restore publishable site gpg pgp recv
+    composite natural unique"""
+)
+"""Whose key is none: the key of a cache, of a row, a public one."""
+_DIGEST_WORDS = _listed(
+    """sha md hash hashes digest digests checksum checksums commit commits committed fingerprint fingerprints
+    thumbprint integrity etag bitcoin litecoin coin ethereum wallet keyserver gpg pgp sri csp serial"""
+)
+"""In the same line they say what a value is, wherever they stand."""
+_PLAIN_WORDS = _listed(
+    """id ids uid uuid guid revision rev ref head trace span request correlation cache container image layer
+    blob tree branch git version cursor nonce tenant object message session parent public begin build index
+    resolved signature salt iv color seed address contract tx txid block bucket job run node pod cluster pin
+    pinned merge base encoded data svg icon font url donate donations certificate example tag pubkey
+    publickey"""
+)
+"""They say that a value is something else, unless a word nearer to it says that it is a key."""
 _URL_CHARS = 400
 """How far back a URL may have begun."""
 _IN_URL = re.compile(r"(?:://|%3A%2F%2F)[^\s\"'`<>()]*$")
-_CUT_OFF = ("...", "…")
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,19 +304,17 @@ class RandomToken:
     value: str = field(repr=False)
 
 
-def find_random_tokens(text: str, known: set[str]) -> Iterator[RandomToken]:
-    """Values of no known format, each judged once: `known` has those that were, and gets the others."""
+def find_random_tokens(text: str) -> Iterator[RandomToken]:
+    """Values of no known format that look random, where their place says that they are keys."""
     for match in _RUN.finditer(text):
         value = match.group().rstrip(".-_/~+")
-        if value in known:
-            continue
-        known.add(value)
         shape = token_shape(value)
-        if shape == "words" or is_placeholder(value):
+        if shape == "words":
             continue
         start, end = match.start(), match.start() + len(value)
-        place = _place(text, start, end)
-        if not text.startswith(_CUT_OFF, end) and _is_key_here(value, shape, place):
+        rest = text[end : match.end() + 3]
+        is_cut_off = "..." in rest or "…" in rest
+        if not is_cut_off and _is_key_here(text, start, end, shape) and not is_placeholder(value):
             yield RandomToken(start, end, value)
 
 
@@ -316,14 +326,14 @@ def token_shape(value: str) -> TokenShape:
     prefix = _PREFIX.match(value)
     body = value[prefix.end() :] if prefix else value
     if _HEX.fullmatch(body) or _SHORT_HEX.fullmatch(body):
-        return "hex" if len(body) >= 16 and _has_both(body) and entropy_bits(body) >= 2.8 else "words"
+        return "hex" if len(body) >= 16 and _has_both(body) and len(set(body)) > 7 else "words"
     if not _is_random(value) or _says_something(value):
         return "words"
     return "mixed case" if body.upper() != body != body.lower() else "one case"
 
 
 def _has_both(value: str) -> bool:
-    return any(map(str.isdigit, value)) and any(map(str.isalpha, value))
+    return _DIGIT.search(value) is not None and _LETTER.search(value) is not None
 
 
 def _is_random(value: str) -> bool:
@@ -357,54 +367,72 @@ def _says_something(value: str) -> bool:
     return all(9 <= one < 127 for one in raw)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
-    """What stands around a value."""
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """What the words of a line or a name say that a value is."""
 
-    name: str
-    """What it is assigned to; empty where it is not."""
-    is_quoted: bool
-    is_told: bool
-    """Whether words before it say that it is a key."""
-    is_api: bool
-    """Whether they only speak of an API."""
+    is_key: bool
     is_plain: bool
-    """Whether they say that it is something else."""
-    is_plain_key: bool
-    """Whether it is a key of another kind: of a cache, of a row, a public one."""
-    in_url: bool
+    """Something else than a key."""
 
 
-def _place(text: str, start: int, end: int) -> _Place:
+def _words(text: str) -> _Words:
+    words = [word.lower() for word in _NAME_WORDS.findall(text)]
+    key = plain = -1
+    has_digest = False
+    for at, word in enumerate(words):
+        if word in _DIGEST_WORDS:
+            has_digest = True
+        elif word in _PLAIN_WORDS:
+            plain = at
+        elif _is_secret_word(word):
+            if word.startswith("key") and at and words[at - 1] in _KEY_OWNERS:
+                plain = at
+            else:
+                key = at
+    return _Words(key > plain and not has_digest, has_digest or plain > key)
+
+
+def _is_secret_word(word: str) -> bool:
+    return word in _SECRET_WORDS or (word.endswith(_SECRET_ENDS) and word not in _NOT_SECRET)
+
+
+def _is_key_here(text: str, start: int, end: int, shape: TokenShape) -> bool:
+    """Whether what stands around the value says that it is a key."""
     before = text[max(0, start - _WINDOW_CHARS) : start]
     line = before[before.rfind("\n") + 1 :]
     if not line.strip(" \t>*-|`\"'#/"):
         # The first of its line: the line before says what it is.
         before = text[max(0, start - len(line) - _WINDOW_CHARS) : start - len(line)].rstrip()
         line = before[before.rfind("\n") + 1 :]
-    assigned = _ASSIGNED.search(line)
-    quote = text[start - 1 : start]
-    words = max((word.end() for word in _SECRET_WORDS.finditer(line)), default=-1)
-    plain = max((word.end() for word in _PLAIN_WORDS.finditer(line)), default=-1)
-    return _Place(
-        name=assigned[1] if assigned else "",
-        is_quoted=quote != "" and quote in "\"'`" and text[end : end + 1] == quote,
-        is_told=words > -1,
-        is_api=_API.search(line) is not None,
-        is_plain=plain > -1,
-        is_plain_key=_PLAIN_KEY.search(line) is not None,
-        in_url=_IN_URL.search(text, max(0, start - _URL_CHARS), start) is not None,
-    )
-
-
-def _is_key_here(value: str, shape: TokenShape, place: _Place) -> bool:
-    if _SECRET_WORDS.search(place.name) and not _PLAIN_WORDS.search(place.name) and not place.is_plain_key:
+    given = line.rstrip("\"'`@ \t")
+    is_assigned = given.endswith(("=", ":", "=>", "->"))
+    name = _last_name(given) if is_assigned or given.endswith(("|", ",", "(")) else ""
+    said, named = _words(line), _words(name)
+    if is_assigned and named.is_key and said.is_key:
         return True
-    if place.in_url or _NOT_KEYS.match(value) or (place.name and _PLAIN_WORDS.search(place.name)):
+    if shape == "hex" and text[start - 1 : start] in {"@", "#"}:  # a pinned version
         return False
-    if shape in {"uuid", "hex"}:
-        return place.is_told and not place.is_plain
-    if (place.is_told or place.is_api) and not place.is_plain:
+    if said.is_plain or named.is_plain or _NOT_KEYS.match(text, start) or _is_in_url(text, start):
+        return False
+    if said.is_key:
         return True
-    has_form = bool(_LIVE.match(value)) and len(value) >= 32
-    return has_form or ((place.is_quoted or bool(place.name)) and not place.is_plain)
+    quote = text[start - 1 : start]
+    is_quoted = quote != "" and quote in "\"'`" and text.startswith(quote, end)
+    if shape == "hex":
+        return is_quoted and is_assigned and end - start >= 20 and not _words(before).is_plain
+    if shape == "uuid":
+        return False
+    has_form = bool(_LIVE.match(text, start, end)) and end - start >= 32
+    is_long = shape == "mixed case" or end - start >= 20
+    return has_form or _API.search(line) is not None or (is_long and (is_quoted or is_assigned))
+
+
+def _last_name(given: str) -> str:
+    """What stands before the sign that assigns."""
+    head = given.rstrip("=:>-|,(?.+!").rstrip("\"'`]) \t")
+    return head[len(head.rstrip(_NAME_CHARS)) :]
+
+
+def _is_in_url(text: str, start: int) -> bool:
+    return _IN_URL.search(text, max(0, start - _URL_CHARS), start) is not None
