@@ -27,6 +27,11 @@ class PeerRun:
     blocked: frozenset[str]
     """The notes in which something was found."""
     cpu_seconds: float
+    is_cut_short: bool = False
+    """Whether it did not finish in `MOST_SECONDS`: it tells nothing then."""
+
+
+MOST_SECONDS = 1200
 
 
 def peers_in(folder: Path) -> list[Peer]:
@@ -50,7 +55,10 @@ def run_peer(peer: Peer, notes: Mapping[str, str]) -> PeerRun:
         for name, text in notes.items():
             (folder / "notes" / f"{name}.md").write_text(text, encoding="utf-8")
         before = _children_seconds()
-        said = _said(peer.command, folder, peer.packages)
+        try:
+            said = _said(peer.command, folder, peer.packages)
+        except subprocess.TimeoutExpired:
+            return PeerRun(frozenset(), _children_seconds() - before, is_cut_short=True)
         seconds = _children_seconds() - before
         if (folder / "found").exists():
             said += (folder / "found").read_text(encoding="utf-8")
@@ -60,7 +68,7 @@ def run_peer(peer: Peer, notes: Mapping[str, str]) -> PeerRun:
 def _said(command: Sequence[str], folder: Path, packages: Path) -> str:
     env = {**os.environ, "PYTHONPATH": str(packages)}
     done = subprocess.run(
-        command, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=600
+        command, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=MOST_SECONDS
     )
     return done.stdout
 

@@ -114,7 +114,7 @@ def is_blocked(text: str) -> bool:
     return not find_secrets(text, key=KEY).is_clean
 
 
-def run_report(data: Path | None, peers: Path | None, canaries: int, markdown: Sequence[Path]) -> Report:
+def run_report(data: Path | None, peers: Path | None, canaries: int, files: Sequence[str]) -> Report:
     chance = random.Random(7)
     say("looking for secrets as they are, and disguised")
     samples = make_samples(seed=20, each=5)
@@ -135,7 +135,7 @@ def run_report(data: Path | None, peers: Path | None, canaries: int, markdown: S
         slowest_text=slowest,
         slowest_seconds=times[slowest],
         peers=[] if peers is None else compare(peers, chance),
-        vendors=compare_vendors(peers, files_under(markdown)),
+        vendors=compare_vendors(peers, files),
         speed=measure_speed(),
     )
 
@@ -199,15 +199,16 @@ def documents(folder: Path) -> Iterator[str]:
         yield cast("dict[str, str]", json.loads(row))["text"]
 
 
-def files_under(folders: Sequence[Path]) -> list[str]:
-    """Markdown files of at most 250 KB, each text once."""
+def files_under(folders: Sequence[Path], most: int) -> list[str]:
+    """Markdown files of at most 250 KB, each text once; spread over the folders where there are more."""
     paths = (path for folder in folders for path in sorted(folder.rglob("*.md")) if path.is_file())
     texts = (
         path.read_text(encoding="utf-8", errors="replace")
         for path in paths
         if 200 <= path.stat().st_size <= 250_000
     )
-    return list(dict.fromkeys(texts))
+    found = list(dict.fromkeys(texts))
+    return found[:: -(-len(found) // most)] if found else found
 
 
 def compare_vendors(folder: Path | None, files: Sequence[str]) -> list[VendorRow]:
@@ -218,11 +219,11 @@ def compare_vendors(folder: Path | None, files: Sequence[str]) -> list[VendorRow
     started = time.process_time()
     ours = frozenset(name for name, text in notes.items() if is_blocked(text))
     rows = [_vendor_row("sevenfold", ours, notes, time.process_time() - started)]
-    there = [] if folder is None else peers_in(folder)
-    for peer in there:
+    for peer in [] if folder is None else peers_in(folder):
         say(f"running {peer.name}")
         ran = run_peer(peer, notes)
-        rows.append(_vendor_row(peer.name, ran.blocked, notes, ran.cpu_seconds))
+        name = f"{peer.name} (cut)" if ran.is_cut_short else peer.name
+        rows.append(_vendor_row(name, ran.blocked, notes, ran.cpu_seconds))
     return rows
 
 
@@ -353,10 +354,12 @@ def main() -> int:
     parser.add_argument(
         "--markdown", type=Path, action="append", default=[], help="folder with ordinary markdown files"
     )
+    parser.add_argument("--most-files", type=int, default=5000, help="markdown files to read at most")
     parser.add_argument("--canaries", type=int, default=CANARIES, help="secrets to plant")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of lines")
     arguments = parser.parse_args()
-    report = run_report(arguments.data, arguments.peers, arguments.canaries, arguments.markdown)
+    files = files_under(arguments.markdown, arguments.most_files)
+    report = run_report(arguments.data, arguments.peers, arguments.canaries, files)
     if arguments.json:
         print(json.dumps(asdict(report)))
     else:
