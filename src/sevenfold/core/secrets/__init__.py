@@ -4,9 +4,9 @@
 - `values`: whether a value is a secret or a placeholder, code or a word; values that look random.
 - `decoded_views`: the text decoded and joined, as somebody looking for secrets would read it.
 
-Here: the regular expression engine; `find_secrets`; and `refuse_secrets` for texts that become memories. All of
-it is pure and bounded by counts, not by a clock: the same text gives the same result on every machine. A text
-that could not be searched to the end is refused.
+Here: the regular expression engine; `find_secrets`; and `refuse_secrets` for texts that become memories. All
+of it is pure and bounded by counts, not by a clock: the same text gives the same result on every machine. A
+text that could not be searched to the end is refused.
 """
 
 from __future__ import annotations
