@@ -67,6 +67,7 @@ bench: $(READY)  ## measure what the README claims (DATA=folder of real sessions
 	$(BIN)/python bench/session_search.py --data $(DATA)
 	$(BIN)/python bench/sde_story.py --data $(DATA)
 	$(BIN)/python bench/harm.py
+	$(BIN)/python bench/dreams.py
 	$(BIN)/python bench/memory_life.py
 	$(BIN)/python -m bench.server_load
 	$(BIN)/python bench/soak.py

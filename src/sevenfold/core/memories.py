@@ -219,6 +219,10 @@ class Origin:
         return self.is_accepted or not self.taint
 
 
+IMPORTED_WHY = "taken in from"
+"""How the reason begins where memories were copied from another folder."""
+
+
 def join_taint(*origins: Origin) -> frozenset[Taint]:
     """What a text made of several carries on: all that is in any of them and that nobody accepted."""
     return frozenset(taint for origin in origins if not origin.is_accepted for taint in origin.taint)

@@ -25,7 +25,7 @@ SUNDAY = date(2026, 11, 15)
         ("Agreed two weeks ago.", "Agreed in the week of 2026-10-26."),
         ("The freeze began last Friday.", "The freeze began on 2026-11-13."),
         ("Last Sunday was the release.", "On 2026-11-08 was the release."),
-        ("Renamed last month, again this week.", "Renamed in October 2026, again in the week of 2026-11-09."),
+        ("Renamed last month, broke this week.", "Renamed in October 2026, broke in the week of 2026-11-09."),
         ("Until last year it was Java.", "Until 2025 it was Java."),
         ("A year ago we had two teams.", "In 2025 we had two teams."),
         ("As of today the API is v2.", "As of 2026-11-15 the API is v2."),
@@ -36,6 +36,7 @@ SUNDAY = date(2026, 11, 15)
 )
 def test_a_relative_date_becomes_the_day_that_was_meant(said: str, means: str) -> None:
     assert resolve_relative_dates(said, SUNDAY) == means
+    assert resolve_relative_dates(said, SUNDAY, events_only=True) == means
 
 
 @pytest.mark.parametrize(
@@ -51,11 +52,27 @@ def test_a_relative_date_becomes_the_day_that_was_meant(said: str, means: str) -
         "Use yesterday's backup.",
         "The end of last week was quiet.",
         "Nothing here has a date.",
+        "Today we use Postgres.",
+        "The API used today is v2.",
+        "The parser works today because Ann fixed it.",
+        "The report covers yesterday.",
+        "Delete files that changed last week.",
+        "Ann reviews what was merged last week.",
+        "If it failed yesterday, run it again.",
+        "Retry tomorrow.",
+        "Logs older than 30 days ago go.",
+        "| Released yesterday | Ann |",
+        "The word 'yesterday' was removed.",
         "On 2026-11-14 we decided.",
     ],
 )
 def test_what_means_no_one_day_or_is_no_prose_stays(text: str) -> None:
-    assert resolve_relative_dates(text, SUNDAY) == text
+    assert resolve_relative_dates(text, SUNDAY, events_only=True) == text
+
+
+def test_what_a_person_asks_for_now_is_dated_and_nowadays_is_not() -> None:
+    assert resolve_relative_dates("Freeze it until tomorrow.", SUNDAY) == "Freeze it until 2026-11-16."
+    assert resolve_relative_dates("Today we use Postgres.", SUNDAY) == "Today we use Postgres."
 
 
 def test_a_fence_that_is_never_closed_is_code_to_its_end() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from sevenfold.core.text.facts import FactIndex, covers_fact, measure_likeness, parse_fact, split_facts
+from sevenfold.core.text.facts import FactIndex, covers_fact, parse_fact, split_facts
 
 
 def says(said: str, fact: str, *, is_strict: bool = False) -> bool:
@@ -98,12 +98,6 @@ def test_strictly_no_word_may_be_missing() -> None:
     fact = "The on-call engineer deploys the billing service from main on Thursdays manually"
     assert says(said, fact)
     assert not says(said, fact, is_strict=True)
-
-
-def test_likeness_is_none_where_numbers_differ() -> None:
-    one = parse_fact("The nightly build takes 20 minutes on the small machine")
-    assert measure_likeness(one, parse_fact("The nightly build takes 30 minutes on the small machine")) == 0
-    assert measure_likeness(one, parse_fact("The nightly build takes 20 minutes on the large machine")) > 0.7
 
 
 def test_the_shelf_says_which_memories_state_a_fact() -> None:

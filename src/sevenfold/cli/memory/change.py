@@ -22,7 +22,7 @@ from sevenfold.cli.memory.context import MemoryContext, make_user_origin
 from sevenfold.cli.screen import TableCell, Tone, format_count, format_time, read_piped_input, shorten_text
 from sevenfold.core.errors import FileMissing, InputError, MemoryConflict
 from sevenfold.core.events import Emit, Event, MemoryRefused, ignore_event
-from sevenfold.core.memories import INDEX_FILE, Origin, parse_conditions, read_memory
+from sevenfold.core.memories import IMPORTED_WHY, INDEX_FILE, Origin, parse_conditions, read_memory
 from sevenfold.core.secrets import refuse_secrets
 from sevenfold.store.files.folder import Folder, check_memory_key
 from sevenfold.store.memory.changes import Remove, Transaction, Write, plan_new_memory
@@ -140,7 +140,7 @@ def import_memories(options: Namespace, context: MemoryContext) -> int:
             left.append(f"{write.key}: {reason}")
         else:
             fresh.append(write)
-    done = context.memory.commit(fresh, make_user_origin(f"taken in from {folder}"))
+    done = context.memory.commit(fresh, make_user_origin(f"{IMPORTED_WHY} {folder}"))
     if context.is_json:
         context.screen.show_json({"id": done.id, "keys": [one.key for one in fresh], "left_out": left})
         return 0

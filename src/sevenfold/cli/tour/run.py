@@ -74,7 +74,7 @@ SECOND_DAY_SCENES = (
 
 DREAM_SCENE = TourScene(
     title="A dream",
-    narration="Somebody has noted the same thing twice, in two wordings, and something about "
+    narration="Somebody has noted the same thing twice, under two names, and something about "
     "tomorrow. A dream puts "
     "that in order: in a copy, checked for facts that would be lost, and published as one change.",
     prompt="",
@@ -96,9 +96,9 @@ SAMPLE_MEMORIES = (
         "deploy-days", "When the shop is deployed", "The shop is deployed on Tuesdays and Thursdays."
     ),
     SampleMemory(
-        "deploys", "On which days the shop is deployed", "The shop is deployed on Tuesdays and Thursdays!"
+        "deploys", "On which days the shop is deployed", "The shop is deployed on Tuesdays and Thursdays."
     ),
-    SampleMemory("freeze", "When nothing may be merged", "Nothing is merged tomorrow: the rates change."),
+    SampleMemory("freeze", "When nothing may be merged", "The freeze starts tomorrow: the rates change."),
 )
 
 

@@ -1,7 +1,10 @@
 """Makes relative dates absolute: "yesterday" in a memory means another day each time it is read.
 
-Prose only: code, quoted words and addresses stay as they are, and so does a sentence that sets a habit
-("always put today's date on top"), where no one day is meant.
+Prose only: code, tables, quoted words and addresses stay as they are, and so does a sentence that sets a
+habit ("always use today's date"), where no one day is meant. "Today" often means "nowadays", and becomes
+a date only where a sentence tells of an event. With `events_only` that holds for every date ("we moved
+yesterday", "Ann leaves tomorrow"): what is so in general ("the report covers yesterday"), is asked for or
+supposed stays.
 """
 
 from __future__ import annotations
@@ -42,16 +45,65 @@ _RELATIVE = re.compile(
 )
 _HINTS = ("yesterday", "today", "tonight", "tomorrow", "ago", "last ", "this ", "next ")
 """One of them is in each: most memories hold none, and need no closer look."""
+_GENERAL = re.compile(
+    r"\b(?:always|never|every|each|whenever|usually|often|sometimes|daily|nightly|weekly|monthly|if|when|unless|"
+    r"while|once|suppose|e\.g|i\.e|examples?|such as|like|label|column|field|option|preset|filter|button|"
+    r"placeholder|range|query|queries|reports?|dashboard|fixture|mocks?|format|parses?|parser|string|value|"
+    r"default|cron|scheduler|would|could|might|may|should|must|cannot|can|let['’]?s)\b|\?",
+    re.IGNORECASE,
+)
+"""In a sentence that speaks of no one day, or of a date as a thing."""
 _HABIT = re.compile(r"\b(?:always|never|every|each|whenever|usually|often)\b", re.IGNORECASE)
+_ASKED = re.compile(
+    r"\s*(?:[-*+]\s+|\d+[.)]\s+)?(?:\*\*[^*]*\*\*:?\s*)?(?:please |do not |don['’]t |just |then )?"
+    r"(?:use|run|delete|keep|check|show|list|compare|include|exclude|take|get|fetch|pick|skip|ignore|remove|drop|"
+    r"add|restore|revert|see|look|read|open|copy|move|make|set|put|ask|tell|remember|prefer|avoid|try|retry|"
+    r"rerun|do|find|print|log|write|send|start|stop|wait|merge|rebase|review|clean|archive|export|import|load|"
+    r"sync|update|bump|test|verify|ensure|assume|treat|count|group|sort|select|return|call|expect|consider|"
+    r"replace|rename|say|mark|tag|push|pull|close|reopen|follow|query|search|watch|rotate|deploy|release|plan|"
+    r"schedule|note|go|come|give|save|store|create|build|install|upgrade|fix)\b",
+    re.IGNORECASE,
+)
+"""How a sentence begins that asks for something."""
+_BOUND = re.compile(r"[,;:()–—]|\b(?:and|but|because|so)\b", re.IGNORECASE)
+_SUBORDINATE = re.compile(
+    r"\b(?:that|which|what|whatever|who|whoever|whom|whose|where|how|why|than|as)\b", re.IGNORECASE
+)
+_HAPPENED = re.compile(
+    r"\b(?:decided|agreed|moved|migrated|switched|released|shipped|deployed|merged|renamed|removed|deleted|"
+    r"added|fixed|broke|broken|failed|crashed|started|began|begun|ended|finished|completed|launched|left|"
+    r"joined|met|talked|said|told|asked|approved|rejected|reverted|upgraded|downgraded|updated|changed|"
+    r"introduced|dropped|created|opened|closed|signed|bought|paid|published|announced|discovered|found|"
+    r"reported|confirmed|tested|rotated|expired|tagged|froze|frozen|split|rewrote|rewritten|wrote|written|built|"
+    r"disabled|enabled|installed|learned|noticed|saw|happened|occurred|went|came|became|got|lost|won|hired|"
+    r"planned|scheduled|postponed|cancelled|canceled|bumped|backported|landed|pushed|sent|received|replaced|"
+    r"refactored|archived|restored|recovered|retired|deprecated|promoted|handed|gave|took|held|ran|did|rolled)\b",
+    re.IGNORECASE,
+)
+_WAS = re.compile(r"\b(?:was|were|had)\b", re.IGNORECASE)
+_WILL_HAPPEN = re.compile(
+    r"\b(?:will|going to|due|deadline|starts?|begins?|ends?|expires?|launches?|leaves?|arrives?|closes?|"
+    r"opens?|ships?|goes live|moves?|away|on leave|out of office|planned|scheduled|postponed)\b",
+    re.IGNORECASE,
+)
+_PRESENT = re.compile(
+    r"\b(?:is|are|am|has|have|does|any|old|older|newer|nowadays)\b|['’](?:s|re|ve)\b"
+    r"|(?<!\bto )\b(?:do|needs?|uses?|runs?|shows?|returns?|contains?|keeps?|works?|wants?|covers?)\b"
+    r"|\bdeletes?\b",
+    re.IGNORECASE,
+)
+_AGO = frozenset(["yesterday", "last night", "the day before yesterday"])
+_AHEAD = frozenset(["tomorrow", "the day after tomorrow"])
 _KEPT = re.compile(
     r"(?P<fence>^ {0,3}(`{3,}|~{3,})[^\n]*\n.*?(?:^ {0,3}\2[^\n]*$|\Z))"
-    r"|``.*?``|`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|\bhttps?://\S+|^ {0,3}>[^\n]*",
+    r"|``.*?``|`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|„[^“”\n]*[“”]|‘[^’\n]*’|(?<!\w)'[^'\n]*'(?!\w)"
+    r"|^[^\S\n]*(?:\||#)[^\n]*|\bhttps?://\S+|^ {0,3}>[^\n]*",
     re.DOTALL | re.MULTILINE,
 )
 _SENTENCE = re.compile(r"[^.!?\n]*(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?]?|\n")
 
 
-def resolve_relative_dates(text: str, day: date) -> str:
+def resolve_relative_dates(text: str, day: date, *, events_only: bool = False) -> str:
     """The text as if it had been written with dates, on that day. What is absolute stays as it is."""
     low = text.lower()
     if not any(hint in low for hint in _HINTS) or not _RELATIVE.search(text):
@@ -59,19 +111,45 @@ def resolve_relative_dates(text: str, day: date) -> str:
     found: list[str] = []
     at = 0
     for kept in _KEPT.finditer(text):
-        found += (_dated(text[at : kept.start()], day), kept[0])
+        found += (_dated(text[at : kept.start()], day, events_only=events_only), kept[0])
         at = kept.end()
-    return "".join((*found, _dated(text[at:], day)))
+    return "".join((*found, _dated(text[at:], day, events_only=events_only)))
 
 
-def _dated(prose: str, day: date) -> str:
-    return _SENTENCE.sub(
-        lambda sentence: sentence[0] if _HABIT.search(sentence[0]) else _spelled(sentence[0], day), prose
-    )
+def _dated(prose: str, day: date, *, events_only: bool) -> str:
+    return _SENTENCE.sub(lambda sentence: _spelled(sentence[0], day, events_only=events_only), prose)
 
 
-def _spelled(sentence: str, day: date) -> str:
-    return _RELATIVE.sub(lambda match: _replacement(match, day), sentence)
+def _spelled(sentence: str, day: date, *, events_only: bool) -> str:
+    if _HABIT.search(sentence):
+        return sentence
+    is_plain = not (_GENERAL.search(sentence) or _ASKED.match(sentence))
+
+    def replace_date(match: re.Match[str]) -> str:
+        is_open = not events_only and (match["shift"] or "").lower() != "today"
+        return _replacement(match, day) if is_open or (is_plain and _is_event(sentence, match)) else match[0]
+
+    return _RELATIVE.sub(replace_date, sentence)
+
+
+def _is_event(sentence: str, match: re.Match[str]) -> bool:
+    """Whether the clause around a date tells of something that happened then, or will."""
+    bounds = [bound for bound in _BOUND.finditer(sentence) if not match.start() < bound.end() <= match.end()]
+    start = max((bound.end() for bound in bounds if bound.end() <= match.start()), default=0)
+    end = min((bound.start() for bound in bounds if bound.start() >= match.end()), default=len(sentence))
+    before, after = sentence[start : match.start()], sentence[match.end() : end]
+    clause, said = f"{before} {after}", (match["shift"] or "").lower()
+    if (match["lead"] or "").lower() == "as of":
+        return not sentence[: match.start()].strip(" \t-*+")  # "as of today the API is v2"
+    if _SUBORDINATE.search(before):
+        return False
+    near, span = (match["near"] or "").lower(), (match["span"] or "").lower()
+    if said in _AHEAD or near == "next" or (near == "this" and span in _DAYS):
+        return _WILL_HAPPEN.search(clause) is not None
+    if _PRESENT.search(clause):
+        return False
+    is_past = said in _AGO or bool(match["count"]) or near == "last"
+    return bool(_HAPPENED.search(clause) or (is_past and _WAS.search(clause)))
 
 
 @dataclass(frozen=True, slots=True)

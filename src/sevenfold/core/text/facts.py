@@ -189,13 +189,6 @@ def _is_within(tokens: Iterable[str], line: Iterable[str]) -> bool:
     return all(token in rest for token in tokens)
 
 
-def measure_likeness(one: Fact, other: Fact) -> float:
-    """How many of their words two facts share, from 0 to 1; 0 where what must be the same is not."""
-    if one.hard != other.hard:
-        return 0.0
-    return len(one.bag & other.bag) / max(1, len(one.bag | other.bag))
-
-
 def _agree(said: Fact, fact: Fact) -> bool:
     return fact.hard <= said.hard and said.negations == fact.negations
 
@@ -271,19 +264,10 @@ class FactIndex:
                 found.update(dict.fromkeys(self._where[said]))
         return tuple(found)
 
-    def find_like(self, fact: Fact, floor: float) -> dict[str, float]:
-        """The keys of those that are at least so like it, and how like the nearest of each is."""
-        found: dict[str, float] = {}
-        for said in self._candidates(fact, missing=int(len(fact.words) * (1 - floor))):
-            near = measure_likeness(said, fact)
-            if near >= floor:
-                found |= {key: max(near, found.get(key, 0.0)) for key in self._where[said]}
-        return found
-
-    def _candidates(self, fact: Fact, missing: int | None = None) -> Iterable[Fact]:
+    def _candidates(self, fact: Fact) -> Iterable[Fact]:
         """All that could be it, and few others: by the rarest thing that it must hold."""
         # One more than may be missing: whoever holds none of these misses too many.
-        few = 1 + (len(fact.words) * SLACK_PERCENT // 100 if missing is None else missing)
+        few = 1 + len(fact.words) * SLACK_PERCENT // 100
         rare = sorted((self._held.get(word, []) for word in fact.bag), key=len)[:few]
         if fact.hard:
             exact = min((self._held.get(token, []) for token in fact.hard), key=len)

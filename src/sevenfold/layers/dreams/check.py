@@ -269,10 +269,10 @@ class _Look:
 def list_memory_facts(memory: Memory, written: date) -> tuple[Fact, ...]:
     """What a memory states. When its rule applies is a part of what it says."""
     rules = (Fact(rule, (), frozenset([f"applies_to {rule}"])) for rule in memory.applies_to)
-    return (*find_stated_facts(memory, written), *rules)
+    return (*_find_stated_facts(memory, written), *rules)
 
 
-def find_stated_facts(memory: Memory, written: date) -> tuple[Fact, ...]:
+def _find_stated_facts(memory: Memory, written: date) -> tuple[Fact, ...]:
     """What its words state, dates made absolute; where it has no body, what its description does."""
     found = split_facts(resolve_relative_dates(memory.body, written))
     return found or split_facts(resolve_relative_dates(memory.description, written))

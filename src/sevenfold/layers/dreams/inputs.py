@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import FileMissing, InputError, MemoryConflict, StoreError
 from sevenfold.core.json import freeze_object, read_object, write_json
-from sevenfold.core.memories import LOGS_PREFIX, NO_USES, MemoryUses, Origin
+from sevenfold.core.memories import IMPORTED_WHY, LOGS_PREFIX, NO_USES, MemoryUses, Origin
 from sevenfold.core.system import run_blocking
 from sevenfold.core.text.absolute_dates import resolve_relative_dates
 from sevenfold.layers.dreams.merge import MemoryUseFacts
@@ -69,7 +69,8 @@ def read_dream_inputs(
     kept = tuple(_kept(memory, item) for item in stored.values())
     logs = (memory.find(key) for key in memory.keys(LOGS_PREFIX))
     fresh = {log.memory.key: log for log in logs if log and distilled.get(log.memory.key) != log.sha256}
-    uses = dict(_uses(project, kept, now, settings))
+    began = min((one.at for one in memory.log(limit=None)), default=now)
+    uses = dict(_uses(project, kept, now, settings, began))
     return DreamInputs(
         stored={**stored}, kept=kept, uses=uses, logs={**fresh}, index=memory.index_text().text
     )
@@ -77,24 +78,34 @@ def read_dream_inputs(
 
 def _kept(memory: MemoryDir, item: StoredMemory) -> DreamMemory:
     written = item.modified.astimezone(UTC).date()
-    body = item.memory.body
-    if resolve_relative_dates(body, written) == body:
-        return DreamMemory(item.memory, written, item.origin)
+    body, undated = item.memory.body, () if _is_dated(item.origin) else (None,)
+    if resolve_relative_dates(body, written, events_only=True) == body:
+        return DreamMemory(item.memory, written, item.origin, undated)
     # Only what speaks of "yesterday" needs to know on which day each line came in.
     blamed = memory.blame(item.memory.key)
     count = len(body.splitlines())
-    days = tuple(line.at.astimezone(UTC).date() for line in blamed[len(blamed) - count :])
-    return DreamMemory(item.memory, written, item.origin, days if len(days) == count else ())
+    days = tuple(
+        line.at.astimezone(UTC).date() if _is_dated(line.origin) else None
+        for line in blamed[len(blamed) - count :]
+    )
+    return DreamMemory(item.memory, written, item.origin, days if len(days) == count else (None,))
+
+
+def _is_dated(origin: Origin) -> bool:
+    """Whether words came into the history on the day they were written. An edit past the engine is noticed
+    later, a dream moves what others wrote, and what was taken in has lain elsewhere."""
+    return origin.who not in ("outside edit", "dream", "sync") and not origin.why.startswith(IMPORTED_WHY)
 
 
 def _uses(
-    project: Project, kept: tuple[DreamMemory, ...], now: datetime, settings: DreamSettings
+    project: Project, kept: tuple[DreamMemory, ...], now: datetime, settings: DreamSettings, began: datetime
 ) -> Iterator[tuple[str, MemoryUseFacts]]:
     book: Mapping[str, MemoryUses] = UseStore(project.memory_state).read()
     verifier, limit = ClaimVerifier(project.root), timedelta(days=settings.stale_days)
     for item in kept:
-        last = book.get(item.memory.key, NO_USES).last
-        day = max(item.written, last.date()) if last else item.written
+        # Uses are counted since the history began: of what was there before, nobody knows how long it lay.
+        last = max(book.get(item.memory.key, NO_USES).last or began, began)
+        day = max(item.written, last.date())
         # Looking for what it names costs time, and only decides where it was not used for long.
         is_idle = now.date() - day >= limit
         is_broken = is_idle and bool(verifier.verify(item.memory.body, CHECK_BUDGET))

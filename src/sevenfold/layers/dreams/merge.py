@@ -1,8 +1,8 @@
 """A dream without a model: merges duplicates, makes dates absolute, sets stale memories aside, distils daily
 logs.
 
-Nothing is judged here. A memory is merged into another only if both agree on every number and name; the newer
-wording wins, and what only the older one says is added to it.
+Nothing is judged here: only what is provably the same goes. A memory goes if a newer one has the same text,
+and a list item if one above it in its list has.
 """
 
 from __future__ import annotations
@@ -24,21 +24,16 @@ from sevenfold.core.memories import (
     write_memory,
 )
 from sevenfold.core.text.absolute_dates import resolve_relative_dates
-from sevenfold.core.text.facts import Fact, FactIndex, parse_fact, split_facts
+from sevenfold.core.text.facts import FactIndex, parse_fact, split_facts
 from sevenfold.layers.dreams.check import (
     MAX_MERGED_BYTES,
     RemovalReason,
     find_memory_fault,
-    find_stated_facts,
     list_memory_facts,
 )
 from sevenfold.layers.dreams.policy import DreamMemory, DreamSettings
 from sevenfold.layers.memory.extraction.statements import Statement, find_statements
 
-MIN_LIKENESS = 0.7
-"""Of two facts' words, at which they are about one thing, all numbers and names being the same."""
-MIN_COVERED_SHARE = 0.6
-"""Of an older memory's facts that a newer one says, or nearly says, when the two belong together."""
 UNUSED_AGE_FACTOR = 4
 """Times as long as for a broken memory until one that nothing speaks against is put aside for its age."""
 
@@ -77,8 +72,7 @@ def plan_merge(
         why = _why_stale(item, uses.get(item.memory.key, MemoryUseFacts()), now, settings)
         if why:
             work.archive(item.memory.key, why)
-    while work.merge_all([item for item in own if item.memory.key in work.texts]):
-        pass  # what was merged may say what another says now
+    work.merge_all([item for item in own if item.memory.key in work.texts])
     return DreamDraft(work.texts, tuple(work.reasons))
 
 
@@ -98,67 +92,33 @@ def _why_stale(item: DreamMemory, use: MemoryUseFacts, now: datetime, settings: 
 class _Work:
     texts: dict[str, str]
     reasons: list[RemovalReason] = field(default_factory=list[RemovalReason])
-    shelf: FactIndex = field(default_factory=FactIndex)
-    facts: dict[str, tuple[Fact, ...]] = field(default_factory=dict[str, tuple[Fact, ...]])
 
     def tidy(self, item: DreamMemory) -> None:
-        """Dates absolute, a line that says again what one above it says taken out."""
+        """Dates absolute, a list item that stands above it already taken out."""
         memory = item.dated
-        body = without_repeated_blocks(memory.body)
+        body = memory.body if _LOGLIKE.search(memory.name) else without_repeated_items(memory.body)
         self.texts[memory.key] = memory.text if body == memory.body else change_body(memory.text, body)
 
-    def merge_all(self, items: Sequence[DreamMemory]) -> bool:
-        """Take each into a newer one that says the same, if there is one; whether any was."""
-        self.shelf, count = FactIndex(), len(self.reasons)
+    def merge_all(self, items: Sequence[DreamMemory]) -> None:
+        """Take each into a newer one with the same text, if there is one."""
+        seen: dict[tuple[str, ...], str] = {}
         for item in items:
             key = item.memory.key
-            self.facts[key] = find_stated_facts(read_memory(key, self.texts[key]), item.written)
-            newer = self._same(self.facts[key]) or self._alike(item)
-            if newer is None or not self._take_in(newer, item):
-                self.shelf.add(key, self.facts[key])
-        return len(self.reasons) > count
+            memory = read_memory(key, self.texts[key])
+            said = (memory.kind, *_normal_lines(memory.body))
+            if split_facts(memory.body) and not (said in seen and self._take_in(seen[said], memory)):
+                seen.setdefault(said, key)
 
     def archive(self, key: str, why: str) -> None:
         self.texts[f"{ARCHIVE_PREFIX}{key}"] = self.texts.pop(key)
         self.reasons.append(RemovalReason(key=key, why="stale", of=f"{ARCHIVE_PREFIX}{key}", note=why))
 
-    def _same(self, facts: tuple[Fact, ...]) -> str | None:
-        """A newer memory that states every one of these."""
-        common: set[str] | None = None
-        for fact in facts:
-            found = {*self.shelf.find(fact, is_strict=True)}
-            common = found if common is None else common & found
-            if not common:
-                return None
-        return min(common) if common else None
-
-    def _alike(self, item: DreamMemory) -> str | None:
-        """A newer memory of the same kind that says, or nearly says, most of it."""
-        facts = self.facts[item.memory.key]
-        near: dict[str, int] = {}
-        for fact in facts:
-            for key in {*self.shelf.find_like(fact, MIN_LIKENESS), *self.shelf.find(fact, is_strict=True)}:
-                near[key] = near.get(key, 0) + 1
-        fit = [
-            key
-            for key, count in near.items()
-            if count >= MIN_COVERED_SHARE * len(facts)
-            and read_memory(key, self.texts[key]).kind == item.memory.kind
-        ]
-        return min(fit, key=lambda key: (-near[key], key)) if fit else None
-
-    def _take_in(self, newer: str, item: DreamMemory) -> bool:
-        """Add what only the older says to the newer; False where the two would not fit in one file."""
-        key = item.memory.key
-        into, older = read_memory(newer, self.texts[newer]), read_memory(key, self.texts[key])
+    def _take_in(self, newer: str, older: Memory) -> bool:
+        """Whether the older could go: the newer has its text, and gets the conditions that it lacks."""
+        into = read_memory(newer, self.texts[newer])
         if not _is_about(older, into):
             return False
-        more = _blocks_beyond(older.body if split_facts(older.body) else older.description, into.body)
         text = into.text
-        if more:
-            joined = into.body.rstrip("\n") + "\n\n" + "\n".join(more) + "\n"
-            # One block may say what the block before it adds, now that both are in one text.
-            text = change_body(text, without_repeated_blocks(joined))
         rules = tuple(dict.fromkeys((*into.applies_to, *older.applies_to)))
         if rules != into.applies_to:
             try:
@@ -169,19 +129,17 @@ class _Work:
         if len(text.encode("utf-8", "surrogatepass")) > MAX_MERGED_BYTES or not is_better:
             return False
         self.texts[newer] = text
-        del self.texts[key]
-        self.reasons.append(RemovalReason(key=key, why="duplicate", of=newer))
-        self.facts[newer] = find_stated_facts(read_memory(newer, text), item.written)
-        self.shelf.add(newer, self.facts[newer])
+        del self.texts[older.key]
+        self.reasons.append(RemovalReason(key=older.key, why="duplicate", of=newer))
         return True
 
 
 def _is_about(older: Memory, newer: Memory) -> bool:
-    """Whether the newer one names all that the older one's name says: "the port is 5432" is one thing in a
-    memory on staging and another in one on production."""
+    """Whether the newer one names all that the older one's name and description say: "the port is 5432" is
+    one thing in a memory on staging and another in one on production."""
     said = split_facts("\n\n".join((newer.name.replace("-", " "), newer.description, newer.body)))
     known = {word for fact in said for word in (*fact.words, *fact.hard)}
-    named = re.split(r"[-_/\s]+", older.name)
+    named = re.split(r"[-_/\s]+", f"{older.name} {older.description}")
     return all(
         {*fact.words, *fact.hard} <= known
         for fact in (parse_fact(part) for part in named)
@@ -189,30 +147,59 @@ def _is_about(older: Memory, newer: Memory) -> bool:
     )
 
 
-def without_repeated_blocks(body: str) -> str:
-    """The text without blocks all of whose facts stand in one above, under the same heading; code stays."""
-    shelf = FactIndex()
+_LOGLIKE = re.compile(r"\b(?:logs?|journal|diary|history|changelog|timeline|minutes)\b", re.IGNORECASE)
+"""Where the same line twice means that it happened twice."""
+_STATUS = frozenset(
+    [
+        *("done", "todo", "ok", "open", "closed", "pending", "blocked", "fixed", "yes", "no", "none", "wip"),
+        *("in", "progress", "not", "started", "unknown", "tbd", "same", "as", "see", "above", "below"),
+        *("ready", "to", "do"),
+    ]
+)
+"""Words of an item that speaks of the one before it."""
+
+
+def without_repeated_items(body: str) -> str:
+    """The text without list items that stand above in the same list, word for word. A heading, a paragraph or
+    code between two items parts them, and so does a numbered item."""
+    seen: set[tuple[str, ...]] = set()
     kept: list[str] = []
+    is_log = False
     for block in _blocks(body):
-        facts = split_facts(block)
-        if block.startswith("#"):
-            shelf = FactIndex()
-        if facts and "```" not in block and all(shelf.find(fact, is_strict=True) for fact in facts):
+        is_item = block[:2] in _MARKS
+        if not is_item:
+            seen.clear()
+            is_log = bool(_LOGLIKE.search(block)) if block.strip() else is_log
+        said = _normal_lines(block)
+        if is_item and not is_log and said in seen and not _speaks_of_another(said):
             continue
-        shelf.add("", facts)
+        if is_item:
+            seen.add(said)
         kept.append(block)
     return "".join(kept)
 
 
-def _blocks_beyond(older: str, newer: str) -> list[str]:
-    """The blocks of the older text that state something that the newer does not."""
-    shelf = FactIndex()
-    shelf.add("", split_facts(newer))
-    return [
-        block.strip("\n")
-        for block in _blocks(older)
-        if any(not shelf.find(fact, is_strict=True) for fact in split_facts(block))
-    ]
+def _speaks_of_another(said: tuple[str, ...]) -> bool:
+    words = re.findall(r"\w+", " ".join(said).casefold())
+    return len(words) < 2 or _STATUS.issuperset(words) or "```" in " ".join(said)
+
+
+def _normal_lines(text: str) -> tuple[str, ...]:
+    """The lines of a text as they are compared: but for space, the kind of bullet, a capital at the beginning
+    and a full stop at the end, they have to be the same."""
+    lines = (_BULLET.sub("- ", " ".join(line.split())).rstrip(".;") for line in text.splitlines())
+    return tuple(_with_small_start(line) for line in lines if line)
+
+
+def _with_small_start(line: str) -> str:
+    bare = line.removeprefix("- ")
+    is_word = bare[1:2].islower() or not bare[1:2].isalnum()
+    small = bare[:1].lower() + bare[1:] if is_word else bare
+    return line.removesuffix(bare) + small
+
+
+_MARKS = ("- ", "* ", "+ ")
+_BULLET = re.compile(r"^[*+-] ")
 
 
 def _blocks(body: str) -> list[str]:
@@ -221,7 +208,7 @@ def _blocks(body: str) -> list[str]:
     numbered: list[tuple[int, str]] = []
     number, fence, before = 0, False, ""
     for line in body.splitlines(keepends=True):
-        starts = line.lstrip()[:2] in ("- ", "* ", "+ ") and not line[:1].isspace()
+        starts = line.lstrip()[:2] in _MARKS and not line[:1].isspace()
         is_first = not before.strip() or before.startswith("#") or line.startswith(("#", "|"))
         if not fence and (starts or (is_first and line.strip() and not line[:1].isspace())):
             number += 1
@@ -251,7 +238,7 @@ def distil_logs(logs: Mapping[str, str], texts: Mapping[str, str], today: date) 
     for log, text in logs.items():
         day = _day_of(log, today)
         for statement in _statements(text.splitlines()):
-            said = resolve_relative_dates(statement.text, day)
+            said = resolve_relative_dates(statement.text, day, events_only=True)
             facts = split_facts(said)
             if not facts or all(shelf.find(fact, is_strict=True) for fact in facts):
                 continue

@@ -116,8 +116,9 @@ class DreamMemory:
     memory: Memory
     written: date
     origin: Origin
-    days: tuple[date, ...] = ()
-    """Of each line of its body, the day it came in; empty: all with the rest."""
+    days: tuple[date | None, ...] = ()
+    """Of each line of its body, the day it was written, and None where nobody knows, the last one for all
+    that follow; empty: all on that of the whole."""
 
     @property
     def dated(self) -> Memory:
@@ -127,14 +128,21 @@ class DreamMemory:
         if body != memory.body:
             text = change_body(text, body)
         said = memory.document.text("description")
-        if said and resolve_relative_dates(said, self.written) != said:
-            text = _with_description(text, resolve_relative_dates(said, self.written))
+        # It may be older than the last change of the body.
+        is_known = {*self.days} <= {self.written}
+        if said and is_known and resolve_relative_dates(said, self.written, events_only=True) != said:
+            text = _with_description(text, resolve_relative_dates(said, self.written, events_only=True))
         return memory if text == memory.text else read_memory(memory.key, text)
 
 
-def _dated_body(body: str, days: tuple[date, ...]) -> str:
-    made = {day: resolve_relative_dates(body, day).splitlines(keepends=True) for day in {*days}}
+def _dated_body(body: str, days: tuple[date | None, ...]) -> str:
     lines = body.splitlines(keepends=True)
+    made = {
+        day: resolve_relative_dates(body, day, events_only=True).splitlines(keepends=True)
+        for day in {*days}
+        if day
+    }
+    made |= {None: lines}
     # Nothing is put on another line, so that each can be taken from the text of its own day.
     return "".join(made[days[min(at, len(days) - 1)]][at] for at in range(len(lines)))
 
