@@ -178,6 +178,11 @@ class LoopThread:
         """Whether it belongs to a process that this one was forked from."""
         return self._pid != os.getpid()
 
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started, and not stopped since."""
+        return self._loop is not None
+
     def run(self, work: Coroutine[Any, Any, _T]) -> _T:
         """Run to the end. If the waiting is interrupted, as by Ctrl-C, so is the work."""
         if self.is_forked:
@@ -253,9 +258,12 @@ class _Call(Generic[_T]):
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
     asyncio.set_event_loop(loop)
-    try:
+    # Not the loop's own, which takes another thread to shut down: none can be started while the interpreter
+    # ends.
+    with ThreadPoolExecutor(thread_name_prefix="sevenfold") as pool:
+        loop.set_default_executor(pool)
         loop.run_forever()
-    finally:
-        loop.run_until_complete(loop.shutdown_default_executor())
-        loop.close()
+    loop.close()

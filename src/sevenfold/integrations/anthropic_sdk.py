@@ -221,7 +221,9 @@ class AttachedClient(Generic[C]):
             return
         _open_clients.discard(self)
         try:
-            self._loop.run(self._conversations.close())
+            if self._loop.is_running:
+                self._loop.run(self._conversations.close())
+            self._conversations.is_closed = True
         finally:
             self._close_workspace()
             self._loop.stop()
@@ -249,7 +251,9 @@ def _register_exit() -> None:
 def _close_open_clients() -> None:
     for attached in tuple(_open_clients):
         if not attached.is_forked:
-            attached.close()
+            # Python 3.12 starts no thread any more here; those that there are do, unless all are busy.
+            with suppress(RuntimeError):
+                attached.close()
 
 
 @dataclass(slots=True)
