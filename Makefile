@@ -19,7 +19,7 @@ UV := uv==0.13.7
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help try test repeat stories check format models torture bench mutation constraints clean
+.PHONY: help try test repeat pythons stories check format models torture bench mutation constraints clean
 
 help:  ## say what there is
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
@@ -32,6 +32,9 @@ test: $(READY)  ## run every test and gate but the stories
 
 repeat: $(READY)  ## run the tests RUNS=10 times under load, and report each that failed (TESTS=tests/session narrows it)
 	$(BIN)/python -m tests.repeat --runs $(RUNS) -- $(SPREAD) -m "not story and not torture" $(TESTS)
+
+pythons: $(READY)  ## a short core set of tests with Python 3.11, 3.12 and 3.13, where they are installed
+	$(BIN)/python -m tests.pythons $(SPREAD)
 
 stories: $(READY)  ## the long tests: real terminals, a browser, real processes and servers, every model, every property with many examples, and every rig of torture in its shortest form
 	$(PYTEST) -m "story or torture or hypothesis" --hypothesis-profile=thorough
@@ -85,7 +88,7 @@ constraints:  ## pin the tools again (UPGRADE=1 moves them to their newest)
 	rm -rf .venv.lock
 
 clean:  ## remove what make made
-	rm -rf $(VENV) .venv.lock .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist
+	rm -rf $(VENV) .venv.* .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # From scratch whenever a pin changes: a package left over from yesterday hides a missing pin.

@@ -19,6 +19,7 @@ from sevenfold.cli.screen import Screen
 from sevenfold.core.errors import DiskFull, InputError, SettingsError
 from sevenfold.core.version import __version__
 from sevenfold.layers import LAYERS
+from sevenfold.store.project.project import Project
 
 
 def answer_with(monkeypatch: pytest.MonkeyPatch, outcome: BaseException | int) -> None:
@@ -194,3 +195,30 @@ def test_the_command_line_loads_no_command_it_does_not_run(tmp_path: Path) -> No
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines()[-1] == "False"
+
+
+def test_an_empty_home_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "")
+    answer_with(monkeypatch, 0)
+    assert main(["layers"]) == 0
+    assert "HOME" not in os.environ
+    assert Path("~/x").expanduser() != Path("/x") or Path("~").expanduser() == Path("/")
+
+
+@pytest.mark.parametrize("form", ["json", "stream-json"])
+def test_a_chat_that_cannot_open_its_session_says_so_in_the_form_that_was_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, form: str
+) -> None:
+    def is_full(*_: object, **__: object) -> None:
+        raise DiskFull("no space left; free some")
+
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "none")
+    monkeypatch.setattr(Project, "open_root", is_full)
+    monkeypatch.setattr(sys, "stdin", None)
+    assert main(["chat", "-p", "hi", "--project", str(tmp_path), "--output", form]) == 1
+    told = capsys.readouterr()
+    (line,) = told.out.splitlines()
+    result = json.loads(line)
+    assert (result["type"], result["is_error"], result["session_id"]) == ("result", True, "")
+    assert (result["subtype"], result["result"]) == ("error_during_execution", "no space left; free some")
+    assert told.err == "error: no space left; free some\n"

@@ -10,11 +10,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. 0: done; 1: it failed; 2: it was asked for wrongly; 130: interrupted; 141: unread."""
+    if os.environ.get("HOME") == "":
+        # The standard library takes an empty one for the root of the file system.
+        del os.environ["HOME"]
     try:
         return _run_guarded(argv)
     except KeyboardInterrupt:  # at any moment: also while our own modules are loaded

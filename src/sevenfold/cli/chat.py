@@ -12,7 +12,7 @@ import signal
 import sys
 from argparse import Namespace
 from collections.abc import Mapping
-from contextlib import redirect_stdout
+from contextlib import ExitStack, redirect_stdout
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from io import StringIO
@@ -24,7 +24,13 @@ from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
 from sevenfold.agent.opening.workspace import open_agent_workspace
 from sevenfold.agent.tui.chat import Chat, ChatTerminal, read_user_input
 from sevenfold.agent.tui.event_text import render_event_text
-from sevenfold.agent.tui.headless import HeadlessOptions, HeadlessResult, OutputFormat, run_headless
+from sevenfold.agent.tui.headless import (
+    HeadlessOptions,
+    HeadlessResult,
+    OutputFormat,
+    render_opening_failure,
+    run_headless,
+)
 from sevenfold.agent.tui.permission_prompt import PermissionPrompt
 from sevenfold.agent.tui.prompt_input import InputDelegate, InputHistory
 from sevenfold.agent.tui.slash_commands import ChatServices
@@ -33,7 +39,7 @@ from sevenfold.cli.inspect.context import show_context
 from sevenfold.cli.inspect.context_facts import find_session_id, list_recent_sessions, read_context_facts
 from sevenfold.cli.screen import Screen, read_piped_input, wrap_lines
 from sevenfold.cli.workspace import open_workspace, require_folder
-from sevenfold.core.errors import InputError, ProviderMissing
+from sevenfold.core.errors import InputError, ProviderMissing, SevenfoldError
 from sevenfold.core.events import (
     DefinitionSkipped,
     Event,
@@ -138,8 +144,15 @@ async def _print(options: Namespace, agent_options: AgentOptions, screen: Screen
         raise InputError("-p has nothing to say; give it a PROMPT, or pipe something in")
     form = HeadlessOptions(cast("OutputFormat", options.output), cast("float | None", options.max_usd))
     agent_options = replace(agent_options, emit=_Noting(screen))
-    with await open_agent_workspace(agent_options, agent_options.confirm) as workspace:
-        agent = await _open_agent(agent_options, workspace)
+    with ExitStack() as exits:
+        try:
+            workspace = exits.enter_context(await open_agent_workspace(agent_options, agent_options.confirm))
+            agent = await _open_agent(agent_options, workspace)
+        except SevenfoldError as error:
+            # A script that reads JSON gets JSON, also where there is no session yet to fail in.
+            if form.form != "text":
+                _write(screen, render_opening_failure(error))
+            raise
         try:
             facts = await _answer(agent, text, form, screen)
         finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +20,9 @@ from sevenfold.agent.opening.workspace import (
     read_stored_params,
     write_stored_params,
 )
-from sevenfold.core.errors import InputError, ProviderMissing
+from sevenfold.agent.subagents import subagent_runner
+from sevenfold.agent.subagents.teammate_process import TeammateConfig, TeammateProcess
+from sevenfold.core.errors import AgentRefused, InputError, ProviderMissing
 from sevenfold.core.events import Event, FrameLost
 from sevenfold.core.json import freeze_object
 from sevenfold.core.prices import CATALOG
@@ -266,3 +269,30 @@ def test_a_tool_declares_that_its_old_results_may_be_cleared(tmp_path: Path) -> 
         return [clearing.clearable.allows(name) for name in ("look", "deploy")]
 
     assert asyncio.run(ask()) == [True, False]
+
+
+def test_a_teammate_has_no_tools_that_its_lead_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[TeammateConfig] = []
+
+    async def start(charge: TeammateConfig, environ: Mapping[str, str]) -> TeammateProcess:
+        started.append(charge)
+        raise AgentRefused("not in this test")
+
+    monkeypatch.setattr(subagent_runner, "start_teammate", start)
+
+    async def tell() -> None:
+        asked = {"description": "count", "prompt": "Count.", "kind": "teammate"}
+        calls = [make_response(calls={"agent": {**asked, "type": name}}) for name in ("counter", "general")]
+        with ScriptedProvider([*calls, make_response("Done.")]) as models:
+            shop = Shop(home=tmp_path, provider=models)
+            (shop.project / ".sevenfold" / "agents").mkdir(parents=True)
+            (shop.project / ".sevenfold" / "agents" / "counter.md").write_text(
+                "---\ndescription: Counts.\ntools: read, shell\nmemory: project\n---\nYou count."
+            )
+            agent = await shop.open(tools=None, only=frozenset({"read", "agent"}))
+            await agent.run_turn("Count.")
+            await agent.close()
+
+    asyncio.run(tell())
+    assert [charge.tools for charge in started] == [("read",), ("agent", "read")]
+    assert started[0].memory == "", "a folder that instructs others is written like any other file"

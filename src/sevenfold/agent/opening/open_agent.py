@@ -46,7 +46,7 @@ from sevenfold.agent.opening.workspace import (
 from sevenfold.agent.permissions.guard import AskPermission, Guard, Reach, RuleSaver, deny_unattended
 from sevenfold.agent.permissions.rules import parse_permission_rules
 from sevenfold.agent.sandbox.folders import SandboxRunStore
-from sevenfold.agent.subagents.definitions import SubagentOptions
+from sevenfold.agent.subagents.definitions import SubagentOptions, narrow_tools
 from sevenfold.agent.tool import Tool
 from sevenfold.agent.tools.executor import ToolExecutor
 from sevenfold.core.errors import CompactionStopped, StoreError
@@ -317,6 +317,7 @@ class _Opener:
             emit=self.relay,
             exits=self.exits,
             open_child=open_child,
+            only=options.only,
             mcp=options.mcp,
         )
         return await making.build()
@@ -336,7 +337,7 @@ class _Opener:
                 mode=child.mode,
                 system=child.system,
                 tools=None,
-                only=_fewer(child.only, self.options.only),
+                only=narrow_tools(child.only, self.options.only),
                 also=child.also,
                 provider=child.provider,
                 ask=child.ask,
@@ -453,13 +454,6 @@ class _Opener:
         today = self.workspace.clock.now().astimezone().date()
         where = WorkEnvironment.read(self.workspace.cwd, self.workspace.root, today).render()
         return f"{self.team_guidance}\n{where}" if self.team_guidance else where
-
-
-def _fewer(wanted: frozenset[str] | None, starter: frozenset[str] | None) -> frozenset[str] | None:
-    """The tools of an agent: no others than its starter's."""
-    if wanted is None or starter is None:
-        return wanted if starter is None else starter
-    return wanted & starter
 
 
 def _undated(surrounds: str) -> str:

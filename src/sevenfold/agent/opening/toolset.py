@@ -131,6 +131,8 @@ class ToolsetBuilder:
     exits: AsyncExitStack
     open_child: OpenConnected | None = None
     """Opens the agents that this one starts; None: it starts none."""
+    only: frozenset[str] | None = None
+    """The tools that it is limited to, and with it all that it starts; None: it is not."""
     mcp: McpClient | None = None
     """Connections of whoever started this one; None: its own."""
 
@@ -176,7 +178,9 @@ class ToolsetBuilder:
 
         listed = list_definition_folders(self.workspace.home, self.workspace.root)
         await ask_definitions(listed, self.workspace.trust, self.confirm)
-        team = await run_blocking(lambda: AgentTeam(self.workspace, open_child, self.emit, tasks))
+        team = await run_blocking(
+            lambda: AgentTeam(self.workspace, open_child, self.emit, tasks, only=self.only)
+        )
         self.exits.push_async_callback(team.close)
         return (AgentTool(team), SendMessageTool(team, LEAD_NAME))
 

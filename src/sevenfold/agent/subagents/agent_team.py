@@ -55,8 +55,11 @@ class AgentTeam:
         open_child: OpenSubagent,
         emit: Emit = ignore_event,
         tasks: BackgroundTasks | None = None,
+        *,
+        only: frozenset[str] | None = None,
     ) -> None:
         self._workspace, self._open_child, self._emit = workspace, open_child, emit
+        self._only = only
         self._tasks = tasks or BackgroundTasks()
         self._room = asyncio.Semaphore(workspace.settings.of(TeamSettings).at_once)
         self._members: dict[str, Subagent] = {}
@@ -90,6 +93,7 @@ class AgentTeam:
             mail_sender=office,
             open_child=self._open_child,
             fork_batches={},
+            only=self._only,
         )
         self._mail = TeamMail(self, office, agent)
         self._mail.listen(self._workspace)

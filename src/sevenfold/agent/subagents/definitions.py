@@ -94,6 +94,13 @@ def render_definitions(definitions: Sequence[AgentDefinition]) -> str:
     return "\n".join(f"- {item.name}: {_cut(item.description)}{_origin(item)}" for item in definitions)
 
 
+def narrow_tools(wanted: frozenset[str] | None, starter: frozenset[str] | None) -> frozenset[str] | None:
+    """The tools of an agent: no others than its starter's. None: all usual ones."""
+    if wanted is None or starter is None:
+        return wanted if starter is None else starter
+    return wanted & starter
+
+
 def choose_agent_mode(wanted: PermissionMode | None, starter: PermissionMode) -> PermissionMode:
     """The stricter of the two: no agent may do more than who started it."""
     if wanted is None or _STRICTNESS.index(wanted) > _STRICTNESS.index(starter):

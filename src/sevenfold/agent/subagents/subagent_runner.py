@@ -28,6 +28,7 @@ from sevenfold.agent.permissions.guard import (
     deny_unattended,
 )
 from sevenfold.agent.subagents.definitions import (
+    AgentDefinition,
     AgentMemory,
     AgentMemoryPaths,
     AttributedProvider,
@@ -38,6 +39,7 @@ from sevenfold.agent.subagents.definitions import (
     SubagentOutcome,
     choose_agent_mode,
     choose_agent_model,
+    narrow_tools,
     read_agent_memory,
 )
 from sevenfold.agent.subagents.messaging import PLAN_APPROVED, SEND_MESSAGE_NAME, MailSender, RosterEntry
@@ -159,6 +161,8 @@ class SubagentRunner:
     open_child: OpenSubagent
     fork_batches: dict[int, ForkBatch]
     """By how long the lead's history was when its forks were asked for."""
+    only: frozenset[str] | None = None
+    """The tools that the lead is limited to; None: it is not. Nobody that it starts has others."""
 
     @property
     def settings(self) -> TeamSettings:
@@ -259,7 +263,7 @@ class SubagentRunner:
         if isinstance(own, Guard) and isinstance(guard, Guard):
             # What was allowed for the session is allowed to its agents.
             own.grants = guard.grants
-            if memory is not None:
+            if memory is not None and definition.memory != "project":
                 own.reach = Reach(own.reach.read, (*own.reach.edit, memory.folder))
         return child
 
@@ -287,6 +291,7 @@ class SubagentRunner:
         scope, name = member.definition.memory, member.definition.name
         if scope is None:
             return None
+        # One in the repository instructs everybody who has it: writing there is asked for as usual.
         workspace = self.workspace
         places = AgentMemoryPaths(workspace.home, workspace.root, Path(workspace.project.folder.path))
         return await run_blocking(lambda: read_agent_memory(places, scope, name))
@@ -318,6 +323,11 @@ class SubagentRunner:
         outcome = "answered" if done.is_done else "out of rounds"
         return SubagentOutcome(outcome=outcome, text=done.text, rounds=len(done.replies), usage=done.usage)
 
+    def _tools(self, definition: AgentDefinition) -> tuple[str, ...] | None:
+        """The tools of an agent in a process of its own: no others than its lead's. None: all usual ones."""
+        allowed = narrow_tools(None if definition.tools is None else frozenset(definition.tools), self.only)
+        return None if allowed is None else tuple(sorted(allowed))
+
     async def _run_teammate(self, member: Subagent, order: SpawnRequest) -> SubagentOutcome:
         listed, definition = member.entry, member.definition
         memory = await self._memory(member)
@@ -333,8 +343,8 @@ class SubagentRunner:
             prompt=order.prompt,
             definition=definition.name,
             description=listed.description,
-            tools=definition.tools,
-            memory=str(memory.folder) if memory else "",
+            tools=self._tools(definition),
+            memory=str(memory.folder) if memory and definition.memory != "project" else "",
             is_detached=order.is_detached,
         )
         process = await start_teammate(charge, self.lead.place.environ)

@@ -17,6 +17,7 @@ from typing import Literal, TypeAlias
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.loop.turn import LayerActed, RoundEnded, ToolEnded, TurnEnd, TurnEvent
 from sevenfold.core.clock import Clock, SystemClock
+from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.events import (
     Event,
     EventsLost,
@@ -124,6 +125,13 @@ def render_result_line(facts: HeadlessResult) -> StreamFields:
         "permission_denials": list(facts.denials),
         "unsaved": list(facts.unsaved),
     }
+
+
+def render_opening_failure(error: SevenfoldError) -> str:
+    """The result line of a run that failed before it had a session."""
+    end = TurnEnd("", 0, "failed", error)
+    facts = HeadlessResult(end=end, session="", took=timedelta(), usage=NO_USAGE, spent_usd=0.0)
+    return _spelled(render_result_line(facts))
 
 
 OutputFormat: TypeAlias = Literal["text", "json", "stream-json"]
