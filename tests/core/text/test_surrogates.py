@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from sevenfold.core.json import JsonObject
+from sevenfold.core.json import EMPTY_OBJECT, JsonObject
 from sevenfold.core.messages import (
     Block,
     Compaction,
@@ -40,6 +40,21 @@ BLOCKS: tuple[Block, ...] = (
     Compaction(HALF, WITHIN),
     Compaction(None, WITHIN),
     Opaque(WITHIN),
+    # Each field by itself: one that is overlooked is not mended along with another.
+    Text(HALF),
+    Thinking(HALF),
+    Thinking("a", HALF),
+    Thinking("a", None, WITHIN),
+    RedactedThinking(HALF),
+    ToolUse(USE, "a", EMPTY_OBJECT),
+    ToolUse(ToolUseId("a"), HALF, EMPTY_OBJECT),
+    ToolUse(ToolUseId("a"), "a", WITHIN),
+    ToolResult(USE, "a"),
+    ToolResult(ToolUseId("a"), HALF),
+    ToolResult(ToolUseId("a"), (Text(HALF),)),
+    Image(WITHIN),
+    Document(EMPTY_OBJECT, WITHIN),
+    Compaction(HALF),
 )
 
 
