@@ -191,7 +191,7 @@ def test_where_old_turns_may_not_be_rewritten_the_provider_is_told_to_clear() ->
     before = clearing.talk.tokens
     assert clearing.run() == [], "what we hold stays as it is"
     (cut,) = clearing.talk.cuts
-    assert (cut.layer, cut.first, cut.detail) == (2, 2, JsonObject({DEPTH_KEY: 4}))
+    assert (cut.layer, cut.first, cut.detail[DEPTH_KEY]) == (2, 2, 4)
     assert clearing.talk.tokens < before
     assert clearing.layer.oldest == "t4"
     assert CONTEXT_MANAGEMENT_PARAM in clearing.layer.apply(clearing.talk.frame).params

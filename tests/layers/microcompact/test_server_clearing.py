@@ -10,15 +10,18 @@ from sevenfold.core.json import EMPTY_OBJECT, JsonObject
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.requests import Capabilities, RequestParams, ViewMessage
 from sevenfold.layers.microcompact.server_clearing import (
+    CLEAR_THINKING,
     CLEAR_TOOL_USES,
     CONTEXT_MANAGEMENT_BETA,
     CONTEXT_MANAGEMENT_PARAM,
     ServerClearing,
     ServerEditFacts,
     ServerEditSettings,
+    add_clearing,
     choose_clearing_depth,
     choose_trigger_tokens,
-    render_context_management,
+    clears_exactly,
+    takes_our_edit,
     uses_server_edits,
     with_more_kept,
 )
@@ -52,8 +55,8 @@ def clearing(*items: ViewMessage, settings: ServerEditSettings = SETTINGS) -> Se
         (True, False, "never", False),
         (True, True, "always", True),
         (False, False, "always", False),
-        (True, False, "auto", True),
-        (True, True, "auto", False),
+        (True, False, "signed", True),
+        (True, True, "signed", False),
     ],
 )
 def test_the_provider_clears_where_it_can_and_we_may_not(
@@ -87,13 +90,25 @@ def test_a_step_takes_all_but_the_newest_if_it_frees_enough(
     assert choose_clearing_depth(ServerEditFacts(context, AUTO, depth, sizes), SETTINGS) == chosen
 
 
+def edits_of(params: JsonObject) -> list[JsonObject]:
+    management = params[CONTEXT_MANAGEMENT_PARAM]
+    assert isinstance(management, JsonObject)
+    edits = management["edits"]
+    assert isinstance(edits, tuple)
+    return [edit for edit in edits if isinstance(edit, JsonObject)]
+
+
+def managed(*edits: JsonObject, **more: str) -> JsonObject:
+    return JsonObject({CONTEXT_MANAGEMENT_PARAM: JsonObject({**more, "edits": edits})})
+
+
 def test_a_request_says_what_to_keep_and_which_tools_are_spared() -> None:
-    assert render_context_management(0, 5, (), SETTINGS) is None
-    rendered = render_context_management(3, 5, ("Bash",), replace(SETTINGS, thinking_turns=2))
-    assert rendered is not None
-    thinking, tools = rendered["edits"]  # pyright: ignore[reportGeneralTypeIssues, reportUnknownVariableType]
+    assert add_clearing(EMPTY_OBJECT, 0, 5, (), SETTINGS) is EMPTY_OBJECT
+    thinking, tools = edits_of(
+        add_clearing(EMPTY_OBJECT, 3, 5, ("Bash",), replace(SETTINGS, thinking_turns=2))
+    )
     assert thinking == JsonObject(
-        {"type": "clear_thinking_20251015", "keep": JsonObject({"type": "thinking_turns", "value": 2})}
+        {"type": CLEAR_THINKING, "keep": JsonObject({"type": "thinking_turns", "value": 2})}
     )
     assert tools == JsonObject(
         {
@@ -103,94 +118,100 @@ def test_a_request_says_what_to_keep_and_which_tools_are_spared() -> None:
             "exclude_tools": ("Bash",),
         }
     )
-    plain = render_context_management(3, 5, (), SETTINGS)
-    assert plain is not None
-    assert "exclude_tools" not in str(plain)
+    plain = add_clearing(EMPTY_OBJECT, 3, 5, (), SETTINGS)
+    assert "exclude_tools" not in edits_of(plain)[0]
+    assert clears_exactly(plain)
+    assert not takes_our_edit(plain)
+
+
+def test_an_edit_of_thinking_that_the_caller_sends_stays_before_ours() -> None:
+    own = managed(JsonObject({"type": CLEAR_THINKING}), other="x")
+    assert takes_our_edit(own)
+    assert not clears_exactly(own)
+    both = add_clearing(own, 3, 5, (), replace(SETTINGS, thinking_turns=2))
+    assert [edit["type"] for edit in edits_of(both)] == [CLEAR_THINKING, CLEAR_TOOL_USES]
+    assert "x" in str(both[CONTEXT_MANAGEMENT_PARAM])
 
 
 def test_a_step_is_taken_once_and_again_when_enough_came_after_it() -> None:
     made = clearing(*uses(6))
-    assert made.choose(9_999, AUTO, round) is None
+    assert made.choose_by_trigger(9_999, AUTO, round) == 0
     assert made.oldest is None
-    step = made.choose(20_000, AUTO, round)
+    assert made.choose_by_trigger(20_000, AUTO, round) == 4
+    step = made.deepen(4)
     assert step is not None
-    assert (step.first, step.results, step.weight, step.tokens) == ("u0", 4, 12_000.0, 12_000)
+    assert (step.first, step.ids, step.weight) == ("u0", ("u0", "u1", "u2", "u3"), 12_000.0)
     assert (made.depth, made.oldest) == (4, "u4")
-    assert made.choose(20_000, AUTO, round) is None
+    assert made.choose_by_trigger(20_000, AUTO, round) == 4
+    assert made.deepen(4) is made.deepen(2) is None
+    assert made.depth == 4, "what is cleared stays cleared"
     for item in uses(3, start=6):
         made.add(item.message, item.weight)
-    again = made.choose(20_000, AUTO, round)
-    assert again is not None
-    assert (again.first, again.results, made.depth) == ("u4", 3, 7)
+    assert made.choose_by_trigger(20_000, AUTO, round) == 7
+    assert made.depth_at(ToolUseId("u6")) == 7
 
 
 def test_results_of_a_tool_that_is_never_cleared_free_nothing() -> None:
-    made = clearing(*uses(6, tool="Ask"))
-    assert made.choose(20_000, AUTO, round) is None
-    mixed = clearing(*uses(3), *uses(2, tool="Ask", start=3), *uses(2, start=5))
-    step = mixed.choose(20_000, AUTO, round)
+    assert clearing(*uses(6, tool="Ask")).choose_by_trigger(20_000, AUTO, round) == 0
+    mixed = clearing(*uses(3), *uses(2, tool="Ask", start=3), *uses(3, start=5))
+    step = mixed.deepen(4)
     assert step is not None
-    assert (step.results, step.tokens) == (5, 9_000)
-    sent = mixed.apply(FRAME).params[CONTEXT_MANAGEMENT_PARAM]
-    assert "Ask" in str(sent)
+    assert (step.ids, step.weight) == (("u0", "u1", "u2"), 9_000.0)
+    assert mixed.oldest == "u5"
+    assert mixed.spared == ("Ask",)
+    assert edits_of(mixed.apply(FRAME).params)[0]["exclude_tools"] == ("Ask",)
 
 
-def test_results_of_one_message_share_its_weight() -> None:
-    calls = tuple(ToolUse(ToolUseId(name), "Read", EMPTY_OBJECT) for name in "abcd")
-    results = tuple(ToolResult(use.id, "found") for use in calls)
+def test_results_of_one_message_share_its_weight_by_length() -> None:
+    calls = tuple(ToolUse(ToolUseId(name), "Read", EMPTY_OBJECT) for name in "ab")
+    results = (ToolResult(calls[0].id, "x" * 99), ToolResult(calls[1].id, "x" * 299))
     made = clearing(
-        ViewMessage(Message("assistant", calls), 1.0), ViewMessage(Message("user", results), 24_000.0)
+        ViewMessage(Message("assistant", calls), 1.0), ViewMessage(Message("user", results), 4_000.0)
     )
-    step = made.choose(30_000, AUTO, round)
+    step = made.deepen(1)
     assert step is not None
-    assert (step.results, step.tokens) == (2, 12_000)
+    assert step.weight == pytest.approx(1_000.0)
 
 
-def test_the_parameters_say_so_and_what_the_caller_set_stays() -> None:
+def test_the_parameters_say_so_and_what_the_caller_clears_stays() -> None:
     made = clearing(*uses(6))
     assert made.apply(FRAME) is FRAME
-    made.choose(20_000, AUTO, round)
+    made.deepen(4)
     sent = made.apply(FRAME)
     assert sent.betas == ("mine", CONTEXT_MANAGEMENT_BETA)
-    assert sent.params[CONTEXT_MANAGEMENT_PARAM] == render_context_management(4, 6, (), SETTINGS)
+    assert sent.params == add_clearing(EMPTY_OBJECT, 4, 6, (), SETTINGS)
     assert made.apply(sent) is sent
-    own = replace(FRAME, params=JsonObject({CONTEXT_MANAGEMENT_PARAM: JsonObject({"edits": ()})}))
-    assert made.apply(own) is own
 
 
 def test_another_view_keeps_what_is_cleared_only_if_it_begins_the_same() -> None:
     made = clearing(*uses(6))
-    made.choose(20_000, AUTO, round)
-    made.start_over(uses(5), keeps=True)
-    assert (made.depth, made.oldest) == (4, "u4")
+    made.deepen(4)
+    step = made.start_over(uses(5), keeps=True)
+    assert step is not None
+    assert (len(step.ids), made.depth, made.oldest) == (4, 4, "u4")
     made.start_over(uses(2), keeps=True)
     assert (made.depth, made.oldest) == (2, None)
-    made.start_over(uses(6), keeps=False)
+    assert made.start_over(uses(6), keeps=False) is None
     assert (made.depth, made.oldest) == (0, None)
 
 
 def test_a_depth_that_is_restored_weighs_what_it_clears() -> None:
     made = clearing(*uses(6))
-    assert made.restore_depth(2) == 6_000.0
-    assert made.restore_depth(3) == 3_000.0
-    assert (made.depth, made.oldest) == (3, "u3")
+    first = made.restore(2, None)
+    assert first is not None
+    assert first.weight == 6_000.0
+    assert made.restore(99, ("Read",)) is None, "it left that tool alone"
+    assert (made.depth, made.spared) == (6, ("Read",))
 
 
 def test_a_fork_keeps_as_many_more_as_it_adds() -> None:
     made = clearing(*uses(6), settings=replace(SETTINGS, thinking_turns=2))
-    made.choose(20_000, AUTO, round)
+    made.deepen(4)
     params = made.apply(FRAME).params
-    more = with_more_kept(params, 3)
-    wanted = render_context_management(4, 9, (), replace(SETTINGS, thinking_turns=2))
-    assert more[CONTEXT_MANAGEMENT_PARAM] == wanted
+    wanted = add_clearing(EMPTY_OBJECT, 4, 9, (), replace(SETTINGS, thinking_turns=2))
+    assert with_more_kept(params, 3) == wanted
     assert with_more_kept(params, 0) is params
-    for odd in (
-        EMPTY_OBJECT,
-        JsonObject({CONTEXT_MANAGEMENT_PARAM: 1}),
-        JsonObject({CONTEXT_MANAGEMENT_PARAM: EMPTY_OBJECT}),
-    ):
+    for odd in (EMPTY_OBJECT, JsonObject({CONTEXT_MANAGEMENT_PARAM: 1})):
         assert with_more_kept(odd, 3) is odd
-    strange = JsonObject({"edits": (1, JsonObject({"type": CLEAR_TOOL_USES}))})
-    assert with_more_kept(JsonObject({CONTEXT_MANAGEMENT_PARAM: strange}), 3) == JsonObject(
-        {CONTEXT_MANAGEMENT_PARAM: strange}
-    )
+    strange = managed(JsonObject({"type": CLEAR_TOOL_USES}))
+    assert with_more_kept(strange, 3) == strange

@@ -10,10 +10,10 @@ from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import Overloaded
 from sevenfold.core.messages import Message
 from sevenfold.core.requests import ModelRequest, ModelResponse
+from sevenfold.layers.journal import NoJournal
 from sevenfold.providers.provider import OnDelta
 from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.session.cache.monitor import CacheMonitor, MonitoredProvider, RequestLog
-from sevenfold.store.transcript.journal import NoJournal
 from sevenfold.store.transcript.records import RecordBody, RecordId, SentRecord, UsageRecord
 from tests.session.talk import FRAME
 
