@@ -91,7 +91,8 @@ def write_memory(
     applies_to: Sequence[str] = (),
 ) -> str:
     """The file of a new memory."""
-    fields: dict[str, FieldValue] = {"name": name, "description": " ".join(description.split()), "type": kind}
+    told = " ".join(description.split())
+    fields: dict[str, FieldValue] = {"name": name, **({"description": told} if told else {}), "type": kind}
     if applies_to:
         fields[_APPLIES_TO] = tuple(applies_to)
     return write_frontmatter(fields, f"\n{body.strip()}\n")
@@ -148,8 +149,21 @@ def _end_of_entry(lines: Sequence[str], at: int) -> int:
     return end
 
 
+_MARKUP = re.compile(r"\s*(?:(?:[-*_=]\s*){3,}|`{3,}.*|~{3,}.*|<!--.*|\|.*)?$")
+"""A line that says nothing by itself: a rule, a fence, a comment, a row of a table."""
+_LEAD = re.compile(r"\s*(?:(?:#{1,6}|[-*+>]|\d{1,3}[.)])\s+)*")
+MAX_FIRST_LINE_CHARS = 200
+
+
 def _first_line(body: str) -> str:
-    return next((line.strip("# \t") for line in body.splitlines() if line.strip("# \t")), "")
+    """The first line of prose; of a table that stands alone, what heads its columns."""
+    lines = [_LEAD.sub("", line, count=1).strip() for line in body.splitlines()]
+    rows = (", ".join(filter(None, map(str.strip, line.split("|")))) for line in lines if line[:1] == "|")
+    found = next((line for line in lines if not _MARKUP.match(line)), "") or next(rows, "")
+    found = found.lstrip("# ")
+    if len(found) <= MAX_FIRST_LINE_CHARS:
+        return found
+    return f"{found[:MAX_FIRST_LINE_CHARS].rpartition(' ')[0] or found[:MAX_FIRST_LINE_CHARS]} …"
 
 
 # Keys of shared memories. Narrower than names of files on one disk: a team's folder is unpacked on systems

@@ -215,6 +215,18 @@ def test_what_waits_is_not_shown_until_it_is_accepted(ask: Ask, parsed: Parse, p
     assert "nothing waits" in ask("review")
 
 
+def test_several_are_accepted_or_rejected_at_once_or_none_is(ask: Ask, parsed: Parse, project: Path) -> None:
+    with opened(project) as found, MemoryDir(found) as memory:
+        ids = [memory.propose([Write(f"{n}.md", f"{n}.", None)], FOREIGN, "read").id for n in range(5)]
+    ask("review", "--accept", ids[0], "nothing", code=2)
+    assert len(parsed("review")) == 5
+    ask("review", "--accept", ids[0], ids[1], "--reject", ids[2])
+    assert {item["key"] for item in parsed()} == {"0.md", "1.md"}
+    assert "choose one" in ask("review", "--accept", ids[3], "--reject", "all", code=2)
+    ask("review", "--reject", "all")
+    assert parsed("review") == []
+
+
 def test_what_is_rejected_is_gone(ask: Ask, parsed: Parse, project: Path) -> None:
     ask("review", "--reject", propose(project))
     assert parsed("review") == []

@@ -260,3 +260,26 @@ def test_on_a_full_disk_what_is_remembered_can_be_read_and_an_edit_is_noticed_la
     ground.disk = SYSTEM_DISK
     with ground.opened() as memory:
         assert len(memory.waiting()) == 2
+
+
+def test_a_model_of_another_agent_is_told_apart_at_first_sight_and_later(ground: Ground) -> None:
+    text = "---\nname: style\nmetadata:\n  type: feedback\n  originSessionId: 3f2a\n---\n\nTabs.\n"
+    with ground.opened() as memory:
+        folder = memory.path
+    for path in folder.parent.rglob("log.jsonl"):
+        path.unlink()
+    (folder / "first.md").write_text(text)
+    (folder / "mine.md").write_text("Spaces.\n")
+    with ground.opened() as memory:
+        adopted = memory.read("first.md").origin
+        assert (adopted.who, adopted.said_by, adopted.session) == ("agent", "model", "3f2a")
+        assert memory.read("mine.md").origin.who == "user"
+        (folder / "second.md").write_text(text)
+        (folder / "other.md").write_text("By hand.\n")
+        later = {one.changes[0].key: one.origin for one in memory.notice()}
+        assert (later["second.md"].who, later["second.md"].said_by, later["second.md"].session) == (
+            "agent",
+            "model",
+            "3f2a",
+        )
+        assert (later["other.md"].who, later["other.md"].taint) == ("outside edit", later["second.md"].taint)

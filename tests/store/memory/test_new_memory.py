@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from sevenfold.core.errors import FileMissing, InputError, MemoryConflict
+from sevenfold.core.memories import read_memory
+from sevenfold.store.memory.changes import plan_new_memory
 from sevenfold.store.memory.directory import MemoryDir
 
 
@@ -52,3 +54,33 @@ def test_what_cannot_be_a_memory_is_refused_by_what_is_wrong_with_it(tmp_path: P
         with pytest.raises(InputError):
             memory.add("keys", "token: ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8")
         assert memory.keys() == ()
+
+
+def test_a_text_stands_once_in_its_file_and_its_first_line_describes_it() -> None:
+    write = plan_new_memory("release", "Tag before pushing.\nThen push.")
+    assert write.text.count("Tag before pushing.") == 1
+    assert read_memory(write.key, write.text).description == "Tag before pushing."
+    told = plan_new_memory("release", "Tag first.", description="before a push")
+    assert read_memory(told.key, told.text).description == "before a push"
+
+
+@pytest.mark.parametrize(
+    ("body", "description"),
+    [
+        ("| port | use |\n|---|---|\n| 80 | web |\n\nPorts of staging.", "Ports of staging."),
+        ("| port | use |\n|---|---|\n| 80 | web |", "port, use"),
+        ("```\nmake\n```\nRun it first.", "make"),
+        ("---\n- Use tabs.", "Use tabs."),
+        ("<!-- kept -->\n## Style\nTabs.", "Style"),
+        ("word " * 2_000, ("word " * 40).strip() + " …"),
+    ],
+)
+def test_the_first_line_that_says_something_describes_a_memory(body: str, description: str) -> None:
+    assert read_memory("a.md", body).description == description
+
+
+def test_a_line_of_many_kilobytes_is_remembered_and_as_a_description_refused() -> None:
+    line = "x" * 9_000
+    assert plan_new_memory("long", line).text.count(line) == 1
+    with pytest.raises(InputError, match="one line of at most 500"):
+        plan_new_memory("long", "short", description=line)

@@ -35,20 +35,26 @@ from sevenfold.cli.options.memory import add_memory_options
 from sevenfold.cli.screen import CapturedScreen, Screen, format_time
 from sevenfold.core.errors import InputError
 from sevenfold.core.memories import INDEX_FILE
-from sevenfold.store.memory.changes import PendingReview
+from sevenfold.store.memory.changes import PendingReview, TransactionId
 
 # `sevenfold memory review`: memories that wait for a person, one by one.
 
 _KEYS = {"a": "accept", "r": "reject", "s": "skip", "": "skip", "q": "quit"}
+_ALL_KEYS = {"A": "accept all", "R": "reject all"}
 
 
 def review_memories(options: Namespace, context: MemoryContext) -> int:
     accepted, rejected = cast("list[str]", options.accept), cast("list[str]", options.reject)
     trusted = cast("list[str]", options.trust)
     if accepted or rejected or trusted:
-        done = [context.memory.accept(_find(context, start).id) for start in accepted]
-        done += [context.memory.reject(_find(context, start).id) for start in rejected]
-        done += [context.memory.trust(context.find(name).memory.key) for name in trusted]
+        # Looked up before anything is done: a wrong id changes nothing.
+        agreed, refused = _find_all(context, accepted), _find_all(context, rejected)
+        if both := {*agreed} & {*refused}:
+            raise InputError(f"{', '.join(sorted(both))}: accepted and rejected at once; choose one")
+        keys = [context.find(name).memory.key for name in trusted]
+        done = [context.memory.accept(id_) for id_ in agreed]
+        done += [context.memory.reject(id_) for id_ in refused]
+        done += [context.memory.trust(key) for key in keys]
         if context.is_json:
             context.screen.show_json([{"id": one.id, "kind": one.kind, "of": one.of} for one in done])
         for one in () if context.is_json else done:
@@ -75,21 +81,28 @@ def _walk(context: MemoryContext, waiting: Sequence[PendingReview]) -> None:
         answer = _ask(context)
         if answer == "quit":
             return
-        if answer == "accept":
-            context.memory.accept(one.id)
-        elif answer == "reject":
-            context.memory.reject(one.id)
-        context.screen.show_line(
-            {"accept": "accepted", "reject": "rejected"}.get(answer, "left waiting"), "faint"
-        )
+        verb = answer.split()[0]
+        several = waiting[number - 1 :] if answer.endswith(" all") else (one,)
+        for settled in several:
+            if verb == "accept":
+                context.memory.accept(settled.id)
+            elif verb == "reject":
+                context.memory.reject(settled.id)
+        told = {"accept": "accepted", "reject": "rejected"}.get(verb, "left waiting")
+        context.screen.show_line(told if len(several) == 1 else f"{told}: {len(several)}", "faint")
+        if answer.endswith(" all"):
+            return
 
 
 def _ask(context: MemoryContext) -> str:
     while True:
-        context.screen.show_line("[a]ccept, [r]eject, [s]kip, [q]uit?", "strong")
+        context.screen.show_line(
+            "[a]ccept, [r]eject, [s]kip, [q]uit; [A]ccept or [R]eject this and all after it?", "strong"
+        )
         context.screen.flush()
         line = sys.stdin.readline()
-        answer = _KEYS.get(line.strip().lower()[:1], "") if line else "quit"
+        said = line.strip()
+        answer = _ALL_KEYS.get(said) or _KEYS.get(said.lower()[:1], "") if line else "quit"
         if answer:
             return answer
 
@@ -97,7 +110,9 @@ def _ask(context: MemoryContext) -> str:
 def _list(context: MemoryContext, waiting: Sequence[PendingReview]) -> None:
     for one in waiting:
         _show(context, one)
-    context.screen.show_line("`sevenfold memory review --accept ID` or `--reject ID` settles one", "faint")
+    context.screen.show_line(
+        "`sevenfold memory review --accept ID…` or `--reject ID…` settles them; `all` means all", "faint"
+    )
 
 
 def _show(context: MemoryContext, waiting: PendingReview, number: str = "") -> None:
@@ -120,6 +135,12 @@ def _diff(context: MemoryContext, key: str, text: str | None) -> str:
     return "\n".join(
         unified_diff(before, after, key, key if text is not None else "removed", lineterm="", n=2)
     )
+
+
+def _find_all(context: MemoryContext, starts: Sequence[str]) -> list[TransactionId]:
+    if "all" in starts:
+        return [one.id for one in context.memory.waiting()]
+    return list(dict.fromkeys(_find(context, start).id for start in starts))
 
 
 def _find(context: MemoryContext, start: str) -> PendingReview:

@@ -103,11 +103,12 @@ def _check(parser: ArgumentParser) -> None:
 
 
 def _review(parser: ArgumentParser) -> None:
-    parser.add_argument("--accept", action="append", default=[], metavar="ID", help="accept this; repeatable")
-    parser.add_argument("--reject", action="append", default=[], metavar="ID", help="reject this; repeatable")
-    parser.add_argument(
-        "--trust", action="append", default=[], metavar="MEMORY", help="vouch for this memory"
-    )
+    for verb, thing, what in (
+        ("accept", "ID", "accept these, or `all`"),
+        ("reject", "ID", "reject these, or `all`"),
+        ("trust", "MEMORY", "vouch for these memories"),
+    ):
+        parser.add_argument(f"--{verb}", action="extend", nargs="+", default=[], metavar=thing, help=what)
 
 
 def _log(parser: ArgumentParser) -> None:
@@ -207,7 +208,7 @@ MEMORY_ACTIONS = (
         "until you accept\n"
         "them: until then nobody is shown them. At a terminal they come one by one.",
         add=_review,
-        examples=("review", "review --accept 18f3", "review --reject 18f3", "review --trust team/style"),
+        examples=("review", "review --accept 18f3 77c0", "review --reject all", "review --trust team/style"),
     ),
     CommandAction(
         name="log",

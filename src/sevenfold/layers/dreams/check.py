@@ -310,7 +310,7 @@ def find_memory_fault(key: str, text: str) -> str:
     if head.fault:
         return head.fault
     description = head.text("description")
-    if not head.text("name").strip() or not description.strip():
+    if not head.text("name").strip() or not memory.description:
         return "its head lacks a name or a description"
     if "\n" in description.strip() or len(description) > MAX_MERGED_DESCRIPTION:
         return f"its description is no line of at most {MAX_MERGED_DESCRIPTION} characters"

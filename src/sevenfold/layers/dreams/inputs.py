@@ -94,7 +94,8 @@ def _kept(memory: MemoryDir, item: StoredMemory) -> DreamMemory:
 def _is_dated(origin: Origin) -> bool:
     """Whether words came into the history on the day they were written. An edit past the engine is noticed
     later, a dream moves what others wrote, and what was taken in has lain elsewhere."""
-    return origin.who not in ("outside edit", "dream", "sync") and not origin.why.startswith(IMPORTED_WHY)
+    is_here = origin.who not in ("dream", "sync") and "outside edit" not in origin.taint
+    return is_here and not origin.why.startswith(IMPORTED_WHY)
 
 
 def _uses(

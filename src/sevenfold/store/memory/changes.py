@@ -146,6 +146,10 @@ class PurgeReport:
     """Memories of which a text that stays, now or in the history, repeats a sentence of what was erased."""
 
 
+MAX_TYPED_DESCRIPTION = 500
+"""Three times what the index shows of it."""
+
+
 def make_memory_key(name: str) -> MemoryKey:
     """Of a memory by its topic, or by its file."""
     return MemoryKey(f"{name.removesuffix('.md')}.md")
@@ -160,7 +164,8 @@ def plan_new_memory(
     applies_to: Sequence[str] = (),
     is_gate: bool = False,
 ) -> Write:
-    """A memory that is not there yet. Without a description, its first line has to do."""
+    """A memory that is not there yet. Without a description, the first line of its text serves as one; it is
+    not written down twice."""
     if kind not in MEMORY_KINDS:
         raise InputError(f"{kind!r} is no type of memory; expected one of {', '.join(MEMORY_KINDS)}")
     refused = parse_conditions(applies_to).refused
@@ -168,9 +173,12 @@ def plan_new_memory(
         raise InputError(f"{refused[0].text!r} is no condition: {refused[0].reason}")
     if not text.strip():
         raise InputError("there is nothing to remember; give a text")
-    topic = name.removesuffix(".md")
-    told = description or text.strip().splitlines()[0].lstrip("# ")
-    written = write_memory(topic, told, kind, text, applies_to=applies_to)
+    if len(description) > MAX_TYPED_DESCRIPTION:
+        raise InputError(
+            f"a description of {len(description):,} characters is too long: it is one line of at most "
+            f"{MAX_TYPED_DESCRIPTION:,}; give the text itself as the memory"
+        )
+    written = write_memory(name.removesuffix(".md"), description, kind, text, applies_to=applies_to)
     if is_gate:
         written = change_field(written, "gate", ACKNOWLEDGE_GATE)
     refuse_secrets(written)

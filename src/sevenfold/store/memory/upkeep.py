@@ -107,6 +107,19 @@ _EDIT = Origin(
 )
 
 
+_MODEL_FIELD = "originSessionId"
+"""In the head of a memory that a model of Claude Code wrote: its session."""
+
+
+def _find_writer(key: str, text: str | None, otherwise: Origin) -> Origin:
+    """Whose words a file holds, as far as it says so; the same when a folder is adopted and later."""
+    session = "" if text is None else read_memory(key, replace_lone_surrogates(text)).field(_MODEL_FIELD)
+    if not session:
+        return otherwise
+    why = "a model of Claude Code wrote it"
+    return replace(otherwise, who="agent", why=why, said_by="model", session=session[:100])
+
+
 class MemoryUpkeep:
     """One thread at a time; any number of processes."""
 
@@ -309,7 +322,9 @@ class MemoryUpkeep:
 
     def _record_edit(self, key: str, look: InspectedFile, origin: Origin = _EDIT) -> None:
         """Somebody changed a file: it waits for a person, unless whoever did it may do so."""
-        told = replace(origin, is_accepted=True) if origin is _EDIT and self._trusts_outside else origin
+        told = _find_writer(key, look.text, _EDIT) if origin is _EDIT else origin
+        if origin is _EDIT and self._trusts_outside:
+            told = replace(told, is_accepted=True)
         kind = "commit" if told.is_trusted else "outside"
 
         def plan(state: MemoryState) -> list[LoggedTransaction]:
@@ -372,22 +387,23 @@ class MemoryUpkeep:
 
     def _adopted(self) -> LoggedTransaction:
         found: list[LoggedChange] = []
+        origin = Origin(who="user", why="what was there when its history began")
         for key in [*self._files.keys(), INDEX_FILE]:
             look = self._files.inspect(key)
             if look and look.text is not None and look.placement.stamp:
-                stamp = look.placement.stamp
+                stamp, writer = look.placement.stamp, _find_writer(key, look.text, origin)
                 found.append(
                     LoggedChange(
                         key=key,
                         before=None,
                         after=look.placement.sha256,
                         text=look.text,
+                        origin=None if writer is origin else writer,
                         at=stamp.time,
                         stamp=stamp,
                     )
                 )
         found.sort(key=lambda change: (change.at or self._clock.now(), change.key))
-        origin = Origin(who="user", why="what was there when its history began")
         return LoggedTransaction(
             id=new_transaction_id(), at=self._clock.now(), kind="adopt", origin=origin, changes=tuple(found)
         )
