@@ -27,7 +27,7 @@ from economics import RATES, Rate, percentile_95, session_files
 
 from sevenfold.replay.policies import CLEARING_POLICIES
 from sevenfold.replay.policies.counterfactual import play_recording
-from sevenfold.replay.policies.optimum import find_optimum
+from sevenfold.replay.policies.policy_trial import find_optimum
 from sevenfold.replay.policies.recording import read_message_segments, read_recordings
 from sevenfold.replay.policies.resend import resend_session
 from sevenfold.store.foreign.transcripts import detect_agent

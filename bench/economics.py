@@ -2,8 +2,8 @@
 
 Every session of more than 50,000 tokens is played under every policy, at three prices of a cache read and for
 both lifetimes of the cache. A ratio is a session's cost over that of the cheapest cuts that clear all but the
-last five results (`replay/policies/optimum.py`); "in view" is the share of what later calls use that some
-result still shows. The rules are in `docs/economics.md`.
+last five results (`replay/policies/policy_trial.py`); "in view" is the share of what later calls use that
+some result still shows. The rules are in `docs/economics.md`.
 
     python bench/economics.py --data DIR                    # the report; exit code 1 if a bar is missed
     python bench/economics.py --data DIR --shipped          # without cross-validation, in a fifth of the time
@@ -42,7 +42,7 @@ from economics_picture import Panel, Spot, draw
 from sevenfold.layers.microcompact.policy import CLEARING_WEIGHTS, CachePrices, MicrocompactSettings
 from sevenfold.replay.policies import CLEARING_POLICIES
 from sevenfold.replay.policies.counterfactual import CacheRates, PolicyOutcome, play_recording
-from sevenfold.replay.policies.optimum import find_optimum
+from sevenfold.replay.policies.policy_trial import find_optimum
 from sevenfold.replay.policies.recording import Recording, read_recordings
 from sevenfold.store.foreign.transcripts import detect_agent
 

@@ -35,7 +35,7 @@ from sevenfold.agent.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec
 from sevenfold.core.events import CacheMissed, Event, HistoryCompacted, PrefixBroken
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.messages import Text, Thinking
-from sevenfold.core.tool_context import ToolContext
+from sevenfold.core.tool_kinds import ToolContext
 from sevenfold.core.usage import Usage
 from sevenfold.layers.forks.policy import FORK_MARK, ForkBrief
 from sevenfold.providers.anthropic import AnthropicProvider

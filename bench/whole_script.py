@@ -10,7 +10,7 @@ from pathlib import Path
 from sevenfold.agent.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec
 from sevenfold.core.json import JsonObject, object_schema
 from sevenfold.core.messages import Block, Text, Thinking, ToolResult
-from sevenfold.core.tool_context import ToolContext
+from sevenfold.core.tool_kinds import ToolContext
 from sevenfold.layers.forks.policy import FORK_MARK
 from sevenfold.simulator.brain import result_text
 from sevenfold.testing import Prompt, Reply, call_tool

@@ -25,7 +25,7 @@ from sevenfold.core.messages import Message, RecordId, ToolUseId
 from sevenfold.core.requests import RequestParams, SpillDecision
 from sevenfold.layers.compaction.policy import BreakerState
 from sevenfold.layers.dreams.publish import DreamRecord, DreamRecordStore
-from sevenfold.layers.memory.extraction.topics import Topic
+from sevenfold.layers.memory.extraction.policy import Topic
 from sevenfold.layers.memory.extraction.writer import (
     EXTRACTION_FILE,
     ExtractionRecord,

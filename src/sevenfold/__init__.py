@@ -23,7 +23,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sevenfold._moved import install_finder
-from sevenfold.core.version import __version__
+from sevenfold.core import __version__
 
 if TYPE_CHECKING:
     from sevenfold.core.messages import Message, Text, Thinking, ToolResult, ToolUse

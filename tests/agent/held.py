@@ -15,7 +15,7 @@ from sevenfold.agent.tools.shell import ShellTool
 from sevenfold.core.events import Event
 from sevenfold.core.json import freeze_object
 from sevenfold.core.settings.sections import PermissionMode, SandboxSettings
-from sevenfold.core.tool_context import SandboxProfile, ToolContext
+from sevenfold.core.tool_kinds import SandboxProfile, ToolContext
 
 SMALL = SandboxSettings(memory_mb=256, file_mb=4, processes=24)
 

@@ -13,7 +13,7 @@ from sevenfold.agent.tool import AccessRequest, OnProgress, Tool, ToolOutput, To
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import Event
 from sevenfold.core.json import JsonObject, freeze_object
-from sevenfold.core.tool_context import ToolContext
+from sevenfold.core.tool_kinds import ToolContext
 from sevenfold.providers.provider import Provider
 
 ANY = freeze_object({"type": "object"})

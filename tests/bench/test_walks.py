@@ -59,7 +59,7 @@ def test_calls_into_core_and_the_simulator_make_no_switch() -> None:
 def test_only_calls_made_while_recording_count() -> None:
     recorder = Recorder()
     with recorder.installed():
-        from sevenfold.core.version import __version__
+        from sevenfold import __version__
 
         _look_up("__version__")
         with recorder.on():

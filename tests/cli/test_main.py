@@ -16,8 +16,8 @@ import pytest
 
 from sevenfold.cli import commands, main
 from sevenfold.cli.screen import Screen
+from sevenfold.core import __version__
 from sevenfold.core.errors import DiskFull, InputError, SettingsError
-from sevenfold.core.version import __version__
 from sevenfold.layers import LAYERS
 from sevenfold.store.project.project import Project
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sevenfold.core.prices import Cost
 from sevenfold.core.usage import TokenCounts
-from sevenfold.replay.bills import ModelBill
+from sevenfold.replay.bills import CostlyResult, ModelBill
 from sevenfold.replay.calls import BREAK_CAUSES, BreakCause, CacheBreak
 from sevenfold.replay.context_fill import MAX_SERIES_POINTS, ContextFill, FillShare, PointMark, SeriesPoint
 from sevenfold.replay.report import (
@@ -23,7 +23,6 @@ from sevenfold.replay.report import (
     SessionReport,
     build_replay_report,
 )
-from sevenfold.replay.result_costs import CostlyResult
 from sevenfold.store.foreign.transcripts import UnreadableFile
 
 START = datetime(2026, 11, 3, 10, tzinfo=UTC)

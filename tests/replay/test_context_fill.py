@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Block, Text, Thinking, ToolUseId
 from sevenfold.core.prices import CATALOG
-from sevenfold.replay.bills import CallRates
+from sevenfold.replay.bills import (
+    MAX_COSTLY_RESULTS,
+    CallRates,
+    ResultCosts,
+    choose_costliest,
+    label_tool_input,
+)
 from sevenfold.replay.context_fill import (
     MAX_SERIES_POINTS,
     ContextFill,
@@ -21,12 +27,6 @@ from sevenfold.replay.context_fill import (
     PointSeries,
     SeriesPoint,
     sum_fills,
-)
-from sevenfold.replay.result_costs import (
-    MAX_COSTLY_RESULTS,
-    ResultCosts,
-    choose_costliest,
-    label_tool_input,
 )
 from sevenfold.store.foreign.entries import NO_LINE_KEY, ForeignSource, LineKey
 from tests.replay.steps import at, result, use

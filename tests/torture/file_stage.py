@@ -21,7 +21,7 @@ from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.messages import ToolUse, ToolUseId
 from sevenfold.core.settings.sections import PERMISSION_MODES, PermissionMode
-from sevenfold.core.tool_context import ReadState, ToolContext
+from sevenfold.core.tool_kinds import ReadState, ToolContext
 
 CORPUS = Path(__file__).parent / "corpus" / "path_lines.txt"
 CANARY = "canary"

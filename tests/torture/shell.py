@@ -24,7 +24,7 @@ from sevenfold.agent.tools.shell import ShellTool
 from sevenfold.core.json import freeze_object
 from sevenfold.core.messages import ToolResult, ToolUse, ToolUseId
 from sevenfold.core.settings.sections import PermissionMode, SandboxSettings
-from sevenfold.core.tool_context import ToolContext
+from sevenfold.core.tool_kinds import ToolContext
 from sevenfold.layers.forks.policy import ForkBrief, ToolPermit, render_denial
 from tests.torture.rig import Orders, Outcome, outcome
 from tests.torture.shell_corpus import Line, all_lines

@@ -10,7 +10,7 @@ import pytest
 from sevenfold.agent.permissions import guard
 from sevenfold.agent.tool import AccessRequest
 from sevenfold.agent.tools import file_changes as text_file
-from sevenfold.core.tool_context import ToolContext
+from sevenfold.core.tool_kinds import ToolContext
 from sevenfold.store.project import user_files
 from tests.torture.file_stage import Stage, attempts, read_paths
 from tests.torture.files import run_files, run_lines, run_swaps

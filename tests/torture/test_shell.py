@@ -8,7 +8,7 @@ import pytest
 
 from sevenfold.agent.sandbox.sandbox import Sandbox
 from sevenfold.agent.sandbox.supervisor import LaunchSpec as RunOrders
-from sevenfold.core.tool_context import SandboxProfile, ToolContext
+from sevenfold.core.tool_kinds import SandboxProfile, ToolContext
 from tests.torture.rig import Orders, Progress
 from tests.torture.shell import PERMISSIONS, run_planted, run_shell
 from tests.torture.shell_corpus import all_lines

@@ -11,10 +11,10 @@ from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.messages import Block, ToolUse
 from sevenfold.core.system import run_blocking
-from sevenfold.core.tool_context import SandboxProfile
+from sevenfold.core.tool_kinds import SandboxProfile
 
 if TYPE_CHECKING:
-    from sevenfold.core.tool_context import ToolContext
+    from sevenfold.core.tool_kinds import ToolContext
 
 
 AccessKind: TypeAlias = Literal["nothing", "read", "edit", "run", "fetch", "message", "spawn", "outside"]

@@ -31,8 +31,7 @@ from sevenfold.agent.tui.headless import (
     render_opening_failure,
     run_headless,
 )
-from sevenfold.agent.tui.permission_prompt import PermissionPrompt
-from sevenfold.agent.tui.prompt_input import InputDelegate, InputHistory
+from sevenfold.agent.tui.prompt_input import InputDelegate, InputHistory, PermissionPrompt
 from sevenfold.agent.tui.slash_commands import ChatServices
 from sevenfold.agent.tui.terminal import PlainTerminal, Terminal
 from sevenfold.cli.inspect.context import show_context

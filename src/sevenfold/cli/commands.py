@@ -81,8 +81,8 @@ from sevenfold.cli.options.running import (
     add_tour_options,
 )
 from sevenfold.cli.screen import Screen
+from sevenfold.core import __version__
 from sevenfold.core.text.safe_text import escape_controls
-from sevenfold.core.version import __version__
 
 RunCommand: TypeAlias = Callable[[Namespace, Screen], int]
 

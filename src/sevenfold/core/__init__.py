@@ -12,13 +12,16 @@ In reading order:
 - `usage`, `models`, `prices`: what a request used, the known models, finding them by name, and cost.
 - `tokens`: how many tokens a context holds, and the size of the window.
 - `cache`: the provider's prompt cache.
-- `tool_kinds`, `tool_context`: what a tool does, and what it works with.
+- `tool_kinds`: what a tool does, and what it works with.
 - `memories`: a memory file, its origin, its uses and the conditions under which it applies.
 - `secrets`: finding secrets in a text.
 - `text`: functions over text.
 - `settings`: declaring, reading and merging settings.
 - `events`, `errors`: everything that is reported or raised.
-- `clock`, `system`, `version`: time as an argument, system errors, sockets and threads, the version.
+- `clock`, `system`: time as an argument; system errors, sockets and threads.
 
 Nothing here reads or writes files or calls a provider. Time comes from a `Clock` that the caller passes in.
 """
+
+__version__ = "0.1.0"
+"""Of Sevenfold; the build reads it from here."""

@@ -3,9 +3,8 @@
 In reading order:
 
 - `calls`: model calls, put together from the entries of a transcript; cache breaks and their causes.
-- `bills`: what calls cost, by model.
+- `bills`: what calls cost, by model, and what each tool result cost.
 - `context_fill`: what filled the context, call by call.
-- `result_costs`: what each tool result cost.
 - `account`: all of the above for one transcript file.
 - `parallel`: many files, in several processes.
 - `stored_reports`: the accounts of earlier runs, so that only what changed is read again.

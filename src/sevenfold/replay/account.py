@@ -16,7 +16,7 @@ from sevenfold.core.messages import Block, ToolResult
 from sevenfold.core.models import Model
 from sevenfold.core.prices import CATALOG, Catalog
 from sevenfold.core.usage import TokenCounts, Usage
-from sevenfold.replay.bills import BillBuilder, CallPrice, CallPricer
+from sevenfold.replay.bills import BillBuilder, CallPrice, CallPricer, ResultCosts
 from sevenfold.replay.calls import BreakDetector, CacheBreak, CallAssembler, RecordedCall, TranscriptStep
 from sevenfold.replay.context_fill import ContextBlock, ContextTracker, PointMark, PointSeries, SeriesPoint
 from sevenfold.replay.report import (
@@ -28,7 +28,6 @@ from sevenfold.replay.report import (
     SessionReport,
     merge_repeated_reads,
 )
-from sevenfold.replay.result_costs import ResultCosts
 from sevenfold.store.foreign.entries import (
     MAIN_CONVERSATION,
     ConversationId,

@@ -17,10 +17,16 @@ from typing import Literal, TypeAlias
 from sevenfold.core.events import Event, describe_event
 from sevenfold.core.prices import Cost
 from sevenfold.core.usage import TokenCounts
-from sevenfold.replay.bills import BillTotals, ModelBill, merge_bills, sum_bills
+from sevenfold.replay.bills import (
+    BillTotals,
+    CostlyResult,
+    ModelBill,
+    choose_costliest,
+    merge_bills,
+    sum_bills,
+)
 from sevenfold.replay.calls import CacheBreak, group_breaks
 from sevenfold.replay.context_fill import ContextFill, SeriesPoint, sum_fills
-from sevenfold.replay.result_costs import CostlyResult, choose_costliest
 from sevenfold.store.foreign.entries import ForeignAgent
 from sevenfold.store.foreign.transcripts import UnreadableFile
 

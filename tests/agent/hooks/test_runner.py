@@ -37,7 +37,7 @@ from sevenfold.core.events import HookFailed
 from sevenfold.core.json import freeze_object
 from sevenfold.core.messages import ToolUse, ToolUseId
 from sevenfold.core.settings.sections import HookSettings
-from sevenfold.core.tool_context import ToolContext
+from sevenfold.core.tool_kinds import ToolContext
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.project.instructions import InstructionPaths
 from sevenfold.store.project.trust import TrustStore

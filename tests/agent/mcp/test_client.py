@@ -28,7 +28,7 @@ from sevenfold.core.events import (
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.messages import Image, Text
 from sevenfold.core.settings.sections import McpServer, McpSettings
-from sevenfold.core.tool_context import ToolContext
+from sevenfold.core.tool_kinds import ToolContext
 from tests.agent.mcp.test_child_supervisor import wait_gone
 from tests.contracts.house import ROOT
 from tests.torture.endpoint_stage import serve_harm
@@ -323,7 +323,7 @@ from pathlib import Path
 from sevenfold.core.json import JsonObject
 from sevenfold.agent.mcp.client import McpClient, ToolSearchTool
 from sevenfold.core.settings.sections import McpServer, McpSettings
-from sevenfold.core.tool_context import ToolContext
+from sevenfold.core.tool_kinds import ToolContext
 async def main():
     here = Path.cwd()
     servers = {"own": McpServer(command=sys.executable, args=("-m", "tests.agent.mcp_server"))}

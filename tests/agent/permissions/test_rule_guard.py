@@ -19,7 +19,7 @@ from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.memories import MemoryUse, parse_conditions
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.settings.sections import PermissionMode
-from sevenfold.core.tool_context import ToolContext
+from sevenfold.core.tool_kinds import ToolContext
 from sevenfold.layers.memory.rule_policy import MemoryRule, RuleSettings, fit_rule_text
 from tests.agent.workshop import ANY, Noted
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from sevenfold.agent.sandbox.sandbox import SANDBOXED_PROFILES, SandboxBackend, probe_sandbox
 from sevenfold.core.settings.sections import SandboxSettings
-from sevenfold.core.tool_context import SandboxProfile, ToolContext
+from sevenfold.core.tool_kinds import SandboxProfile, ToolContext
 from tests.agent.held import held_by, place_in, run_line, ways
 
 SECRET = "hunter2-of-the-user"

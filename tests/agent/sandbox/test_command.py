@@ -16,7 +16,7 @@ import pytest
 
 from sevenfold.agent.sandbox.command import SupervisedCommand
 from sevenfold.agent.sandbox.sandbox import Sandbox
-from sevenfold.core.tool_context import SandboxProfile
+from sevenfold.core.tool_kinds import SandboxProfile
 from tests.agent.held import held_by, place_in, run_line
 
 every = pytest.mark.parametrize("profile", ["read-only", "workspace", "open"])

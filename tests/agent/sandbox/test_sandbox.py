@@ -23,7 +23,7 @@ from sevenfold.agent.sandbox.sandbox import (
 )
 from sevenfold.core.events import Event, SandboxFailed
 from sevenfold.core.settings.sections import SandboxSettings
-from sevenfold.core.tool_context import SandboxProfile, ToolContext
+from sevenfold.core.tool_kinds import SandboxProfile, ToolContext
 from tests.agent.held import held_by, place_in, run_line, ways
 
 both = pytest.mark.parametrize("way", ways())

@@ -17,7 +17,7 @@ from sevenfold.agent.sandbox.sandbox import (
 )
 from sevenfold.core.events import Event, VariablesHeld
 from sevenfold.core.settings.sections import SandboxSettings
-from sevenfold.core.tool_context import ToolContext
+from sevenfold.core.tool_kinds import ToolContext
 
 STRIPE = "sk_" + "live_" + "51H8xQ2eZvKYlo2C0aBcDeFgHiJkLmNo"
 SECRETS = {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sevenfold.agent.tool import Tool, ToolOutput
 from sevenfold.core.json import freeze_object
-from sevenfold.core.tool_context import ToolContext
+from sevenfold.core.tool_kinds import ToolContext
 
 
 def make_place(tmp_path: Path) -> ToolContext:

@@ -20,7 +20,7 @@ from sevenfold.agent.tools.file_changes import (
 )
 from sevenfold.agent.tools.read import ReadTool
 from sevenfold.core.errors import InputError
-from sevenfold.core.tool_context import ToolContext
+from sevenfold.core.tool_kinds import ToolContext
 from tests.agent.tools.places import call, fault_of, make_place, text_of
 
 

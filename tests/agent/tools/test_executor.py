@@ -19,7 +19,7 @@ from sevenfold.core.events import Event
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.messages import ToolResult, ToolUse, ToolUseId
 from sevenfold.core.settings.sections import PermissionMode
-from sevenfold.core.tool_context import ToolContext
+from sevenfold.core.tool_kinds import ToolContext
 from tests.agent.workshop import Noted, Plain
 
 HERE = Path("/nowhere")

@@ -18,7 +18,7 @@ from sevenfold.agent.tools.search import GlobTool, GrepTool
 from sevenfold.cli.screen import Screen, TableCell
 from sevenfold.core.json import freeze_object
 from sevenfold.core.text.safe_text import quote_name
-from sevenfold.core.tool_context import ToolContext
+from sevenfold.core.tool_kinds import ToolContext
 from sevenfold.store.project.git import MAX_BRANCH_CHARS, read_branch
 
 FORGED = (

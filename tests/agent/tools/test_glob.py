@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sevenfold.agent.tools.search import MAX_GLOB_FILES, GlobTool
 from sevenfold.core.errors import InputError
-from sevenfold.core.tool_context import ToolContext
+from sevenfold.core.tool_kinds import ToolContext
 from sevenfold.store.project import user_files
 from sevenfold.store.project.user_files import list_project_files
 from tests.agent.tools.places import call, fault_of, make_place, text_of

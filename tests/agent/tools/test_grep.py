@@ -16,7 +16,7 @@ from sevenfold.agent.tools import search as search_module
 from sevenfold.agent.tools.search import MAX_GREP_LINES, GrepTool, find_ripgrep
 from sevenfold.core.errors import InputError
 from sevenfold.core.json import freeze_object
-from sevenfold.core.tool_context import ToolContext
+from sevenfold.core.tool_kinds import ToolContext
 from tests.agent.tools.places import call, fault_of, make_place, text_of
 
 RIPGREP = shutil.which("rg")

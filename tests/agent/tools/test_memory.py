@@ -13,7 +13,7 @@ from sevenfold.core.errors import InputError
 from sevenfold.core.memories import Memory as Remembered
 from sevenfold.core.memories import Origin
 from sevenfold.core.text.markdown import read_frontmatter
-from sevenfold.core.tool_context import ToolContext
+from sevenfold.core.tool_kinds import ToolContext
 from sevenfold.layers.memory.extraction.gate import MemoryDraft
 from sevenfold.store.memory.changes import Write
 from sevenfold.store.memory.directory import MemoryDir

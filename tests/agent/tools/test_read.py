@@ -14,7 +14,7 @@ from sevenfold.agent.tools import read
 from sevenfold.agent.tools.read import MAX_READ_IMAGE_BYTES, ReadTool
 from sevenfold.core.errors import InputError
 from sevenfold.core.messages import Image
-from sevenfold.core.tool_context import ToolContext
+from sevenfold.core.tool_kinds import ToolContext
 from tests.agent.tools.places import call, fault_of, make_place, text_of
 
 

@@ -27,7 +27,7 @@ from sevenfold.core.events import GuardedLeft, GuardedMoved, SandboxFailed
 from sevenfold.core.json import freeze_object
 from sevenfold.core.messages import ToolUse, ToolUseId
 from sevenfold.core.settings.sections import PERMISSION_MODES, PermissionMode
-from sevenfold.core.tool_context import SandboxProfile
+from sevenfold.core.tool_kinds import SandboxProfile
 from tests.agent.held import Bench, held_by, text_of
 
 HELD = held_by("namespaces")

@@ -12,7 +12,7 @@ from sevenfold.agent.tools.planning import SkillTool
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import Event
 from sevenfold.core.events.agent import SkillSkipped, ToolStateLost
-from sevenfold.core.tool_context import ToolContext
+from sevenfold.core.tool_kinds import ToolContext
 from sevenfold.store.project import instructions
 from sevenfold.store.project.instructions import find_skills, list_skill_folders
 from tests.agent.tools.places import call, make_place, text_of

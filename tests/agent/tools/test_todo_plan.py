@@ -12,7 +12,7 @@ from sevenfold.agent.permissions.rules import PermissionRules
 from sevenfold.agent.tools.planning import MAX_TODO_ITEMS, TODO_FILE, PlanFile, PlanTool, TodoList, TodoTool
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import Event, ToolStateLost
-from sevenfold.core.tool_context import ToolContext
+from sevenfold.core.tool_kinds import ToolContext
 from sevenfold.layers.compaction.keep_policy import Extra
 from tests.agent.tools.places import call, fault_of, make_place, text_of
 

@@ -25,7 +25,7 @@ from sevenfold.core.events import Event
 from sevenfold.core.events.agent import UntrustedEntered
 from sevenfold.core.settings.sections import WebSettings
 from sevenfold.core.text.safe_text import find_fences
-from sevenfold.core.tool_context import ToolContext
+from sevenfold.core.tool_kinds import ToolContext
 from tests.agent.tools.places import call, fault_of, make_place, text_of
 
 HTML = "text/html; charset=utf-8"

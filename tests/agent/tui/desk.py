@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.tui.chat import Chat
-from sevenfold.agent.tui.permission_prompt import PermissionPrompt
+from sevenfold.agent.tui.prompt_input import PermissionPrompt
 from sevenfold.agent.tui.slash_commands import ChatServices
 from sevenfold.agent.tui.text_renderer import TextRenderer
 from sevenfold.core.clock import ManualClock

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sevenfold.agent.tool import Tool
-from sevenfold.agent.tui.permission_prompt import PermissionPrompt
+from sevenfold.agent.tui.prompt_input import PermissionPrompt
 from sevenfold.core.errors import Overloaded
 from sevenfold.core.messages import Text
 from sevenfold.providers.scripted import ScriptedProvider, ScriptedStep, make_response

@@ -17,8 +17,7 @@ from sevenfold.cli import main
 from sevenfold.cli.screen import Screen
 from sevenfold.replay.policies import CLEARING_POLICIES, policy_trial
 from sevenfold.replay.policies.counterfactual import play_recording
-from sevenfold.replay.policies.optimum import find_optimum
-from sevenfold.replay.policies.policy_trial import LIFETIME_RATES, PolicyFigures
+from sevenfold.replay.policies.policy_trial import LIFETIME_RATES, PolicyFigures, find_optimum
 from sevenfold.replay.policies.recording import compute_token_scale, read_message_segments, read_recordings
 from sevenfold.replay.policies.resend import ResendOutcome, resend_session
 from tests.replay.logs import answered, asked, usage, write_log

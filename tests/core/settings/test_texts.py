@@ -8,8 +8,14 @@ from hypothesis import strategies as st
 
 from sevenfold.cli.settings import format_value
 from sevenfold.core.json import JsonObject
-from sevenfold.core.settings.kinds import SettingKind, SettingValue
-from sevenfold.core.settings.text_kinds import MAX_SETTING_LINES, LineKind, LinesKind, PairsKind
+from sevenfold.core.settings.kinds import (
+    MAX_SETTING_LINES,
+    LineKind,
+    LinesKind,
+    PairsKind,
+    SettingKind,
+    SettingValue,
+)
 
 KINDS: tuple[SettingKind, ...] = (LineKind(), LinesKind(), PairsKind())
 

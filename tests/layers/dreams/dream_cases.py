@@ -19,7 +19,7 @@ from sevenfold.core.events import Event
 from sevenfold.core.memories import Origin, write_memory
 from sevenfold.core.messages import Message
 from sevenfold.core.requests import ModelRequest, RequestParams
-from sevenfold.core.tool_context import ToolContext
+from sevenfold.core.tool_kinds import ToolContext
 from sevenfold.layers.dreams.dreamer import Dreamer, DreamResult
 from sevenfold.layers.dreams.policy import DREAM_KIND, DreamSettings
 from sevenfold.layers.dreams.workspace import DreamModel

@@ -18,7 +18,7 @@ from sevenfold.core.errors import Overloaded
 from sevenfold.core.events import DocDropped, DocSkipped, DocTracked, DocUpdated, Event, ToolDenied
 from sevenfold.core.messages import Message
 from sevenfold.core.requests import ModelRequest, RequestParams
-from sevenfold.core.tool_context import ReadState, ToolContext
+from sevenfold.core.tool_kinds import ReadState, ToolContext
 from sevenfold.layers.forks.policy import ForkBrief
 from sevenfold.layers.forks.runner import ForkResult, ToolRunner, run_fork
 from sevenfold.layers.living_docs.policy import DocSettings

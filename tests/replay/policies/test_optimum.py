@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sevenfold.layers.microcompact.facts import MARKER_TOKENS
 from sevenfold.replay.policies import CLEARING_POLICIES
 from sevenfold.replay.policies.counterfactual import CacheRates, play_recording
-from sevenfold.replay.policies.optimum import find_optimum
+from sevenfold.replay.policies.policy_trial import find_optimum
 from sevenfold.replay.policies.recording import RecordedSegment
 from tests.examples import up_to
 from tests.replay.policies.recordings import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias, cast
 
+from sevenfold.core import __version__
 from sevenfold.core.memories import TEAM_KEY_PATTERN
-from sevenfold.core.version import __version__
 from sevenfold.team.server.operations import OPERATIONS, Operation
 from sevenfold.team.server.people import NAME_PATTERN
 from sevenfold.team.server.policy import ACCESS_RULES, AUDIT_LINE_ID, MEMBER_ROLES, TOKEN_SCOPES

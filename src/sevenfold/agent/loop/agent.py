@@ -48,7 +48,7 @@ from sevenfold.core.requests import ModelResponse, PreparedRequest
 from sevenfold.core.settings.sections import PermissionMode
 from sevenfold.core.system import await_shielded
 from sevenfold.core.text.safe_text import truncate_bytes
-from sevenfold.core.tool_context import ToolContext
+from sevenfold.core.tool_kinds import ToolContext
 from sevenfold.layers.compaction.job import Compacted
 from sevenfold.layers.context import ContextSource, render_reminder
 from sevenfold.layers.dreams.dreamer import RunDream

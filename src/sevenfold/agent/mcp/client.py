@@ -30,7 +30,7 @@ from sevenfold.core.events import Emit, McpDeferred, McpSkipped, UntrustedEntere
 from sevenfold.core.json import JsonObject, freeze_object, write_json
 from sevenfold.core.settings.sections import McpServer, McpSettings
 from sevenfold.core.text.safe_text import fence_text
-from sevenfold.core.tool_context import ToolContext
+from sevenfold.core.tool_kinds import ToolContext
 from sevenfold.layers.compaction.keep_policy import Extra
 from sevenfold.layers.context import ContextSource
 

@@ -21,9 +21,8 @@ from sevenfold.core.errors import FileMissing, InputError, SevenfoldError, WireE
 from sevenfold.core.events import Emit, McpSkipped, ignore_event
 from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject, read_object
 from sevenfold.core.settings import Settings
-from sevenfold.core.settings.kinds import is_name
+from sevenfold.core.settings.kinds import LinesKind, PairsKind, is_name, is_single_line
 from sevenfold.core.settings.sections import McpServer, McpSettings
-from sevenfold.core.settings.text_kinds import LinesKind, PairsKind, is_single_line
 from sevenfold.core.system import run_blocking
 from sevenfold.providers.reply_limits import IDENTITY_HEADERS, limit_reply_async
 from sevenfold.store.project.instructions import CachedFileReader

@@ -34,8 +34,7 @@ from sevenfold.core.secrets import refuse_secrets
 from sevenfold.core.settings.sections import MemorySettings
 from sevenfold.core.system import run_blocking
 from sevenfold.core.text.safe_text import fence_text
-from sevenfold.core.tool_context import FileReads
-from sevenfold.core.tool_kinds import OWN_READERS
+from sevenfold.core.tool_kinds import OWN_READERS, FileReads
 from sevenfold.layers.dreams.dreamer import Dreamer, DreamResult, OnDreamStep
 from sevenfold.layers.dreams.inputs import DreamGate, append_log
 from sevenfold.layers.dreams.policy import DREAM_KIND, DreamSettings

@@ -35,7 +35,7 @@ from sevenfold.core.secrets import refuse_secrets
 from sevenfold.core.settings.sections import MemorySettings, SyncSettings
 from sevenfold.core.system import run_blocking
 from sevenfold.core.text.markdown import FieldValue
-from sevenfold.core.tool_context import ToolContext
+from sevenfold.core.tool_kinds import ToolContext
 from sevenfold.layers.memory.extraction.gate import MemoryDraft, restrict_head
 from sevenfold.layers.memory.rule_policy import RuleSettings
 from sevenfold.layers.memory.rule_reader import MemoryRuleReader

@@ -61,7 +61,7 @@ from sevenfold.core.settings.sections import (
     SandboxSettings,
 )
 from sevenfold.core.system import run_blocking
-from sevenfold.core.tool_context import ToolContext
+from sevenfold.core.tool_kinds import ToolContext
 from sevenfold.layers.compaction.hooks import CompactHooks
 from sevenfold.layers.compaction.job import Compacted
 from sevenfold.layers.compaction.keep_policy import Extra

@@ -50,7 +50,7 @@ from sevenfold.core.settings.sections import (
 )
 from sevenfold.core.system import run_blocking
 from sevenfold.core.text.safe_text import quote_name
-from sevenfold.core.tool_context import ToolContext
+from sevenfold.core.tool_kinds import ToolContext
 from sevenfold.layers.forks.policy import LEAD_NAME
 from sevenfold.session.opening import Workspace
 from sevenfold.store.files.folder import Folder

@@ -23,7 +23,7 @@ from sevenfold.core.memories import MemoryUse, MemoryUseKind
 from sevenfold.core.messages import Message, ToolUse
 from sevenfold.core.system import run_blocking
 from sevenfold.core.text.globs import find_shell_paths, find_text_paths
-from sevenfold.core.tool_context import ToolContext
+from sevenfold.core.tool_kinds import ToolContext
 from sevenfold.layers.memory.rule_policy import (
     DueRule,
     MemoryRule,

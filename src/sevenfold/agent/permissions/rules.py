@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from sevenfold.agent.sandbox.folders import fold_name
 from sevenfold.agent.tool import AccessRequest
 from sevenfold.core.errors import InputError, SettingsError
-from sevenfold.core.settings.text_kinds import RULE_PATTERN
+from sevenfold.core.settings.kinds import RULE_PATTERN
 from sevenfold.core.text.globs import expand_braces, matches_parts
 from sevenfold.store.project.git import read_tracking
 from sevenfold.store.project.settings_files import LOCAL_SETTINGS_FILE, MAX_SETTINGS_BYTES

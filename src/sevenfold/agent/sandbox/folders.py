@@ -23,7 +23,7 @@ from sevenfold.core.errors import FileDamaged, FileMissing, LockBusy, StoreError
 from sevenfold.core.events import Emit, GuardedLeft, GuardedMoved, SweepFailed
 from sevenfold.core.json import Json, JsonObject, freeze_object, read_object, write_json
 from sevenfold.core.settings.sections import HOME_FOLDER
-from sevenfold.core.tool_context import ToolContext
+from sevenfold.core.tool_kinds import ToolContext
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.locks import mutex
 from sevenfold.store.project.git import find_project_root

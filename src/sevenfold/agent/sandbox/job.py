@@ -30,7 +30,7 @@ from sevenfold.agent.sandbox.folders import (
 from sevenfold.agent.sandbox.sandbox import Sandbox
 from sevenfold.agent.tool import OnProgress
 from sevenfold.core.errors import InputError
-from sevenfold.core.tool_context import SandboxProfile, ToolContext
+from sevenfold.core.tool_kinds import SandboxProfile, ToolContext
 from sevenfold.layers.compaction.keep_policy import Extra
 from sevenfold.layers.tool_results.spill import SPILL_FOLDER
 

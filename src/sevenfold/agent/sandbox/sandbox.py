@@ -36,7 +36,7 @@ from sevenfold.agent.sandbox.supervisor import LaunchSpec
 from sevenfold.core.events import Emit, SandboxFailed, VariablesHeld, ignore_event
 from sevenfold.core.secrets import find_secrets
 from sevenfold.core.settings.sections import SandboxSettings
-from sevenfold.core.tool_context import SandboxProfile, ToolContext
+from sevenfold.core.tool_kinds import SandboxProfile, ToolContext
 
 # Which environment variables a sandboxed command gets: none that looks like a secret by name or value.
 

@@ -32,7 +32,7 @@ from sevenfold.core.events import AgentStarted, Emit, Event, ignore_event
 from sevenfold.core.json import JsonObject, get_choice, get_flag, get_string, object_schema
 from sevenfold.core.settings.sections import TeamSettings
 from sevenfold.core.system import await_shielded, run_blocking
-from sevenfold.core.tool_context import ToolContext
+from sevenfold.core.tool_kinds import ToolContext
 from sevenfold.layers.compaction.keep_policy import Extra
 from sevenfold.layers.forks.policy import LEAD_NAME, Address, MailMessage, check_agent_name
 from sevenfold.session.cache.monitor import UsageLedger

@@ -21,7 +21,7 @@ from sevenfold.core.events import Emit, ignore_event
 from sevenfold.core.fields import read_fields, write_fields
 from sevenfold.core.json import JsonObject, get_string, object_schema, read_object, write_json
 from sevenfold.core.system import run_blocking
-from sevenfold.core.tool_context import ToolContext
+from sevenfold.core.tool_kinds import ToolContext
 from sevenfold.layers.forks.policy import (
     MAIL_TYPES,
     Address,

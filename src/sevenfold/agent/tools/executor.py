@@ -37,7 +37,7 @@ from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.events import ToolDenied, ToolFailed
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Text, ToolResult, ToolUse, ToolUseId
-from sevenfold.core.tool_context import ToolContext
+from sevenfold.core.tool_kinds import ToolContext
 from sevenfold.layers.compaction.keep_policy import Extra, Restorable
 from sevenfold.layers.forks.runner import ToolRunner
 

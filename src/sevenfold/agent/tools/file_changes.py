@@ -18,7 +18,7 @@ from sevenfold.agent.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec
 from sevenfold.core.errors import AccessDenied, FileDamaged, FileMissing, InputError
 from sevenfold.core.json import JsonObject, get_flag, get_string, object_schema
 from sevenfold.core.text.safe_text import quote_name
-from sevenfold.core.tool_context import ReadState, ToolContext
+from sevenfold.core.tool_kinds import ReadState, ToolContext
 from sevenfold.store.files.folder import check_path
 from sevenfold.store.project.user_files import FileState, find_file_state, replace_file, resolve_path
 

@@ -20,7 +20,7 @@ from sevenfold.core.memories import (
     write_memory,
 )
 from sevenfold.core.secrets import refuse_secrets
-from sevenfold.core.tool_context import ToolContext
+from sevenfold.core.tool_kinds import ToolContext
 from sevenfold.layers.memory.extraction.gate import MemoryDraft, find_unsaved_rule
 from sevenfold.store.memory.changes import Remove, Write
 from sevenfold.store.memory.directory import DEFAULT_SCAN_LIMIT, MemoryDir

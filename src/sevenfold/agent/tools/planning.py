@@ -27,7 +27,7 @@ from sevenfold.core.json import (
 from sevenfold.core.messages import ToolUse, ToolUseId
 from sevenfold.core.settings.sections import PermissionMode
 from sevenfold.core.system import run_blocking
-from sevenfold.core.tool_context import ToolContext
+from sevenfold.core.tool_kinds import ToolContext
 from sevenfold.layers.compaction.keep_policy import Extra
 from sevenfold.layers.context import ContextSource
 from sevenfold.store.files.folder import Folder

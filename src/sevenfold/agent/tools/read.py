@@ -24,7 +24,7 @@ from sevenfold.core.errors import FileDamaged, InputError, WireError
 from sevenfold.core.json import Json, JsonObject, freeze_object, get_integer, object_schema, read_object
 from sevenfold.core.messages import Image
 from sevenfold.core.system import map_os_errors
-from sevenfold.core.tool_context import ReadState, ToolContext
+from sevenfold.core.tool_kinds import ReadState, ToolContext
 from sevenfold.store.files.disk import SYSTEM_DISK, read_fully
 from sevenfold.store.project.user_files import open_user_file, read_file_state
 

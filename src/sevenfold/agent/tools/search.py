@@ -35,7 +35,7 @@ from sevenfold.core.json import (
 from sevenfold.core.system import run_blocking
 from sevenfold.core.text.globs import expand_braces
 from sevenfold.core.text.safe_text import quote_name
-from sevenfold.core.tool_context import ToolContext
+from sevenfold.core.tool_kinds import ToolContext
 from sevenfold.store.project.user_files import (
     IsHidden,
     hide_nothing,

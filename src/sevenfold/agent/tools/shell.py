@@ -17,7 +17,7 @@ from sevenfold.core.events import SandboxFailed
 from sevenfold.core.json import JsonObject, get_choice, get_flag, get_integer, get_string, object_schema
 from sevenfold.core.settings.sections import PermissionMode, ShellSettings
 from sevenfold.core.text.safe_text import replace_lone_surrogates
-from sevenfold.core.tool_context import SandboxProfile, ToolContext
+from sevenfold.core.tool_kinds import SandboxProfile, ToolContext
 from sevenfold.layers.compaction.keep_policy import Extra
 
 MAX_COMMAND_BYTES = 100_000

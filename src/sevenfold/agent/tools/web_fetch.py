@@ -17,13 +17,13 @@ from urllib.parse import urljoin, urlsplit
 
 from sevenfold.agent.permissions.rules import parse_host
 from sevenfold.agent.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec, error_output
+from sevenfold.core import __version__
 from sevenfold.core.errors import InputError, ReplyBroken, SevenfoldError
 from sevenfold.core.events.agent import UntrustedEntered
 from sevenfold.core.json import JsonObject, get_string, object_schema
 from sevenfold.core.settings.sections import WebSettings
 from sevenfold.core.text.safe_text import fence_text
-from sevenfold.core.tool_context import ToolContext
-from sevenfold.core.version import __version__
+from sevenfold.core.tool_kinds import ToolContext
 from sevenfold.providers.reply_limits import BodyDecoder
 
 if TYPE_CHECKING:

@@ -4,9 +4,8 @@
 - `turn_view`: what a turn prints, and the status line.
 - `text_renderer`: markdown, diffs and plain lines as terminal text.
 - `event_text`: one sentence for each event.
-- `permission_prompt`: asks whether a tool may run.
 - `slash_commands`: the commands that start with a slash, and what they do.
 - `terminal`: a full terminal, and one that can only print and read lines.
-- `prompt_input`: the input line: keys, completion and history.
+- `prompt_input`: the input line: keys, completion and history; asking whether a tool may run.
 - `headless`: one prompt, one turn, output as text or JSON.
 """

@@ -18,12 +18,12 @@ from urllib.parse import unquote, urlsplit
 
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.loop.turn import TurnEnd
-from sevenfold.agent.tui.permission_prompt import (
+from sevenfold.agent.tui.prompt_input import (
+    InputDelegate,
     PermissionPrompt,
     render_permission_question,
     render_permission_request,
 )
-from sevenfold.agent.tui.prompt_input import InputDelegate
 from sevenfold.agent.tui.slash_commands import (
     ChatServices,
     TypedCommand,

@@ -35,9 +35,9 @@ from sevenfold.cli.inspect.doctor_store import (
 )
 from sevenfold.cli.screen import Screen, TableCell, Tone, format_count, shorten_text
 from sevenfold.cli.workspace import require_folder
+from sevenfold.core import __version__
 from sevenfold.core.errors import GitError
 from sevenfold.core.settings.sections import SandboxSettings
-from sevenfold.core.version import __version__
 from sevenfold.session.opening import Workspace
 from sevenfold.store.safe_git import GIT, find_git, read_git_version
 

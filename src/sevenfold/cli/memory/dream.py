@@ -23,7 +23,7 @@ from sevenfold.cli.workspace import open_workspace
 from sevenfold.core.errors import InputError, ProviderMissing
 from sevenfold.core.events import DreamDegraded, DreamProgressed, DreamSpared, Event
 from sevenfold.core.settings.sections import AgentSettings
-from sevenfold.core.tool_context import ToolContext
+from sevenfold.core.tool_kinds import ToolContext
 from sevenfold.layers.dreams.dreamer import Dreamer, DreamResult
 from sevenfold.layers.dreams.policy import DreamSettings
 from sevenfold.layers.dreams.publish import DREAM_RUNNING, DreamRecord

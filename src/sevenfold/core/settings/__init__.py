@@ -9,7 +9,7 @@ A section is one frozen dataclass, in the module that reads it:
         limit_chars: int = limit(50_000, at_least=1)
         \"\"\"Why this number.\"\"\"
 
-- `kinds`, `text_kinds`: the kinds of values, and what each accepts.
+- `kinds`: the kinds of values, and what each accepts.
 - `merge`: all sources merged into one `Settings`.
 - `sections`: the sections of the agent itself.
 
@@ -35,15 +35,18 @@ from sevenfold.core.settings.kinds import (
     IntegerKind,
     LimitsKind,
     LimitTable,
+    LineKind,
+    LinesKind,
     NamesKind,
+    PairsKind,
     PathKind,
     PercentKind,
     PriceKind,
+    RulesKind,
     SettingKind,
     SettingValue,
     SwitchKind,
 )
-from sevenfold.core.settings.text_kinds import LineKind, LinesKind, PairsKind, RulesKind
 
 ENV_PREFIX = "SEVENFOLD_"
 

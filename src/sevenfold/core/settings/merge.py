@@ -33,10 +33,10 @@ from sevenfold.core.settings.kinds import (
     TRUE_WORDS,
     LimitsKind,
     LimitTable,
+    RulesKind,
     SettingValue,
     is_name,
 )
-from sevenfold.core.settings.text_kinds import RulesKind
 
 # Every value is checked and every fault noted; what a source may not set is refused.
 

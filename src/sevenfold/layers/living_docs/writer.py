@@ -12,7 +12,7 @@ from sevenfold.core.errors import FileMissing, NotRegular, SevenfoldError
 from sevenfold.core.events import DocDropped, DocSkipped, DocTracked, DocUpdated
 from sevenfold.core.messages import ToolResult, ToolUse
 from sevenfold.core.system import run_blocking
-from sevenfold.core.tool_context import ReadState, ToolContext
+from sevenfold.core.tool_kinds import ReadState, ToolContext
 from sevenfold.layers.forks.policy import ForkBrief
 from sevenfold.layers.forks.runner import ForkResult, ToolRunner
 from sevenfold.layers.living_docs.policy import (

@@ -20,17 +20,16 @@ from pathlib import Path, PurePath
 from string import Template
 from typing import TypeAlias
 
+from sevenfold.core import __version__
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import ModelUnknown
 from sevenfold.core.prices import Cost
 from sevenfold.core.system import map_os_errors
 from sevenfold.core.usage import TokenCounts
-from sevenfold.core.version import __version__
-from sevenfold.replay.bills import UNNAMED_MODEL, BillTotals, ModelBill
+from sevenfold.replay.bills import UNNAMED_MODEL, BillTotals, CostlyResult, ModelBill
 from sevenfold.replay.calls import BREAK_CAUSES, CacheBreak
 from sevenfold.replay.context_fill import MAX_SERIES_POINTS, ContextFill, PointMark, SeriesPoint, thin_points
 from sevenfold.replay.report import LineCounts, ReplayReport, SessionReport
-from sevenfold.replay.result_costs import CostlyResult
 from sevenfold.store.foreign.transcripts import UnreadableFile
 
 # The format of the rows belongs to `assets/*.js` and changes with it. The docstring of each function gives

@@ -14,7 +14,6 @@ from sevenfold.core.cache.prompt_blocks import THINKING_TYPES, PromptBlock
 from sevenfold.core.json import Json, JsonObject, freeze
 from sevenfold.core.messages import Block, RedactedThinking, Thinking, write_block
 from sevenfold.core.models import Model
-from sevenfold.simulator.wire import betas
 from sevenfold.simulator.wire.choices import Choices
 from sevenfold.simulator.wire.error_response import (
     as_list,
@@ -25,6 +24,13 @@ from sevenfold.simulator.wire.error_response import (
     require_field,
 )
 from sevenfold.simulator.wire.messages_request import NEWER, MessagesRequest, is_thinking_block
+from sevenfold.simulator.wire.models import (
+    COMPACT_ON_DEMAND_BETA,
+    COMPACT_THRESHOLD_BETA,
+    INLINE_TOOLS_BETA,
+    THINKING_BINDING_BETA,
+    TOOL_CHANGES_BETA,
+)
 from sevenfold.simulator.wire.signatures import (
     NO_PREDECESSOR,
     BindingChain,
@@ -188,8 +194,8 @@ def _check_newer(role: str, path: str, kind: str, block: JsonObject) -> None:
 
 
 def _check_compaction(call: MessagesRequest, path: str, block: JsonObject) -> None:
-    beta = betas.COMPACT_ON_DEMAND if block.get("signature") is not None else betas.COMPACT_THRESHOLD
-    if not call.has(beta) and not (beta == betas.COMPACT_THRESHOLD and call.has(betas.COMPACT_ON_DEMAND)):
+    beta = COMPACT_ON_DEMAND_BETA if block.get("signature") is not None else COMPACT_THRESHOLD_BETA
+    if not call.has(beta) and not (beta == COMPACT_THRESHOLD_BETA and call.has(COMPACT_ON_DEMAND_BETA)):
         raise make_invalid_request(f"{path}: `compaction` blocks need the `anthropic-beta: {beta}` header")
     content = block.get("content")
     if content is not None and not as_text(f"{path}.content", content):
@@ -203,7 +209,7 @@ def _check_tool_change(call: MessagesRequest, path: str, kind: str, block: JsonO
         return
     tool = as_object(f"{path}.tool", require_field(path, block, "tool"))
     by_value = tool.get("type") == "tool_definition"
-    beta = betas.INLINE_TOOLS if by_value else betas.TOOL_CHANGES
+    beta = INLINE_TOOLS_BETA if by_value else TOOL_CHANGES_BETA
     if not call.has(beta):
         raise make_invalid_request(f"{path}: `{kind}` blocks need the `anthropic-beta: {beta}` header")
     if by_value:
@@ -268,7 +274,7 @@ def check_thinking(call: MessagesRequest, choices: Choices) -> CheckedThinking:
 
 
 def needs_transformations(call: MessagesRequest) -> bool:
-    return call.has(betas.THINKING_BINDING)
+    return call.has(THINKING_BINDING_BETA)
 
 
 class _ThinkingCheck:
@@ -340,8 +346,8 @@ class _ThinkingCheck:
             f"{block.path}: Invalid `signature` in `{block.kind}` block. The block is bound to a different "
             f"conversation. {_OPT_OUT}"
         )
-        if not self._call.has(betas.THINKING_BINDING):
-            told += f" This needs the `anthropic-beta: {betas.THINKING_BINDING}` header."
+        if not self._call.has(THINKING_BINDING_BETA):
+            told += f" This needs the `anthropic-beta: {THINKING_BINDING_BETA}` header."
         return make_invalid_request(told)
 
 

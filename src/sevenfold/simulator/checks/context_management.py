@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from sevenfold.core.cache.prompt_blocks import THINKING_TYPES, PromptBlock
 from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject
 from sevenfold.simulator.checks.validate_params import is_tool_forced
-from sevenfold.simulator.wire import betas
 from sevenfold.simulator.wire.error_response import (
     as_count,
     as_objects,
@@ -23,15 +22,16 @@ from sevenfold.simulator.wire.error_response import (
     require_field,
 )
 from sevenfold.simulator.wire.messages_request import MessagesRequest, as_word
+from sevenfold.simulator.wire.models import COMPACT_THRESHOLD_BETA, CONTEXT_EDITS_BETA
 from sevenfold.simulator.wire.signatures import BindingChain, CompactionSeal, hash_json, parse_compaction_seal
 
 CLEAR_TOOLS_EDIT = "clear_tool_uses_20250919"
 CLEAR_THINKING_EDIT = "clear_thinking_20251015"
 COMPACT_EDIT = "compact_20260112"
 EDIT_BETAS: Mapping[str, str] = {
-    CLEAR_TOOLS_EDIT: betas.CONTEXT_EDITS,
-    CLEAR_THINKING_EDIT: betas.CONTEXT_EDITS,
-    COMPACT_EDIT: betas.COMPACT_THRESHOLD,
+    CLEAR_TOOLS_EDIT: CONTEXT_EDITS_BETA,
+    CLEAR_THINKING_EDIT: CONTEXT_EDITS_BETA,
+    COMPACT_EDIT: COMPACT_THRESHOLD_BETA,
 }
 
 MIN_COMPACT_TOKENS = 50_000

@@ -15,7 +15,6 @@ from sevenfold.core.json import JsonObject
 from sevenfold.simulator.checks.blocks import ROLE_BLOCK_TYPES, SERVER_RESULT_TYPES, check_block
 from sevenfold.simulator.checks.context_management import check_compaction, parse_context_edits
 from sevenfold.simulator.checks.validate_params import check_params, check_tools
-from sevenfold.simulator.wire import betas
 from sevenfold.simulator.wire.choices import Choices
 from sevenfold.simulator.wire.error_response import (
     as_object,
@@ -29,7 +28,12 @@ from sevenfold.simulator.wire.error_response import (
 )
 from sevenfold.simulator.wire.message_cache import CachedMessage, MessageTools
 from sevenfold.simulator.wire.messages_request import MessagesRequest, check_cache_edits, get_tool_use_id
-from sevenfold.simulator.wire.models import EFFORT_LEVELS
+from sevenfold.simulator.wire.models import (
+    CLEAR_AT_BETA,
+    EFFORT_LEVELS,
+    PER_TURN_CONTROL_BETA,
+    SYSTEM_EFFORT_BETA,
+)
 
 NO_PREFILL_TEXT = (
     "This model does not support assistant message prefill. The conversation must end with a user message."
@@ -115,14 +119,14 @@ def _check_system(call: MessagesRequest, path: str, message: JsonObject) -> None
         raise make_invalid_request(f"{path}: role 'system' is not supported on this model")
     lasts = message.get("clear_at")
     if lasts is not None:
-        if not call.has(betas.CLEAR_AT):
+        if not call.has(CLEAR_AT_BETA):
             raise make_extra_refusal(f"{path}.clear_at")
         as_one_of(f"{path}.clear_at", lasts, ("next_user_message", "never"))
         if lasts == "next_user_message" and _has_marker(message):
             raise make_invalid_request(f"{path}: cache_control is not allowed on a message with clear_at")
     output = optional_object(path, message, "output_config")
     if output is not None:
-        if not (call.has(betas.SYSTEM_EFFORT) or call.has(betas.PER_TURN_CONTROL)):
+        if not (call.has(SYSTEM_EFFORT_BETA) or call.has(PER_TURN_CONTROL_BETA)):
             raise make_extra_refusal(f"{path}.output_config")
         if output.get("effort") is not None:
             as_one_of(f"{path}.output_config.effort", output["effort"], EFFORT_LEVELS)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 
 from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject
-from sevenfold.simulator.wire import betas
 from sevenfold.simulator.wire.choices import Choices
 from sevenfold.simulator.wire.error_response import (
     as_count,
@@ -28,7 +27,16 @@ from sevenfold.simulator.wire.messages_request import (
     NEWER,
     MessagesRequest,
 )
-from sevenfold.simulator.wire.models import EFFORT_LEVELS
+from sevenfold.simulator.wire.models import (
+    COMPACT_ON_DEMAND_BETA,
+    COMPACT_THRESHOLD_BETA,
+    CONTEXT_EDITS_BETA,
+    EFFORT_LEVELS,
+    TASK_BUDGETS_BETA,
+    THINKING_BINDING_BETA,
+    THINKING_UPDATES_BETA,
+    THREADS_BETA,
+)
 
 PLAIN_PARAMS = frozenset(
     {
@@ -53,9 +61,9 @@ CREATE_ONLY_PARAMS = frozenset({"max_tokens", "stream"})
 
 BETA_PARAMS: Mapping[str, tuple[str, ...]] = {
     CACHE_EDITS_FIELD: (CACHE_EDITS_BETA,),
-    "compaction": (betas.COMPACT_ON_DEMAND,),
-    "context_management": (betas.CONTEXT_EDITS, betas.COMPACT_THRESHOLD),
-    "thread": (betas.THREADS,),
+    "compaction": (COMPACT_ON_DEMAND_BETA,),
+    "context_management": (CONTEXT_EDITS_BETA, COMPACT_THRESHOLD_BETA),
+    "thread": (THREADS_BETA,),
 }
 """Fields that exist only with one of these betas."""
 
@@ -162,7 +170,7 @@ def _check_thinking(call: MessagesRequest) -> None:
         _check_budget(call, thinking)
     shown = thinking.get("display")
     if shown is not None:
-        updates = ("updates",) if call.has(betas.THINKING_UPDATES) else ()
+        updates = ("updates",) if call.has(THINKING_UPDATES_BETA) else ()
         as_one_of("thinking.display", shown, ("summarized", "omitted", *updates))
     _check_binding(call, thinking)
 
@@ -181,7 +189,7 @@ def _check_budget(call: MessagesRequest, thinking: JsonObject) -> None:
 def _check_binding(call: MessagesRequest, thinking: JsonObject) -> None:
     if "block_binding" not in thinking:
         return
-    if not call.has(betas.THINKING_BINDING):
+    if not call.has(THINKING_BINDING_BETA):
         raise make_extra_refusal("thinking.block_binding")
     binding = optional_object("thinking", thinking, "block_binding") or EMPTY_OBJECT
     behaviour = binding.get("prefix_mismatch_behavior")
@@ -201,7 +209,7 @@ def _check_output(call: MessagesRequest) -> None:
             ("json_schema",),
         )
         as_object("output_config.format.schema", require_field("output_config.format", shape, "schema"))
-    if "task_budget" in output and not call.has(betas.TASK_BUDGETS):
+    if "task_budget" in output and not call.has(TASK_BUDGETS_BETA):
         raise make_extra_refusal("output_config.task_budget")
     budget = optional_object("output_config", output, "task_budget")
     if budget is not None:

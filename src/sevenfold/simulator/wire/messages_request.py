@@ -25,7 +25,6 @@ from sevenfold.core.prices import Catalog
 from sevenfold.core.requests import ModelRequest, ModelResponse
 from sevenfold.core.tool_kinds import is_clearable
 from sevenfold.providers.provider import OnDelta, Provider, ProviderWrapper
-from sevenfold.simulator.wire import betas
 from sevenfold.simulator.wire.choices import Choices
 from sevenfold.simulator.wire.error_response import (
     ErrorResponse,
@@ -38,7 +37,7 @@ from sevenfold.simulator.wire.error_response import (
     require_field,
 )
 from sevenfold.simulator.wire.message_cache import BlockListing, MessageCache
-from sevenfold.simulator.wire.models import ModelFeatures, find_model_features
+from sevenfold.simulator.wire.models import KNOWN_BETAS, ModelFeatures, find_model_features
 
 # The content blocks of a request's messages. A message keeps its place when it loses blocks, so that a path
 # means the same in the request and in what the model sees.
@@ -339,7 +338,7 @@ def _read_key(headers: Mapping[str, str]) -> str:
 
 def _read_betas(header: str, choices: Choices) -> frozenset[str]:
     sent = frozenset(name.strip() for name in header.split(",") if name.strip())
-    known = betas.KNOWN_BETAS | choices.extra_betas
+    known = KNOWN_BETAS | choices.extra_betas
     if choices.cache_edits:
         known |= {CACHE_EDITS_BETA}
     for name in sorted(sent - known):

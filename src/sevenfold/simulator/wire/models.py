@@ -1,4 +1,4 @@
-"""What each model accepts and does by default, from its family and version; and the models endpoint."""
+"""What each model accepts and does by default, from its family and version; betas; the models endpoint."""
 
 from __future__ import annotations
 
@@ -11,6 +11,88 @@ from sevenfold.core.json import Json, JsonObject
 from sevenfold.core.models import Model
 from sevenfold.core.prices import Catalog
 from sevenfold.simulator.wire.error_response import ErrorResponse, RequestRefused
+
+# The beta header: which values the API knows, and which of them enable something here.
+
+THINKING_BINDING_BETA = "thinking-binding-controls-2026-08-01"
+CLEAR_AT_BETA = "mid-conversation-system-clear-at-2026-08-21"
+COMPACT_ON_DEMAND_BETA = "compact-2026-09-04"
+COMPACT_THRESHOLD_BETA = "compact-2026-01-12"
+CONTEXT_EDITS_BETA = "context-management-2025-06-27"
+INLINE_TOOLS_BETA = "inline-tools-2026-09-15"
+PER_TURN_CONTROL_BETA = "per-turn-control-2026-07-01"
+SYSTEM_EFFORT_BETA = "mid-conversation-output-config-2026-07-01"
+TASK_BUDGETS_BETA = "task-budgets-2026-03-13"
+THINKING_UPDATES_BETA = "thinking-display-updates-2026-08-18"
+THREADS_BETA = "message-threads-2026-08-12"
+TOOL_CHANGES_BETA = "mid-conversation-tool-changes-2026-07-01"
+
+KNOWN_BETAS = frozenset(
+    {
+        *(
+            THINKING_BINDING_BETA,
+            CLEAR_AT_BETA,
+            COMPACT_ON_DEMAND_BETA,
+            COMPACT_THRESHOLD_BETA,
+            CONTEXT_EDITS_BETA,
+            INLINE_TOOLS_BETA,
+            PER_TURN_CONTROL_BETA,
+            SYSTEM_EFFORT_BETA,
+        ),
+        *(TASK_BUDGETS_BETA, THINKING_UPDATES_BETA, THREADS_BETA, TOOL_CHANGES_BETA),
+        "admin-user-sign-out-2026-10-08",
+        "advanced-tool-use-2025-11-20",
+        "advisor-tool-2026-03-01",
+        "agent-memory-2026-07-22",
+        "analytics-usage-cost-2026-08-24",
+        "cache-diagnosis-2026-04-07",
+        "ce-plugins-2026-09-01",
+        "ce-user-management-2026-07-13",
+        "claude-code-20250219",
+        "code-execution-2025-05-22",
+        "computer-use-2024-10-22",
+        "computer-use-2025-01-24",
+        "computer-use-2025-11-24",
+        "context-1m-2025-08-07",
+        "dev-full-thinking-2025-05-14",
+        "dreaming-2026-04-21",
+        "effort-2025-11-24",
+        "experimental-claude-tag-2026-10-21",
+        "extended-cache-ttl-2025-04-11",
+        "fallback-credit-2026-06-01",
+        "fallback-credit-2026-07-01",
+        "fast-mode-2026-02-01",
+        "files-api-2025-04-14",
+        "fine-grained-tool-streaming-2025-05-14",
+        "interleaved-thinking-2025-05-14",
+        "managed-agents-2026-04-01",
+        "mcp-client-2025-04-04",
+        "mcp-client-2025-11-20",
+        "mcp-client-2026-09-15",
+        "mcp-tunnels-2026-06-22",
+        "message-batches-2024-09-24",
+        "model-context-window-exceeded-2025-08-26",
+        "oauth-2025-04-20",
+        "output-128k-2025-02-19",
+        "output-300k-2026-03-24",
+        "pdfs-2024-09-25",
+        "prompt-caching-2024-07-31",
+        "server-side-fallback-2026-06-01",
+        "server-side-fallback-2026-07-01",
+        "skills-2025-10-02",
+        "spend-limit-reads-2026-09-26",
+        "structured-outputs-2025-11-13",
+        "telemetry-destinations-2026-08-11",
+        "thinking-token-count-2026-05-13",
+        "token-counting-2024-11-01",
+        "token-efficient-tools-2025-02-19",
+        "user-profiles-2026-03-24",
+        "user-profiles-2026-08-18",
+        "user-profiles-2026-09-04",
+        "webhooks-2026-10-07",
+    }
+)
+"""Values that the official SDK and Claude Code send; another is a 400."""
 
 EffortLevel: TypeAlias = Literal["low", "medium", "high", "xhigh", "max"]
 EFFORT_LEVELS: tuple[EffortLevel, ...] = ("low", "medium", "high", "xhigh", "max")

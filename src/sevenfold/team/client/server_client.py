@@ -18,10 +18,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 from urllib.parse import urlsplit
 
+from sevenfold.core import __version__
 from sevenfold.core.errors import InputError, TeamOffline, TeamRefused, WireError
 from sevenfold.core.events import Emit, TeamEntryRefused, ignore_event
 from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject, read_object
-from sevenfold.core.version import __version__
 from sevenfold.team.client.local_state import Membership
 from sevenfold.team.client.ports import (
     MissingBodies,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sevenfold.core.memories import read_memory, write_memory
-from sevenfold.layers.memory.extraction.topics import (
+from sevenfold.layers.memory.extraction.policy import (
     AGREED_LABEL,
     EARLIER_LABEL,
     Topic,

@@ -1,9 +1,8 @@
 """Extraction: learn memories from what a user says in a turn.
 
-- `policy`: the settings, when a turn is searched, and the brief of the fork.
+- `policy`: the settings, when a turn is searched, the brief of the fork, and how statements become memories.
 - `writer`: runs extraction after a turn, with a fork or with rules; start here to follow the code.
 - `statements`: what a user states explicitly, found without a model.
-- `topics`: turns statements into memories.
 - `drafts`: drafts of memories: `StatementReader` makes them with the two modules above, a fork with
   `ExtractionTools`.
 - `gate`: accepts or refuses every draft, whoever wrote it.

@@ -30,15 +30,17 @@ from sevenfold.layers.memory.extraction.gate import (
     choose_free_slug,
     merge_uncontradicted,
 )
-from sevenfold.layers.memory.extraction.policy import ListedMemory, extract_user_words, render_memory_manifest
-from sevenfold.layers.memory.extraction.statements import find_amended_subject
-from sevenfold.layers.memory.extraction.topics import (
+from sevenfold.layers.memory.extraction.policy import (
+    ListedMemory,
     Topic,
     UserTurn,
     apply_turn,
+    extract_user_words,
+    render_memory_manifest,
     render_topic,
     retarget_topic,
 )
+from sevenfold.layers.memory.extraction.statements import find_amended_subject
 from sevenfold.layers.memory.search.lexical import LexicalIndex
 from sevenfold.layers.memory.trust.taint import ConversationSources, Passage, find_tool_taint
 from sevenfold.store.files.folder import check_memory_key

@@ -35,6 +35,7 @@ from sevenfold.layers.memory.extraction.policy import (
     ExtractionFacts,
     ExtractionSettings,
     ExtractionTask,
+    Topic,
     build_extraction_brief,
     choose_extraction_step,
     extract_user_words,
@@ -42,7 +43,6 @@ from sevenfold.layers.memory.extraction.policy import (
     has_memory_write,
     render_memory_manifest,
 )
-from sevenfold.layers.memory.extraction.topics import Topic
 from sevenfold.layers.memory.trust.taint import SourceTracker
 from sevenfold.layers.templates import read_template
 from sevenfold.store.files.folder import Folder

@@ -1,3 +1,0 @@
-"""Which version of Sevenfold this is; the build reads it from here."""
-
-__version__ = "0.1.0"
