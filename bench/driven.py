@@ -2,6 +2,7 @@
 
     python bench/driven.py --data FOLDER                    # exit code 1 if a bar is missed
     python bench/driven.py --data FOLDER --limit 6 --json
+    python bench/driven.py --data FOLDER --every 4          # a cross-section by size
 
 Every session over 50,000 tokens is sent again through `Session.prepare`, with markers, under each policy, and
 billed by the cache model; what was cleared and is needed again is asked for again. Printed: a policy's cost
@@ -23,7 +24,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 
-from economics import RATES, Rate, percentile_95, session_files
+from economics import DEARER, RATES, Rate, percentile_95, session_files
 
 from sevenfold.replay.policies import CLEARING_POLICIES
 from sevenfold.replay.policies.counterfactual import play_recording
@@ -92,9 +93,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--data", type=Path, required=True, help="a folder with sessions/**/*.jsonl")
     parser.add_argument("--limit", type=int, help="so many sessions, the largest first")
+    parser.add_argument("--every", type=int, default=1, help="only every so many of them")
     parser.add_argument("--json", action="store_true", help="every session, for machines")
     given = parser.parse_args()
-    paths = session_files(given.data)[: given.limit]
+    paths = session_files(given.data)[given.every - 1 :: given.every][: given.limit]
     if not paths:
         parser.error(f"no session of over 50,000 tokens in {given.data}")
     started = time.monotonic()
@@ -124,6 +126,12 @@ def report(rows: Sequence[Row], sessions: int, seconds: float) -> int:
             is_beaten and median(thrift) <= median(ski) and percentile_95(thrift) <= percentile_95(ski)
         )
         print()
+    dearer = [row for row in rows if row.policy in {"balanced", "thrift"} and row.against_keep > DEARER]
+    for row in sorted(dearer, key=lambda row: -row.against_keep):
+        print(
+            f"{row.against_keep:.3f} of keeping: {row.policy} {row.ttl} {row.read:<5} {row.session[:8]},"
+            f" re-reads {row.tax:.1%}"
+        )
     broken, sent = sum(row.unannounced for row in rows), sum(row.requests for row in rows)
     print(f"{told(not broken)}  {broken} unannounced breaks in {sent:,} requests (bar: none)")
     print(f"{told(is_beaten)}  thrift is not dearer than ski, by median and 95th percentile, at any price")

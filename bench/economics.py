@@ -31,8 +31,10 @@ from pathlib import Path
 from economics_folds import (
     KINDS,
     Choice,
+    Counted,
     Rule,
     Session,
+    count_chances,
     cross_validate,
     describe_session,
     played_rules,
@@ -87,6 +89,7 @@ class Played:
     rate: Rate
     optimum: float
     outcomes: Mapping[str, PolicyOutcome]
+    counted: Counted
 
     def ratio(self, policy: str) -> float:
         return self.outcomes[policy].cost / self.optimum
@@ -233,7 +236,8 @@ def play_at(
         if key not in played:
             played[key] = play_recording(recording, relevant, rate.rates)
         outcomes[name] = played[key]
-    return Played(session, rate, find_optimum(recording, rate.rates).cost, outcomes)
+    optimum = find_optimum(recording, rate.rates).cost
+    return Played(session, rate, optimum, outcomes, count_chances(recording))
 
 
 def without_other_rounds(settings: MicrocompactSettings, rate: Rate) -> MicrocompactSettings:
@@ -371,7 +375,16 @@ def print_report(
     if choices:
         print("\nUnseen: every session under the rule that was chosen without its block of time")
         for choice in choices:
-            print(f"  {len(choice.held_out)} held out: " + "; ".join(r.name for r in choice.rules.values()))
+            known = [
+                each.counted
+                for each in played
+                if each.rate == RATES[0]
+                and each.session.kind != "codex"
+                and each.session.name not in choice.held_out
+            ]
+            print(f"  {len(choice.held_out)} held out; on the {len(known)} others:")
+            print(f"    counted: {sum(known, Counted()).describe()}")
+            print("".join(f"    {rule.name}\n" for rule in choice.rules.values()), end="")
         print_table(unseen)
         for kind in KINDS:
             apart = score_unseen(played, choices, kind)

@@ -8,17 +8,16 @@ choice that all other sessions lead to.
 
 from __future__ import annotations
 
-import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from itertools import product
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from sevenfold.layers.microcompact.facts import FILE_RESULT_KINDS
-from sevenfold.layers.microcompact.policy import CLEARING_WEIGHTS, MicrocompactSettings
+from sevenfold.layers.microcompact.policy import CLEARING_WEIGHTS, HALF_AGE, MicrocompactSettings
 from sevenfold.replay.policies import CLEARING_POLICIES
 from sevenfold.replay.policies.recording import RecordedSegment, Recording
 
@@ -154,38 +153,52 @@ def choose_rule(policy: str, known: frozenset[str], shortfall: Shortfall) -> Rul
 
 # What the constants of the policy are counted from.
 
+COUNTED_AGE = 2
+"""Results that have come since: as many as always stay."""
+LIFETIME_SECONDS = {"5m": 300, "1h": 3_600}
 
-@dataclass(slots=True)
+
+@dataclass(frozen=True, slots=True)
 class Counted:
-    """Results of about a thousand tokens or more, once two more had come, and what became of them."""
+    """Sums over results, each weighed as `estimate_chances` does, and over rounds."""
 
-    seen: int = 0
-    used: float = 0.0
-    """Of those, over the root of their size in thousands of tokens: how many were used later."""
-    quoted: float = 0.0
-    files: int = 0
-    rounds: dict[str, list[int]] | None = None
-    """Until the cache went cold or the segment ended, from every round, by lifetime."""
+    results: float = 0.0
+    used: int = 0
+    files: float = 0.0
+    """Of the results: what shows a file."""
+    quoted: int = 0
+    rounds: int = 0
+    left_5m: int = 0
+    """Rounds until the cache went cold or the segment ended, summed over all rounds."""
+    left_1h: int = 0
+
+    def __add__(self, other: Counted) -> Counted:
+        return Counted(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
+
+    def describe(self) -> str:
+        rounds = self.rounds or 1
+        return (
+            f"used {self.used / (self.results or 1):.2f}, quoted {self.quoted / (self.files or 1):.3f},"
+            f" rounds ahead {self.left_5m / rounds:.0f} and {self.left_1h / rounds:.0f}"
+        )
 
 
-def count_chances(recordings: Iterable[Recording], lifetimes: Mapping[str, float]) -> Counted:
-    """The chances and the rounds ahead, as `layers/microcompact/policy.py` has them, from these sessions."""
-    counted = Counted(rounds={name: [] for name in lifetimes})
-    weights = files = used = quoted = 0.0
-    for segment in (segment for recording in recordings for segment in recording.segments):
+def count_chances(recording: Recording) -> Counted:
+    """The chances and the rounds ahead that `layers/microcompact/policy.py` takes, in this session."""
+    total = Counted()
+    for segment in recording.segments:
         later = _last_uses(segment)
-        for number, recorded in enumerate(segment.results[:-2]):
-            root = (recorded.result.tokens / 1_000) ** 0.5
-            kinds = [kind for at, kind in later[number] if at > number + 3]
-            weights, used = weights + root, used + bool(kinds)
-            if recorded.result.kind in FILE_RESULT_KINDS:
-                files, quoted = files + root, quoted + ("span" in kinds)
-            counted.seen += 1
-        for name, seconds in lifetimes.items():
-            assert counted.rounds is not None
-            counted.rounds[name] += _rounds_left(segment, seconds)
-    counted.used, counted.quoted = used / (weights or 1), quoted / (files or 1)
-    return counted
+        for number, recorded in enumerate(segment.results[: -1 - COUNTED_AGE]):
+            weight = (recorded.result.tokens / 1_000) ** 0.5 * HALF_AGE / (HALF_AGE + COUNTED_AGE)
+            kinds = [kind for come, kind in later[number] if come > number + 1 + COUNTED_AGE]
+            is_file = recorded.result.kind in FILE_RESULT_KINDS
+            total += Counted(weight, bool(kinds), weight * is_file, is_file and "span" in kinds)
+        total += Counted(
+            rounds=len(segment.rounds),
+            left_5m=_rounds_left(segment, LIFETIME_SECONDS["5m"]),
+            left_1h=_rounds_left(segment, LIFETIME_SECONDS["1h"]),
+        )
+    return total
 
 
 def _last_uses(segment: RecordedSegment) -> dict[int, list[tuple[int, str]]]:
@@ -198,15 +211,11 @@ def _last_uses(segment: RecordedSegment) -> dict[int, list[tuple[int, str]]]:
     return found
 
 
-def _rounds_left(segment: RecordedSegment, seconds: float) -> list[int]:
-    found, end = list[int](), len(segment.rounds)
+def _rounds_left(segment: RecordedSegment, seconds: float) -> int:
+    total, end = 0, len(segment.rounds)
     for number in range(len(segment.rounds) - 1, -1, -1):
-        found.append(end - number)
+        total += end - number
         before = segment.rounds[number - 1].started if number else None
         if before and (segment.rounds[number].started - before).total_seconds() > seconds:
             end = number
-    return found
-
-
-def mean_rounds(rounds: Sequence[int]) -> float:
-    return statistics.mean(rounds) if rounds else 0.0
+    return total

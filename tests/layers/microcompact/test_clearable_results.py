@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.messages import ToolUseId
+from sevenfold.core.json import JsonObject
+from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
+from sevenfold.core.requests import ViewMessage
 from sevenfold.layers.microcompact.facts import (
     BARE_MARKER,
     MARKER_TOKENS,
@@ -14,6 +16,8 @@ from sevenfold.layers.microcompact.facts import (
     ResultKind,
     render_cleared_marker,
 )
+from sevenfold.layers.microcompact.layer import LocalClearing, ResultPosition
+from sevenfold.layers.microcompact.policy import MicrocompactSettings
 from tests.layers.microcompact.clearings import FRAME_TOKENS, called, logs, stock
 
 
@@ -153,3 +157,20 @@ def test_nothing_is_left_after_a_compaction() -> None:
     shelf.start_over()
     assert shelf.live == []
     assert not shelf.add(logs(1, 500)[0], round_=9, place=0, anchor=0), "it was summarised, not cleared"
+
+
+def test_a_turn_begins_with_what_the_user_says() -> None:
+    clearing = LocalClearing(settings=MicrocompactSettings())
+    use = ToolUse(ToolUseId("use 1"), "Read", JsonObject({"file_path": "a.py"}))
+    said = [
+        ViewMessage(Message("user", "read it"), 10),
+        ViewMessage(Message("assistant", (use,)), 10),
+        ViewMessage(Message("user", (ToolResult(use.id, "x" * 900),)), 300),
+        ViewMessage(Message("user", "<reminder>"), 10, origin="attachment"),
+        ViewMessage(Message("user", "a memory"), 10, origin="memory"),
+        ViewMessage(Message("user", "now change it"), 10),
+    ]
+    for item in said:
+        clearing.add(item, {use.id: use}, ResultPosition(1, 0, 0), round)
+    assert clearing.results.turn == 2
+    assert [item.turn for item in clearing.results.live] == [1]
