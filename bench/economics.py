@@ -59,7 +59,7 @@ READS = (0.1, 0.05, 0.025)
 KEEPS = (1, 2, 3, 5, 8, 12)
 """Of the frontier's lines: how many of the last results stay."""
 RECENT_TOKENS = (0, 80_000, 1_000_000)
-"""Views up to which `balanced` keeps recent turns: never, as shipped, and up to half of the warning."""
+"""Views up to which `balanced` keeps recent turns: never, as shipped, and up to the window's warning."""
 DEARER = 1.01
 """Against keeping everything: what counts as dearer."""
 WORST_SHOWN = 8
@@ -412,7 +412,7 @@ def print_table(rows: Sequence[Row]) -> None:
 
 def print_recent(played: Sequence[Played]) -> None:
     print("\nWhat it costs that `balanced` keeps this turn and the one before, by view: median, in view")
-    print("cache  read     never   .     to 80,000     to half of the warning")
+    print("cache  read      never          to 80,000      to the warning")
     for rate in RATES:
         rows = [summarise(recent_name(tokens), rate, played) for tokens in RECENT_TOKENS]
         print(

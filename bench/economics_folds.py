@@ -155,6 +155,8 @@ def choose_rule(policy: str, known: frozenset[str], shortfall: Shortfall) -> Rul
 
 COUNTED_AGE = 2
 """Results that have come since: as many as always stay."""
+COUNTED_TOKENS = 300
+"""Smaller results are used more often for their size, and hardly matter."""
 LIFETIME_SECONDS = {"5m": 300, "1h": 3_600}
 
 
@@ -189,6 +191,8 @@ def count_chances(recording: Recording) -> Counted:
     for segment in recording.segments:
         later = _last_uses(segment)
         for number, recorded in enumerate(segment.results[: -1 - COUNTED_AGE]):
+            if recorded.result.tokens < COUNTED_TOKENS:
+                continue
             weight = (recorded.result.tokens / 1_000) ** 0.5 * HALF_AGE / (HALF_AGE + COUNTED_AGE)
             kinds = [kind for come, kind in later[number] if come > number + 1 + COUNTED_AGE]
             is_file = recorded.result.kind in FILE_RESULT_KINDS

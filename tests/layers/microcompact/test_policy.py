@@ -153,7 +153,7 @@ def test_balanced_keeps_this_turn_and_the_one_before_while_the_cache_is_warm_and
     assert not recent.isdisjoint(gone(THRIFT, facts))
     assert not recent.isdisjoint(gone(BALANCED, moment(shelf, pause=PAUSE, view_tokens=68_000)))
     assert not recent.isdisjoint(gone(replace(BALANCED, recent_turn_tokens=60_000), facts))
-    small_window = moment(shelf, round_=40, view_tokens=68_000, warning_tokens=130_000)
+    small_window = moment(shelf, round_=40, view_tokens=68_000, warning_tokens=60_000)
     assert not recent.isdisjoint(gone(BALANCED, small_window))
 
 

@@ -103,8 +103,8 @@ class MicrocompactSettings:
     """The same for an hour's cache, which mostly ends with the session or with a compaction."""
 
     recent_turn_tokens: int = amount(80_000, at_least=0)
-    """Below this, and below half of the window's warning, `balanced` keeps what this turn and the one before
-    have shown, while the cache is warm. A larger view would cost too much with them."""
+    """In a view below this and below the window's warning, `balanced` keeps what this turn and the one before
+    have shown, while the cache is warm. In a larger one that costs too much."""
 
     by_time: bool = switch(False)
     """Off: the economic policies clear as soon as the cache is cold. On: after `idle_minutes`, whatever it

@@ -153,7 +153,7 @@ def estimate_rounds_ahead(facts: ClearingFacts, settings: MicrocompactSettings) 
 def keeps_recent_turns(facts: ClearingFacts, settings: MicrocompactSettings) -> bool:
     """Whether results of this turn and the one before stay, whatever they cost: while the cache is warm and
     the window does not press."""
-    pressing = min(settings.recent_turn_tokens, facts.warning_tokens // 2)
+    pressing = min(settings.recent_turn_tokens, facts.warning_tokens)
     weights = CLEARING_WEIGHTS.get(settings.policy)
     return bool(weights and weights.keeps_recent_turns and not facts.is_cold and facts.view_tokens < pressing)
 
