@@ -16,7 +16,7 @@ from sevenfold.layers.microcompact.facts import (
     ResultKind,
     render_cleared_marker,
 )
-from sevenfold.layers.microcompact.layer import LocalClearing, ResultPosition
+from sevenfold.layers.microcompact.layer import ResultAccount, ResultPosition
 from sevenfold.layers.microcompact.policy import MicrocompactSettings
 from tests.layers.microcompact.clearings import FRAME_TOKENS, called, logs, stock
 
@@ -160,7 +160,7 @@ def test_nothing_is_left_after_a_compaction() -> None:
 
 
 def test_a_turn_begins_with_what_the_user_says() -> None:
-    clearing = LocalClearing(settings=MicrocompactSettings())
+    clearing = ResultAccount(settings=MicrocompactSettings(), is_clearable=lambda _: True)
     use = ToolUse(ToolUseId("use 1"), "Read", JsonObject({"file_path": "a.py"}))
     said = [
         ViewMessage(Message("user", "read it"), 10),
