@@ -66,7 +66,7 @@ def test_a_built_in_agent_that_is_replaced_is_found(orders: Orders, monkeypatch:
 
 
 def test_files_that_are_written_unasked_are_found(orders: Orders, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folders, "explain_obeyed", nobody)
+    monkeypatch.setattr(folders, "explain_guarded_name", nobody)
     all_modes = Orders("short", 1, orders.place, Progress(quiet=True))
     assert "was written unasked" in told(run_repository(all_modes))
 

@@ -9,7 +9,7 @@ In the agent's process:
 - `folders`: which folders a sandboxed command may read and change, which files are guarded, and records of
   running commands, so that the next start cleans up after a crash.
 
-- `obeyed_files`: names of files that agents and programs obey by themselves, as one table.
+- `guarded_files`: names of files that instruct agents or that programs run by themselves, as one table.
 
 In the supervisor process, one for each command:
 

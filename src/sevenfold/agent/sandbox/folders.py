@@ -18,7 +18,7 @@ from itertools import count
 from pathlib import Path
 from uuid import uuid4
 
-from sevenfold.agent.sandbox.obeyed_files import explain_obeyed, holds_obeyed
+from sevenfold.agent.sandbox.guarded_files import explain_guarded_name, holds_guarded
 from sevenfold.core.errors import FileDamaged, FileMissing, LockBusy, StoreError, WireError
 from sevenfold.core.events import Emit, GuardedLeft, GuardedMoved, SweepFailed
 from sevenfold.core.json import Json, JsonObject, freeze_object, read_object, write_json
@@ -28,7 +28,7 @@ from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.locks import mutex
 from sevenfold.store.project.git import find_project_root
 
-# Paths where a file decides what may be executed, or holds a key; `obeyed_files` has the others.
+# Paths where a file decides what may be executed, or holds a key; `guarded_files` has the others.
 
 _SECRET = frozenset({".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", ".gcloud"})
 _SECRET_FILES = frozenset({".netrc", ".pgpass", ".git-credentials", ".vault-token"})
@@ -60,7 +60,7 @@ def explain_guarded(real: str, root: Path, home: Path | None) -> str | None:
         return "what lies there can run commands later"
     if _is_rule(parts):
         return "it decides what agents may do"
-    return explain_obeyed(parts) or explain_secret(real, root)
+    return explain_guarded_name(parts) or explain_secret(real, root)
 
 
 def explain_linked(real: str, root: Path) -> str | None:
@@ -196,7 +196,7 @@ def list_guarded_names(root: Path) -> frozenset[str]:
     return frozenset(
         name
         for name in os.listdir(root)
-        if holds_obeyed(fold_name(name)) or explain_guarded(str(root / name), root, None)
+        if holds_guarded(fold_name(name)) or explain_guarded(str(root / name), root, None)
     )
 
 

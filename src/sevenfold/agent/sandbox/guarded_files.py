@@ -18,8 +18,8 @@ from fnmatch import fnmatchcase
 
 
 @dataclass(frozen=True, slots=True)
-class ObeyedGroup:
-    """Names that are obeyed for the same reason.
+class GuardedGroup:
+    """Names that are guarded for the same reason.
 
     A name matches a file or link of that name in any folder. With a slash at the end it matches a folder and
     all that lies in it. Several parts match one after the other, and `*` stands for anything in one part. All
@@ -30,8 +30,8 @@ class ObeyedGroup:
     names: tuple[str, ...]
 
 
-OBEYED_FILES = (
-    ObeyedGroup(
+GUARDED_FILES = (
+    GuardedGroup(
         "agents take it as instructions",
         (
             *("agents.md", "agents.local.md", "agents.override.md"),
@@ -53,8 +53,8 @@ OBEYED_FILES = (
             *(".github/chatmodes/", ".github/agents/", ".github/skills/"),
         ),
     ),
-    ObeyedGroup("agents start the servers that it names", (".mcp.json", "mcp.json")),
-    ObeyedGroup(
+    GuardedGroup("agents start the servers that it names", (".mcp.json", "mcp.json")),
+    GuardedGroup(
         "a CI service runs it",
         (
             *(".github/workflows/", ".github/actions/", ".gitlab-ci.yml", ".gitlab/ci/", ".circleci/"),
@@ -65,7 +65,7 @@ OBEYED_FILES = (
             *(".teamcity/", ".semaphore/", ".ci/", ".readthedocs.yaml", ".readthedocs.yml", "netlify.toml"),
         ),
     ),
-    ObeyedGroup(
+    GuardedGroup(
         "git or a tool around it runs commands by it",
         (
             *(".git/", ".hg/", ".svn/", ".jj/", ".husky/", ".githooks/", ".gitconfig", ".gitmodules"),
@@ -81,7 +81,7 @@ OBEYED_FILES = (
             *(".lintstagedrc*", "lint-staged.config.*"),
         ),
     ),
-    ObeyedGroup(
+    GuardedGroup(
         "a shell or an environment manager runs it when somebody enters the folder",
         (
             *(".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile"),
@@ -91,7 +91,7 @@ OBEYED_FILES = (
             *(".config/mise.toml", ".rtx.toml", ".tool-versions", "devbox.json", ".flox/", ".autoenv.zsh"),
         ),
     ),
-    ObeyedGroup(
+    GuardedGroup(
         "an editor or a development container runs commands by it",
         (
             *(".vscode/", ".idea/", ".vs/", ".zed/", ".fleet/", ".devcontainer/", ".devcontainer.json"),
@@ -99,7 +99,7 @@ OBEYED_FILES = (
             *(".dir-locals-2.el", ".gitpod.yml", ".projections.json"),
         ),
     ),
-    ObeyedGroup(
+    GuardedGroup(
         "an interpreter or a debugger runs it by itself",
         (
             *("sitecustomize.py", "usercustomize.py", "site-packages/*.pth", "dist-packages/*.pth"),
@@ -107,7 +107,7 @@ OBEYED_FILES = (
             *(".irbrc", ".pryrc", ".rspec", ".rprofile", ".user.ini", ".htaccess", "bunfig.toml"),
         ),
     ),
-    ObeyedGroup(
+    GuardedGroup(
         "a package manager or compiler takes programs or sources from where it says",
         (
             *(".cargo/", "rust-toolchain", "rust-toolchain.toml", ".npmrc", ".yarnrc", ".yarnrc.yml"),
@@ -130,7 +130,7 @@ NOT_WHOLE = frozenset({".config", ".yarn"})
 """Folders of which only parts are obeyed, and in which ordinary commands write."""
 
 
-def explain_obeyed(parts: Sequence[str]) -> str | None:
+def explain_guarded_name(parts: Sequence[str]) -> str | None:
     """Why a path is obeyed, from its folded names; None: nothing obeys it by itself."""
     if parts and parts[-1] in _NAMES:
         return _NAMES[parts[-1]]
@@ -140,7 +140,7 @@ def explain_obeyed(parts: Sequence[str]) -> str | None:
     return next((entry.reason for entry in _PATHS if entry.matches(parts)), None)
 
 
-def holds_obeyed(top: str) -> bool:
+def holds_guarded(top: str) -> bool:
     """Whether a folder at the top of a project may hold such files, so that no command may write in it."""
     return top in _HEADS
 
@@ -161,7 +161,7 @@ class _Path:
 
 
 def _all_names() -> Iterator[tuple[str, str]]:
-    return ((name, group.reason) for group in OBEYED_FILES for name in group.names)
+    return ((name, group.reason) for group in GUARDED_FILES for name in group.names)
 
 
 def _is_plain(name: str) -> bool:

@@ -9,13 +9,13 @@ import pytest
 from sevenfold.agent.permissions.guard import Guard
 from sevenfold.agent.permissions.rules import PermissionRules, parse_permission_rules
 from sevenfold.agent.sandbox.folders import list_guarded_names
-from sevenfold.agent.sandbox.obeyed_files import OBEYED_FILES
+from sevenfold.agent.sandbox.guarded_files import GUARDED_FILES
 from sevenfold.agent.tool import AccessRequest
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import ToolUse, ToolUseId
 from sevenfold.core.settings.sections import PermissionMode
 
-NAMES = [name for group in OBEYED_FILES for name in group.names]
+NAMES = [name for group in GUARDED_FILES for name in group.names]
 ORDINARY = (
     *("README.md", "src/app.py", "tests/conftest.py", "conftest.py", "Makefile", "package.json", "setup.py"),
     *("pyproject.toml", "Dockerfile", ".gitignore", ".editorconfig", ".env", "docs/claude.txt", "model.pth"),
