@@ -202,7 +202,7 @@ class Attached:
     is_move_silent: bool = False
 
     async def run(self, work: Work) -> None:
-        pool = ConversationPool(self._open)
+        pool = ConversationPool(open_session=self._open)
         self.messages.append({"role": "user", "content": "Please mend the parser."})
         rounds, number, tokens, before = rounds_of(work.data), 0, 0, 0
         while tokens < work.limit:
