@@ -143,10 +143,37 @@ def test_what_is_not_there_or_there_already_is_said(commands: MemoryCommands) ->
     assert "Unknown command" in refused(commands, "sing")
 
 
-def test_names_without_our_ending_get_it_and_are_found_without_it(commands: MemoryCommands) -> None:
-    answer = run(commands, "create", path="/memories/notes.txt", file_text="x\n")
-    assert answer == "File created successfully at: /memories/notes.txt.md"
-    assert "x" in run(commands, "view", path="/memories/notes.txt")
+@pytest.mark.parametrize(
+    "name", ["notes.txt", "notes", "my notes.md", "Übersicht.md", "计划.txt", "a b/c d.txt"]
+)
+def test_a_file_keeps_exactly_the_name_that_the_model_gave_it(
+    commands: MemoryCommands, memory: MemoryDir, name: str
+) -> None:
+    path = f"/memories/{name}"
+    assert run(commands, "create", path=path, file_text="x\n") == f"File created successfully at: {path}"
+    [key] = memory.keys()
+    assert key.isascii()
+    assert key.endswith(".md")
+    assert path in run(commands, "view", path="/memories").replace("\n", "\t").split("\t")
+    assert run(commands, "view", path=path).endswith(f"{path} with line numbers:\n     1\tx")
+    run(commands, "insert", path=path, insert_line=1, insert_text="y")
+    run(commands, "str_replace", path=path, old_str="x", new_str="z")
+    assert run(commands, "view", path=path).endswith("\n     1\tz\n     2\ty")
+    assert "already exists" in refused(commands, "create", path=path, file_text="x")
+    run(commands, "rename", old_path=path, new_path="/memories/plain.md")
+    assert (memory.keys(), memory.read("plain.md").memory.text) == (("plain.md",), "z\ny\n")
+    run(commands, "rename", old_path="/memories/plain.md", new_path=path)
+    run(commands, "delete", path=path)
+    assert memory.keys() == ()
+
+
+def test_a_head_that_repeats_the_text_is_hidden_so_that_a_sentence_is_found_once(memory: MemoryDir) -> None:
+    text = "---\nname: style\ndescription: Use tabs.\ntype: feedback\n---\n\nUse tabs.\nAlways.\n"
+    commands = MemoryCommands(memory, is_trusted=True)
+    run(commands, "create", path="/memories/style.md", file_text=text)
+    assert run(commands, "view", path="/memories/style.md").endswith("     1\tUse tabs.\n     2\tAlways.")
+    run(commands, "str_replace", path="/memories/style.md", old_str="Use tabs.", new_str="Use spaces.")
+    assert memory.read("style.md").memory.text == text.replace("\n\nUse tabs.", "\n\nUse spaces.")
 
 
 def test_every_change_stands_in_the_history_as_the_models_own_and_untrusted(
@@ -240,7 +267,7 @@ def test_a_long_view_is_cut_and_says_how_to_go_on(commands: MemoryCommands) -> N
         "/memories/.ssh/id.md",
         "/memories/con.md",
         "/memories/a\0.md",
-        "/memories/ü.md",
+        "/memories/a\u202eb.md",
     ],
 )
 def test_no_path_leads_out_or_means_two_things(

@@ -9,12 +9,25 @@ without secrets, and for a person to review. `MemoryCommands` carries out the si
 
 from __future__ import annotations
 
+import hashlib
+import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from sevenfold.core.errors import InputError, MemoryConflict, SevenfoldError
-from sevenfold.core.memories import ARCHIVE_PREFIX, INDEX_FILE, LOGS_PREFIX, TEAM_PREFIX, Origin, Taint
+from sevenfold.core.errors import InputError, KeyRefused, MemoryConflict, SevenfoldError
+from sevenfold.core.memories import (
+    ARCHIVE_PREFIX,
+    INDEX_FILE,
+    LOGS_PREFIX,
+    TEAM_PREFIX,
+    Memory,
+    Origin,
+    Taint,
+    change_field,
+    read_memory,
+)
 from sevenfold.core.secrets import refuse_secrets
 from sevenfold.core.system import run_blocking
 from sevenfold.store.files.folder import check_memory_key
@@ -40,6 +53,10 @@ CONTEXT_LINES = 2
 
 _KEPT = (TEAM_PREFIX, LOGS_PREFIX, ARCHIVE_PREFIX)
 """What others write; it can be read here, and not changed."""
+
+
+PATH_FIELD = "memory_path"
+"""In the head of a memory: the name that the model gave it, where the file has another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,25 +111,27 @@ class MemoryCommands:
             )
         stored = self._find(path)
         if stored is not None:
-            return _numbered(
-                f"{MEMORIES_ROOT}/{stored.memory.key}", stored.memory.text, given.get("view_range")
-            )
+            face = _Face.of(stored.memory)
+            return _numbered(_shown(_named(stored.memory)), face.text, given.get("view_range"))
         listed = self._below(path)
         if path and not listed:
             raise _Refused(f"The path {_shown(path)} does not exist. Please provide a valid path.")
-        return _listing(path, {key: self.memory.read(key) for key in listed})
+        return _listing(path, listed)
 
     def _create(self, given: Mapping[str, object]) -> str:
-        key = self._own(_path(given, "path"))
-        if self.memory.find(key) is not None or self._below(key):
-            raise _Refused(f"Error: File {_shown(key)} already exists")
-        self._commit([_checked(key, _text(given, "file_text"), None)], "created")
-        return f"File created successfully at: {_shown(key)}"
+        path = _path(given, "path")
+        key = self._own(path)
+        if self._find(path) is not None or self.memory.find(key) is not None or self._below(path):
+            raise _Refused(f"Error: File {_shown(path)} already exists")
+        text = _with_name(_text(given, "file_text"), key, path)
+        self._commit([_checked(key, text, None)], "created")
+        return f"File created successfully at: {_shown(path)}"
 
     def _replace(self, given: Mapping[str, object]) -> str:
         stored = self._existing(given)
         old, new = _text(given, "old_str"), _text(given, "new_str", "")
-        text, shown = stored.memory.text, _shown(stored.memory.key)
+        face, shown = _Face.of(stored.memory), _shown(_named(stored.memory))
+        text = face.text
         if not old or old not in text:
             raise _Refused(
                 f"No replacement was performed, old_str `{old}` did not appear verbatim in {shown}."
@@ -125,12 +144,13 @@ class MemoryCommands:
                 f"{', '.join(map(str, lines))}. Please ensure it is unique"
             )
         after = text[:at] + new + text[at + len(old) :]
-        self._commit([_checked(stored.memory.key, after, stored.sha256)], "edited")
+        self._commit([_checked(stored.memory.key, face.hidden + after, stored.sha256)], "edited")
         return f"The memory file has been edited.\n{_snippet(after, at, new)}"
 
     def _insert(self, given: Mapping[str, object]) -> str:
         stored = self._existing(given)
-        lines = _lines(stored.memory.text)
+        face = _Face.of(stored.memory)
+        lines = _lines(face.text)
         at = given.get("insert_line")
         if isinstance(at, bool) or not isinstance(at, int) or not 0 <= at <= len(lines):
             raise _Refused(
@@ -139,8 +159,8 @@ class MemoryCommands:
             )
         added = _text(given, "insert_text").removesuffix("\n").split("\n")
         after = "\n".join([*lines[:at], *added, *lines[at:]]) + "\n"
-        self._commit([_checked(stored.memory.key, after, stored.sha256)], "edited")
-        return f"The file {_shown(stored.memory.key)} has been edited."
+        self._commit([_checked(stored.memory.key, face.hidden + after, stored.sha256)], "edited")
+        return f"The file {_shown(_named(stored.memory))} has been edited."
 
     def _delete(self, given: Mapping[str, object]) -> str:
         path = _path(given, "path")
@@ -152,20 +172,22 @@ class MemoryCommands:
         old, new = _path(given, "old_path"), _path(given, "new_path")
         found = self._changed(old)
         is_file = len(found) == 1 and self._find(old) is not None
-        renamed = [self._own(new if is_file else new + one.memory.key[len(old) :]) for one in found]
-        if any(self.memory.find(key) is not None for key in renamed) or self._below(new):
+        names = [new if is_file else new + _named(one.memory)[len(old) :] for one in found]
+        keys = [self._own(name) for name in names]
+        if any(self.memory.find(key) is not None for key in keys) or self._find(new) or self._below(new):
             raise _Refused(f"Error: The destination {_shown(new)} already exists")
         changes: list[Write | Remove] = [Remove(one.memory.key, one.sha256) for one in found]
-        pairs = zip(renamed, found, strict=True)
-        changes += [Write(key, one.memory.text, None, one.origin) for key, one in pairs]
+        for one, key, name in zip(found, keys, names, strict=True):
+            changes.append(Write(key, _with_name(one.memory.text, key, name), None, one.origin))
         self._commit(changes, "renamed")
-        return f"Successfully renamed {_shown(old)} to {_shown(renamed[0] if is_file else new)}"
+        return f"Successfully renamed {_shown(old)} to {_shown(new)}"
 
     def _find(self, path: str) -> StoredMemory | None:
         """The memory at a path; models leave the ending out, or take another."""
         if not path:
             return None
-        return self.memory.find(path) or self.memory.find(f"{path}.md")
+        named = (one for one in self.memory.scan(None) if one.memory.field(PATH_FIELD) == path)
+        return self.memory.find(path) or next(named, None) or self.memory.find(f"{path}.md")
 
     def _existing(self, given: Mapping[str, object]) -> StoredMemory:
         path = _path(given, "path")
@@ -181,18 +203,27 @@ class MemoryCommands:
             raise _Refused(f"Error: Cannot change the {MEMORIES_ROOT} directory itself")
         self._refuse_kept(path)
         stored = self._find(path)
-        found = [stored] if stored else [self.memory.read(key) for key in self._below(path)]
+        found = [stored] if stored else list(self._below(path).values())
         if not found:
             raise _Refused(f"Error: The path {_shown(path)} does not exist")
         return found
 
-    def _below(self, path: str) -> tuple[str, ...]:
-        return self.memory.keys(f"{path}/") if path else self.memory.keys()
+    def _below(self, path: str) -> dict[str, StoredMemory]:
+        """Those below a folder, by the names that the model knows them by."""
+        keys = {*self.memory.keys(), *(self.memory.keys(f"{path}/") if path else ())}
+        found = {_named(one.memory): one for key in sorted(keys) if (one := self.memory.find(key))}
+        return {name: one for name, one in found.items() if name.startswith(f"{path}/" if path else "")}
 
     def _own(self, path: str) -> str:
         """The key that a path means, one of those that may be written here."""
         self._refuse_kept(path)
-        return check_memory_key(path if path.endswith(".md") else f"{path}.md")
+        try:
+            return check_memory_key(path if path.endswith(".md") else f"{path}.md")
+        except KeyRefused:
+            key = _safe_key(path)
+            if not key:
+                raise
+            return check_memory_key(key)
 
     def _refuse_kept(self, path: str) -> None:
         if path.removesuffix(".md").casefold() == INDEX_FILE.removesuffix(".md").casefold():
@@ -222,6 +253,57 @@ class MemoryCommands:
         return stored is not None and stored.is_trusted
 
 
+def _named(memory: Memory) -> str:
+    """What the model calls it."""
+    return memory.field(PATH_FIELD) or memory.key
+
+
+def _with_name(text: str, key: str, path: str) -> str:
+    """The text with the name that the model gave it in its head, where the key is another."""
+    fields = {*read_memory(key, text).document.fields}
+    if key == path:
+        if PATH_FIELD not in fields:
+            return text
+        return read_memory(key, text).body if fields == {PATH_FIELD} else change_field(text, PATH_FIELD, None)
+    try:
+        return change_field(text, PATH_FIELD, path)
+    except InputError:  # what begins as a head and is none is the model's text
+        return change_field("", PATH_FIELD, path) + text
+
+
+_ODD = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def _safe_key(path: str) -> str:
+    """A file for a name with spaces or other letters; empty for one that is hidden, or means a device."""
+    if not path.isprintable() or any(part.startswith((".", "-")) for part in path.split("/")):
+        return ""
+    bare = unicodedata.normalize("NFKD", path.removesuffix(".md")).encode("ascii", "ignore").decode()
+    parts = [_ODD.sub("-", part).strip(".-") or "note" for part in bare.split("/")]
+    if all(parts) and _ODD.sub("", path) == path.replace("/", ""):
+        return ""  # it has no odd letter: what is wrong with it stays wrong
+    return f"{'/'.join(parts)[:150]}-{hashlib.sha256(path.encode()).hexdigest()[:8]}.md"
+
+
+@dataclass(frozen=True, slots=True)
+class _Face:
+    """A memory's text as the model sees it, and what is hidden before that: a head that holds only its name,
+    or repeats its text, so that no sentence would be found once."""
+
+    hidden: str
+    text: str
+
+    @classmethod
+    def of(cls, memory: Memory) -> _Face:
+        head, body = memory.text.removesuffix(memory.body), memory.body
+        told = memory.document.text("description")
+        if head and not {*memory.document.fields} - {PATH_FIELD}:
+            return cls(head, body)
+        if head and told and told in body:
+            return cls(head + body[: len(body) - len(body.lstrip("\n"))], body.lstrip("\n"))
+        return cls("", memory.text)
+
+
 def _checked(key: str, text: str, base: str | None) -> Write:
     if text.count("\n") >= _MAX_LINES:
         raise _Refused(f"File {_shown(key)} exceeds maximum line limit of {_MAX_LINES:,} lines.")
@@ -238,7 +320,7 @@ def _path(given: Mapping[str, object], name: str) -> str:
     parts = below.strip("/").split("/")
     if any(part in (".", "..") for part in parts) or "\\" in path or "%" in path or "\0" in path:
         raise _Refused(f"Error: Path {path:.200} would escape {MEMORIES_ROOT} directory")
-    return "/".join(parts)
+    return unicodedata.normalize("NFC", "/".join(parts))
 
 
 def _text(given: Mapping[str, object], name: str, default: str | None = None) -> str:

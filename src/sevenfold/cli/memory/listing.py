@@ -238,7 +238,12 @@ def _show_origin(known: MemoryOverview, context: MemoryContext) -> None:
     for problem in known.broken:
         screen.show_line(f"could not be confirmed: {problem}", "warning")
     if not stored.is_trusted:
-        screen.show_line("not trusted: it is quoted at most, and fires no rule; review it", "warning")
+        name = stored.memory.key.removesuffix(".md")
+        screen.show_line(
+            "not trusted: it is quoted at most, and fires no rule; if you vouch for it: "
+            f"`sevenfold memory review --trust {name}`",
+            "warning",
+        )
     if stored.is_waiting:
         screen.show_line("another text for it waits: `sevenfold memory review`", "warning")
     screen.show_line("")

@@ -120,6 +120,7 @@ def test_words_that_came_from_outside_say_so() -> None:
     tainted = Origin(who="sync", why="pulled", said_by="unknown", taint=frozenset(["team"]))
     text = render_recalled_memories([replace(recalled(), origin=tainted)], NOW, 8_000)
     assert "through team, and confirmed by nobody" in text
+    assert "`sevenfold memory review --trust " in text
 
 
 def test_what_could_not_be_confirmed_is_said_beside_it() -> None:

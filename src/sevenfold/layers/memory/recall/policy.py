@@ -316,6 +316,9 @@ def _section(memory: RecalledMemory, now: datetime, file_bytes: int) -> str:
     text = f"{escape_reminder_tags(memory.path)}: {_whose(memory.origin)}, written {describe_age(age)}."
     if age > _FRESH:
         text += " It says what was so then: verify what it names before you act on it."
+    if "team" in memory.origin.taint and not memory.origin.is_trusted:
+        name = escape_reminder_tags(memory.key.removesuffix(".md"))
+        text += f" The user vouches for it with `sevenfold memory review --trust {name}`."
     if memory.doubt:
         text += f" Checked just now, and {escape_reminder_tags(memory.doubt)}."
     body = escape_reminder_tags(memory.body.strip())
@@ -325,12 +328,15 @@ def _section(memory: RecalledMemory, now: datetime, file_bytes: int) -> str:
     return f"{text}\n{fence_text(RECALL_TAG, shown, label=escape_reminder_tags(memory.key))}"
 
 
+_WRITERS = {"outside edit": "edited by hand", "sync": "written by a teammate"}
+
+
 def _whose(origin: Origin) -> str:
     said = {
         "user": "the user's words",
         "model": "a conclusion of the model's",
         "tool output": "from the output of a tool",
-        "unknown": f"noted by the {origin.who}" if origin.who != "outside edit" else "edited by hand",
+        "unknown": _WRITERS.get(origin.who, f"noted by the {origin.who}"),
     }[origin.said_by]
     if origin.is_trusted:
         return said
