@@ -16,6 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from tests.torture.adversary import run_adversary
+from tests.torture.bills import run_bills
 from tests.torture.canaries import run_canaries
 from tests.torture.contention import run_lock
 from tests.torture.dreams import run_dreams
@@ -38,6 +39,7 @@ RIGS: Mapping[str, Rig] = {
     "faults": run_faults,
     "strace": run_syscalls,
     "kills": run_kills,
+    "bills": run_bills,
     "mail": run_mail,
     "lock": run_lock,
     "memory": run_memory,
@@ -62,6 +64,7 @@ rigs:
   strace   a kill or an error at every system call, looking and closing too, and proof that none
            bypasses the port (needs strace)
   kills    writers and readers killed at random moments while others go on
+  bills    an agent killed while it talks to a model: each billed request is counted, or shown as unknown
   mail     eight agents that write to each other and are killed: each message told exactly once
   lock     sixteen processes stopped, resumed and killed over one lock; sixteen editors of one file
   memory   memories struck at every operation, cut off the power, and changed by sixteen processes at once

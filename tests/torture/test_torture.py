@@ -7,9 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from anthropic.types import MessageParam
 
+from sevenfold.testing import Simulator
 from tests.store.faults import Operation
 from tests.torture import paths, power, syscalls
+from tests.torture.bills import compare_bills, run_bills
 from tests.torture.broken import (
     BYPASS,
     FollowingDisk,
@@ -147,6 +150,18 @@ def test_a_write_that_bypasses_the_port_is_found(orders: Orders) -> None:
 
 def test_killed_writers_lose_nothing_that_was_acknowledged(orders: Orders) -> None:
     expect_nothing(run_kills(orders))
+
+
+def test_after_a_kill_each_billed_request_is_counted(orders: Orders) -> None:
+    expect_nothing(run_bills(orders))
+
+
+def test_a_bill_that_is_missing_is_found() -> None:
+    with Simulator() as sim, sim.client() as client, outcome("planted", "runs") as found:
+        said: MessageParam = {"role": "user", "content": "hi"}
+        client.messages.create(model="claude-opus-5", max_tokens=50, messages=[said])
+        compare_bills({"spent": {}, "unbilled_requests": 0}, list(sim.ledger.entries), found)
+    expect_something([found], "1 requests were billed; 0 are known and 0 shown as unknown")
 
 
 def test_kills_show_that_records_are_acknowledged_before_they_are_written(
