@@ -29,6 +29,7 @@ from token_replay import (
     read_claude_sessions,
     read_sessions,
     regrouped,
+    replay,
     replay_all,
 )
 
@@ -128,9 +129,22 @@ def measure_parts(sessions: Sequence[Session], calls: Sequence[Call]) -> dict[st
 
 
 def measure_codex(sessions: Sequence[Session]) -> dict[str, Figures]:
-    return measure_each(
-        {item.name: replay_all(sessions, item) for item in (CALIBRATED_ESTIMATOR, PLAIN_ESTIMATOR, BYTES)}
-    )
+    """Also over ten calls together: a log has usage after some results of the response that it belongs to,
+    so that what was billed with one call is often estimated with its neighbour."""
+    ours = [list(replay(session, CALIBRATED_ESTIMATOR)) for session in sessions]
+    others = {item.name: replay_all(sessions, item) for item in (PLAIN_ESTIMATOR, BYTES)}
+    calls = [call for session in ours for call in session]
+    joined = [call for session in ours for call in join_calls(session, 10)]
+    return measure_each({"calibrated": calls, "calibrated, ten calls together": joined, **others})
+
+
+def join_calls(calls: Sequence[Call], size: int) -> list[Call]:
+    """Each so many calls of a session as one."""
+    parts = [calls[start : start + size] for start in range(0, len(calls), size)]
+    return [
+        replace(part[-1], estimate=sum(c.estimate for c in part), billed=sum(c.billed for c in part))
+        for part in parts
+    ]
 
 
 def measure_speed(sessions: Sequence[Session]) -> float:

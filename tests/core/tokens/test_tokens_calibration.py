@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 from random import Random
+from statistics import median
 
 import pytest
 from hypothesis import given
@@ -99,3 +100,17 @@ def test_a_class_that_was_never_seen_follows_the_others() -> None:
     results_only = [TokenMix(got=500.0 + n) for n in range(30)]
     calibration = taught([(mix, 1.5 * mix.got) for mix in islice(results_only, 30)])
     assert calibration.factors.told == pytest.approx(1.45, abs=0.06)
+
+
+def test_text_that_nobody_logged_does_not_raise_the_factors() -> None:
+    """One bill in twelve holds 100 to 1,500 tokens more than was sent, as a reminder of the agent does."""
+    chance = Random(3)
+    truth = TokenMix(1.0, 1.0, 1.0, 1.0)
+    calibration, errors = Calibration(), list[float]()
+    for number, mix in enumerate(CALLS):
+        billed = bill(mix, truth) * chance.gauss(1, 0.03)
+        errors.append(calibration.estimate(mix) / bill(mix, truth) - 1)
+        unlogged = chance.choice((100, 250, 1_500)) if number % 12 == 5 else 0
+        calibration = calibration.learn(mix, billed + unlogged)
+    assert abs(median(errors[20:])) < 0.01
+    assert max(errors[20:]) < 0.03
