@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from sevenfold.layers.microcompact.policy import choose_prefix_by_price
 from sevenfold.replay.policies import CLEARING_POLICIES
 from sevenfold.replay.policies.counterfactual import CacheRates, play_recording
 from sevenfold.replay.policies.policy_trial import LIFETIME_RATES
@@ -29,8 +30,9 @@ class Session:
     stretches: list[MessageSegment]
     recording: Recording
 
-    def drive(self, policy: str, rates: CacheRates = FIVE) -> ResendOutcome:
-        return resend_session(self.stretches, self.recording, CLEARING_POLICIES[policy], rates)
+    def drive(self, policy: str, rates: CacheRates = FIVE, *, is_signed: bool = False) -> ResendOutcome:
+        settings = CLEARING_POLICIES[policy]
+        return resend_session(self.stretches, self.recording, settings, rates, is_signed=is_signed)
 
 
 @pytest.fixture
@@ -129,3 +131,14 @@ def test_calls_before_the_first_with_a_time_are_sent_and_nothing_is_asked_of_the
     rounds = sum(len(each.rounds) for each in found.recording.segments)
     assert rounds < run.requests == 13
     assert run.rereads == 0
+
+
+def test_on_a_model_that_signs_the_provider_clears_and_the_figures_agree(editing: Session) -> None:
+    keep, thrift = (editing.drive(policy, is_signed=True) for policy in ("keep", "thrift"))
+    assert (keep.cuts, keep.unannounced, thrift.unannounced) == (0, 0, 0)
+    assert thrift.cuts > 0
+    assert thrift.rereads == 1
+    assert thrift.cost < keep.cost
+    settings = CLEARING_POLICIES["thrift"]
+    played = play_recording(editing.recording, settings, FIVE, by_price=choose_prefix_by_price)
+    assert thrift.cost == pytest.approx(played.cost, rel=0.03)

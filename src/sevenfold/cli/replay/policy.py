@@ -266,7 +266,7 @@ def _show_remarks(answer: PolicyReport, screen: Screen) -> None:
         lines.append(
             f"{format_count(signed, 'session')} of a model that signs its thinking: there the provider"
         )
-        lines.append("clears, not the client; the cuts shown are those of a model that does not.")
+        lines.append("clears the oldest results, as each request says.")
     screen.show("")
     for line in lines:
         screen.show_line(line, "faint")

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
-from sevenfold.core.requests import Capabilities, RequestParams, ViewMessage
+from sevenfold.core.requests import Capabilities, ModelRequest, RequestParams, ViewMessage
 from sevenfold.core.settings import amount, choice, switch
 
 CONTEXT_MANAGEMENT_BETA = "context-management-2025-06-27"
@@ -82,6 +82,21 @@ def uses_server_edits(capabilities: Capabilities, settings: ServerEditSettings) 
 def clears_exactly(params: JsonObject) -> bool:
     """Whether the parameters clear an exact set of results, as ours do: it changes with a cut alone."""
     return any(edit.get("trigger") == EXACT_TRIGGER for edit in _read_edits(params))
+
+
+def find_cleared_uses(request: ModelRequest) -> frozenset[ToolUseId]:
+    """The tool uses whose results the provider clears, by an exact edit of ours in the request."""
+    exact = [edit for edit in _read_edits(request.frame.params) if edit.get("trigger") == EXACT_TRIGGER]
+    keep = exact[0].get("keep") if exact else None
+    count = keep.get("value") if isinstance(keep, JsonObject) else None
+    if not isinstance(count, int):
+        return frozenset()
+    spared = exact[0].get("exclude_tools")
+    excluded = spared if isinstance(spared, tuple) else ()
+    blocks = [block for message in request.messages for block in message.blocks]
+    names = {block.id: block.name for block in blocks if isinstance(block, ToolUse)}
+    uses = [block.tool_use_id for block in blocks if isinstance(block, ToolResult)]
+    return frozenset(use for use in uses[: len(uses) - count] if names.get(use, "") not in excluded)
 
 
 def takes_our_edit(params: JsonObject) -> bool:

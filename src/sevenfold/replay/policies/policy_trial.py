@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from sevenfold.layers.microcompact.facts import CachePrices, compute_cache_prices
+from sevenfold.layers.microcompact.policy import choose_by_price, choose_prefix_by_price
 from sevenfold.replay.account import ReplayTerms
 from sevenfold.replay.calls import RecordedCall
 from sevenfold.replay.parallel import (
@@ -301,7 +302,7 @@ class SessionRates:
     fresh_usd: Decimal | None
     """A million fresh tokens; None: unknown, or not the same for prompts of every size."""
     is_signed: bool
-    """The model's old turns cannot be rewritten by the client, as is done here."""
+    """The model's old turns cannot be rewritten by the client: the provider clears."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,7 +388,7 @@ def try_policy(order: TrialTask, on_bytes: Callable[[int], None]) -> PolicyTrial
     if since and recording.segments[-1].rounds[-1].answered < since:
         return UnreadableFile(file.path, TOO_OLD_REASON)
     rated = choose_session_rates(calls, question)
-    figures = _measure(stretches, recording, question, rated.prices, lambda: on_bytes(file.size_bytes // 3))
+    figures = _measure(stretches, recording, question, rated, lambda: on_bytes(file.size_bytes // 3))
     is_billed = any(call.usage and call.usage.prompt for call in calls)
     return PolicyTrial(file.path, rated, is_billed, figures)
 
@@ -412,18 +413,22 @@ def _measure(
     stretches: Sequence[MessageSegment],
     recording: Recording,
     question: PolicyQuestion,
-    prices: CachePrices,
+    rated: SessionRates,
     on_step: Callable[[], None],
 ) -> PolicyFigures:
-    rates = CacheRates(LIFETIME_RATES[question.lifetime].ttl, prices)
+    rates, is_signed = CacheRates(LIFETIME_RATES[question.lifetime].ttl, rated.prices), rated.is_signed
+    by_price = choose_prefix_by_price if is_signed else choose_by_price
     settings = CLEARING_POLICIES[question.policy]
-    played, optimum = play_recording(recording, settings, rates), find_optimum(recording, rates)
+    played, optimum = (
+        play_recording(recording, settings, rates, by_price=by_price),
+        find_optimum(recording, rates),
+    )
     on_step()
-    keep = resend_session(stretches, recording, CLEARING_POLICIES["keep"], rates)
+    keep = resend_session(stretches, recording, CLEARING_POLICIES["keep"], rates, is_signed=is_signed)
     on_step()
     done = keep
     if question.policy != "keep":
-        done = resend_session(stretches, recording, settings, rates)
+        done = resend_session(stretches, recording, settings, rates, is_signed=is_signed)
     on_step()
     return PolicyFigures(
         calls=keep.requests,

@@ -26,12 +26,19 @@ from sevenfold.core.events import CacheMissed, Event, HistoryRepaired, PrefixBro
 from sevenfold.core.json import JsonObject, freeze
 from sevenfold.core.messages import Block, Message, ToolResult, ToolUse, ToolUseId, read_block, write_message
 from sevenfold.core.prices import CATALOG, Catalog, ModelSettings
-from sevenfold.core.requests import ModelRequest, ModelResponse, PreparedRequest, RequestParams
+from sevenfold.core.requests import (
+    ModelRequest,
+    ModelResponse,
+    PreparedRequest,
+    RequestParams,
+    with_result_texts,
+)
 from sevenfold.core.tokens.estimation import weigh_by_shape
 from sevenfold.core.usage import read_usage
 from sevenfold.layers.microcompact.facts import BARE_MARKER, MARKER_TOKENS
 from sevenfold.layers.microcompact.layer import CLEARED_KEY
 from sevenfold.layers.microcompact.policy import CachePrices, MicrocompactSettings
+from sevenfold.layers.microcompact.server_clearing import find_cleared_uses
 from sevenfold.replay.calls import RecordedCall
 from sevenfold.replay.policies.counterfactual import CacheRates, ResultVisibility
 from sevenfold.replay.policies.recording import (
@@ -45,7 +52,7 @@ from sevenfold.session import Session
 from sevenfold.store.foreign.entries import ForeignInput
 
 REPLAY_MODEL = "replayed"
-"""A model of our own: its prices are those asked for, and its old turns may be rewritten."""
+"""A model of our own, at the prices asked for."""
 
 REPLAY_WINDOW_TOKENS = 10_000_000
 """No window to speak of: recorded boundaries stand where they stood."""
@@ -89,8 +96,11 @@ def resend_session(
     recording: Recording,
     policy: MicrocompactSettings,
     rates: CacheRates,
+    *,
+    is_signed: bool = False,
 ) -> ResendOutcome:
-    """Send a recorded session again under a policy. Both are read from the same transcript."""
+    """Send a recorded session again under a policy. Both are read from the same transcript. With `is_signed`
+    the model signs its thinking, and the provider clears."""
     sums = _Sums()
     driver = _Driver(
         policy=policy,
@@ -98,6 +108,7 @@ def resend_session(
         recording=recording,
         scale=compute_token_scale(stretches, recording),
         sums=sums,
+        is_signed=is_signed,
     )
     asyncio.run(driver.run(stretches))
     kinds = [type(event) for event in sums.events]
@@ -129,6 +140,7 @@ class _Driver:
     recording: Recording
     scale: float
     sums: _Sums
+    is_signed: bool = False
     _clock: ManualClock = field(default_factory=ManualClock)
     _cache: PromptCache = field(default_factory=PromptCache)
     _sight: ResultVisibility = field(default_factory=ResultVisibility)
@@ -138,11 +150,14 @@ class _Driver:
     _messages: list[Message] = field(default_factory=list[Message])
     """Held, so that no other message gets the place in memory that names one."""
     _prompt: RenderedPrompt | None = None
+    _gone: frozenset[ToolUseId] = frozenset()
+    """What the provider clears."""
 
     async def run(self, stretches: Sequence[MessageSegment]) -> None:
         turns = self._turns(stretches)
         for stretch in stretches:
             self._prompt = None
+            self._gone = frozenset()
             async with await self._open() as session:
                 for step in stretch.steps:
                     self._keep(step.blocks)
@@ -182,10 +197,11 @@ class _Driver:
         kept = {item.name: getattr(self.policy, item.name) for item in fields(self.policy)}
         return {
             "microcompact": kept,
+            "server_edits": {"clear_results": "never" if self.policy.policy == "keep" else "signed"},
             "compact": {"auto_compact_enabled": False},
             "tool_results": {"enabled": False},
             "cache": {"ttl": "1h" if self.rates.ttl > timedelta(minutes=5) else "5m"},
-            "models": {REPLAY_MODEL: _priced(self.rates.prices)},
+            "models": {REPLAY_MODEL: _priced(self.rates.prices, is_signed=self.is_signed)},
         }
 
     async def _call(self, session: Session, call: RecordedCall, turn: _Turn | None) -> None:
@@ -207,6 +223,7 @@ class _Driver:
         view = await session.prepare()
         self.sums.cuts += len(view.cuts)
         self._sight.clear(_cleared(view))
+        self._clear_there(view.request)
         bill = self._bill(view.request)
         self.sums.requests += 1
         self.sums.peak = max(self.sums.peak, bill.total)
@@ -229,6 +246,23 @@ class _Driver:
         self._cache.begin_response(bill, self._clock.now())
         self.sums.reread_cost += self._cost(bill)
         return bill
+
+    def _clear_there(self, request: ModelRequest) -> None:
+        """Carry out the edits of a request, as the provider does."""
+        gone = find_cleared_uses(request)
+        if gone == self._gone:
+            return
+        self._sight.clear(gone - self._gone, is_bare=True)
+        self._gone = gone
+        for message in request.messages:
+            texts = {
+                block.tool_use_id: BARE_MARKER
+                for block in message.blocks
+                if isinstance(block, ToolResult) and block.tool_use_id in gone
+            }
+            if texts:
+                self._wires[id(message)] = _freeze(with_result_texts(message, texts))
+                self._messages.append(message)
 
     def _cost(self, bill: PromptBill) -> float:
         prices = self.rates.prices
@@ -260,9 +294,7 @@ class _Driver:
     def _wire(self, message: Message) -> JsonObject:
         known = self._wires.get(id(message))
         if known is None:
-            frozen = freeze(write_message(message))
-            assert isinstance(frozen, JsonObject)
-            known = self._wires[id(message)] = frozen
+            known = self._wires[id(message)] = _freeze(message)
             self._messages.append(message)
         return known
 
@@ -291,6 +323,12 @@ class _Driver:
         )
 
 
+def _freeze(message: Message) -> JsonObject:
+    frozen = freeze(write_message(message))
+    assert isinstance(frozen, JsonObject)
+    return frozen
+
+
 def _cleared(view: PreparedRequest) -> Iterator[ToolUseId]:
     for cut in view.cuts:
         gone = cut.detail.get(CLEARED_KEY)
@@ -298,7 +336,7 @@ def _cleared(view: PreparedRequest) -> Iterator[ToolUseId]:
             yield from map(ToolUseId, gone)
 
 
-def _priced(prices: CachePrices) -> dict[str, object]:
+def _priced(prices: CachePrices, *, is_signed: bool = False) -> dict[str, object]:
     read, write = Decimal(str(prices.read)), Decimal(str(prices.write))
     return {
         "window_tokens": REPLAY_WINDOW_TOKENS,
@@ -308,7 +346,7 @@ def _priced(prices: CachePrices) -> dict[str, object]:
         "cache_read_usd_per_mtok": read,
         "cache_write_5m_usd_per_mtok": write,
         "cache_write_1h_usd_per_mtok": write,
-        "has_preserved_thinking": False,
+        "has_preserved_thinking": is_signed,
     }
 
 
