@@ -86,6 +86,10 @@ def _drawn(parts: str | list[str]) -> str:
     return "".join(_CHANCE.choice(parts) for _ in range(SIZE))[:SIZE]
 
 
+def _made(size: int) -> str:
+    return "".join(_CHANCE.choices(_LETTERS, k=size))
+
+
 HOSTILE: Mapping[str, str] = MappingProxyType(
     {
         "one letter": _filled("a"),
@@ -113,6 +117,12 @@ HOSTILE: Mapping[str, str] = MappingProxyType(
         "bytes apart": _filled("6a:"),
         "codes": _filled("65, "),
         "base64 in base64": b64encode(b64encode(b64encode(b"sk-ant- hello " * 7_500))).decode()[:SIZE],
+        "random words": "".join(_made(17) + " " for _ in range(SIZE // 36)),
+        "random words in quotes": "".join(f'x = "{_made(17)}" ' for _ in range(SIZE // 48)),
+        "hashes": "".join(f"{_CHANCE.getrandbits(128):032x}\n" for _ in range(SIZE // 66)),
+        "keys that are hashes": "".join(
+            f"key of commit {_CHANCE.getrandbits(128):032x}\n" for _ in range(SIZE // 94)
+        ),
         "noise": _drawn(_LETTERS),
         "printable noise": _drawn(string.printable),
         "noise of beginnings": _drawn(
@@ -120,4 +130,4 @@ HOSTILE: Mapping[str, str] = MappingProxyType(
         ),
     }
 )
-"""250 KB each."""
+"""250 KB each; those of random words and hashes half of it."""

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import pairwise
+from operator import add
 from typing import Literal, TypeAlias
 
 from sevenfold.core.secrets.rules import SecretKind
@@ -229,6 +230,13 @@ _PAIRS = frozenset(
     for second in row[1:]
 )
 """A letter, and the letters that follow it in words: 97 of 100 pairs of English and of code, 41 by chance."""
+_ODD_PAIRS = frozenset(
+    first + second
+    for first in string.ascii_letters + string.digits
+    for second in string.ascii_letters + string.digits
+    if first.isdigit() != second.isdigit() or (first.isalpha() and (first + second).lower() not in _PAIRS)
+)
+"""Two letters that no word has in this order, or a letter and a digit."""
 _RUN = re.compile(r"(?<![A-Za-z0-9_+/~.-])[A-Za-z0-9_+/~.-]{16,}+={0,2}")
 """A run of what keys are made of, as far as it goes: it is read once."""
 _DIGIT, _LETTER = re.compile("[0-9]"), re.compile("[A-Za-z]")
@@ -260,7 +268,7 @@ def _listed(words: str) -> frozenset[str]:
 
 _API = re.compile(r"(?<![A-Za-z])apis?(?![a-z])", re.IGNORECASE)
 """Says little by itself: hashes and ids stand beside it, too."""
-_NAME_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_NAME_WORDS = re.compile(r"[A-Z]{2,}(?![a-z])|[A-Z]?[a-z]{2,}")
 """The words of a sentence, and of names like `apiKey`, `API_KEY` and `api-key`."""
 _NAME_CHARS = string.ascii_letters + string.digits + "_.$-"
 _SECRET_WORDS = _listed(
@@ -290,6 +298,24 @@ _PLAIN_WORDS = _listed(
     publickey"""
 )
 """They say that a value is something else, unless a word nearer to it says that it is a key."""
+_HINTS = (
+    "key",
+    "token",
+    "secret",
+    "pass",
+    "pw",
+    "auth",
+    "cred",
+    "bearer",
+    "licen",
+    "login",
+    "sign",
+    "hook",
+    "api",
+)
+"""A part of each word that says that a value is a key."""
+_GIVES = ("=", ":", ">", "|", ",", "(")
+_KNOWN_WORDS = _SECRET_WORDS | _DIGEST_WORDS | _PLAIN_WORDS
 _URL_CHARS = 400
 """How far back a URL may have begun."""
 _IN_URL = re.compile(r"(?:://|%3A%2F%2F)[^\s\"'`<>()]*$")
@@ -314,7 +340,9 @@ def find_random_tokens(text: str) -> Iterator[RandomToken]:
         start, end = match.start(), match.start() + len(value)
         rest = text[end : match.end() + 3]
         is_cut_off = "..." in rest or "…" in rest
-        if not is_cut_off and _is_key_here(text, start, end, shape) and not is_placeholder(value):
+        if is_cut_off or not _is_key_here(text, start, end, shape):
+            continue
+        if not is_placeholder(value) and (shape in {"uuid", "hex"} or not _says_something(value)):
             yield RandomToken(start, end, value)
 
 
@@ -327,7 +355,7 @@ def token_shape(value: str) -> TokenShape:
     body = value[prefix.end() :] if prefix else value
     if _HEX.fullmatch(body) or _SHORT_HEX.fullmatch(body):
         return "hex" if len(body) >= 16 and _has_both(body) and len(set(body)) > 7 else "words"
-    if not _is_random(value) or _says_something(value):
+    if not _is_random(value):
         return "words"
     return "mixed case" if body.upper() != body != body.lower() else "one case"
 
@@ -342,12 +370,8 @@ def _is_random(value: str) -> bool:
     letters = sum(map(len, parts))
     if letters < 9 * len(parts) or (("/" in value or "." in value) and any(map(_is_word, parts))):
         return False
-    odd = sum(
-        first.isdigit() != second.isdigit() or (first.isalpha() and (first + second).lower() not in _PAIRS)
-        for part in parts
-        for first, second in pairwise(part)
-    )
-    return odd >= 0.45 * (letters - len(parts)) and entropy_bits(value) >= 3.0
+    odd = sum(sum(map(_ODD_PAIRS.__contains__, map(add, part, part[1:]))) for part in parts)
+    return odd >= 0.45 * (letters - len(parts)) and len(set(value)) > 8
 
 
 def _is_word(part: str) -> bool:
@@ -376,8 +400,13 @@ class _Words:
     """Something else than a key."""
 
 
+_NO_WORDS = _Words(is_key=False, is_plain=False)
+
+
 def _words(text: str) -> _Words:
-    words = [word.lower() for word in _NAME_WORDS.findall(text)]
+    words = [*map(str.lower, _NAME_WORDS.findall(text))]
+    if _KNOWN_WORDS.isdisjoint(words) and not any(word.endswith(_SECRET_ENDS) for word in words):
+        return _NO_WORDS
     key = plain = -1
     has_digest = False
     for at, word in enumerate(words):
@@ -407,25 +436,35 @@ def _is_key_here(text: str, start: int, end: int, shape: TokenShape) -> bool:
         line = before[before.rfind("\n") + 1 :]
     given = line.rstrip("\"'`@ \t")
     is_assigned = given.endswith(("=", ":", "=>", "->"))
-    name = _last_name(given) if is_assigned or given.endswith(("|", ",", "(")) else ""
-    said, named = _words(line), _words(name)
+    quote = text[start - 1 : start]
+    is_quoted = quote in {'"', "'", "`"} and text.startswith(quote, end)
+    has_form = end - start >= 32 and _LIVE.match(text, start, end) is not None
+    if not is_assigned and not is_quoted and not has_form and not _has_hint(line):
+        return False  # as most do
+    said, named = _words(line), _words(_last_name(given)) if given.endswith(_GIVES) else _NO_WORDS
     if is_assigned and named.is_key and said.is_key:
         return True
-    if shape == "hex" and text[start - 1 : start] in {"@", "#"}:  # a pinned version
+    if said.is_plain or named.is_plain or (shape == "hex" and quote in {"@", "#"}):  # `@`: a pinned version
         return False
-    if said.is_plain or named.is_plain or _NOT_KEYS.match(text, start) or _is_in_url(text, start):
-        return False
-    if said.is_key:
-        return True
-    quote = text[start - 1 : start]
-    is_quoted = quote != "" and quote in "\"'`" and text.startswith(quote, end)
-    if shape == "hex":
-        return is_quoted and is_assigned and end - start >= 20 and not _words(before).is_plain
+    if not said.is_key and not _is_given_key(before, shape, end - start, is_assigned, is_quoted):
+        is_likely = has_form or _API.search(line) is not None
+        if not is_likely or shape in {"uuid", "hex"}:
+            return False
+    return not _NOT_KEYS.match(text, start) and not _is_in_url(text, start)
+
+
+def _is_given_key(before: str, shape: TokenShape, size: int, is_assigned: bool, is_quoted: bool) -> bool:
+    """Whether a value is one that nothing calls a key, and that nothing else is written like."""
     if shape == "uuid":
         return False
-    has_form = bool(_LIVE.match(text, start, end)) and end - start >= 32
-    is_long = shape == "mixed case" or end - start >= 20
-    return has_form or _API.search(line) is not None or (is_long and (is_quoted or is_assigned))
+    if shape == "hex":
+        return is_assigned and is_quoted and size >= 20 and not _words(before).is_plain
+    return (is_assigned or is_quoted) and (shape == "mixed case" or size >= 20)
+
+
+def _has_hint(line: str) -> bool:
+    lowered = line.lower()
+    return any(hint in lowered for hint in _HINTS)
 
 
 def _last_name(given: str) -> str:
