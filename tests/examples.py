@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import HealthCheck, settings
 
-EVERYDAY, THOROUGH = 25, 100
+EVERYDAY, THOROUGH = 20, 100
 LEAST = 10
 
 
