@@ -27,6 +27,7 @@ from sevenfold.core.memories import (
     rewrite_memory,
     write_memory,
 )
+from sevenfold.core.text.markdown import MAX_HEAD_BYTES
 
 NESTED = """---
 name: deploys
@@ -152,8 +153,11 @@ def test_a_memory_whose_head_has_no_name_is_named_after_its_file() -> None:
 
 
 def test_a_head_may_have_so_many_bytes() -> None:
-    with pytest.raises(InputError, match="shorten it"):
-        change_field(NESTED, "description", "x" * 100_000)
+    full = f"---\nname: a\nnote: {'x' * (MAX_HEAD_BYTES - 100)}\n---\nbody\n"
+    assert read_memory("a.md", change_field(full, "type", "user")).kind == "user"
+    for text in (full, NESTED):
+        with pytest.raises(InputError, match="shorten it"):
+            change_field(text, "description", "y" * (200 if text == full else 2 * MAX_HEAD_BYTES))
 
 
 # Uses.

@@ -7,8 +7,9 @@ from decimal import Decimal
 
 import pytest
 
-from sevenfold.core.models import MODELS, Model, Prices
+from sevenfold.core.models import MODELS, Model, Prices, is_local_model
 from sevenfold.core.prices import CATALOG
+from sevenfold.core.requests import MAX_BREAKPOINTS, Capabilities, choose_capabilities
 
 ROWS = {
     # name: window, max output, cache minimum, fresh, 5m, 1h, read, output
@@ -148,3 +149,21 @@ def test_the_us_factor_holds_from_4_6_on() -> None:
 def test_only_opus_5_5_has_a_fast_price() -> None:
     fast = {model.name: model.fast_factor for model in MODELS if model.fast_factor is not None}
     assert fast == {"claude-opus-5-5": Decimal(2)}
+
+
+def test_a_model_that_is_a_file_is_known_by_its_ending() -> None:
+    assert [is_local_model(name) for name in ("qwen.gguf", "Q.GGUF", "claude-opus-5", "gguf")] == [
+        *(True, True, False, False)
+    ]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+def test_what_a_model_takes_depends_on_the_provider_it_is_asked_through(model: Model) -> None:
+    assert choose_capabilities(model, "openai") == Capabilities(rewrites_history=True)
+    assert choose_capabilities(model, "anthropic") == Capabilities(
+        rewrites_history=not model.has_preserved_thinking,
+        has_server_edits=True,
+        compacts_on_demand=model.has_preserved_thinking,
+        takes_system_role=model.takes_system_role,
+        breakpoints=MAX_BREAKPOINTS,
+    )
