@@ -19,7 +19,7 @@ from typing import Self
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import FileMissing, InputError, MemoryConflict
 from sevenfold.core.events import Emit, IndexCut, MemoryChanged, MemoryPurged, MemoryQuarantined, ignore_event
-from sevenfold.core.memories import INDEX_FILE, MemoryKey, Origin, is_indexed, read_memory
+from sevenfold.core.memories import INDEX_FILE, ChangeAuthor, MemoryKey, Origin, is_indexed, read_memory
 from sevenfold.core.settings.sections import MemorySettings, PlaceSettings
 from sevenfold.core.text.safe_text import replace_lone_surrogates
 from sevenfold.store.files.folder import check_memory_key
@@ -231,7 +231,7 @@ class MemoryDir:
         person = _by_person(why or f"accepted: {waiting.reason}")
         return self._change("accept", agreed, person, of=waiting.id)
 
-    def reject(self, id_: str, why: str = "", *, who: str = "user") -> Transaction:
+    def reject(self, id_: str, why: str = "", *, who: ChangeAuthor = "user") -> Transaction:
         """A person disagrees: the accepted text stays, and comes back into a file that says otherwise."""
         person = Origin(who=who, why=why or "rejected", said_by="user" if who == "user" else "unknown")
 
