@@ -23,6 +23,9 @@ from tests.layers.learning import written
 TABS = "From now on, indent with tabs, never with spaces."
 
 
+BY_DEFAULT = {"extraction": {"writer": "auto"}}
+
+
 def memories(home: Path) -> MemoryDir:
     return MemoryDir.for_project(home / "project", environ={"HOME": str(home)})
 
@@ -46,7 +49,7 @@ def test_a_turn_that_teaches_something_is_followed_by_a_fork_that_writes_it(tmp_
         }
         with ScriptedProvider([make_response("I will.")], lanes=lanes) as models:
             shop = Shop(home=tmp_path, provider=models, tools=(ReadTool(), WriteTool()))
-            agent = await shop.open()
+            agent = await shop.open(settings=BY_DEFAULT)
             await agent.run_turn(TABS)
             await agent.settle()
             await agent.close()
@@ -64,7 +67,7 @@ def test_what_is_written_is_there_for_the_next_session_and_knows_its_messages(tm
         text = written("tabs", "Indent with tabs, never with spaces.")
         steps = [make_response("I will."), make_response(calls={"memory": text}), make_response("Done.")]
         with ScriptedProvider(steps[:1], lanes={EXTRACTION_KIND: steps[1:]}) as models:
-            agent = await Shop(home=tmp_path, provider=models).open(tools=None)
+            agent = await Shop(home=tmp_path, provider=models).open(tools=None, settings=BY_DEFAULT)
             await agent.run_turn(TABS)
             await agent.settle()
             entries = [entry.id for entry in agent.session.entries]
@@ -126,11 +129,11 @@ def test_what_was_recalled_does_not_come_back_as_the_users_own(tmp_path: Path) -
         with ScriptedProvider([make_response("Seven.")], lanes={EXTRACTION_KIND: lane}) as models:
             shop = Shop(home=tmp_path, provider=models)
             # However slow the machine is: what is found later would come with the next request.
-            agent = await shop.open(tools=None, settings={"recall": {"budget_ms": 60_000}})
+            agent = await shop.open(tools=None, settings={"recall": {"budget_ms": 60_000}, **BY_DEFAULT})
             await agent.run_turn(
                 "How many attempts does the retrier make? Remember that attempts are logged."
             )
-            assert "seven attempts" in str(models.requests[0].messages[-1])
+            assert "seven attempts" in str(models.requests[0].messages)
             await agent.settle()
             await agent.close()
         return [str(event) for event in shop.noted.of("DraftRefused")]

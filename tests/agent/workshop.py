@@ -75,7 +75,7 @@ class Plain:
             self._running -= 1
 
 
-NO_ASIDES = {"SEVENFOLD_RECALL_SIDE_QUERY": "off"}
+NO_ASIDES = {"SEVENFOLD_RECALL_SIDE_QUERY": "off", "SEVENFOLD_EXTRACTION_WRITER": "rules"}
 """A script has an answer for each call that it knows of: what is asked beside them is tested on its own."""
 
 

@@ -36,6 +36,7 @@ class Place:
             "ANTHROPIC_API_KEY": "simulated",
             "SEVENFOLD_AGENT_THINKING": "false",
             "SEVENFOLD_RECALL_SIDE_QUERY": "off",
+            "SEVENFOLD_EXTRACTION_WRITER": "rules",
         }
 
     @property

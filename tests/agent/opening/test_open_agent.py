@@ -33,7 +33,7 @@ from sevenfold.providers.openai import ChatProvider
 from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.store.files.folder import Folder
 from sevenfold.testing import API_KEY, Simulator, say
-from tests.agent.workshop import Plain, Shop
+from tests.agent.workshop import NO_ASIDES, Plain, Shop
 
 OPUS = CATALOG.find("claude-opus-5-5")
 USUAL = [
@@ -144,7 +144,7 @@ NEEDED = tuple(ODD)
 async def opened(home: Path, models: ScriptedProvider, **changes: object) -> Agent:
     project = home / "project"
     project.mkdir(exist_ok=True)
-    environ = {"HOME": str(home), "PATH": "/usr/bin:/bin"}
+    environ = {"HOME": str(home), "PATH": "/usr/bin:/bin", **NO_ASIDES}
     setup = AgentOptions(project=project, model="claude-opus-5-5", provider=models, environ=environ)
     return await open_agent(replace(setup, **changes))
 

@@ -20,8 +20,8 @@ from sevenfold.layers.memory.extraction.policy import (
     build_extraction_brief,
     choose_extraction_step,
     extract_user_words,
-    has_cue,
     has_memory_write,
+    has_substance,
     render_memory_manifest,
 )
 
@@ -38,9 +38,9 @@ EDITOR = "str_replace_based_edit_tool"
         (ExtractionFacts(turns=2), ExtractionSettings(every_turns=2), "fork"),
         (ExtractionFacts(turns=1, wrote_memory=True), ExtractionSettings(), "skip"),
         (ExtractionFacts(turns=1, has_words=False), ExtractionSettings(), "pass"),
-        (ExtractionFacts(turns=1, has_cue=False), ExtractionSettings(), "pass"),
-        (ExtractionFacts(turns=1, has_cue=False), ExtractionSettings(writer="model"), "fork"),
-        (ExtractionFacts(turns=1, has_cue=False), ExtractionSettings(writer="rules"), "rules"),
+        (ExtractionFacts(turns=1, has_substance=False), ExtractionSettings(), "pass"),
+        (ExtractionFacts(turns=1, has_substance=False), ExtractionSettings(writer="model"), "fork"),
+        (ExtractionFacts(turns=1, has_substance=False), ExtractionSettings(writer="rules"), "rules"),
         (ExtractionFacts(turns=1, has_model=False), ExtractionSettings(writer="model"), "rules"),
     ],
 )
@@ -49,18 +49,29 @@ def test_the_next_step(facts: ExtractionFacts, settings: ExtractionSettings, ste
 
 
 @pytest.mark.parametrize(
-    ("own", "is_one"),
+    "own",
     [
-        ("Please add a test for the parser.", False),
-        ("go on", False),
-        ("Exactly.", True),
-        ("Our release freeze starts in a week, so be careful.", True),
-        ("I'm the one who maintains this part of the code.", True),
-        ("Use tabs, not spaces.", True),
+        "Please add a test for the parser.",
+        "Use tabs, not spaces.",
+        "Ab jetzt bitte immer pnpm benutzen, nie npm.",
+        "De ahora en adelante usa siempre pnpm.",
+        "Désormais, toujours pnpm.",
+        "A partir de agora, sempre pnpm.",
+        "以后都用pnpm，不要用npm",
+        "これからは常にpnpmを使ってください",
+        "앞으로는 항상 pnpm을 사용하세요",
+        "ต่อไปนี้ใช้ pnpm เสมอ",
     ],
 )
-def test_a_cue_is_worth_a_look(own: str, is_one: bool) -> None:
-    assert has_cue(own, is_answer=False) is is_one
+def test_a_turn_of_substance_is_looked_at_in_any_language(own: str) -> None:
+    assert has_substance(own)
+
+
+@pytest.mark.parametrize(
+    "own", ["", "go on", "Exactly.", "yes!", "weiter", "sí, gracias", "继续", "はい", "계속", "ok 👍"]
+)
+def test_a_go_ahead_is_not(own: str) -> None:
+    assert not has_substance(own)
 
 
 def test_only_a_person_has_words() -> None:

@@ -19,7 +19,7 @@ from sevenfold.core.memories import Origin, write_memory
 from sevenfold.core.messages import Message
 from sevenfold.layers.context import render_reminder
 from sevenfold.layers.memory.extraction.policy import ExtractionSettings
-from sevenfold.layers.memory.extraction.writer import EXTRACTION_FILE
+from sevenfold.layers.memory.extraction.writer import EXTRACTION_FILE, SHORT_TURN_REASON
 from sevenfold.providers.scripted import make_response
 from sevenfold.store.memory.changes import ANYTHING, Write
 from tests.layers.learning import School, by_model, written
@@ -277,10 +277,14 @@ def test_without_its_model_the_rules_go_on_and_it_is_told(model_school: School, 
     assert str(error) in skipped.reason
 
 
-def test_a_turn_that_teaches_nothing_asks_no_model(tmp_path: Path) -> None:
+def test_a_short_turn_asks_no_model_and_is_looked_through_with_the_next(tmp_path: Path) -> None:
     found = School(tmp_path, ExtractionSettings())
-    lesson = found.session().say("Fix the failing test.").end().say("ok").end()
+    lesson = found.session("s1", [make_response("nothing to keep")]).say("Exactly.").end().say("ok").end()
     assert lesson.models.requests == []
+    assert found.told(ExtractionSkipped) == [ExtractionSkipped("s1", SHORT_TURN_REASON)] * 2
+    lesson.say("Ab jetzt bitte immer pnpm benutzen, nie npm.").end()
+    (request,) = lesson.models.requests
+    assert f"last {len(lesson.said)} messages" in str(request.messages[-1])
     found.close()
 
 

@@ -34,15 +34,12 @@ EXTRACTION_KIND = "extraction"
 MAX_EXTRACTION_ROUNDS = 5
 """One to read, one to write, and the rest to correct a draft that was refused."""
 
-_CUE = re.compile(
-    r"\b(?:remember|prefer|always|never|don't|do not|stop|instead|rather|decided|agreed|policy|rule|"
-    r"convention|"
-    r"deadline|freeze|because|our|we use|we're|we are|the team|stakeholders?|i'm|i am|my|actually|wrong|"
-    r"correct)\b",
-    re.IGNORECASE,
-)
-MIN_CUE_WORDS = 5
-"""A shorter message that holds such a word is a remark on the work."""
+MIN_TAUGHT_WORDS = 3
+"""Fewer are a go-ahead or a remark, in any language: "go on", "weiter", "sí, gracias"."""
+_WORD = re.compile(r"[^\W_]+")
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\u0e00-\u0e7f]")
+UNSPACED_CHARS_PER_WORD = 2
+"""Of Chinese, Japanese and Thai, which put no spaces between words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +50,8 @@ class ExtractionSettings:
     """On: what a user says about how to work is of no use to the next session unless somebody keeps it."""
 
     writer: str = choice("auto", "auto", "model", "rules")
-    """Auto: a fork of the conversation, after turns in which the user said something that could be
-    worth it. Model: a fork after every turn. Rules: no model; only what is stated in so many words."""
+    """Auto: a fork of the conversation, after turns in which the user said more than a word or two. Model: a
+    fork after every turn. Rules: no model; only what is stated in so many words."""
 
     every_turns: int = amount(1, at_least=1)
     """What was said is freshest in the turn in which it was said, and the prefix is warm then."""
@@ -73,13 +70,13 @@ class ExtractionFacts:
     """The main agent itself wrote memory in them."""
     has_words: bool = True
     """The user said something in words of their own."""
-    has_cue: bool = True
-    """Something among them could be worth remembering."""
+    has_substance: bool = True
+    """They are more than a go-ahead."""
     has_model: bool = True
 
 
 ExtractionStep = Literal["wait", "pass", "skip", "fork", "rules"]
-"""`pass`: there is nothing to find. `skip`: the main agent has already written memory itself."""
+"""`pass`: nothing can have been taught. `skip`: the main agent has already written memory itself."""
 
 
 def choose_extraction_step(facts: ExtractionFacts, settings: ExtractionSettings) -> ExtractionStep:
@@ -92,15 +89,15 @@ def choose_extraction_step(facts: ExtractionFacts, settings: ExtractionSettings)
         return "pass"
     if settings.writer == "rules" or not facts.has_model:
         return "rules"
-    return "fork" if facts.has_cue or settings.writer == "model" else "pass"
+    return "fork" if facts.has_substance or settings.writer == "model" else "pass"
 
 
-def has_cue(own: str, *, is_answer: bool) -> bool:
-    """Whether a user's own words could hold something worth remembering: cheap, and rather too often "
-    "yes."""
-    if is_agreement(own) or find_statements(own, is_answer=is_answer):
-        return True
-    return len(own.split()) >= MIN_CUE_WORDS and bool(_CUE.search(own))
+def has_substance(own: str) -> bool:
+    """Whether a user's own words are more than a go-ahead. It counts words and knows none of them, because a
+    user may teach in any language."""
+    unspaced = len(_UNSPACED.findall(own))
+    words = len(_WORD.findall(_UNSPACED.sub(" ", own)))
+    return words + unspaced / UNSPACED_CHARS_PER_WORD >= MIN_TAUGHT_WORDS
 
 
 def extract_user_words(message: Message) -> str:

@@ -39,8 +39,8 @@ from sevenfold.layers.memory.extraction.policy import (
     build_extraction_brief,
     choose_extraction_step,
     extract_user_words,
-    has_cue,
     has_memory_write,
+    has_substance,
     render_memory_manifest,
 )
 from sevenfold.layers.memory.trust.taint import SourceTracker
@@ -52,6 +52,7 @@ from sevenfold.store.memory.plan import ALREADY_ASKED
 
 EXTRACTION_FILE = "extraction.json"
 _MAX_RECORD_BYTES = 256 * 1024
+SHORT_TURN_REASON = "a turn of a word or two is looked through with the next longer one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +140,11 @@ class ExtractionWriter:
             return
         if step == "skip":
             self._emit(ExtractionSkipped(self._places.session, "the agent wrote memory itself in this turn"))
+        if step == "pass" and facts.has_words:
+            # The cursor stays: a "yes" is understood with what comes next.
+            self._emit(ExtractionSkipped(self._places.session, SHORT_TURN_REASON))
+            await self._keep(record)
+            return
         topic = record.topic
         if step in ("fork", "rules"):
             tools = self._tools if step == "fork" else None
@@ -148,12 +154,11 @@ class ExtractionWriter:
     def _facts(self, record: ExtractionRecord, new: Sequence[RecordedMessage]) -> ExtractionFacts:
         messages = [spoken.message for spoken in new]
         words = [own for message in messages if (own := extract_user_words(message))]
-        is_answer = bool(record.cursor)
         return ExtractionFacts(
             turns=record.turns,
             wrote_memory=has_memory_write(messages, self._places.folder),
             has_words=bool(words),
-            has_cue=any(has_cue(own, is_answer=is_answer) for own in words),
+            has_substance=any(has_substance(own) for own in words),
             has_model=self._tools is not None and any(name in self._tools.names for name in MEMORY_WRITERS),
         )
 
