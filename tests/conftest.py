@@ -70,6 +70,7 @@ def pytest_collection() -> None:
 def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 50, 100)
     gc.enable()
 
 

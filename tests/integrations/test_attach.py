@@ -413,21 +413,27 @@ def test_the_wrong_colour_is_refused_with_the_right_one_named(sim: Simulator) ->
         asyncio.run(enter())
 
 
+def loop_threads() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name == "sevenfold"}
+
+
 def test_without_a_block_it_opens_with_its_first_use_and_closes_by_hand(
     sim: Simulator, tmp_path: Path
 ) -> None:
+    before = loop_threads()
     client = attach(sim.client(), project=tmp_path, environ={"HOME": str(tmp_path)})
     assert not hasattr(client, "__fspath__")
-    assert "sevenfold" not in [thread.name for thread in threading.enumerate()]
+    assert loop_threads() == before
     first = client.messages.create(model=MODEL, max_tokens=50, messages=ask())
     messages = ask()
     go_on(messages, first)
     assert client.with_options(max_retries=0).messages.create(model=MODEL, max_tokens=50, messages=messages)
     (session,) = client.sessions
     assert session.followed == 3
+    assert loop_threads() != before
     client.close()
     client.close()
-    assert "sevenfold" not in [thread.name for thread in threading.enumerate()]
+    assert loop_threads() == before
     with pytest.raises(InputError, match=r"is closed; attach the client again, or call open\(\)"):
         _ = client.messages
     again = client.open()
