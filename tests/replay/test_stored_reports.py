@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from sevenfold.core.errors import StoreError
 from sevenfold.core.prices import CATALOG
 from sevenfold.replay import parallel, stored_reports
 from sevenfold.replay.account import ReplayTerms
 from sevenfold.replay.parallel import ReadOutcome, read_accounts
 from sevenfold.replay.stored_reports import StoredReports
 from sevenfold.store.foreign.transcripts import find_transcripts
-from sevenfold.store.session_index.derived import DerivedValues
+from sevenfold.store.session_index.derived import DERIVED_FILE, DerivedValues
 from tests.replay.logs import Row, answered, asked, usage, write_log
 
 SAMPLE = Path(__file__).parents[2] / "src" / "sevenfold" / "replay" / "sample" / "session.jsonl"
@@ -145,7 +146,7 @@ def test_reports_of_transcripts_that_are_gone_are_deleted(machine: Machine) -> N
     (machine.folder / "a.jsonl").unlink()
     machine.write("b", *session("b", "msg_2", "msg_3"))
     machine.report()
-    kept = (machine.home / "index" / "derived.db").read_bytes()
+    kept = (machine.home / "index" / DERIVED_FILE).read_bytes()
     assert b"a.jsonl" not in kept
     assert b"b.jsonl" in kept
 
@@ -154,3 +155,28 @@ def test_the_digest_of_the_code_covers_prices_readers_and_accounts() -> None:
     covered = {path for package in stored_reports.CODE_PACKAGES for path in stored_reports.list_code(package)}
     for name in ("core/prices.py", "store/foreign/codex.py", "replay/account.py"):
         assert any(path.endswith(name) for path in covered), name
+
+
+def test_a_store_that_fails_costs_no_report(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine.write("a", *session("a", "msg_1"))
+    plain = machine.report(keeps=False)
+    told: list[str] = []
+
+    def fail(*_: object) -> None:
+        raise StoreError("the disk is full")
+
+    monkeypatch.setattr(DerivedValues, "write", fail)
+    with closing(DerivedValues.open(machine.home)) as values:
+        stored = StoredReports(values, ReplayTerms(), told.append)
+        files = find_transcripts([machine.folder]).files
+        assert read_accounts(files, ReplayTerms(), jobs=1, stored=stored) == plain
+    assert told == ["the disk is full"]
+
+
+def test_a_report_is_deleted_with_its_transcript_also_if_nothing_else_changed(machine: Machine) -> None:
+    machine.write("a", *session("a", "msg_1"))
+    machine.write("b", *session("b", "msg_2"))
+    machine.report()
+    (machine.folder / "a.jsonl").unlink()
+    machine.report()
+    assert b"a.jsonl" not in (machine.home / "index" / DERIVED_FILE).read_bytes()

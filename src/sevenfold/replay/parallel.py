@@ -364,7 +364,7 @@ class _AccountReader:
                 done.append((item.file, item.foreign, result.result))
             elif isinstance(result.result, FailedTask):
                 self.unreadable.append(_unreadable(item.file.path, result.result.reason))
-        if self._stored and done:
+        if self._stored:
             self._stored.write_reports(done)
         return [report for _, _, report in done]
 

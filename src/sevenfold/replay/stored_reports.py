@@ -7,8 +7,9 @@ files count, and the code that computes it.
 from __future__ import annotations
 
 import json
+import sqlite3
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -42,25 +43,30 @@ class ScannedCalls:
 
 
 class StoredReports:
-    """The kept reports. What cannot be read or decoded counts as not kept."""
+    """The kept reports. What cannot be read or decoded counts as not kept; the first failure is told to
+    `on_failure`, and then nothing is kept."""
 
-    def __init__(self, values: DerivedValues, terms: ReplayTerms) -> None:
-        self._values, self._terms = values, terms
+    def __init__(
+        self, values: DerivedValues, terms: ReplayTerms, on_failure: Callable[[str], None] | None = None
+    ) -> None:
+        self._values, self._terms, self._on_failure = values, terms, on_failure
+        self._is_broken = False
         self.calls_key = f"{_CALLS} {hash_code()}"
         self.report_key = f"{_REPORT} {hash_code()} {_hash(repr(terms).encode())}"
 
     def read_calls(self, found: Sequence[TranscriptFile]) -> dict[TranscriptFile, ScannedCalls]:
         """Which agent wrote each file and which calls it holds, where that is known."""
-        known = self._values.read(self.calls_key, found)
+        known = self._read(self.calls_key, found)
         decoded = ((item, _decode_calls(known[item.path])) for item in found if item.path in known)
         return {item: calls for item, calls in decoded if calls is not None}
 
     def write_calls(self, calls: Iterable[tuple[TranscriptFile, ScannedCalls]]) -> None:
-        self._values.write(self.calls_key, {item: _encode_calls(scanned) for item, scanned in calls})
+        values = {item: _encode_calls(scanned) for item, scanned in calls}
+        self._try(lambda: self._values.write(self.calls_key, values))
 
     def read_reports(self, wanted: Sequence[tuple[TranscriptFile, frozenset[int]]]) -> dict[int, FileReport]:
         """The reports of files, each with the calls that others count, by the place in the list."""
-        known = self._values.read(self.report_key, [item for item, _ in wanted])
+        known = self._read(self.report_key, [item for item, _ in wanted])
         decoded = (
             (place, self._decode(item.path, known[item.path], foreign))
             for place, (item, foreign) in enumerate(wanted)
@@ -69,11 +75,27 @@ class StoredReports:
         return {place: report for place, report in decoded if report is not None}
 
     def write_reports(self, reports: Iterable[tuple[TranscriptFile, frozenset[int], FileReport]]) -> None:
-        self._values.write(
-            self.report_key, {item: _encode(report, foreign) for item, foreign, report in reports}
-        )
-        self._values.forget_others(_CALLS, [self.calls_key])
-        self._values.forget_others(_REPORT, [self.report_key])
+        """Keep these, and delete what belongs to transcripts that are gone or was computed otherwise."""
+        values = {item: _encode(report, foreign) for item, foreign, report in reports}
+        self._try(lambda: self._values.write(self.report_key, values))
+        self._try(lambda: self._values.forget_others(_CALLS, [self.calls_key]))
+        self._try(lambda: self._values.forget_others(_REPORT, [self.report_key]))
+
+    def _read(self, key: str, found: Sequence[TranscriptFile]) -> dict[Path, bytes]:
+        known: dict[Path, bytes] = {}
+        self._try(lambda: known.update(self._values.read(key, found)))
+        return known
+
+    def _try(self, work: Callable[[], None]) -> None:
+        """A full disk or a locked file costs time in the next run, and no report."""
+        if self._is_broken:
+            return
+        try:
+            work()
+        except (SevenfoldError, sqlite3.Error) as error:
+            self._is_broken = True
+            if self._on_failure:
+                self._on_failure(str(error))
 
     def _decode(self, path: Path, stored: bytes, foreign: frozenset[int]) -> FileReport | None:
         try:

@@ -84,10 +84,10 @@ def test_sessions_of_every_agent_are_found_with_the_command_that_resumes_them(
     write_codex(home, "Wash the walrus")
     found = {hit["agent"]: hit for hit in search(capsys, "walrus")}
     assert found["sevenfold"]["resume"] == (
-        f"cd {home.parent / 'project'} && sevenfold chat --resume {session}"
+        f"cd -- {home.parent / 'project'} && sevenfold chat --resume {session}"
     )
-    assert found["claude-code"]["resume"] == "cd '/srv/my app' && claude --resume c1"
-    assert found["codex"]["resume"] == "cd /srv/x && codex resume x1"
+    assert found["claude-code"]["resume"] == "cd -- '/srv/my app' && claude --resume c1"
+    assert found["codex"]["resume"] == "cd -- /srv/x && codex resume x1"
     assert {hit["title"] for hit in found.values()} == {
         "Mend the walrus parser",
         "Feed the walrus",
@@ -144,3 +144,14 @@ def test_a_limit_out_of_range_is_refused(limit: str, capsys: pytest.CaptureFixtu
 
 def test_a_wrong_date_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert "expected a date" in show(capsys, "walrus", "--since", "soon", code=2)
+
+
+@pytest.mark.parametrize("session", ["--dangerous", "a\nb", "x; rm"])
+def test_a_session_id_that_is_none_is_not_put_into_a_command(
+    home: Path, capsys: pytest.CaptureFixture[str], session: str
+) -> None:
+    write_claude(home, "Feed the walrus")
+    path = home.parent / ".claude" / "projects" / "-srv-app" / "c1.jsonl"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "sessionId": session}) + "\n")
+    (hit,) = search(capsys, "walrus")
+    assert hit["resume"] == f"sevenfold replay -- {path}"

@@ -19,7 +19,7 @@ from sevenfold.store.files.locks import mutex
 from sevenfold.store.foreign.transcripts import ForeignLine, find_transcripts
 from sevenfold.store.session_index import index as index_module
 from sevenfold.store.session_index import passages
-from sevenfold.store.session_index.database import SESSION_INDEX_FOLDER
+from sevenfold.store.session_index.database import SESSION_INDEX_FOLDER, RebuildableDatabase
 from sevenfold.store.session_index.finder import (
     MARK_END,
     MARK_START,
@@ -183,7 +183,7 @@ def test_reading_in_pieces_gives_what_reading_at_once_gives(
             " JOIN file ON file.id = file JOIN words ON words.rowid = passage.id ORDER BY passage.offset"
         ).fetchall()
     pieces, whole = (
-        [row[1:] for row in rows if row[0].endswith(f"{name}.jsonl")] for name in ("pieces", "whole")
+        [row[1:] for row in rows if row[0].endswith(f"{name}.jsonl".encode())] for name in ("pieces", "whole")
     )
     assert pieces == whole
     assert len(whole) > 9
@@ -334,3 +334,121 @@ def test_the_index_lasts(machine: Machine) -> None:
     machine.reopen()
     assert machine.update().read == 0
     assert machine.search("walrus")
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"cwd": "/srv/\ud800"},
+        {"sessionId": "\ud800"},
+        {"timestamp": "0001-01-01T00:00:00Z"},
+        {"isSidechain": True, "agentId": "\udfff"},
+    ],
+    ids=["folder", "session", "time", "sub-agent"],
+)
+def test_a_hostile_line_costs_no_other_session(machine: Machine, bad: dict[str, object]) -> None:
+    machine.write("bad", json.dumps({**json.loads(line("user", "walrus one")), **bad}).encode() + b"\n")
+    machine.write("good", line("user", "walrus two", session="s2"))
+    assert machine.update().read == 2
+    assert len(machine.search("walrus")) == 2
+
+
+def test_a_name_that_is_no_text_and_a_time_far_away(machine: Machine) -> None:
+    path = Path(os.fsdecode(os.fsencode(machine.folder) + b"/\xff.jsonl"))
+    path.write_bytes(line("user", "walrus"))
+    machine.update()
+    (hit,) = machine.search("walrus")
+    assert hit.path == path
+
+
+def test_a_pipe_in_place_of_a_transcript_is_not_waited_for(machine: Machine) -> None:
+    os.mkfifo(machine.folder / "pipe.jsonl")
+    machine.write("s1", line("user", "walrus"))
+    assert len(machine.update().unreadable) == 1
+    assert machine.search("walrus")
+
+
+def test_a_transcript_that_was_replaced_or_cut_short_is_read_again(machine: Machine) -> None:
+    lines = [
+        line("user", f"{word} question", minute=place) for place, word in enumerate(["ant", "bee", "cow"])
+    ]
+    path = machine.write("s1", *lines)
+    machine.update()
+    changed = path.with_suffix(".new")
+    changed.write_bytes(b"".join(lines).replace(b"bee", b"xxx"))
+    changed.replace(path)
+    machine.write("s1")
+    machine.update()
+    assert not machine.search("bee")
+    path.write_bytes(lines[0])
+    machine.write("s1")
+    machine.update()
+    assert not machine.search("cow")
+    assert machine.search("ant")
+
+
+def test_of_a_deleted_transcript_nothing_stays_in_the_index(machine: Machine) -> None:
+    machine.write("s1", *(line("user", f"word{number}", minute=number) for number in range(20)))
+    path = machine.write("s2", line("user", "hunterpass", session="s2"))
+    machine.update()
+    path.unlink()
+    machine.update()
+    machine.index.close()
+    assert (
+        b"hunterpass" not in (machine.root / "home" / SESSION_INDEX_FOLDER / SESSION_INDEX_FILE).read_bytes()
+    )
+    machine.index = SessionIndex.open(machine.root / "home")
+
+
+def test_marks_in_a_text_do_not_hide_what_stands_around_a_snippet(machine: Machine) -> None:
+    machine.write("s1", line("user", f"walrus{MARK_START} and {MARK_END}more words after it"))
+    machine.update()
+    (hit,) = machine.search("walrus")
+    assert "more words" in hit.context
+
+
+def test_a_folder_is_not_another_with_a_longer_name(machine: Machine) -> None:
+    for name in ("app", "app2", "app/sub"):
+        wire = {**json.loads(line("user", "walrus", session=name)), "cwd": f"/srv/{name}"}
+        machine.write(name.replace("/", "-"), json.dumps(wire).encode() + b"\n")
+    machine.update()
+    assert {hit.project for hit in machine.search("walrus", project="/srv/app")} == {
+        "/srv/app",
+        "/srv/app/sub",
+    }
+    assert len(machine.search("walrus", project="app")) == 3
+
+
+def test_many_turns_of_one_session_leave_room_for_another(machine: Machine) -> None:
+    machine.write("s1", *(line("user", "walrus", minute=number) for number in range(300)))
+    machine.write("s2", line("user", "a walrus in a long sentence about many other things", session="s2"))
+    machine.update()
+    assert {hit.session for hit in machine.search("walrus")} == {"s1", "s2"}
+
+
+def test_the_folder_and_the_first_session_of_a_codex_fork_count(machine: Machine) -> None:
+    def meta(name: str) -> dict[str, object]:
+        return {
+            "type": "session_meta",
+            "timestamp": DAY.isoformat(),
+            "payload": {"id": name, "cwd": f"/{name}"},
+        }
+
+    item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "walrus"}]}
+    said = {"type": "response_item", "timestamp": DAY.isoformat(), "payload": item}
+    machine.write(
+        "fork", *(json.dumps(each).encode() + b"\n" for each in (meta("own"), meta("source"), said))
+    )
+    machine.update()
+    (hit,) = machine.search("walrus")
+    assert (hit.session, hit.project) == ("own", "/own")
+
+
+def test_only_damage_deletes_a_database(tmp_path: Path) -> None:
+    events: list[Event] = []
+    schema = "CREATE TABLE one (x); PRAGMA user_version = 1"
+    with closing(RebuildableDatabase(tmp_path, "one.db", schema, events.append)) as database:
+        with pytest.raises(sqlite3.OperationalError):
+            database.run(lambda: database.connection.execute("SELECT y FROM one"))
+        assert database.run(lambda: database.connection.execute("SELECT x FROM one").fetchall()) == []
+    assert events == []

@@ -18,6 +18,7 @@ from sevenfold.cli.workspace import open_workspace
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import Event, describe_event
 from sevenfold.core.secrets import find_secrets
+from sevenfold.core.text.safe_text import escape_controls
 from sevenfold.store.foreign.entries import ForeignAgent
 from sevenfold.store.foreign.transcripts import find_own_transcripts, find_transcripts, list_default_folders
 from sevenfold.store.project.settings_files import find_user_home
@@ -30,6 +31,7 @@ AGENT_NAMES: dict[ForeignAgent, str] = {
     "messages": "messages",
     "sevenfold": "Sevenfold",
 }
+_SESSION_ID = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
 _MARKED = re.compile(f"{MARK_START}([^{MARK_END}]*){MARK_END}")
 _PROJECT_CHARS, _TITLE_CHARS = 40, 76
 _SCAN_KEY = b"snippets are not kept"
@@ -40,12 +42,20 @@ def run_search(options: Namespace, screen: Screen) -> int:
     query = _read_query(options)
     workspace = open_workspace()
 
-    def warn(event: Event) -> None:
+    events: list[Event] = []
+
+    def rebuilt(event: Event) -> None:
+        events.append(event)
         screen.note(f"warning: {describe_event(event)}")
 
-    with closing(SessionIndex.open(workspace.home, emit=warn)) as index:
+    with closing(SessionIndex.open(workspace.home, emit=rebuilt)) as index:
         update = _update(index, workspace.home, screen)
+        before = len(events)
         hits = index.search(query)
+        if len(events) > before:
+            # The index was damaged, and the search was in an empty one.
+            update = _update(index, workspace.home, screen)
+            hits = index.search(query)
         total = len(index)
     _warn_of(update, screen)
     if options.json:
@@ -54,7 +64,7 @@ def run_search(options: Namespace, screen: Screen) -> int:
         for hit in hits:
             _show_hit(hit, screen)
     else:
-        screen.show_line(_explain_nothing(query, total), "faint")
+        screen.show_line(_explain_nothing(query, total, is_busy=update.is_busy), "faint")
     return 0 if hits else 1
 
 
@@ -103,7 +113,9 @@ def _warn_of(update: IndexUpdate, screen: Screen) -> None:
         screen.note(f"warning: {item.path}: {item.reason}")
 
 
-def _explain_nothing(query: SessionQuery, total: int) -> str:
+def _explain_nothing(query: SessionQuery, total: int, *, is_busy: bool) -> str:
+    if is_busy and not total:
+        return "the index is being built by another process; try again when it is done"
     if not total:
         return "no sessions of Sevenfold, Claude Code or Codex were found on this machine"
     limits = " with these limits" if query.project or query.since else ""
@@ -111,7 +123,7 @@ def _explain_nothing(query: SessionQuery, total: int) -> str:
 
 
 def _show_hit(hit: SessionHit, screen: Screen) -> None:
-    where = shorten_text(hit.project or str(hit.path), _PROJECT_CHARS, is_path=True)
+    where = shorten_text(" ".join((hit.project or str(hit.path)).split()), _PROJECT_CHARS, is_path=True)
     agent = AGENT_NAMES[hit.agent] + (" sub-agent" if hit.conversation else "")
     screen.show_cells(
         [
@@ -148,8 +160,11 @@ def hide_secrets(text: str, context: str) -> str:
 
 
 def resume_command(hit: SessionHit) -> str:
-    """What to type to go on with a session, or to read it."""
-    folder = f"cd {shlex.quote(hit.project)} && " if hit.project else ""
+    """What to type to go on with a session, or to read it. A transcript is not trusted: what is no plain id
+    could be an option, and what holds a line break could look like a line of ours."""
+    if not _SESSION_ID.fullmatch(hit.session) or not hit.project.isprintable():
+        return f"sevenfold replay -- {shlex.quote(escape_controls(str(hit.path)))}"
+    folder = f"cd -- {shlex.quote(hit.project)} && " if hit.project else ""
     match hit.agent:
         case "sevenfold":
             return f"{folder}sevenfold chat --resume {shlex.quote(hit.session)}"

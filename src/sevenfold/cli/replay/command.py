@@ -115,15 +115,18 @@ def _open_stored(terms: ReplayTerms, screen: Screen) -> Generator[StoredReports 
     def warn(event: Event) -> None:
         screen.note(f"warning: {describe_event(event)}")
 
+    def warn_of(reason: str) -> None:
+        screen.note(f"warning: nothing is kept for the next run: {reason}")
+
     try:
         home = _read_settings(PlaceSettings).of(PlaceSettings).home_folder(find_user_home(os.environ))
         values = DerivedValues.open(home, emit=warn)
     except SevenfoldError as error:
-        screen.note(f"warning: nothing is kept for the next run: {error}")
+        warn_of(str(error))
         yield None
         return
     with closing(values):
-        yield StoredReports(values, terms)
+        yield StoredReports(values, terms, warn_of)
 
 
 def _remarks(report: ReplayReport, terms: ReplayTerms) -> Iterator[str]:

@@ -128,8 +128,12 @@ class MicrocompactLayer(ConversationListener):
         return conversation.capabilities.rewrites_history or may_sign
 
     def apply(self, frame: RequestParams) -> RequestParams:
-        """The parameters of a request, with what the provider is told to clear."""
-        return self._server.apply(frame)
+        """The parameters of a request, with what the provider is told to clear.
+
+        A session may go on with a provider that cannot clear: then all results are sent.
+        """
+        can_clear = self._conversation.capabilities.has_server_edits
+        return self._server.apply(frame) if can_clear else frame
 
     @property
     def is_active(self) -> bool:

@@ -94,6 +94,20 @@ def _opened(path: Path) -> BinaryIO:
     return os.fdopen(fd, "rb", BUFFER_BYTES)
 
 
+END_BYTES = 4_096
+
+
+def hash_ends(path: Path, offset: int) -> bytes:
+    """What a file is and what it holds up to an offset, by its inode, its beginning and the bytes before the
+    offset: it changes when the file is replaced, cut short or rewritten there."""
+    with map_os_errors(f"read {path}"), _opened(path) as file:
+        digest = blake2b(str(os.fstat(file.fileno()).st_ino).encode(), digest_size=16)
+        digest.update(file.read(min(END_BYTES, offset)))
+        file.seek(max(0, offset - END_BYTES))
+        digest.update(file.read(min(END_BYTES, offset)))
+        return digest.digest()
+
+
 def _skip_rest(file: BinaryIO, raw: bytes) -> int:
     skipped = 0
     while raw and not raw.endswith(b"\n"):
@@ -240,7 +254,9 @@ def list_default_folders(environ: Mapping[str, str], user_home: Path) -> tuple[P
 
 def find_own_transcripts(home: Path) -> TranscriptSearch:
     """The transcripts of every project below Sevenfold's own home."""
-    return find_transcripts(sorted(home.glob("projects/*/sessions/*.jsonl")))
+    return find_transcripts(
+        sorted(path for path in home.glob("projects/*/sessions/*.jsonl") if path.is_file())
+    )
 
 
 def find_transcripts(paths: Iterable[Path]) -> TranscriptSearch:

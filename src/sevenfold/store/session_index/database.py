@@ -11,7 +11,9 @@ from typing import TypeVar, cast
 
 from sevenfold.core.errors import LockBusy, StoreError
 from sevenfold.core.events import Emit, IndexRebuilt
+from sevenfold.core.system import map_os_errors
 from sevenfold.store.files.folder import Folder
+from sevenfold.store.files.locks import mutex
 
 SESSION_INDEX_FOLDER = "index"
 """Below Sevenfold's home."""
@@ -23,13 +25,14 @@ _T = TypeVar("_T")
 
 
 class RebuildableDatabase:
-    """One connection, for one thread. `schema` must set `user_version` to `version`."""
+    """One connection, for one thread. `schema` must set `user_version`."""
 
-    def __init__(self, home: Path, name: str, schema: str, version: int, emit: Emit) -> None:
+    def __init__(self, home: Path, name: str, schema: str, emit: Emit) -> None:
         self.folder = Folder.open(home / SESSION_INDEX_FOLDER, create=True)
         """For locks beside the database."""
         self.path = home / SESSION_INDEX_FOLDER / name
-        self._schema, self._version, self._emit = schema, version, emit
+        self._schema, self._emit = schema, emit
+        self._inode = 0
         try:
             self.connection = self._open()
         except BaseException:
@@ -46,8 +49,11 @@ class RebuildableDatabase:
             with self._map_errors():
                 return work()
         except sqlite3.DatabaseError as error:
-            self._discard(str(error))
+            if not _is_damage(error):
+                raise
+            reason = str(error)
         self.connection.close()
+        self._discard(reason)
         self.connection = self._open()
         with self._map_errors():
             return work()
@@ -80,27 +86,26 @@ class RebuildableDatabase:
             try:
                 return self._connect()
             except sqlite3.DatabaseError as error:
-                if isinstance(error, sqlite3.OperationalError):
+                if not _is_damage(error):
                     raise
                 self._discard(str(error))
             return self._connect()
 
     def _connect(self) -> sqlite3.Connection:
-        # SQLite would make it readable for everybody. What is wrong with the place it says itself.
+        # SQLite would make it readable for everybody. If the file cannot be made, SQLite says why.
         with suppress(OSError):
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            self._inode = self.path.stat().st_ino
         connection = sqlite3.connect(self.path, timeout=DATABASE_WAIT_SECONDS, isolation_level=None)
         try:
             # Of what is deleted nothing stays behind in the file.
             connection.execute("PRAGMA secure_delete = ON")
             # A power cut may cost the last transaction, which is done again.
             connection.execute("PRAGMA synchronous = NORMAL")
-            found = _read_version(connection)
-            if found not in (0, self._version):
-                connection.close()
-                self._discard(f"it has version {found}, and {self._version} is used now")
-                return self._connect()
-            if found == 0:
+            # What does not fit into the cache stays in memory until the commit: written early, it would lock
+            # readers out.
+            connection.execute("PRAGMA cache_spill = OFF")
+            if _read_version(connection) == 0:
                 self._create(connection)
         except BaseException:
             connection.close()
@@ -116,10 +121,18 @@ class RebuildableDatabase:
         connection.execute("COMMIT")
 
     def _discard(self, reason: str) -> None:
-        self._emit(IndexRebuilt(str(self.path), reason))
-        for end in ("", "-journal"):
+        with mutex(self.folder, f"{self.path.stem}-rebuild"), map_os_errors(f"remove {self.path}"):
             with suppress(FileNotFoundError):
-                Path(f"{self.path}{end}").unlink()
+                if self.path.stat().st_ino != self._inode:
+                    return  # another process has built it again
+            self._emit(IndexRebuilt(str(self.path), reason))
+            for end in ("", "-journal"):
+                with suppress(FileNotFoundError):
+                    Path(f"{self.path}{end}").unlink()
+
+
+def _is_damage(error: sqlite3.DatabaseError) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def _read_version(connection: sqlite3.Connection) -> int:

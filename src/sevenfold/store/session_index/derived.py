@@ -15,15 +15,15 @@ from sevenfold.core.events import Emit, ignore_event
 from sevenfold.store.foreign.transcripts import TranscriptFile
 from sevenfold.store.session_index.database import RebuildableDatabase
 
-DERIVED_FILE = "derived.db"
-_VERSION = 1
-_SCHEMA = f"""
+DERIVED_FILE = "derived-2.db"
+"""With the version of its schema."""
+_SCHEMA = """
 CREATE TABLE derived (
-  path TEXT NOT NULL, key TEXT NOT NULL, size INTEGER NOT NULL, modified_ns INTEGER NOT NULL,
+  path BLOB NOT NULL, key TEXT NOT NULL, size INTEGER NOT NULL, modified_ns INTEGER NOT NULL,
   value BLOB NOT NULL,
   PRIMARY KEY (path, key)
 ) WITHOUT ROWID;
-PRAGMA user_version = {_VERSION}
+PRAGMA user_version = 1
 """
 
 
@@ -36,7 +36,7 @@ class DerivedValues:
     @classmethod
     def open(cls, home: Path, *, emit: Emit = ignore_event) -> Self:
         """The values below Sevenfold's home."""
-        return cls(RebuildableDatabase(home, DERIVED_FILE, _SCHEMA, _VERSION, emit))
+        return cls(RebuildableDatabase(home, DERIVED_FILE, _SCHEMA, emit))
 
     def close(self) -> None:
         self._database.close()
@@ -70,9 +70,9 @@ class DerivedValues:
 
         A key of a kind begins with it and a blank.
         """
-        connection = self._database.connection
 
         def forget() -> None:
+            connection = self._database.connection
             rows = connection.execute("SELECT DISTINCT path FROM derived").fetchall()
             gone = [row for row in rows if not os.path.lexists(row[0])]
             marks = ",".join("?" * len(keys))
@@ -88,5 +88,5 @@ class DerivedValues:
         self._database.run(forget)
 
 
-def _stamp(item: TranscriptFile) -> tuple[str, int, int]:
-    return os.path.realpath(item.path), item.size_bytes, item.modified_ns
+def _stamp(item: TranscriptFile) -> tuple[bytes, int, int]:
+    return os.fsencode(os.path.realpath(item.path)), item.size_bytes, min(item.modified_ns, 2**63 - 1)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
@@ -24,6 +25,8 @@ MARK_START, MARK_END = "\x02", "\x03"
 """Around each word of a snippet that was found."""
 _SNIPPET_WORDS = 32
 _GAP = " … "
+_NOT_INDEXED = dict.fromkeys(map(ord, "\x00\x02\x03"), " ")
+"""What ends a text for SQLite, and the marks of a snippet."""
 CONTEXT_CHARS = 1_000
 """On each side of a snippet. All but the longest keys fit, and checking ten of these takes 20 ms."""
 
@@ -63,6 +66,13 @@ class SessionQuery:
     limit: int = 10
 
 
+_IN_PROJECT = (
+    "(:project IS NULL OR CASE WHEN substr(:project, 1, 1) = '/'"
+    " THEN file.project = :project OR substr(file.project, 1, length(:project) + 1) = :project || '/'"
+    " ELSE instr(file.project, :project) > 0 END)"
+)
+
+
 class TurnFinder:
     """Searches an open database."""
 
@@ -88,18 +98,22 @@ class TurnFinder:
 
     def _match(self, match: str, query: SessionQuery) -> list[_Place]:
         sql = (
-            "SELECT passage.id, file.id, file.session, turn_of, conversation, at_of FROM ("
-            " SELECT words.rowid AS place, bm25(words, 4.0, 2.0, 1.0) AS score,"
-            " passage.file AS file_of, passage.turn AS turn_of, passage.at AS at_of"
-            " FROM words JOIN passage ON passage.id = words.rowid WHERE words MATCH ?)"
-            " JOIN passage ON passage.id = place JOIN file ON file.id = file_of"
-            " WHERE (? IS NULL OR at_of >= ?) AND (? IS NULL OR instr(file.project, ?) > 0)"
-            " ORDER BY score, at_of DESC LIMIT ?"
+            "SELECT id, file, session, turn, conversation, at FROM ("
+            " SELECT *, row_number() OVER (PARTITION BY session ORDER BY score, at DESC) AS place FROM ("
+            "  SELECT passage.id, passage.file, file.session, passage.turn, passage.conversation, passage.at,"
+            "  bm25(words, 4.0, 2.0, 1.0) AS score"
+            "  FROM words JOIN passage ON passage.id = words.rowid JOIN file ON file.id = passage.file"
+            f"  WHERE words MATCH :match AND (:since IS NULL OR passage.at >= :since) AND {_IN_PROJECT}))"
+            " WHERE place <= :each ORDER BY score, at DESC LIMIT :most"
         )
-        since = query.since.timestamp() if query.since else None
-        rows = self._database.execute(
-            sql, (match, since, since, query.project, query.project, query.limit * _CANDIDATES)
-        )
+        wanted = {
+            "match": match,
+            "since": query.since.timestamp() if query.since else None,
+            "project": query.project,
+            "each": _CANDIDATES,
+            "most": query.limit * _CANDIDATES,
+        }
+        rows = self._database.execute(sql, wanted)
         return [
             _Place(id=row[0], file=row[1], session=row[2], turn=row[3], conversation=row[4], at=row[5])
             for row in rows
@@ -133,14 +147,14 @@ class TurnFinder:
             "SELECT path, agent, session, project, title FROM file WHERE id = ?", (place.file,)
         ).fetchone()
         return SessionHit(
-            path=Path(path),
+            path=Path(os.fsdecode(path)),
             agent=agent,
             session=session,
             project=project,
             title=title,
             turn=place.turn,
             conversation=place.conversation,
-            at=None if place.at is None else datetime.fromtimestamp(place.at).astimezone(),
+            at=None if place.at is None else datetime.fromtimestamp(place.at, UTC),
             snippet=_SPREAD.sub(r"\1", snippet.text),
             context=snippet.find_context(),
             more=more.get(place.id, 0),
@@ -167,9 +181,10 @@ class _Snippet:
         parts: list[str] = []
         for part in self.text.replace(MARK_START, "").replace(MARK_END, "").split(_GAP):
             start = self.passage.find(part)
-            if part.strip() and start >= 0:
-                end = start + len(part) + CONTEXT_CHARS
-                parts.append(self.passage[max(0, start - CONTEXT_CHARS) : end])
+            if part.strip() and start < 0:
+                return self.passage
+            end = start + len(part) + CONTEXT_CHARS
+            parts.append(self.passage[max(0, start - CONTEXT_CHARS) : end])
         return "\n".join(parts)
 
 
@@ -197,5 +212,5 @@ def _split_query(text: str) -> list[str]:
 
 def separate_characters(text: str) -> str:
     """The text as it is indexed: each character of a script without spaces is a word."""
-    text = replace_lone_surrogates(text).replace("\x00", " ")
+    text = replace_lone_surrogates(text).translate(_NOT_INDEXED)
     return _UNSPACED.sub(r" \1 ", text) if _UNSPACED.search(text) else text

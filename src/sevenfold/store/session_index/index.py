@@ -8,38 +8,36 @@ updates at a time, and a kill at any moment costs at most the files of the last 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from hashlib import blake2b
 from pathlib import Path
 from typing import Self, cast
 
 from sevenfold.core.errors import LockBusy, SevenfoldError
 from sevenfold.core.events import Emit, ignore_event
-from sevenfold.core.system import map_os_errors
 from sevenfold.core.text.safe_text import replace_lone_surrogates
 from sevenfold.store.files.locks import mutex
 from sevenfold.store.foreign.entries import ForeignAgent
-from sevenfold.store.foreign.transcripts import TranscriptFile, UnreadableFile, detect_agent
+from sevenfold.store.foreign.transcripts import TranscriptFile, UnreadableFile, detect_agent, hash_ends
 from sevenfold.store.session_index.database import RebuildableDatabase
 from sevenfold.store.session_index.finder import SessionHit, SessionQuery, TurnFinder, separate_characters
 from sevenfold.store.session_index.passages import PassageReader, ReadPosition, SessionPassage
 
-SESSION_INDEX_FILE = "sessions.db"
+SESSION_INDEX_FILE = "sessions-2.db"
+"""With the version of its schema: two versions of Sevenfold have an index each."""
 _MUTEX = "sessions"
-_VERSION = 1
-"""Of the schema. An index of another version is built again."""
 INDEX_UPDATE_WAIT = timedelta(seconds=1)
 """For another process that updates. After that, the search uses what is there."""
 BATCH_BYTES = 16 * 1024 * 1024
 """Between two commits: a second of work."""
-HEAD_BYTES = 4_096
-"""Compared to see whether a file is still the one that was read."""
+MAX_COLUMN_INTEGER = 2**63 - 1
+FIRST_YEAR, LAST_YEAR = 2000, 9000
 
-_SCHEMA = f"""
+_SCHEMA = """
 CREATE TABLE file (
-  id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, agent TEXT,
+  id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE, agent TEXT,
   size INTEGER NOT NULL, modified_ns INTEGER NOT NULL, head BLOB NOT NULL,
   offset INTEGER NOT NULL, turn INTEGER NOT NULL,
   session TEXT NOT NULL, project TEXT NOT NULL, title TEXT NOT NULL, first_at REAL, last_at REAL
@@ -51,7 +49,7 @@ CREATE TABLE passage (
 CREATE INDEX passage_of_file ON passage (file, offset);
 CREATE VIRTUAL TABLE words USING fts5 (prompt, answer, tools, tokenize = "unicode61 remove_diacritics 2");
 CREATE VIRTUAL TABLE vocabulary USING fts5vocab (words, row);
-PRAGMA user_version = {_VERSION}
+PRAGMA user_version = 1
 """
 
 
@@ -76,15 +74,15 @@ class SessionIndex:
     @classmethod
     def open(cls, home: Path, *, emit: Emit = ignore_event) -> Self:
         """The index below Sevenfold's home; made where there is none."""
-        return cls(RebuildableDatabase(home, SESSION_INDEX_FILE, _SCHEMA, _VERSION, emit))
+        return cls(RebuildableDatabase(home, SESSION_INDEX_FILE, _SCHEMA, emit))
 
     def close(self) -> None:
         self._store.close()
 
     def __len__(self) -> int:
         """Sessions and sub-agents that are in it."""
-        rows = self._store.connection.execute("SELECT count(*) FROM file WHERE agent IS NOT NULL").fetchone()
-        return cast("int", rows[0])
+        count = "SELECT count(*) FROM file WHERE agent IS NOT NULL"
+        return self._store.run(lambda: cast("int", self._store.connection.execute(count).fetchone()[0]))
 
     def update(
         self, files: Sequence[TranscriptFile], on_progress: Callable[[int, int], None] | None = None
@@ -93,9 +91,9 @@ class SessionIndex:
 
         `on_progress` hears how many bytes were read, and of how many.
         """
-        if not self._is_stale(files):
-            return IndexUpdate()
         try:
+            if not self._is_stale(files):
+                return IndexUpdate()
             with mutex(self._store.folder, _MUTEX, wait=INDEX_UPDATE_WAIT):
                 return self._store.run(lambda: self._update(files, on_progress))
         except LockBusy:
@@ -110,10 +108,10 @@ class SessionIndex:
     def _is_stale(self, files: Sequence[TranscriptFile]) -> bool:
         known = self._store.run(self._read_stamps)
         return len(known) != len(files) or any(
-            known.get(str(item.path)) != (item.size_bytes, item.modified_ns) for item in files
+            known.get(os.fsencode(item.path)) != _stamp(item) for item in files
         )
 
-    def _read_stamps(self) -> dict[str, tuple[int, int]]:
+    def _read_stamps(self) -> dict[bytes, tuple[int, int]]:
         rows = self._store.connection.execute("SELECT path, size, modified_ns FROM file")
         return {path: (size, modified_ns) for path, size, modified_ns in rows}
 
@@ -121,36 +119,50 @@ class SessionIndex:
         self, files: Sequence[TranscriptFile], on_progress: Callable[[int, int], None] | None
     ) -> IndexUpdate:
         known = self._read_stamps()
-        paths = {str(item.path) for item in files}
+        paths = {os.fsencode(item.path) for item in files}
         removed = [path for path in known if path not in paths]
         with self._store.transaction():
             for path in removed:
                 self._forget(path)
-        changed = [item for item in files if known.get(str(item.path)) != (item.size_bytes, item.modified_ns)]
+            if removed:
+                # Deleted words stay in the segments of the full-text index until these are merged.
+                self._store.connection.execute("INSERT INTO words (words) VALUES ('optimize')")
+        changed = [item for item in files if known.get(os.fsencode(item.path)) != _stamp(item)]
         unreadable: list[UnreadableFile] = []
         progress = _Progress(sum(item.size_bytes for item in changed), on_progress)
         for batch in _batches(changed):
             with self._store.transaction():
                 for item in batch:
-                    try:
-                        self._read_file(item, progress.add)
-                    except SevenfoldError as error:
-                        unreadable.append(UnreadableFile(item.path, str(error)))
+                    reason = self._try_file(item, progress.add)
+                    if reason:
+                        unreadable.append(UnreadableFile(item.path, reason))
         return IndexUpdate(len(changed) - len(unreadable), len(removed), tuple(unreadable))
 
+    def _try_file(self, item: TranscriptFile, on_bytes: Callable[[int], None]) -> str:
+        """Read what is new in a file; why it could not be read, and then nothing of it has changed."""
+        self._store.connection.execute("SAVEPOINT one_file")
+        reason = ""
+        try:
+            self._read_file(item, on_bytes)
+        except (SevenfoldError, ValueError, OverflowError, RecursionError) as error:
+            self._store.connection.execute("ROLLBACK TO one_file")
+            reason = str(error)
+        self._store.connection.execute("RELEASE one_file")
+        return reason
+
     def _read_file(self, item: TranscriptFile, on_bytes: Callable[[int], None]) -> None:
-        head = _read_head(item.path)
+        path = os.fsencode(item.path)
         row = self._store.connection.execute(
-            "SELECT id, agent, head, offset, turn FROM file WHERE path = ?", (str(item.path),)
+            "SELECT id, agent, head, offset, turn, size FROM file WHERE path = ?", (path,)
         ).fetchone()
-        if row is not None and row[1] and head == row[2] and item.size_bytes >= row[3]:
-            file, agent, _, offset, turn = row
+        if row is not None and _has_grown(item, row[1], row[2], offset=row[3], size=row[5]):
+            file, agent, _, offset, turn, _ = row
             on_bytes(offset)
             self._delete_passages(file, offset)
             start = ReadPosition(offset, turn)
         else:
             if row is not None:
-                self._forget(str(item.path))
+                self._forget(path)
             agent, start = detect_agent(item.path), ReadPosition()
             file = self._insert_file(item, agent)
         if agent is None:
@@ -159,14 +171,15 @@ class SessionIndex:
         reader = PassageReader(item.path, agent, start)
         for passage in reader.read(on_bytes):
             self._insert_passage(file, passage)
-        self._save_file(file, item, head, reader)
+        self._save_file(file, item, hash_ends(item.path, reader.position.offset), reader)
 
     def _insert_file(self, item: TranscriptFile, agent: ForeignAgent | None) -> int:
         row = self._store.connection.execute(
             "INSERT INTO file VALUES (NULL, ?, ?, ?, ?, ?, 0, 0, ?, ?, '', NULL, NULL) RETURNING id",
             (
-                *(str(item.path), agent, item.size_bytes, item.modified_ns, b""),
-                *(item.path.stem, _own_project(item.path) if agent == "sevenfold" else ""),
+                *(os.fsencode(item.path), agent, *_stamp(item), b""),
+                replace_lone_surrogates(item.path.stem),
+                replace_lone_surrogates(_own_project(item.path)) if agent == "sevenfold" else "",
             ),
         ).fetchone()
         return cast("int", row[0])
@@ -174,12 +187,13 @@ class SessionIndex:
     def _save_file(self, file: int, item: TranscriptFile, head: bytes, reader: PassageReader) -> None:
         self._store.connection.execute(
             "UPDATE file SET size = ?, modified_ns = ?, head = ?, offset = ?, turn = ?,"
-            " session = coalesce(nullif(?, ''), session), project = coalesce(nullif(?, ''), project),"
+            " session = coalesce(nullif(?, ''), session),"
+            " project = CASE project WHEN '' THEN ? ELSE project END,"
             " title = CASE title WHEN '' THEN ? ELSE title END,"
             " first_at = coalesce(first_at, ?), last_at = coalesce(?, last_at) WHERE id = ?",
             (
-                *(item.size_bytes, item.modified_ns, head, reader.position.offset, reader.position.turn),
-                *(reader.facts.session, reader.facts.project, replace_lone_surrogates(reader.title)),
+                *(*_stamp(item), head, reader.position.offset, reader.position.turn),
+                *map(replace_lone_surrogates, (reader.session, reader.project, reader.title)),
                 *(_seconds(reader.first_at), _seconds(reader.last_at), file),
             ),
         )
@@ -187,14 +201,17 @@ class SessionIndex:
     def _insert_passage(self, file: int, passage: SessionPassage) -> None:
         row = self._store.connection.execute(
             "INSERT INTO passage VALUES (NULL, ?, ?, ?, ?, ?) RETURNING id",
-            (file, passage.offset, passage.turn, passage.conversation, _seconds(passage.at)),
+            (
+                *(file, passage.offset, passage.turn),
+                *(replace_lone_surrogates(passage.conversation), _seconds(passage.at)),
+            ),
         ).fetchone()
         texts = (separate_characters(text) for text in (passage.prompt, passage.answer, passage.tools))
         self._store.connection.execute(
             "INSERT INTO words (rowid, prompt, answer, tools) VALUES (?, ?, ?, ?)", (row[0], *texts)
         )
 
-    def _forget(self, path: str) -> None:
+    def _forget(self, path: bytes) -> None:
         row = self._store.connection.execute("SELECT id FROM file WHERE path = ?", (path,)).fetchone()
         if row is not None:
             self._delete_passages(row[0], 0)
@@ -229,10 +246,16 @@ def _batches(files: Sequence[TranscriptFile]) -> Iterator[list[TranscriptFile]]:
         yield batch
 
 
-def _read_head(path: Path) -> bytes:
-    """A digest of the beginning of the first line: a file that was replaced has another one."""
-    with map_os_errors(f"read {path}"), path.open("rb") as file:
-        return blake2b(file.readline(HEAD_BYTES), digest_size=16).digest()
+def _has_grown(item: TranscriptFile, agent: str | None, head: bytes, *, offset: int, size: int) -> bool:
+    """Whether the file still begins with what was read of it."""
+    return bool(agent) and item.size_bytes >= size and hash_ends(item.path, offset) == head
+
+
+def _stamp(item: TranscriptFile) -> tuple[int, int]:
+    # Larger numbers do not fit into a column.
+    return min(item.size_bytes, MAX_COLUMN_INTEGER), max(
+        -MAX_COLUMN_INTEGER, min(item.modified_ns, MAX_COLUMN_INTEGER)
+    )
 
 
 def _own_project(path: Path) -> str:
@@ -245,4 +268,5 @@ def _own_project(path: Path) -> str:
 
 
 def _seconds(at: datetime | None) -> float | None:
-    return at.timestamp() if at else None
+    """None also for times that no session has: some programs log the year 1 for no time."""
+    return at.timestamp() if at and FIRST_YEAR <= at.year <= LAST_YEAR else None

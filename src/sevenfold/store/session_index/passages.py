@@ -93,7 +93,7 @@ class PassageReader:
     """Reads one transcript from a position to its end. `position` is then where the next reading starts."""
 
     def __init__(self, path: Path, agent: ForeignAgent, start: ReadPosition) -> None:
-        self.facts = ForeignSession()
+        self.session = self.project = ""
         """What the lines that were read say of their session."""
         self.title = ""
         """The beginning of the first message of a person in these lines."""
@@ -126,7 +126,11 @@ class PassageReader:
     def _take(self, entry: ForeignEntry, offset: int) -> Iterator[SessionPassage]:
         match entry:
             case ForeignSession():
-                self.facts = entry
+                # A session of Codex that branched off repeats what its source says of itself. The folder in
+                # which a session began is the one that resumes it.
+                is_first = self._agent == "codex" and self.session
+                self.session = self.session if is_first else entry.session or self.session
+                self.project = self.project or entry.project
             case ForeignInput(source="human") | ForeignOutput():
                 yield from self._take_message(entry, offset)
             case _:
