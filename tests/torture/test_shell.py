@@ -63,7 +63,7 @@ def test_no_hostile_line_gets_out_under_any_permission(orders: Orders) -> None:
         ("kill -STOP {victim}; sleep 0.1", "another process was ended or stopped"),
         ("cat {home}/.ssh/id_rsa", "a secret was shown"),
         ("echo $CORPUS_API_KEY", "a secret was shown"),
-        ("setsid -f sleep 3 > /dev/null 2>&1; kill -9 $PPID", "a process was left behind"),
+        ("setsid -f sleep 20 > /dev/null 2>&1; kill -9 $PPID", "a process was left behind"),
     ],
 )
 def test_a_line_that_gets_out_is_seen(orders: Orders, line: str, what: str) -> None:
