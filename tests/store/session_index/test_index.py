@@ -244,7 +244,13 @@ def test_project_and_date_narrow_the_search(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["数据库的连接超时了", "データベースの接続がタイムアウトした", "데이터베이스 연결 시간 초과"]
+    "text",
+    [
+        "数据库的连接超时了",
+        "データベースの接続がタイムアウトした",
+        "데이터베이스 연결 시간 초과",
+        "ฐานข้อมูลหมดเวลาเชื่อมต่อ",
+    ],
 )
 def test_scripts_without_spaces_are_found_by_a_part(machine: Machine, text: str) -> None:
     machine.write("s1", line("user", text))

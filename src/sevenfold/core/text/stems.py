@@ -16,6 +16,8 @@ from functools import lru_cache
 
 from sevenfold.core.memories import Taint
 
+UNSPACED_CHARS = r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f]"
+"""A character of Japanese, Chinese, Korean or Thai, as a regular expression."""
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
 _SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+|(?<=;)\s+")

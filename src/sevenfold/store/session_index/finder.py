@@ -13,6 +13,7 @@ from typing import cast
 
 from sevenfold.core.errors import InputError
 from sevenfold.core.text.safe_text import replace_lone_surrogates
+from sevenfold.core.text.stems import UNSPACED_CHARS
 from sevenfold.store.foreign.entries import ForeignAgent
 
 COMMON_SHARE = 0.2
@@ -31,8 +32,8 @@ CONTEXT_CHARS = 1_000
 """On each side of a snippet. All but the longest keys fit, and checking ten of these takes 20 ms."""
 
 # Scripts written without spaces: each character becomes a word, and a query for several becomes a phrase.
-_UNSPACED = re.compile(r"([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f])")
-_SPREAD = re.compile(r" ?([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f]) ?")
+_UNSPACED = re.compile(f"({UNSPACED_CHARS})")
+_SPACED_OUT = re.compile(f" ?({UNSPACED_CHARS}) ?")
 _TERM = re.compile(r'"([^"]+)"|(\S+)')
 
 
@@ -155,7 +156,7 @@ class TurnFinder:
             turn=place.turn,
             conversation=place.conversation,
             at=None if place.at is None else datetime.fromtimestamp(place.at, UTC),
-            snippet=_SPREAD.sub(r"\1", snippet.text),
+            snippet=_SPACED_OUT.sub(r"\1", snippet.text),
             context=snippet.find_context(),
             more=more.get(place.id, 0),
         )

@@ -58,6 +58,7 @@ def test_the_next_step(facts: ExtractionFacts, settings: ExtractionSettings, ste
         "Désormais, toujours pnpm.",
         "A partir de agora, sempre pnpm.",
         "以后都用pnpm，不要用npm",
+        "请始终用制表符缩进",
         "これからは常にpnpmを使ってください",
         "앞으로는 항상 pnpm을 사용하세요",
         "ต่อไปนี้ใช้ pnpm เสมอ",
@@ -68,7 +69,21 @@ def test_a_turn_of_substance_is_looked_at_in_any_language(own: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "own", ["", "go on", "Exactly.", "yes!", "weiter", "sí, gracias", "继续", "はい", "계속", "ok 👍"]
+    "own",
+    [
+        "",
+        "go on",
+        "Exactly.",
+        "yes!",
+        "weiter",
+        "sí, gracias",
+        "继续",
+        "はい",
+        "계속",
+        "ok 👍",
+        "let's go",
+        "v1.2.3",
+    ],
 )
 def test_a_go_ahead_is_not(own: str) -> None:
     assert not has_substance(own)

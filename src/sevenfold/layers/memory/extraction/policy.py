@@ -14,7 +14,13 @@ from sevenfold.core.messages import Message, Text, ToolResult, ToolUse
 from sevenfold.core.settings import amount, choice, limit, switch
 from sevenfold.core.text.facts import covers_fact, parse_fact
 from sevenfold.core.text.safe_text import fence_text
-from sevenfold.core.text.stems import find_content_stems, make_slug, split_sentences, truncate_words
+from sevenfold.core.text.stems import (
+    UNSPACED_CHARS,
+    find_content_stems,
+    make_slug,
+    split_sentences,
+    truncate_words,
+)
 from sevenfold.core.tool_kinds import MEMORY_WRITERS, OWN_READERS, PATH_KEYS, changes_memory, find_effect
 from sevenfold.layers.compaction.summary import is_summary_head
 from sevenfold.layers.forks.policy import ForkBrief, ToolPermit
@@ -36,10 +42,10 @@ MAX_EXTRACTION_ROUNDS = 5
 
 MIN_TAUGHT_WORDS = 3
 """Fewer are a go-ahead or a remark, in any language: "go on", "weiter", "sí, gracias"."""
-_WORD = re.compile(r"[^\W_]+")
-_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\u0e00-\u0e7f]")
-UNSPACED_CHARS_PER_WORD = 2
-"""Of Chinese, Japanese and Thai, which put no spaces between words."""
+_UNSPACED = re.compile(UNSPACED_CHARS)
+_HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
+HAN_CHARS_PER_WORD, UNSPACED_CHARS_PER_WORD = 2, 4
+"""Of scripts that put few or no spaces between words: Chinese characters, and kana, Hangul and Thai."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +101,10 @@ def choose_extraction_step(facts: ExtractionFacts, settings: ExtractionSettings)
 def has_substance(own: str) -> bool:
     """Whether a user's own words are more than a go-ahead. It counts words and knows none of them, because a
     user may teach in any language."""
-    unspaced = len(_UNSPACED.findall(own))
-    words = len(_WORD.findall(_UNSPACED.sub(" ", own)))
-    return words + unspaced / UNSPACED_CHARS_PER_WORD >= MIN_TAUGHT_WORDS
+    han = len(_HAN.findall(own))
+    others = len(_UNSPACED.findall(own)) - han
+    spaced = sum(any(map(str.isalpha, part)) for part in _UNSPACED.sub(" ", own).split())
+    return spaced + han / HAN_CHARS_PER_WORD + others / UNSPACED_CHARS_PER_WORD >= MIN_TAUGHT_WORDS
 
 
 def extract_user_words(message: Message) -> str:

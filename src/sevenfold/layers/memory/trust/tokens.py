@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from sevenfold.core.text.stems import normalize_text
+from sevenfold.core.text.stems import UNSPACED_CHARS, normalize_text
 
 BREAK = ","
 """What any mark between clauses is read as."""
@@ -17,7 +17,7 @@ _HIDDEN = re.compile(
     "[\u200b\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\U000e0000-\U000e007f\U000e0100-\U000e01ef]"
 )
 """Tag characters, direction overrides, invisible operators. Joiners are not among them: scripts need them."""
-_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
+_CJK = re.compile(UNSPACED_CHARS)
 _TOKEN = re.compile(
     r"(?P<exact>[a-z][a-z0-9+.-]*://[^\s)>\]\"'`]+"
     r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
