@@ -9,6 +9,7 @@ From the bottom up; a package imports only from those before it (`pyproject.toml
 - `team/`: shared memory for a team, client and server.
 - `simulator/`: a local Messages API that bills as the provider does.
 - `session/`: what a loop calls before and after each model call.
+- `resident/`: a process that keeps memories and indexes loaded for other agents.
 - `integrations/`: the layers under other people's agent loops.
 - `replay/`: what recorded sessions cost.
 - `agent/`: the terminal agent.

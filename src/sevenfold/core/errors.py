@@ -47,6 +47,7 @@ SevenfoldError
 │   ├── ReplyBroken             an answer began, and cannot be used
 │   ├── ProviderUnreachable     no answer came at all
 │   └── SpendRefused            background work may not spend now; no call was made
+├── ResidentUnavailable         the resident process gave no answer
 ├── LoopStopped                 the model made the same failing call again and again
 ├── CompactionError             a view cannot be cut down now
 │   ├── CompactionBusy          another one is under way, or has just changed the view
@@ -337,6 +338,10 @@ class ProviderUnreachable(ProviderError):
 
 class SpendRefused(ProviderError):
     """Background work may not spend now: a cap, a pause after failures, or the switch. No call was made."""
+
+
+class ResidentUnavailable(SevenfoldError):
+    """The resident process could not be started, or gave no answer in time."""
 
 
 class LoopStopped(SevenfoldError):

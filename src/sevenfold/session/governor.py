@@ -12,7 +12,7 @@ applies the governor to every call except the conversation's own.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_CEILING, Decimal
@@ -43,8 +43,10 @@ from sevenfold.providers.provider import ListMemo, OnDelta, Provider, ProviderWr
 from sevenfold.session.budget import (
     MAIN_KIND,
     MAX_HOLD_AGE,
+    MICROS_PER_CENT,
     MICROS_PER_USD,
     SPEND_DAY,
+    SPEND_HOUR,
     Expense,
     SpendHold,
     SpendRefusal,
@@ -403,3 +405,43 @@ class GovernedProvider(ProviderWrapper):
         return (
             Usage(read=prompt, output=output) if request.breakpoints else Usage(fresh=prompt, output=output)
         )
+
+
+def group_charges(charges: Iterable[SpendCharge]) -> dict[str, list[SpendCharge]]:
+    """By the kind of work."""
+    kinds: dict[str, list[SpendCharge]] = {}
+    for charge in charges:
+        kinds.setdefault(charge.kind, []).append(charge)
+    return kinds
+
+
+def describe_spend(
+    state: SpendState, recent: list[SpendCharge], rules: SpendSettings, now: datetime
+) -> dict[str, object]:
+    """What background work spent, as JSON: `recent` are the charges of the last day."""
+
+    def cap(span: timedelta, cents: int, tokens: int) -> dict[str, object]:
+        used = state.used(now, span)
+        caps = {"cap_micro_usd": cents * MICROS_PER_CENT, "cap_tokens": tokens}
+        return {"micro_usd": used.micro_usd, "tokens": used.tokens, **caps}
+
+    return {
+        "background": rules.background and not state.stopped,
+        "stopped": state.stopped,
+        "hour": cap(SPEND_HOUR, rules.cents_per_hour, rules.tokens_per_hour),
+        "day": cap(SPEND_DAY, rules.cents_per_day, rules.tokens_per_day),
+        "kinds": {
+            kind: {
+                "calls": len(calls),
+                "tokens": sum(call.tokens for call in calls),
+                "cached_tokens": sum(call.read for call in calls),
+                "micro_usd": sum(call.micro_usd or 0 for call in calls),
+                "unpriced_calls": sum(call.micro_usd is None for call in calls),
+            }
+            for kind, calls in group_charges(recent).items()
+        },
+        "strikes": {
+            kind: {"count": each.count, "until": each.until.isoformat(), "reason": each.reason}
+            for kind, each in sorted(state.strikes.items())
+        },
+    }

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
-import shlex
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from datetime import UTC
 from pathlib import Path
 from typing import cast
 
@@ -17,12 +14,17 @@ from sevenfold.cli.screen import Screen, TableCell, Tone, format_count, format_t
 from sevenfold.cli.workspace import open_workspace
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import Event, describe_event
-from sevenfold.core.secrets import find_secrets
-from sevenfold.core.text.safe_text import escape_controls
 from sevenfold.store.foreign.entries import ForeignAgent
 from sevenfold.store.foreign.transcripts import find_own_transcripts, find_transcripts, list_default_folders
 from sevenfold.store.project.settings_files import find_user_home
-from sevenfold.store.session_index.finder import MARK_END, MARK_START, SessionHit, SessionQuery
+from sevenfold.store.session_index.finder import (
+    MARKED_WORD,
+    SessionHit,
+    SessionQuery,
+    describe_hit,
+    hide_secrets,
+    resume_command,
+)
 from sevenfold.store.session_index.index import IndexUpdate, SessionIndex
 
 AGENT_NAMES: dict[ForeignAgent, str] = {
@@ -31,11 +33,7 @@ AGENT_NAMES: dict[ForeignAgent, str] = {
     "messages": "messages",
     "sevenfold": "Sevenfold",
 }
-_SESSION_ID = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
-_MARKED = re.compile(f"{MARK_START}([^{MARK_END}]*){MARK_END}")
 _PROJECT_CHARS, _TITLE_CHARS = 40, 76
-_SCAN_KEY = b"snippets are not kept"
-"""The scan wants a key for fingerprints. None of them is used here."""
 
 
 def run_search(options: Namespace, screen: Screen) -> int:
@@ -59,7 +57,7 @@ def run_search(options: Namespace, screen: Screen) -> int:
         total = len(index)
     _warn_of(update, screen)
     if options.json:
-        screen.show_json([_describe_hit(hit) for hit in hits])
+        screen.show_json([describe_hit(hit) for hit in hits])
     elif hits:
         for hit in hits:
             _show_hit(hit, screen)
@@ -144,51 +142,7 @@ def _show_hit(hit: SessionHit, screen: Screen) -> None:
 
 def _mark_cells(snippet: str) -> Iterator[TableCell]:
     tones: Sequence[Tone] = ("plain", "strong")
-    for place, part in enumerate(_MARKED.split(snippet)):
+    for place, part in enumerate(MARKED_WORD.split(snippet)):
         if part:
             # Also without colours: people who print or pipe it see what was found.
             yield TableCell(f"*{part}*" if place % 2 else part, tones[place % 2])
-
-
-def hide_secrets(text: str, context: str) -> str:
-    """The text, or a note in its place where what stands around it seems to hold a secret."""
-    found = find_secrets(context, key=_SCAN_KEY)
-    if found.is_clean:
-        return text
-    names = ", ".join(dict.fromkeys(item.name for item in found.findings)) or "it could not be checked"
-    return f"(not shown, it seems to hold a secret: {names})"
-
-
-def resume_command(hit: SessionHit) -> str:
-    """What to type to go on with a session, or to read it. A transcript is not trusted: what is no plain id
-    could be an option, and what holds a line break could look like a line of ours."""
-    if not _SESSION_ID.fullmatch(hit.session) or not hit.project.isprintable():
-        return f"sevenfold replay -- {shlex.quote(escape_controls(str(hit.path)))}"
-    folder = f"cd -- {shlex.quote(hit.project)} && " if hit.project else ""
-    match hit.agent:
-        case "sevenfold":
-            return f"{folder}sevenfold chat --resume {shlex.quote(hit.session)}"
-        case "claude-code":
-            return f"{folder}claude --resume {shlex.quote(hit.session)}"
-        case "codex":
-            return f"{folder}codex resume {shlex.quote(hit.session)}"
-        case "messages":
-            return f"sevenfold replay {shlex.quote(str(hit.path))}"
-
-
-def _describe_hit(hit: SessionHit) -> dict[str, object]:
-    snippet = hide_secrets(hit.snippet, hit.context)
-    return {
-        "agent": hit.agent,
-        "session": hit.session,
-        "sub_agent": hit.conversation or None,
-        "project": hit.project,
-        "title": hide_secrets(hit.title, hit.title),
-        "turn": hit.turn,
-        "at": hit.at.astimezone(UTC).isoformat() if hit.at else None,
-        "snippet": _MARKED.sub(r"\1", snippet),
-        "found": list(dict.fromkeys(_MARKED.findall(snippet))),
-        "more": hit.more,
-        "path": str(hit.path),
-        "resume": resume_command(hit),
-    }

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 from typing import cast
 
@@ -30,7 +29,7 @@ from sevenfold.session.budget import (
     SpendSettings,
     SpendState,
 )
-from sevenfold.session.governor import Governor, SpendCharge, SpendStore
+from sevenfold.session.governor import Governor, SpendCharge, SpendStore, describe_spend, group_charges
 
 
 def run_spend(options: Namespace, screen: Screen) -> int:
@@ -54,7 +53,7 @@ def run_spend(options: Namespace, screen: Screen) -> int:
     recent = [charge for charge in past if not charge.is_unbilled]
     unbilled = len(past) - len(recent) + len(state.held)
     if options.json:
-        screen.show_json({**_described(state, recent, rules, now), "unbilled_calls": unbilled})
+        screen.show_json({**describe_spend(state, recent, rules, now), "unbilled_calls": unbilled})
         return 0
     _show(state, recent, rules, now, screen)
     if unbilled:
@@ -112,7 +111,7 @@ def _show(
                     TableCell(_usd(calls)),
                     TableCell(_cached(calls)),
                 ]
-                for name, calls in _by_kind(recent).items()
+                for name, calls in group_charges(recent).items()
             ]
         )
     for kind, strikes in sorted(state.strikes.items()):
@@ -134,13 +133,6 @@ def _cap_row(name: str, used: Expense, cents: int, tokens: int) -> list[TableCel
     ]
 
 
-def _by_kind(charges: Iterable[SpendCharge]) -> dict[str, list[SpendCharge]]:
-    kinds: dict[str, list[SpendCharge]] = {}
-    for charge in charges:
-        kinds.setdefault(charge.kind, []).append(charge)
-    return kinds
-
-
 def _usd(charges: list[SpendCharge]) -> str:
     known = [charge.micro_usd for charge in charges if charge.micro_usd is not None]
     if not known:
@@ -152,36 +144,6 @@ def _usd(charges: list[SpendCharge]) -> str:
 def _cached(charges: list[SpendCharge]) -> str:
     prompts = sum(charge.tokens if charge.prompt is None else charge.prompt for charge in charges)
     return format_share(sum(charge.read for charge in charges), prompts)
-
-
-def _described(
-    state: SpendState, recent: list[SpendCharge], rules: SpendSettings, now: datetime
-) -> dict[str, object]:
-    def cap(span: timedelta, cents: int, tokens: int) -> dict[str, object]:
-        used = state.used(now, span)
-        caps = {"cap_micro_usd": cents * MICROS_PER_CENT, "cap_tokens": tokens}
-        return {"micro_usd": used.micro_usd, "tokens": used.tokens, **caps}
-
-    return {
-        "background": rules.background and not state.stopped,
-        "stopped": state.stopped,
-        "hour": cap(SPEND_HOUR, rules.cents_per_hour, rules.tokens_per_hour),
-        "day": cap(SPEND_DAY, rules.cents_per_day, rules.tokens_per_day),
-        "kinds": {
-            kind: {
-                "calls": len(calls),
-                "tokens": sum(call.tokens for call in calls),
-                "cached_tokens": sum(call.read for call in calls),
-                "micro_usd": sum(call.micro_usd or 0 for call in calls),
-                "unpriced_calls": sum(call.micro_usd is None for call in calls),
-            }
-            for kind, calls in _by_kind(recent).items()
-        },
-        "strikes": {
-            kind: {"count": each.count, "until": each.until.isoformat(), "reason": each.reason}
-            for kind, each in sorted(state.strikes.items())
-        },
-    }
 
 
 def _warn(event: Event, screen: Screen) -> None:

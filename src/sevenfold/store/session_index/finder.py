@@ -1,9 +1,10 @@
-"""Finds the turns that a query is about, in the database of the index."""
+"""Finds the turns that a query is about, in the database of the index, and describes them for others."""
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +13,8 @@ from pathlib import Path
 from typing import cast
 
 from sevenfold.core.errors import InputError
-from sevenfold.core.text.safe_text import replace_lone_surrogates
+from sevenfold.core.secrets import find_secrets
+from sevenfold.core.text.safe_text import escape_controls, replace_lone_surrogates
 from sevenfold.core.text.stems import UNSPACED_CHARS
 from sevenfold.store.foreign.entries import ForeignAgent
 
@@ -215,3 +217,56 @@ def separate_characters(text: str) -> str:
     """The text as it is indexed: each character of a script without spaces is a word."""
     text = replace_lone_surrogates(text).translate(_NOT_INDEXED)
     return _UNSPACED.sub(r" \1 ", text) if _UNSPACED.search(text) else text
+
+
+# A turn as others are shown it.
+
+_SESSION_ID = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
+MARKED_WORD = re.compile(f"{MARK_START}([^{MARK_END}]*){MARK_END}")
+_SCAN_KEY = b"snippets are not kept"
+"""The scan wants a key for fingerprints. None of them is used here."""
+
+
+def hide_secrets(text: str, context: str) -> str:
+    """The text, or a note in its place where what stands around it seems to hold a secret."""
+    found = find_secrets(context, key=_SCAN_KEY)
+    if found.is_clean:
+        return text
+    names = ", ".join(dict.fromkeys(item.name for item in found.findings)) or "it could not be checked"
+    return f"(not shown, it seems to hold a secret: {names})"
+
+
+def resume_command(hit: SessionHit) -> str:
+    """What to type to go on with a session, or to read it. A transcript is not trusted: what is no plain id
+    could be an option, and what holds a line break could look like a line of ours."""
+    if not _SESSION_ID.fullmatch(hit.session) or not hit.project.isprintable():
+        return f"sevenfold replay -- {shlex.quote(escape_controls(str(hit.path)))}"
+    folder = f"cd -- {shlex.quote(hit.project)} && " if hit.project else ""
+    match hit.agent:
+        case "sevenfold":
+            return f"{folder}sevenfold chat --resume {shlex.quote(hit.session)}"
+        case "claude-code":
+            return f"{folder}claude --resume {shlex.quote(hit.session)}"
+        case "codex":
+            return f"{folder}codex resume {shlex.quote(hit.session)}"
+        case "messages":
+            return f"sevenfold replay {shlex.quote(str(hit.path))}"
+
+
+def describe_hit(hit: SessionHit) -> dict[str, object]:
+    """A turn as JSON, without marks and without secrets."""
+    snippet = hide_secrets(hit.snippet, hit.context)
+    return {
+        "agent": hit.agent,
+        "session": hit.session,
+        "sub_agent": hit.conversation or None,
+        "project": hit.project,
+        "title": hide_secrets(hit.title, hit.title),
+        "turn": hit.turn,
+        "at": hit.at.astimezone(UTC).isoformat() if hit.at else None,
+        "snippet": MARKED_WORD.sub(r"\1", snippet),
+        "found": list(dict.fromkeys(MARKED_WORD.findall(snippet))),
+        "more": hit.more,
+        "path": str(hit.path),
+        "resume": resume_command(hit),
+    }

@@ -1,0 +1,29 @@
+"""The resident process: one per user, which keeps memories, indexes and the encoder loaded for other agents.
+
+- `client`: `request` asks it, and starts it when there is none. Standard library only.
+- `server`: the process itself: a Unix socket, one request at a time for each project.
+- `operations`: what it can be asked for, as functions that also run in any other process.
+- `projects`: what it keeps open for each project, followed when files change.
+
+`perform` asks it, and does the work in this process where it cannot be had.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def perform(operation: str, arguments: Mapping[str, object], *, deadline_seconds: float) -> dict[str, object]:
+    """What the resident process answers, or the same from this process, which takes longer."""
+    from sevenfold.core.errors import ResidentUnavailable
+    from sevenfold.resident.client import request
+
+    try:
+        return request(operation, arguments, deadline_seconds=deadline_seconds)
+    except ResidentUnavailable:
+        from sevenfold.resident.operations import run_once
+
+        return run_once(operation, arguments)

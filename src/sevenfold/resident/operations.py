@@ -1,0 +1,361 @@
+"""What the resident process can be asked for. The same functions run in any other process with `run_once`.
+
+An operation takes a JSON object and returns one. All but `status` take `cwd`, a folder of the project.
+
+- `recall`: `prompt`, `limit`; returns `memories` and `text`, as an agent is shown them.
+- `remember`: `content`, `name`, `description`, `type`, `applies_to`, `session`; returns `status`, which is
+  `remembered`, `waiting` (for review), `known` or `refused`, with `key` and `message`.
+- `search_sessions`: `query`, `project`, `since`, `limit`; returns `hits` and `is_busy`.
+- `read_result`: `path` or `id` of a stored tool result, `offset`, `limit`; returns `text`, `next_offset`.
+- `spend`: what background work spent, as `sevenfold spend --json` says it.
+- `memory_index`, `memory_read` (`key`): the index, and one memory.
+- `hook`: `event`, `agent` and `input`, the JSON that an agent hands to its hook; returns the hook's output.
+- `status`: the process itself.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, closing
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Lock
+from typing import TypeAlias
+
+from sevenfold.core import __version__
+from sevenfold.core.clock import Clock, SystemClock
+from sevenfold.core.errors import FileMissing, InputError
+from sevenfold.core.events import Emit, ignore_event
+from sevenfold.core.json import JsonObject, freeze_object, get_choice, get_integer, get_string
+from sevenfold.core.memories import INDEX_FILE, MEMORY_KINDS, Origin
+from sevenfold.core.text.stems import make_slug, split_sentences, truncate_words
+from sevenfold.layers.memory.extraction.gate import (
+    MAX_DRAFT_DESCRIPTION_CHARS,
+    GateContext,
+    MemoryDraft,
+    RefusedDraft,
+    check_draft,
+)
+from sevenfold.layers.memory.recall.policy import (
+    RecalledMemory,
+    RecallFacts,
+    RecallSettings,
+    choose_recalled,
+    render_recalled_memories,
+)
+from sevenfold.layers.memory.trust.taint import ConversationSources
+from sevenfold.layers.tool_results.spill import SPILL_FOLDER
+from sevenfold.resident.client import PROTOCOL, select_environ
+from sevenfold.resident.projects import OpenProject, ProjectPool
+from sevenfold.session.budget import SPEND_DAY, SpendSettings
+from sevenfold.session.governor import Governor, SpendStore, describe_spend
+from sevenfold.session.opening import Workspace, WorkspaceOptions
+from sevenfold.store.files.folder import check_memory_key
+from sevenfold.store.foreign.transcripts import find_own_transcripts, find_transcripts, list_default_folders
+from sevenfold.store.memory.changes import Write
+from sevenfold.store.memory.plan import ALREADY_ASKED
+from sevenfold.store.project.settings_files import find_user_home
+from sevenfold.store.session_index.finder import SessionQuery, describe_hit
+from sevenfold.store.session_index.index import SessionIndex
+
+Arguments: TypeAlias = JsonObject
+Answer: TypeAlias = dict[str, object]
+Environ: TypeAlias = Mapping[str, str]
+
+MAX_RESULT_BYTES = 48 * 1024
+"""Of a stored tool result at once: about 12,000 tokens."""
+
+_MAX_PROMPT_CHARS = 100_000
+_RESULT_NAME = re.compile(r"[\w.-]{1,160}", re.ASCII)
+
+
+class ResidentOperations:
+    """The operations over projects that stay open. Every method blocks; for any thread."""
+
+    def __init__(self, clock: Clock | None = None, emit: Emit = ignore_event) -> None:
+        self._clock, self._emit = clock or SystemClock(), emit
+        self.projects = ProjectPool(self._clock, emit)
+        self._started = self._clock.uptime()
+        self._count = 0
+        self._later: list[Callable[[], None]] = []
+        self._lock = Lock()
+        self._operations: dict[str, Callable[[Arguments, Environ], Answer]] = {
+            "recall": self._recall,
+            "remember": self._remember,
+            "search_sessions": self._search_sessions,
+            "read_result": self._read_result,
+            "spend": self._spend,
+            "memory_index": self._read_index,
+            "memory_read": self._read_memory,
+            "hook": self._run_hook,
+            "status": self._describe_status,
+        }
+
+    def run(self, operation: str, arguments: Arguments, environ: Environ) -> Answer:
+        work = self._operations.get(operation)
+        if work is None:
+            raise InputError(
+                f"there is no operation {operation!r:.80}; there are {', '.join(self._operations)}"
+            )
+        with self._lock:
+            self._count += 1
+        return work(arguments, environ)
+
+    def finish(self) -> bool:
+        """Do what was left for after the answer: counts, vectors. Returns whether there is more to do."""
+        with self._lock:
+            later, self._later = self._later, []
+        for work in later:
+            work()
+        is_busy = False
+        for project in self.projects.list_open():
+            with project.lock:
+                is_busy = project.keep_up() or is_busy
+        return is_busy
+
+    def close(self) -> None:
+        self.projects.close()
+
+    def _recall(self, given: Arguments, environ: Environ) -> Answer:
+        prompt = get_string(given, "prompt")[:_MAX_PROMPT_CHARS]
+        with self._use(given, environ) as project:
+            settings = project.workspace.settings.of(RecallSettings)
+            limit = get_integer(given, "limit", settings.max_files, at_least=1, at_most=20)
+            if not project.has_memory:
+                return {"memories": [], "text": ""}
+            project.follow()
+            finder, now = project.finder, self._clock.now()
+            found = finder.find(prompt, settings.candidates)
+            chosen = choose_recalled(found, RecallFacts(), settings)[:limit]
+            memories = finder.take(chosen)
+            keys = [one.key for one in chosen]
+            if keys:
+                self._do_later(lambda: finder.count(keys, now))
+        text = render_recalled_memories(memories, now, settings.file_bytes) if memories else ""
+        return {"memories": [_describe_memory(one) for one in memories], "text": text}
+
+    def _remember(self, given: Arguments, environ: Environ) -> Answer:
+        with self._use(given, environ) as project:
+            if not project.has_memory:
+                raise InputError("memory is switched off here by memory.enabled; nothing was remembered")
+            project.follow()
+            draft = _read_draft(given)
+            snapshot = project.snapshot
+            today = self._clock.now().astimezone().date()
+            sources = self._find_sources(project, given)
+            found = check_draft(draft, GateContext(sources, snapshot.known, snapshot.near, today))
+            if isinstance(found, RefusedDraft):
+                status = "known" if found.rule in ("duplicate", "unchanged", "recalled") else "refused"
+                return {"status": status, "key": found.other or found.key, "message": found.reason}
+            judged = found.judgement
+            origin = Origin(
+                who="agent",
+                why="an agent asked for it",
+                session=get_string(given, "session", "")[:100],
+                said_by=judged.said_by,
+                taint=judged.taint,
+                evidence=judged.evidence,
+            )
+            change, memory = Write(found.key, found.text, found.base), project.memory
+            if origin.is_trusted:
+                memory.commit([change], origin)
+                return {"status": "remembered", "key": found.key, "message": f"remembered as {found.key}"}
+            if memory.was_asked([change]):
+                return {"status": "waiting", "key": found.key, "message": f"{found.key}: {ALREADY_ASKED}"}
+            memory.propose([change], origin, "an agent asked for it, and the user did not say it")
+        message = (
+            f"{found.key} is not remembered yet: it says more than the user said. It waits for them, and "
+            "`sevenfold memory review` shows it; tell them so. What the user said is remembered at once when "
+            "you pass their whole sentence, in their words and their language"
+        )
+        return {"status": "waiting", "key": found.key, "message": message}
+
+    def _search_sessions(self, given: Arguments, environ: Environ) -> Answer:
+        workspace = _open_workspace(given, environ)
+        since = get_string(given, "since", "")
+        try:
+            when = datetime.fromisoformat(since).astimezone(UTC) if since else None
+        except ValueError as error:
+            raise InputError(f"since is {since!r:.80}; use a date such as 2026-11-01") from error
+        query = SessionQuery(
+            text=get_string(given, "query"),
+            project=get_string(given, "project", "") or None,
+            since=when,
+            limit=get_integer(given, "limit", 10, at_least=1, at_most=50),
+        )
+        folders = list_default_folders(environ, find_user_home(environ))
+        files = [*find_own_transcripts(workspace.home).files, *find_transcripts(folders).files]
+        with closing(SessionIndex.open(workspace.home, emit=self._emit)) as index:
+            update = index.update(files)
+            hits = index.search(query)
+        return {"hits": [describe_hit(hit) for hit in hits], "is_busy": update.is_busy}
+
+    def _read_result(self, given: Arguments, environ: Environ) -> Answer:
+        with self._use(given, environ) as project:
+            sessions = Path(project.workspace.project.sessions.path)
+        path = _find_result(sessions, get_string(given, "path", ""), get_string(given, "id", ""))
+        offset = get_integer(given, "offset", 0, at_least=0)
+        limit = get_integer(given, "limit", MAX_RESULT_BYTES, at_least=1, at_most=MAX_RESULT_BYTES)
+        with path.open("rb") as file:
+            total = os.fstat(file.fileno()).st_size
+            file.seek(offset)
+            data = file.read(limit)
+        text = _decode_part(data, is_end=offset + len(data) >= total)
+        end = offset + (len(data) if offset + len(data) >= total else len(text.encode()))
+        return {
+            "path": str(path),
+            "text": text,
+            "offset": offset,
+            "next_offset": end if end < total else None,
+            "total_bytes": total,
+        }
+
+    def _spend(self, given: Arguments, environ: Environ) -> Answer:
+        workspace, now = _open_workspace(given, environ), self._clock.now()
+        rules = workspace.settings.of(SpendSettings)
+        with closing(SpendStore.open(workspace.home, emit=self._emit)) as book:
+            state = Governor(book, rules, emit=self._emit).state()
+            charges = [
+                one
+                for one in book.charges((now - SPEND_DAY).date(), now.date())
+                if one.at > now - SPEND_DAY and not one.is_unbilled
+            ]
+        return describe_spend(state, charges, rules, now)
+
+    def _read_index(self, given: Arguments, environ: Environ) -> Answer:
+        with self._use(given, environ) as project:
+            if not project.has_memory:
+                return {"text": "", "path": "", "cut_lines": 0, "keys": []}
+            project.follow()
+            memory = project.memory
+            found, path, keys = memory.index_text(), str(memory.path / INDEX_FILE), memory.keys()
+        return {"text": found.text, "path": path, "cut_lines": found.cut_lines, "keys": list(keys)}
+
+    def _read_memory(self, given: Arguments, environ: Environ) -> Answer:
+        key = check_memory_key(get_string(given, "key"))
+        with self._use(given, environ) as project:
+            if not project.has_memory:
+                raise FileMissing(f"there is no memory {key!r}: memory is switched off by memory.enabled")
+            project.follow()
+            stored, path = project.memory.read(key), str(project.memory.path / key)
+        return {
+            "key": key,
+            "path": path,
+            "name": stored.memory.name,
+            "description": stored.memory.description,
+            "type": stored.memory.kind,
+            "text": stored.memory.text,
+            "body": stored.memory.body,
+            "modified": stored.modified.astimezone(UTC).isoformat(),
+            "said_by": stored.origin.said_by,
+            "is_trusted": stored.is_trusted,
+        }
+
+    def _run_hook(self, given: Arguments, environ: Environ) -> Answer:
+        del given, environ
+        return {}
+
+    def _describe_status(self, _given: Arguments, _environ: Environ) -> Answer:
+        return {
+            "pid": os.getpid(),
+            "version": __version__,
+            "protocol": PROTOCOL,
+            "uptime_seconds": int((self._clock.uptime() - self._started).total_seconds()),
+            "requests": self._count,
+            "projects": self.projects.list_roots(),
+        }
+
+    def _find_sources(self, _project: OpenProject, _given: Arguments) -> ConversationSources:
+        return ConversationSources(())
+
+    def _use(self, given: Arguments, environ: Environ) -> AbstractContextManager[OpenProject]:
+        return self.projects.use(get_string(given, "cwd"), environ)
+
+    def _do_later(self, work: Callable[[], None]) -> None:
+        with self._lock:
+            self._later.append(work)
+
+
+def run_once(operation: str, arguments: Mapping[str, object], environ: Environ | None = None) -> Answer:
+    """Run one operation in this process, with everything opened for it and closed after it."""
+    service = ResidentOperations()
+    try:
+        known = select_environ(os.environ if environ is None else environ)
+        answer = service.run(operation, freeze_object(arguments), known)
+        service.finish()
+    finally:
+        service.close()
+    return answer
+
+
+def _describe_memory(memory: RecalledMemory) -> Answer:
+    return {
+        "key": memory.key,
+        "path": memory.path,
+        "body": memory.body,
+        "modified": memory.modified.astimezone(UTC).isoformat(),
+        "said_by": memory.origin.said_by,
+        "is_trusted": memory.origin.is_trusted,
+        "doubt": memory.doubt,
+    }
+
+
+def _read_draft(given: Arguments) -> MemoryDraft:
+    content = get_string(given, "content").strip()
+    first = next(iter(split_sentences(content)), content)
+    description = " ".join(get_string(given, "description", "").split())
+    description = description or truncate_words(first, MAX_DRAFT_DESCRIPTION_CHARS)
+    name = get_string(given, "name", "").removesuffix(".md") or make_slug(description) or "memory"
+    key = check_memory_key(f"{name}.md")
+    conditions = given.get("applies_to", ())
+    if not isinstance(conditions, tuple) or not all(isinstance(one, str) for one in conditions):
+        raise InputError(f"applies_to is {conditions!r:.80}; use a list of texts such as command:git push*")
+    return MemoryDraft(
+        key=key,
+        name=name.rpartition("/")[2],
+        description=description,
+        kind=get_choice(given, "type", MEMORY_KINDS, "project"),
+        body=content,
+        applies_to=tuple(str(one) for one in conditions),
+    )
+
+
+def _find_result(sessions: Path, path: str, name: str) -> Path:
+    """A stored result by its path or by the id of its call. Only what lies among a session's results."""
+    root = os.path.realpath(sessions)
+    if path:
+        real = Path(os.path.realpath(path))
+        is_stored = real.parent.name == SPILL_FOLDER and str(real.parent.parent.parent) == root
+        if is_stored and real.is_file():
+            return real
+        raise FileMissing(f"{path!r:.300} is no stored tool result of this project")
+    if not _RESULT_NAME.fullmatch(name):
+        raise InputError("name a stored tool result by path or id")
+    found = [
+        file
+        for end in ("", ".txt", ".json")
+        for file in Path(root).glob(f"*/{SPILL_FOLDER}/{name}{end}")
+        if file.is_file()
+    ]
+    if not found:
+        raise FileMissing(f"no stored tool result of this project has the id {name!r}")
+    return max(found, key=lambda file: file.stat().st_mtime_ns)
+
+
+def _decode_part(data: bytes, *, is_end: bool) -> str:
+    """A part of a text, without the beginning of a character that its end has cut in two."""
+    for cut in range(0 if is_end else 4):
+        try:
+            return data[: len(data) - cut].decode()
+        except UnicodeDecodeError:
+            continue
+    return data.decode("utf-8", "replace")
+
+
+def _open_workspace(given: Arguments, environ: Environ) -> Workspace:
+    cwd = Path(get_string(given, "cwd"))
+    if not cwd.is_absolute() or not cwd.is_dir():
+        raise InputError(f"cwd is {str(cwd)!r:.200}; expected the absolute path of a folder")
+    return Workspace.open(WorkspaceOptions(project=cwd, environ=environ))
