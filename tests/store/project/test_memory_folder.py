@@ -21,7 +21,7 @@ from sevenfold.store.files.lock_state import PID_FILE, make_pid_stamp
 from sevenfold.store.files.locks import LockSettings
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.memory.sidecars import UseStore
-from sevenfold.store.project import project as project_module
+from sevenfold.store.project import trust as trust_module
 from sevenfold.store.project.project import CLAIM_FILE, Project, make_project_id, open_project
 from sevenfold.store.project.settings_files import read_settings
 from tests.store.disks import tree
@@ -334,7 +334,7 @@ def test_a_home_below_a_system_folder_is_a_home_all_the_same(
     """As on systems with homes in /var/home, or for services that live in /var/lib."""
     user = tmp_path / "system" / "user"
     user.mkdir(parents=True)
-    monkeypatch.setattr(project_module, "_SYSTEM", (str(tmp_path / "system"),))
+    monkeypatch.setattr(trust_module, "_SYSTEM", (str(tmp_path / "system"),))
     with pytest.raises(ProjectError):
         Project.open(work, home=tmp_path / "home", memory_dir=user / "notes")
     monkeypatch.setenv("HOME", str(user))

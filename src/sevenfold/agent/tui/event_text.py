@@ -73,6 +73,12 @@ _ROWS: dict[type[Event], _Row] = {
     events.TeamVersionLost: _Row(
         5, "the team's server has lost version {version} of {key}, which it had taken: it was set back", True
     ),
+    events.MemoryStateMoved: _Row(
+        5, "the history of {directory} was kept with a project, and is kept with the directory now"
+    ),
+    events.MemoryStateUnknown: _Row(
+        5, "{directory} was in use, and its history is not found: what lies there waits for review", True
+    ),
     events.VectorsUnused: _Row(5, "memories are found by words alone: {reason}"),
     events.RuleShown: _Row(5, "the memory {memory} was put before {tool} ({condition})"),
     events.RulesSkipped: _Row(5, "no rules were looked at before {tool}: {reason}", True),

@@ -112,6 +112,8 @@ from sevenfold.core.events.memory import (
     MemoryRecalled,
     MemoryRecovered,
     MemoryRefused,
+    MemoryStateMoved,
+    MemoryStateUnknown,
     RecallSkipped,
     RuleAnswered,
     RuleShown,
@@ -214,6 +216,8 @@ Event: TypeAlias = (
     | MemoryRecalled
     | MemoryRecovered
     | MemoryRefused
+    | MemoryStateMoved
+    | MemoryStateUnknown
     | ModelUnknown
     | NotesRecordLost
     | NotesSkipped

@@ -87,6 +87,22 @@ class MemoryRefused:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryStateMoved:
+    """The state of a memory directory (history, uses, dreams, team) was kept with a project before, and is
+    kept with the directory from now on."""
+
+    directory: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryStateUnknown:
+    """A memory directory was in use before, and its history is not found: its files wait for a person."""
+
+    directory: str
+
+
+@dataclass(frozen=True, slots=True)
 class IndexRebuilt:
     """What was computed about memories could not be read, and is computed anew from their files."""
 

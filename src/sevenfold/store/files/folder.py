@@ -19,7 +19,14 @@ from datetime import datetime, timedelta
 from pathlib import Path, PurePath
 from typing import Self
 
-from sevenfold.core.errors import FileDamaged, FileMissing, InputError, KeyRefused, NotRegular
+from sevenfold.core.errors import (
+    AccessDenied,
+    FileDamaged,
+    FileMissing,
+    InputError,
+    KeyRefused,
+    NotRegular,
+)
 from sevenfold.core.events import Emit, TempSwept
 from sevenfold.core.memories import INDEX_FILE, WINDOWS_DEVICES, MemoryKey
 from sevenfold.core.system import map_os_errors
@@ -439,3 +446,16 @@ class Folder:
 
     def _say(self, key: str) -> str:
         return f"{self.path}/{key}"
+
+
+_NOT_OURS = (NotRegular, FileMissing, KeyRefused, AccessDenied)
+
+
+def sweep_tree(folder: Folder, now: datetime, emit: Emit, depth: int = MAX_KEY_PARTS) -> int:
+    """Sweep a folder as deep as a key can reach: nothing of ours lies deeper, and agents may nest folders
+    without end."""
+    swept = folder.sweep(now, emit)
+    for name in folder.names() if depth else ():
+        with suppress(*_NOT_OURS), folder.subfolder(name, create=False) as below:
+            swept += sweep_tree(below, now, emit, depth - 1)
+    return swept

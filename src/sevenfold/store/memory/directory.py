@@ -47,7 +47,7 @@ from sevenfold.store.memory.index_text import fit_index
 from sevenfold.store.memory.plan import check_changes, find_overtaken, plan_changes, was_asked
 from sevenfold.store.memory.purge import PurgeSource
 from sevenfold.store.memory.records import LoggedChange, LoggedTransaction, hash_text, new_transaction_id
-from sevenfold.store.memory.sidecars import forget_traces
+from sevenfold.store.memory.sidecars import forget_traces, holds_files
 from sevenfold.store.memory.state import MemoryState, MemoryVersion
 from sevenfold.store.memory.upkeep import MemoryUpkeep
 from sevenfold.store.project.project import Project, open_project
@@ -91,7 +91,7 @@ class MemoryDir:
             if self._book.refresh():
                 self._upkeep.notice()
             else:
-                self._upkeep.adopt()
+                self._upkeep.adopt(is_held=holds_files(project.memory_state))
             self._exits = exits.pop_all()
 
     @classmethod

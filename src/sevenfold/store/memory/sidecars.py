@@ -1,23 +1,26 @@
 """What is known of memories besides their text: JSON files that many processes change, and may be lost.
 
 In order: one such file (`SidecarFile`), which memories claim what is not there (`MarkStore`), how often
-memories were used (`UseStore`), and forgetting all of it when a memory is erased.
+memories were used (`UseStore`), forgetting all of it when a memory is erased, and moving the state of a
+directory out of a project's control folder, where it was kept before (`begin_state`).
 """
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from types import MappingProxyType
 
-from sevenfold.core.errors import FileMissing, InputError, StoreError, WireError
-from sevenfold.core.events import Emit, UsesLost, ignore_event
+from sevenfold.core.errors import FileMissing, InputError, NotRegular, StoreError, WireError
+from sevenfold.core.events import Emit, MemoryStateMoved, MemoryStateUnknown, UsesLost, ignore_event
 from sevenfold.core.fields import read_fields, write_fields
 from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject, read_object, write_json
 from sevenfold.core.memories import (
+    INDEX_FILE,
     MEMORY_USE_KINDS,
     NO_USES,
     MemoryUse,
@@ -27,6 +30,10 @@ from sevenfold.core.memories import (
 )
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.locks import mutex
+from sevenfold.store.memory.files import MemoryFiles
+from sevenfold.store.memory.history import HISTORY_MUTEX, MemoryStore
+from sevenfold.store.memory.state import MemoryState
+from sevenfold.store.memory.upkeep import FILES
 
 _MAX_BYTES = 64 * 1024 * 1024
 """Some 400,000 memories."""
@@ -215,3 +222,168 @@ def _forget_dream(dreams: Folder, name: str) -> None:
             dreams.remove(name)
         else:
             dreams.replace(name, write_json(account.without(*_WORDY)) + b"\n")
+
+
+# State used to be kept by project alone, wherever a setting put the memories: what is in the control folder
+# of a project belongs to the directory that it was last used with, and nothing in it names that one.
+
+_BEGINNING = "beginning.json"
+_SOURCE, _LOG_BYTES, _HOLDS_FILES = "source", "log_bytes", "holds_files"
+"""Which project has a copy of the state that is to be removed, how much history that copy has, and whether
+files that lie in the directory when its history begins wait for a person."""
+
+_CONTROL = "control"
+_HISTORY = "memory"
+_LOG = "log.jsonl"
+_OLD_FOLDERS = (_HISTORY, DREAMS_FOLDER, "team")
+_OLD_FILES = (f"{USES_NAME}.json", f"{MARKS_NAME}.json", "dream-logs.json", "dream.lock.json")
+_MAX_MOVED_BYTES = 4 * 1024 * 1024 * 1024
+
+
+def begin_state(
+    state: Folder, directory: Folder, owner: Path | None, *, is_claimed: bool, emit: Emit
+) -> None:
+    """Begin the state of a memory directory that has none: with that in the control folder of `owner`, whose
+    project claimed the directory, if it is this directory's.
+
+    A directory that was claimed and whose state is not found has a history that nobody knows, with edits that
+    nobody has accepted perhaps: its files wait for a person. Nothing counts before the caller has said so in
+    the identity file of the state, and what was cut off before is done again.
+    """
+    source = str(directory.path)
+    begun = JsonObject()
+    if owner is not None and _is_state_of(owner, directory):
+        with Folder.open(owner / _CONTROL, disk=state.disk, patience=state.patience) as control:
+            begun = JsonObject({_SOURCE: owner.name, _LOG_BYTES: _copy_old_state(control, state)})
+        emit(MemoryStateMoved(source, str(owner)))
+    elif is_claimed and has_memories(directory):
+        begun = JsonObject({_HOLDS_FILES: True})
+        emit(MemoryStateUnknown(source))
+    if begun or _BEGINNING in state.names():
+        state.replace(_BEGINNING, write_json(begun) + b"\n")
+
+
+def is_beginning(state: Folder) -> bool:
+    """Whether a state has begun with a copy, and the original is still to be removed."""
+    return _SOURCE in _read_beginning(state)
+
+
+def holds_files(state: Folder) -> bool:
+    """Whether files that lie in the directory when its history begins wait for a person."""
+    return _HOLDS_FILES in _read_beginning(state)
+
+
+def clear_old_state(state: Folder, projects: Path) -> None:
+    """Remove what was copied from a control folder, the history first: it decides what the rest is of.
+
+    A history that has grown since is in use again, by the project's default directory, and stays.
+    """
+    begun = _read_beginning(state)
+    owner = projects / str(begun.get(_SOURCE))
+    with ExitStack() as held:
+        control = held.enter_context(
+            Folder.open(owner / _CONTROL, create=True, disk=state.disk, patience=state.patience)
+        )
+        folder = held.enter_context(control.subfolder(_HISTORY))
+        for name in (FILES, HISTORY_MUTEX):
+            held.enter_context(mutex(folder, name))
+        found = folder.stat(_LOG)
+        if found is None or found.size_bytes == begun.get(_LOG_BYTES):
+            _remove_old_state(control, folder)
+    state.replace(_BEGINNING, write_json(begun.without(_SOURCE, _LOG_BYTES)) + b"\n")
+
+
+def has_memories(directory: Folder) -> bool:
+    """Whether any memory or index lies there."""
+    return any(MemoryFiles(directory, ignore_event).keys()) or directory.stat(INDEX_FILE) is not None
+
+
+def _read_beginning(state: Folder) -> JsonObject:
+    try:
+        return read_object(state.read(_BEGINNING, max_bytes=MAX_ACCOUNT_BYTES))
+    except FileMissing:
+        return EMPTY_OBJECT
+
+
+@dataclass(frozen=True, slots=True)
+class _Likeness:
+    """How many memories of a history lie in a directory: the very files, the same texts, the same names."""
+
+    files: int = 0
+    texts: int = 0
+    names: int = 0
+
+
+def _is_state_of(owner: Path, directory: Folder) -> bool:
+    """Whether the state in a project's control folder is that of `directory`, not of its default directory.
+
+    The very files decide, by inode, time and size; then equal texts, as after a copy or a restored backup;
+    then names, where the default directory has no memories.
+    """
+    with ExitStack() as exits:
+        try:
+            history = Folder.open(owner / _CONTROL / _HISTORY, disk=directory.disk)
+        except FileMissing:
+            return False
+        store = MemoryStore(exits.enter_context(history), ignore_event)
+        if not store.refresh():
+            return False
+        there, usual, has_usual = _compare(store.state, directory), _Likeness(), False
+        with suppress(FileMissing):
+            default = exits.enter_context(Folder.open(owner / _HISTORY, disk=directory.disk))
+            usual, has_usual = _compare(store.state, default), has_memories(default)
+    if there.files or usual.files:
+        return not usual.files
+    if there.texts or usual.texts:
+        return not usual.texts
+    is_empty = not (store.state.versions or store.state.placed)
+    return (there.names > 0 or is_empty) and not has_usual
+
+
+def _compare(state: MemoryState, directory: Folder) -> _Likeness:
+    files = MemoryFiles(directory, ignore_event)
+    same = texts = names = 0
+    for key in {*state.versions, *state.placed} - {INDEX_FILE}:
+        look = files.inspect(key)
+        if look is None or look.placement.stamp is None:
+            continue
+        known = state.holding(key)
+        names += 1
+        same += look.placement.stamp == known.stamp
+        texts += look.placement.sha256 in (known.sha256, state.sha_of(key))
+    return _Likeness(same, texts, names)
+
+
+def _copy_old_state(control: Folder, state: Folder) -> int:
+    """The size of the history that was copied, in bytes."""
+    for name in filter(control.names().__contains__, _OLD_FILES):
+        state.replace(name, control.read(name, max_bytes=_MAX_MOVED_BYTES))
+    for name in filter(control.names().__contains__, _OLD_FOLDERS):
+        with control.subfolder(name, create=False) as source, state.subfolder(name) as target:
+            for file in _list_files(source):
+                target.replace(file, source.read(file, max_bytes=_MAX_MOVED_BYTES))
+    size = state.stat(f"{_HISTORY}/{_LOG}")
+    return size.size_bytes if size else 0
+
+
+def _remove_old_state(control: Folder, history: Folder) -> None:
+    for file in sorted(_list_files(history), key=lambda name: name != _LOG):
+        history.remove(file)
+    for name in filter(control.names().__contains__, _OLD_FOLDERS):
+        with control.subfolder(name, create=False) as below:
+            for file in _list_files(below):
+                below.remove(file)
+    for name in filter(control.names().__contains__, _OLD_FILES):
+        control.remove(name)
+
+
+def _list_files(folder: Folder) -> list[str]:
+    """No mutex, for those are never removed, and no folder: a dream that was cut off leaves one."""
+    return [name for name in folder.names() if not name.endswith(".mutex") and _is_file(folder, name)]
+
+
+def _is_file(folder: Folder, name: str) -> bool:
+    try:
+        return folder.stat(name) is not None
+    except NotRegular:
+        return False

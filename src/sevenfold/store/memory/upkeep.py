@@ -17,7 +17,7 @@ from datetime import timedelta
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import AccessDenied, DiskFault, DiskFull, LockBusy, SevenfoldError
 from sevenfold.core.events import Emit, MemoryEdited, MemoryLagged, MemoryRecovered
-from sevenfold.core.memories import INDEX_FILE, Origin, is_indexed, read_memory
+from sevenfold.core.memories import INDEX_FILE, TEAM_PREFIX, Origin, is_indexed, read_memory
 from sevenfold.core.text.safe_text import replace_lone_surrogates
 from sevenfold.store.files.lock_state import read_boot_id
 from sevenfold.store.files.locks import mutex
@@ -111,6 +111,11 @@ _MODEL_FIELD = "originSessionId"
 """In the head of a memory that a model of Claude Code wrote: its session."""
 
 
+_TEAM = Origin(
+    who="sync", why="what was in the team's folder when its history began", taint=frozenset(["team"])
+)
+
+
 def _find_writer(key: str, text: str | None, otherwise: Origin) -> Origin:
     """Whose words a file holds, as far as it says so; the same when a folder is adopted and later."""
     session = "" if text is None else read_memory(key, replace_lone_surrogates(text)).field(_MODEL_FIELD)
@@ -140,12 +145,16 @@ class MemoryUpkeep:
             if is_ours:
                 self._bring_up_to_date()
 
-    def adopt(self) -> None:
-        """Begin the history of a folder that has none: what lies there is accepted."""
+    def adopt(self, *, is_held: bool = False) -> None:
+        """Begin the history of a folder that has none: what lies there is accepted, or held for a person."""
         with self._alone():
             if not self._book.state.end:
-                self._book.record(lambda _: [make_first_entry(self._clock.now()), self._adopted()])
-                self._bring_up_to_date()
+                first = make_first_entry(self._clock.now())
+                self._book.record(lambda _: [first] if is_held else [first, self._adopted()])
+                if not is_held:
+                    self._bring_up_to_date()
+        if is_held:
+            self.notice()
 
     def notice(self, *, check: bool = False) -> None:
         """Look at every file. Those that others changed wait for a person; those of the dead are put there.
@@ -391,7 +400,8 @@ class MemoryUpkeep:
         for key in [*self._files.keys(), INDEX_FILE]:
             look = self._files.inspect(key)
             if look and look.text is not None and look.placement.stamp:
-                stamp, writer = look.placement.stamp, _find_writer(key, look.text, origin)
+                told = _TEAM if key.startswith(TEAM_PREFIX) else origin
+                stamp, writer = look.placement.stamp, _find_writer(key, look.text, told)
                 found.append(
                     LoggedChange(
                         key=key,

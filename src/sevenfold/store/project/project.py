@@ -14,9 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-import pwd
 import re
-from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -25,14 +23,13 @@ from typing import NewType, Self
 
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import (
-    AccessDenied,
     FileDamaged,
     FileExists,
     FileMissing,
     InputError,
-    KeyRefused,
     NotRegular,
     ProjectError,
+    SevenfoldError,
     StoreError,
 )
 from sevenfold.core.events import Emit, SweepFailed, ignore_event
@@ -40,10 +37,11 @@ from sevenfold.core.json import freeze, read_object, write_json
 from sevenfold.core.settings import Settings, SettingSource
 from sevenfold.core.settings.sections import PlaceSettings
 from sevenfold.store.files.disk import SYSTEM_DISK, Disk
-from sevenfold.store.files.folder import FOLDER_TIMEOUTS, MAX_KEY_PARTS, TEMP_PREFIX, Folder, FolderTimeouts
+from sevenfold.store.files.folder import FOLDER_TIMEOUTS, TEMP_PREFIX, Folder, FolderTimeouts, sweep_tree
 from sevenfold.store.files.lock_state import PID_FILE, PidFile
-from sevenfold.store.files.locks import LockSettings
+from sevenfold.store.files.locks import LockSettings, mutex
 from sevenfold.store.project.git import find_project_root, real_path
+from sevenfold.store.project.trust import refuse_memory_place
 
 # The folder's name is one that two roots never share, and a file inside names its root in full.
 
@@ -70,15 +68,16 @@ def hash_path(root: Path) -> str:
     return hashlib.sha256(os.fsencode(root)).hexdigest()
 
 
-def claim_folder(folder: Folder, key: str, root: Path) -> None:
-    """Write the identity file, or check the one that is there; `ProjectError` when it names another root."""
+def claim_folder(folder: Folder, key: str, root: Path, *, is_shared: bool = False) -> None:
+    """Write the identity file, or check the one that is there; `ProjectError` when it names another root,
+    unless roots may share the folder."""
     ours = hash_path(root)
     shown = os.fsencode(root).decode("utf-8", "backslashreplace")
     with suppress(FileExists):
         if read_claim(folder, key) is None:
             folder.create(key, write_json(freeze({"root": shown, "fingerprint": ours})) + b"\n")
     found = read_claim(folder, key)
-    if found != ours:
+    if found != ours and not is_shared:
         raise ProjectError(
             f"{folder.path} belongs to another project (see {key} in it), not to {shown}; "
             "move it away, or point this project at another folder"
@@ -101,57 +100,97 @@ def read_claim(folder: Folder, key: str) -> str | None:
     return found
 
 
-# Writers fill a memory folder without asking, so it must be meant for that: no system folder, no folder with
-# keys or settings of other programs, no link, and not another project's.
+# Writers fill a memory folder without asking, so it must be meant for that, no link, and no other project's.
 
 CLAIM_FILE = ".sevenfold-project.json"
 """Hidden from whoever lists the memories."""
 
 _OWN = frozenset([CLAIM_FILE, PID_FILE])
 
-_SYSTEM = (
-    *("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/opt", "/proc", "/run", "/sbin", "/sys", "/usr"),
-    *("/var", "/Applications", "/Library", "/System"),
-)
-_TEMPORARY = ("/var/tmp", "/var/folders")
-"""Anybody's, though they lie in a system folder; the second is macOS's."""
-
-_SECRET = (".aws", ".azure", ".config", ".docker", ".gnupg", ".kube", ".password-store", ".ssh")
-"""What a home folder hides may be a link: these are refused where it leads to as well."""
-
 _CLAUDE_CHARS = 200
 """Of a path, in the name of a folder of Claude Code's; a longer one is cut, and a hash of its own follows."""
 
-_OURS = (".sevenfold", ".config/sevenfold", ".local/share/sevenfold")
 _EXPECTED = frozenset(["logs", "team", PID_FILE, CLAIM_FILE, ".DS_Store"])
 
 
-def open_memory_folder(
-    path: Path, root: Path, projects: Path, disk: Disk, patience: FolderTimeouts = FOLDER_TIMEOUTS
-) -> Folder:
-    """Open and claim `path` as the memory folder of the project at `root`; `ProjectError` with the reason.
+@dataclass(frozen=True, slots=True)
+class _MemoryPlace:
+    """Where settings put the memories of a project; the directory itself, or a folder of folders."""
+
+    memory_dir: Path | None = None
+    memory_home: Path | None = None
+
+    def locate(self, root: Path) -> Path | None:
+        """The directory of the project with this root; None for the default one."""
+        return self.memory_dir or (self.memory_home and self.memory_home / make_project_id(root))
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenMemory:
+    """A memory directory and its state."""
+
+    kept: Folder
+    state: Folder
+
+
+def _open_elsewhere(
+    place: _MemoryPlace, root: Path, projects: Path, states: Folder, emit: Emit
+) -> _OpenMemory:
+    """The memory directory of the project at `root`, claimed, and its state; `ProjectError` with the reason.
 
     `projects` is where projects have their own folders, which are nobody else's memory. Projects that name
-    the same folder share it, unless it is named after one of them, as Claude Code's is.
+    the same directory share it, unless it is named after one of them, as Claude Code's is.
     """
-    # Hidden, as all of that agent's files are, and meant for memories all the same.
-    is_claudes = _is_claudes(path, root)
-    if not is_claudes:
-        _refuse_place(path, projects)
-    folder = Folder.open(path, create=True, disk=disk, own=_OWN, patience=patience)
-    return _claimed(folder, root, is_shared=not is_claudes)
+    from sevenfold.store.memory.sidecars import begin_state, clear_old_state, is_beginning
+
+    directory = real_path(place.locate(root) or projects)
+    named = make_project_id(directory)
+    with ExitStack() as undo, ExitStack() as held:
+        kept = undo.enter_context(_open_memory_folder(place, root, projects, states))
+        state = undo.enter_context(states.subfolder(named))
+        if read_claim(state, _DIRECTORY_FILE) is None or is_beginning(state):
+            # What one process decides about a directory that is new here, the others find.
+            held.enter_context(mutex(states, named))
+        claimant = read_claim(kept, CLAIM_FILE)
+        is_shared = place.memory_dir is not None and not _is_claudes(place.memory_dir, root)
+        if claimant is None:
+            _refuse_strangers(kept)
+        elif not is_shared:
+            claim_folder(kept, CLAIM_FILE, root)
+        if read_claim(state, _DIRECTORY_FILE) is None:
+            with kept.without_own() as memory:
+                owner = _find_project(projects, claimant)
+                begin_state(state, memory, owner, is_claimed=claimant is not None, emit=emit)
+        claim_folder(state, _DIRECTORY_FILE, directory)
+        if is_beginning(state):
+            clear_old_state(state, projects)
+        if claimant is None:
+            # Last: a directory that is claimed has a state.
+            claim_folder(kept, CLAIM_FILE, root, is_shared=is_shared)
+        undo.pop_all()
+    return _OpenMemory(kept, state)
 
 
-def open_shared_memory_folder(
-    path: Path,
-    named: ProjectId,
-    root: Path,
-    projects: Path,
-    disk: Disk,
-    patience: FolderTimeouts = FOLDER_TIMEOUTS,
-) -> Folder:
-    """The same for a folder of one's own below `path`, which holds the memories of many projects."""
-    _refuse_place(path, projects)
+def _taken(projects: Path) -> tuple[Path, Path]:
+    """Where no memories can be put: projects and directories have folders there."""
+    return projects, projects.parent / MEMORY_STATE_FOLDER
+
+
+def _find_project(projects: Path, fingerprint: str | None) -> Path | None:
+    """The folder of the project with this fingerprint; None where there is none."""
+    found = projects.glob(f"*-{fingerprint[:32]}") if fingerprint else ()
+    return next(iter(found), None)
+
+
+def _open_memory_folder(place: _MemoryPlace, root: Path, projects: Path, states: Folder) -> Folder:
+    disk, patience = states.disk, states.patience
+    if place.memory_dir:
+        # Hidden, as all of that agent's files are, and meant for memories all the same.
+        if not _is_claudes(place.memory_dir, root):
+            refuse_memory_place(place.memory_dir, _taken(projects))
+        return Folder.open(place.memory_dir, create=True, disk=disk, own=_OWN, patience=patience)
+    path = place.memory_home or projects
+    refuse_memory_place(path, _taken(projects))
     with Folder.open(path, create=True, disk=disk, own=_OWN, patience=patience) as shared:
         if read_claim(shared, CLAIM_FILE) is not None:
             raise ProjectError(
@@ -159,7 +198,7 @@ def open_shared_memory_folder(
                 "projects names it; name it in that project's .sevenfold/settings.local.toml instead, or "
                 "choose another folder for all"
             )
-        return _claimed(shared.subfolder(named), root)
+        return shared.subfolder(make_project_id(root))
 
 
 def claude_memory_path(root: Path, user_home: Path) -> Path:
@@ -189,62 +228,6 @@ def _is_claudes(path: Path, root: Path) -> bool:
     return found == named if len(named) <= _CLAUDE_CHARS else found.startswith(f"{named[:_CLAUDE_CHARS]}-")
 
 
-def _claimed(folder: Folder, root: Path, *, is_shared: bool = False) -> Folder:
-    try:
-        is_new = read_claim(folder, CLAIM_FILE) is None
-        if is_new:
-            _refuse_strangers(folder)
-        if is_new or not is_shared:
-            claim_folder(folder, CLAIM_FILE, root)
-    except BaseException:
-        folder.close()
-        raise
-    return folder
-
-
-def _refuse_place(path: Path, projects: Path) -> None:
-    user, real = real_path(Path(os.environ.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir)), real_path(path)
-    if user.is_relative_to(real) or _is_system(real, user) or _is_hidden(real, user):
-        raise ProjectError(
-            f"{path} cannot be a memory folder: it holds your home folder, or lies in a system folder or one "
-            "that holds keys or settings; choose a folder of its own"
-        )
-    for taken in (projects, projects.parent / MEMORY_STATE_FOLDER):
-        if real.is_relative_to(real_path(taken)):
-            raise ProjectError(
-                f"{path} cannot be a memory folder: {taken} is where projects have their own; "
-                "choose a folder of its own, or leave the setting out"
-            )
-
-
-def _is_system(real: Path, user: Path) -> bool:
-    guarded = _both_names(map(Path, _SYSTEM))
-    # Some systems have homes below /var or /usr, and services always do.
-    is_at_home = user not in guarded and real.is_relative_to(user)
-    return not is_at_home and _is_below(real, guarded) and not _is_below(real, map(Path, _TEMPORARY))
-
-
-def _is_hidden(real: Path, user: Path) -> bool:
-    """Whether it lies in something that a home folder hides and that is not ours."""
-    homes = [user, Path("/root")]
-    if any(_is_below(real, [home / ours for ours in _OURS]) for home in homes):
-        return False
-    below = [real.relative_to(home).parts for home in homes if real.is_relative_to(home)]
-    return any(parts and parts[0].startswith(".") for parts in below) or _is_below(
-        real, [home / secret for home in homes for secret in _SECRET]
-    )
-
-
-def _is_below(real: Path, folders: Iterable[Path]) -> bool:
-    return any(real.is_relative_to(folder) for folder in _both_names(folders))
-
-
-def _both_names(folders: Iterable[Path]) -> list[Path]:
-    """As they are called and where that leads: on some systems /etc and /tmp are links."""
-    named = list(folders)
-    return [*named, *map(real_path, named)]
-
-
 def _refuse_strangers(folder: Folder) -> None:
     """A folder nobody claimed yet has to be empty, or hold memories and nothing else, hidden or not."""
     for name in folder.all_names():
@@ -260,10 +243,10 @@ PROJECTS_FOLDER = "projects"
 MEMORY_STATE_FOLDER = "memory-state"
 """In the home: a folder for each memory directory that a setting puts elsewhere."""
 CONTROL_FOLDER = "control"
+_MEMORY_FOLDER = "memory"
 _SUBFOLDERS = ("sessions", "mail", CONTROL_FOLDER)
 
 _SWEPT = "swept"
-_NOT_OURS = (NotRegular, FileMissing, KeyRefused, AccessDenied)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -335,22 +318,17 @@ class Project:
             claim_folder(base, IDENTITY_FILE, root)
             folder = undo.enter_context(base.without_own())
             sessions, mail, control = (undo.enter_context(folder.subfolder(name)) for name in _SUBFOLDERS)
-            if memory_dir:
-                kept = open_memory_folder(memory_dir, root, projects, disk, patience)
-            elif memory_home:
-                kept = open_shared_memory_folder(
-                    memory_home, named, root, projects, disk=disk, patience=patience
-                )
-            else:
-                kept = base.subfolder("memory")
-            face = PidFile(undo.enter_context(kept))
-            memory = undo.enter_context(kept.without_own())
-            base.close()
-            state = control
             if memory_dir or memory_home:
-                place = _locate_state(home, memory.path)
-                state = undo.enter_context(Folder.open(place, create=True, disk=disk, patience=patience))
-                claim_folder(state, _DIRECTORY_FILE, real_path(memory.path))
+                states = Folder.open(home / MEMORY_STATE_FOLDER, create=True, disk=disk, patience=patience)
+                with states:
+                    place = _MemoryPlace(memory_dir, memory_home)
+                    found = _open_elsewhere(place, root, projects, states, emit)
+                    undo.enter_context(found.state)
+            else:
+                found = _OpenMemory(base.subfolder(_MEMORY_FOLDER), control)
+            face = PidFile(undo.enter_context(found.kept))
+            memory = undo.enter_context(found.kept.without_own())
+            base.close()
             project = cls(
                 root=root,
                 id=named,
@@ -359,7 +337,7 @@ class Project:
                 memory=memory,
                 mail=mail,
                 control=control,
-                memory_state=state,
+                memory_state=found.state,
                 pid_file=face,
             )
             project._sweep_at_times((clock or SystemClock()).now(), emit)
@@ -375,7 +353,7 @@ class Project:
     def sweep(self, now: datetime, emit: Emit = ignore_event) -> int:
         """Remove what dead writers left half-made, anywhere in the project; how many files that was."""
         apart = () if self.memory_state is self.control else (self.memory_state,)
-        return sum(_sweep_tree(folder, now, emit) for folder in (self.folder, self.memory, *apart))
+        return sum(sweep_tree(folder, now, emit) for folder in (self.folder, self.memory, *apart))
 
     def close(self) -> None:
         with ExitStack() as exits:
@@ -427,14 +405,6 @@ def open_project(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _MemoryPlace:
-    """Where settings put the memories of a project; the directory itself, or a folder of folders."""
-
-    memory_dir: Path | None = None
-    memory_home: Path | None = None
-
-
 _FOR_ALL = (SettingSource.USER, SettingSource.MANAGED)
 """Sources that speak for every project of a person or a machine."""
 
@@ -444,15 +414,28 @@ def _find_place(settings: Settings, root: Path, user_home: Path) -> _MemoryPlace
     places = settings.of(PlaceSettings)
     if places.memory_dir is None:
         return _MemoryPlace(claude_memory_path(root, user_home)) if places.claude_memory else _MemoryPlace()
-    chosen = Path(places.memory_dir)
-    is_for_all = settings.origin("places.memory_dir").source in _FOR_ALL
+    chosen, source = Path(places.memory_dir), settings.origin("places.memory_dir").source
+    is_for_all = source in _FOR_ALL or (source is not SettingSource.LOCAL and _has_projects(chosen))
     return _MemoryPlace(memory_home=chosen) if is_for_all else _MemoryPlace(memory_dir=chosen)
+
+
+def _has_projects(path: Path) -> bool:
+    """Whether a folder holds those of projects, each claimed: what the environment names held them once, and
+    whoever has one there keeps it."""
+    if (path / CLAIM_FILE).exists():
+        return False
+    for claim in path.glob(f"*/{CLAIM_FILE}"):
+        with suppress(SevenfoldError), Folder.open(claim.parent, own=_OWN) as folder:
+            fingerprint = read_claim(folder, CLAIM_FILE) or ""
+            if claim.parent.name.endswith(f"-{fingerprint[:32]}") and len(fingerprint) > 32:
+                return True
+    return False
 
 
 def locate_memory_state(settings: Settings, root: Path, user_home: Path) -> Path:
     """Where the `memory_state` of the project with this root is, or would be: nothing is made."""
     home, place = settings.of(PlaceSettings).home_folder(user_home), _find_place(settings, root, user_home)
-    chosen = place.memory_dir or (place.memory_home and place.memory_home / make_project_id(root))
+    chosen = place.locate(root)
     return _locate_state(home, chosen) if chosen else locate_project(home, root) / CONTROL_FOLDER
 
 
@@ -481,12 +464,3 @@ def _patience(settings: Settings) -> FolderTimeouts:
     """As the lock's section says, where whoever resolved the settings asked for it."""
     found = [section for section in settings.sections if isinstance(section, LockSettings)]
     return found[0].timeouts if found else FOLDER_TIMEOUTS
-
-
-def _sweep_tree(folder: Folder, now: datetime, emit: Emit, depth: int = MAX_KEY_PARTS) -> int:
-    """As deep as a key can reach: nothing of ours lies deeper, and agents may nest folders without end."""
-    swept = folder.sweep(now, emit)
-    for name in folder.names() if depth else ():
-        with suppress(*_NOT_OURS), folder.subfolder(name, create=False) as below:
-            swept += _sweep_tree(below, now, emit, depth - 1)
-    return swept

@@ -1,14 +1,21 @@
-"""What a person has answered about a repository's own files: by content, so that a changed file is asked
-about again. It lies where no agent may write."""
+"""What a person has answered about a repository's own files, and where no memories may be kept.
+
+Answers are kept by content, so that a changed file is asked about again, where no agent may write.
+"""
 
 from __future__ import annotations
 
+import os
+import pwd
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 from sevenfold.core.canonical import digest
-from sevenfold.core.errors import FileDamaged, FileMissing, NotRegular, WireError
+from sevenfold.core.errors import FileDamaged, FileMissing, NotRegular, ProjectError, WireError
 from sevenfold.core.json import JsonObject, read_object, write_json
 from sevenfold.store.files.folder import Folder
+from sevenfold.store.project.git import real_path
 
 TRUSTED_FILE = "trusted.json"
 MAX_TRUST_BYTES = 256 * 1024
@@ -59,5 +66,65 @@ class TrustStore:
         """Nothing is trusted where the record cannot be read: that costs a question."""
         try:
             return read_object(self._folder.read(TRUSTED_FILE, max_bytes=MAX_TRUST_BYTES))
-        except (FileMissing, FileDamaged, NotRegular, WireError):
+        except (FileMissing, FileDamaged, NotRegular, ProjectError, WireError):
             return JsonObject()
+
+
+# Writers fill a memory folder without asking: it is no system folder, and holds no keys or settings of other
+# programs.
+
+_SYSTEM = (
+    *("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/opt", "/proc", "/run", "/sbin", "/sys", "/usr"),
+    *("/var", "/Applications", "/Library", "/System"),
+)
+_TEMPORARY = ("/var/tmp", "/var/folders")
+"""Anybody's, though they lie in a system folder; the second is macOS's."""
+
+_SECRET = (".aws", ".azure", ".config", ".docker", ".gnupg", ".kube", ".password-store", ".ssh")
+"""What a home folder hides may be a link: these are refused where it leads to as well."""
+
+_OURS = (".sevenfold", ".config/sevenfold", ".local/share/sevenfold")
+
+
+def refuse_memory_place(path: Path, taken: Iterable[Path]) -> None:
+    """`ProjectError` where no memories may be kept; `taken` are folders that have another use."""
+    user, real = real_path(Path(os.environ.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir)), real_path(path)
+    if user.is_relative_to(real) or _is_system(real, user) or _is_hidden(real, user):
+        raise ProjectError(
+            f"{path} cannot be a memory folder: it holds your home folder, or lies in a system folder or one "
+            "that holds keys or settings; choose a folder of its own"
+        )
+    for other in taken:
+        if real.is_relative_to(real_path(other)):
+            raise ProjectError(
+                f"{path} cannot be a memory folder: {other} is where projects have their own; "
+                "choose a folder of its own, or leave the setting out"
+            )
+
+
+def _is_system(real: Path, user: Path) -> bool:
+    guarded = _both_names(map(Path, _SYSTEM))
+    # Some systems have homes below /var or /usr, and services always do.
+    is_at_home = user not in guarded and real.is_relative_to(user)
+    return not is_at_home and _is_below(real, guarded) and not _is_below(real, map(Path, _TEMPORARY))
+
+
+def _is_hidden(real: Path, user: Path) -> bool:
+    """Whether it lies in something that a home folder hides and that is not ours."""
+    homes = [user, Path("/root")]
+    if any(_is_below(real, [home / ours for ours in _OURS]) for home in homes):
+        return False
+    below = [real.relative_to(home).parts for home in homes if real.is_relative_to(home)]
+    return any(parts and parts[0].startswith(".") for parts in below) or _is_below(
+        real, [home / secret for home in homes for secret in _SECRET]
+    )
+
+
+def _is_below(real: Path, folders: Iterable[Path]) -> bool:
+    return any(real.is_relative_to(folder) for folder in _both_names(folders))
+
+
+def _both_names(folders: Iterable[Path]) -> list[Path]:
+    """As they are called and where that leads: on some systems /etc and /tmp are links."""
+    named = list(folders)
+    return [*named, *map(real_path, named)]
