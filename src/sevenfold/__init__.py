@@ -21,11 +21,10 @@ From the bottom up; a package imports only from those before it (`pyproject.toml
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sevenfold._moved import install_finder
 from sevenfold.core import __version__
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from sevenfold.core.messages import Message, Text, Thinking, ToolResult, ToolUse
     from sevenfold.core.requests import ModelRequest, ModelResponse, RequestParams

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from importlib import import_module
-from importlib.machinery import ModuleSpec
 from types import MappingProxyType, ModuleType
-from typing import TYPE_CHECKING, cast
-from warnings import warn
 
+TYPE_CHECKING = False
+"""As in `typing`, which takes as long to import as an interpreter takes to start."""
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from importlib.abc import Loader
+    from importlib.machinery import ModuleSpec
 
 MOVED = MappingProxyType(
     {
@@ -54,6 +53,9 @@ class _MovedModule(ModuleType):
         target = MOVED[self.__name__].get(name)
         if target is None:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+        from warnings import warn
+
         module, _, attribute = target.partition(":")
         warn(f"import {attribute} from {module}; {self.__name__} has moved", DeprecationWarning, stacklevel=2)
         return getattr(import_module(module), attribute)
@@ -66,8 +68,12 @@ class MovedFinder:
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         del path, target
-        loader = cast("Loader", self)
-        return ModuleSpec(fullname, loader, is_package=True) if fullname in MOVED else None
+        if fullname not in MOVED:
+            return None
+        from importlib.machinery import ModuleSpec
+        from typing import cast
+
+        return ModuleSpec(fullname, cast("Loader", self), is_package=True)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         return _MovedModule(spec.name)

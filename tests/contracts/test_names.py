@@ -25,7 +25,8 @@ MAX_FILES = 25
 
 
 def public_names(tree: ast.Module) -> Iterator[str]:
-    """What a module defines at its top level for others. A name that is assigned twice counts once."""
+    """What a module defines at its top level for others. A name that is assigned twice counts once, and
+    `TYPE_CHECKING`, which modules that must load fast do not import from `typing`, not at all."""
     found: dict[str, None] = {}
     for node in tree.body:
         if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -33,7 +34,7 @@ def public_names(tree: ast.Module) -> Iterator[str]:
         elif isinstance(node, (ast.Assign, ast.AnnAssign)):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             found |= {name.id: None for target in targets for name in _assigned(target)}
-    yield from (name for name in found if not name.startswith("_"))
+    yield from (name for name in found if not name.startswith("_") and name != "TYPE_CHECKING")
 
 
 def _assigned(target: ast.expr) -> list[ast.Name]:

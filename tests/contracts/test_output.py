@@ -21,6 +21,7 @@ PRINTERS = {
     "agent/tools/grep_worker.py": "a process whose output is a pipe to its parent",
     "agent/tools/page_worker.py": "a process whose output is a pipe to its parent",
     "agent/mcp/child_supervisor.py": "a process whose output is a pipe to its parent",
+    "integrations/mcp_server/backend.py": "a process whose errors go to the log of an agent; it escapes them",
     "agent/sandbox/supervisor.py": "a process whose output is a pipe to its parent",
 }
 """Modules that may write to a standard stream, and why. A new one shows how it escapes."""

@@ -4,14 +4,18 @@
 - `options/`: help and arguments of each command.
 - `workspace`: the settings and the project that a command works with.
 - `screen`: the only module that prints; formats numbers, wraps lines, and reads piped input.
-- `chat`, `settings`, `layers`, `simulate`: one command each.
+- `chat`, `settings`, `layers`, `simulate`, `mcp`: one command each.
 - `inspect/`, `memory/`, `replay/`, `team/`, `tour/`: the other commands.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -20,6 +24,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The standard library takes an empty one for the root of the file system.
         del os.environ["HOME"]
     try:
+        if (sys.argv[1:] if argv is None else list(argv)) == ["mcp"]:
+            # An agent waits for it at its start, and everything below takes longer to load than this.
+            from sevenfold.integrations.mcp_server.stdio import serve_stdio
+
+            return serve_stdio()
         return _run_guarded(argv)
     except KeyboardInterrupt:  # at any moment: also while our own modules are loaded
         return 130

@@ -62,6 +62,9 @@ from sevenfold.cli.options.running import (
     CHAT_DESCRIPTION,
     CHAT_EXAMPLES,
     CHAT_HELP,
+    MCP_DESCRIPTION,
+    MCP_EXAMPLES,
+    MCP_HELP,
     SERVE_DESCRIPTION,
     SERVE_EXAMPLES,
     SERVE_HELP,
@@ -75,6 +78,7 @@ from sevenfold.cli.options.running import (
     TOUR_EXAMPLES,
     TOUR_HELP,
     add_chat_options,
+    add_mcp_options,
     add_serve_options,
     add_simulate_options,
     add_team_options,
@@ -140,6 +144,14 @@ COMMANDS = (
         examples=SIMULATE_EXAMPLES,
         add_options=add_simulate_options,
         target="sevenfold.cli.simulate:run_simulate",
+    ),
+    Command(
+        name="mcp",
+        help=MCP_HELP,
+        description=MCP_DESCRIPTION,
+        examples=MCP_EXAMPLES,
+        add_options=add_mcp_options,
+        target="sevenfold.cli.mcp:run_mcp",
     ),
     Command(
         name="serve",
@@ -253,6 +265,7 @@ examples:
   sevenfold spend                           what background work spent, and the switch over it
   sevenfold doctor                          is everything set up, and what to do if not
   sevenfold layers                          the seven layers: what each costs and when it acts
+  sevenfold mcp                             memory and past sessions for other agents, over MCP
   sevenfold simulate --ledger bills.jsonl   a Messages API on this machine, to test against
   sevenfold serve init acme ada             a server with one memory for a team
 

@@ -4,4 +4,5 @@
 - `conversations`: which conversation a request of that client belongs to.
 - `anthropic_stream`: reading a streamed answer while it passes to the caller.
 - `memory_tool`: the Anthropic memory tool, served from a project's memories.
+- `mcp_server/`: `sevenfold mcp`, a server for any agent that speaks MCP.
 """

@@ -151,6 +151,35 @@ def add_simulate_options(parser: ArgumentParser) -> None:
     )
 
 
+MCP_HELP = "serve memory, past sessions and spend to agents over MCP"
+
+MCP_DESCRIPTION = """\
+An MCP server for any agent: tools recall, remember, search_sessions, read_result
+and spend, and the memories of a project as resources. Agents start it
+themselves and talk to it on its standard input and output. What an agent wants
+remembered waits for `sevenfold memory review`, unless the user said it.
+
+With --http it listens on this machine instead and prints the address, which
+holds a token. docs/mcp.md has the configuration for common agents.
+"""
+
+MCP_EXAMPLES = """\
+examples:
+  sevenfold mcp
+  sevenfold mcp --project ~/src/app
+  sevenfold mcp --http --port 8071
+  claude mcp add sevenfold -- sevenfold mcp
+"""
+
+
+def add_mcp_options(parser: ArgumentParser) -> None:
+    add_project_option(parser)
+    parser.add_argument("--http", action="store_true", help="listen on this machine, over streamable HTTP")
+    parser.add_argument(
+        "--port", type=parse_port, default=0, metavar="N", help="with --http: where to listen (any free port)"
+    )
+
+
 TEAM_HELP = "share memories with a team through a server"
 
 TEAM_DESCRIPTION = """\
