@@ -226,6 +226,8 @@ class Origin:
     """A person has read it and agreed."""
     evidence: tuple[str, ...] = ()
     """The user's own sentences that say it, verbatim and in their language."""
+    root: str = ""
+    """In a directory that projects share: the root of the project that it was learnt in, if one is known."""
 
     @property
     def is_trusted(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,8 @@ from sevenfold.core.memories import MemoryUse, MemoryUseKind, Origin
 from sevenfold.core.settings.sections import WebSettings
 from sevenfold.store.memory.changes import ANYTHING, Write
 from sevenfold.store.memory.directory import MemoryDir
+from sevenfold.store.memory.files import MemoryLog
+from sevenfold.store.memory.records import LoggedTransaction
 from sevenfold.store.memory.sidecars import UseStore
 from sevenfold.store.project.project import Project, claude_memory_path
 
@@ -174,6 +176,44 @@ def test_changes_are_logged_compared_and_taken_back(ask: Ask, parsed: Parse) -> 
     ask("restore", "style", added["id"])
     assert "Tabs." in ask("show", "style")
     assert "Tabs." in ask("show", "style", "--at", added["id"])
+
+
+def test_undo_shows_the_size_and_the_start_of_a_large_change(
+    ask: Ask, parsed: Parse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    for number in range(60):
+        (notes / f"note-{number:02}.md").write_text("One line.\n" * 5)
+    ask("import", str(notes))
+    passes: list[str] = []
+    read = MemoryLog.read_transactions
+
+    def counted(log: MemoryLog) -> Iterator[LoggedTransaction]:
+        passes.append("read")
+        return read(log)
+
+    monkeypatch.setattr(MemoryLog, "read_transactions", counted)
+    told = ask("undo")
+    assert "note-08.md, note-09.md and 50 more" in told
+    assert "0 lines added, 300 removed" in told
+    assert len(told.splitlines()) < 210
+    # One pass over the history a question, however many changes: each change asked for its own once.
+    assert len(passes) < 15
+    [shown] = [line for line in told.splitlines() if "shows all" in line]
+    whole = ask(*shown.partition("`sevenfold memory ")[2].partition("`")[0].split())
+    assert whole.count("-One line.") == 300
+    assert parsed("redo")["diff"].count("+One line.") == 300
+
+
+def test_undo_says_that_an_overtaken_edit_waits_again(ask: Ask, project: Path) -> None:
+    ask("add", "port", "-m", "It listens on 8080.")
+    with opened(project) as found, MemoryDir(found) as memory:
+        (memory.path / "port.md").write_text("It listens on 6666.\n")
+        [edit] = memory.notice()
+        memory.commit([Write("port.md", "It listens on 9090.\n", ANYTHING)], Origin(who="user", why="test"))
+        assert memory.waiting() == ()
+    assert f"{edit.id} (port.md) waits for you again: `sevenfold memory review`" in ask("undo")
 
 
 def test_undo_names_what_it_takes_back_and_redo_does_it_again(

@@ -40,12 +40,19 @@ def text_of(name: str, body: str, kind: str = "project") -> str:
 class Bedroom:
     """Where a dream takes place. Everything in it is opened and closed by itself."""
 
-    def __init__(self, root: Path, settings: DreamSettings | None = None) -> None:
-        self.root = (root / "repo").resolve()
+    def __init__(
+        self,
+        root: Path,
+        settings: DreamSettings | None = None,
+        *,
+        name: str = "repo",
+        memory_dir: Path | None = None,
+    ) -> None:
+        self.root = (root / name).resolve()
         self.root.mkdir(exist_ok=True)
         self.clock = ManualClock()
         self.heard: list[Event] = []
-        self.project = Project.open(self.root, home=root / "home", clock=self.clock)
+        self.project = Project.open(self.root, home=root / "home", memory_dir=memory_dir, clock=self.clock)
         self.memory = MemoryDir(self.project, clock=self.clock, emit=self.heard.append)
         self.dreamer = Dreamer(
             self.project,

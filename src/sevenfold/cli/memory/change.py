@@ -290,16 +290,36 @@ def _show_step(context: MemoryContext, done: Transaction, told: str, back: str) 
             {"id": done.id, "kind": done.kind, "keys": keys, "of": done.of, "step": done.step, "diff": diff}
         )
         return 0
-    names = ", ".join(keys) or "no memory is different"
+    more = f" and {len(keys) - _SHOWN_KEYS:,} more" if len(keys) > _SHOWN_KEYS else ""
+    names = f"{', '.join(keys[:_SHOWN_KEYS])}{more}" or "no memory is different"
     what = of.step or of.kind
     context.screen.show_line(f"{told}: {names}", "strong")
     context.screen.show_line(f"{what} {of.id}, {format_time(of.at)}, by {of.origin.who}: {of.origin.why}")
-    show_diff_text(context, diff)
-    waiting = {one.id for one in context.memory.waiting()}
-    if back == "redo" and of.of in waiting:
-        context.screen.show_line(f"{of.of} waits for you again: `sevenfold memory review`", "warning")
+    _show_diff_start(context, diff, done.id)
+    waiting = {str(one.id): [change.key for change in one.changes] for one in context.memory.waiting()}
+    for id_ in filter(waiting.__contains__, done.reopens):
+        held = ", ".join(waiting[id_][:_SHOWN_KEYS])
+        context.screen.show_line(f"{id_} ({held}) waits for you again: `sevenfold memory review`", "warning")
     context.screen.show_line(f"`sevenfold memory {back}` takes this step back", "faint")
     return 0
+
+
+_SHOWN_KEYS, _SHOWN_LINES = 10, 200
+"""Of a step back or forward, which may concern all that was ever taken in: what a person looks at."""
+
+
+def _show_diff_start(context: MemoryContext, diff: str, id_: str) -> None:
+    """The beginning of a diff, after its size where that is not all of it."""
+    lines = diff.splitlines()
+    if len(lines) <= _SHOWN_LINES:
+        show_diff_text(context, diff)
+        return
+    added = sum(line.startswith("+") and not line.startswith("+++ ") for line in lines)
+    removed = sum(line.startswith("-") and not line.startswith("--- ") for line in lines)
+    context.screen.show_line(f"{added:,} lines added, {removed:,} removed")
+    show_diff_text(context, "\n".join(lines[:_SHOWN_LINES]))
+    rest = f"… {len(lines) - _SHOWN_LINES:,} more lines"
+    context.screen.show_line(f"{rest}; `sevenfold memory diff {id_}` shows all", "faint")
 
 
 def restore_memory(options: Namespace, context: MemoryContext) -> int:

@@ -27,7 +27,7 @@ from sevenfold.layers.memory.rule_policy import RuleSettings
 from sevenfold.layers.memory.rule_reader import ParsedRule, parse_memory_rule
 from sevenfold.layers.memory.search.memory_index import MemoryIndex
 from sevenfold.layers.memory.trust.claims import MemoryClaim, find_claims
-from sevenfold.layers.memory.trust.verifier import BrokenClaim, ClaimVerifier
+from sevenfold.layers.memory.trust.verifier import BrokenClaim, ProjectVerifiers
 from sevenfold.store.memory.changes import StoredMemory
 from sevenfold.store.memory.sidecars import BrokenMark
 
@@ -287,7 +287,7 @@ def check_memory_claims(options: Namespace, context: MemoryContext) -> int:
     names = cast("list[str]", options.memories)
     stored = [context.find(name) for name in names] if names else list(context.memory.scan(None))
     claims = [find_claims(one.memory.body) for one in stored]
-    broken = ClaimVerifier(context.project.root).check_each(claims)
+    broken = ProjectVerifiers(context.project, context.project.root).check_each(stored, claims)
     checked = [
         CheckedMemory(one, len(found), lost, _list_refused(one))
         for one, found, lost in zip(stored, claims, broken, strict=True)

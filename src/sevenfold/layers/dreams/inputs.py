@@ -20,7 +20,7 @@ from sevenfold.core.system import run_blocking
 from sevenfold.core.text.absolute_dates import resolve_relative_dates
 from sevenfold.layers.dreams.merge import MemoryUseFacts
 from sevenfold.layers.dreams.policy import DreamFacts, DreamMemory, DreamSettings, choose_dream_step
-from sevenfold.layers.memory.trust.verifier import ClaimVerifier
+from sevenfold.layers.memory.trust.verifier import ProjectVerifiers
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.locks import Lock
 from sevenfold.store.memory.changes import StoredMemory, Write
@@ -102,14 +102,15 @@ def _uses(
     project: Project, kept: tuple[DreamMemory, ...], now: datetime, settings: DreamSettings, began: datetime
 ) -> Iterator[tuple[str, MemoryUseFacts]]:
     book: Mapping[str, MemoryUses] = UseStore(project.memory_state).read()
-    verifier, limit = ClaimVerifier(project.root), timedelta(days=settings.stale_days)
+    verifiers, limit = ProjectVerifiers(project, project.root), timedelta(days=settings.stale_days)
     for item in kept:
         # Uses are counted since the history began: of what was there before, nobody knows how long it lay.
         last = max(book.get(item.memory.key, NO_USES).last or began, began)
         day = max(item.written, last.date())
         # Looking for what it names costs time, and only decides where it was not used for long.
         is_idle = now.date() - day >= limit
-        is_broken = is_idle and bool(verifier.verify(item.memory.body, CHECK_BUDGET))
+        verifier = verifiers.find(item.origin) if is_idle else None
+        is_broken = verifier is not None and bool(verifier.verify(item.memory.body, CHECK_BUDGET))
         yield item.memory.key, MemoryUseFacts(last, is_broken)
 
 

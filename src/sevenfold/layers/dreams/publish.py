@@ -3,10 +3,10 @@ it.
 
 `DreamRecordStore` keeps the record of each dream beside the memories, where no agent can write:
 
-    <control>/dreams/<id>.json    the record; it says `running` until the dream is over
-                     <id>.diff    what it changed, or would have
-                     <id>.stop    a request to stop it
-                     <id>/        the copy that a fork works on, while it does
+    <state>/dreams/<id>.json    the record; it says `running` until the dream is over
+                   <id>.diff    what it changed, or would have
+                   <id>.stop    a request to stop it
+                   <id>/        the copy that a fork works on, while it does
 """
 
 from __future__ import annotations
@@ -173,6 +173,7 @@ class _Writing:
         others = self.judged.checked.sources.get(key, frozenset())
         origins = [known[each].origin for each in (key, *sorted(others)) if each in known]
         said: set[SaidBy] = {origin.said_by for origin in origins}
+        roots = {origin.root for origin in origins}
         made_of = ", ".join(sorted(other for other in others if not other.startswith(ARCHIVE_PREFIX)))
         return Origin(
             who="dream",
@@ -182,6 +183,7 @@ class _Writing:
             said_by=said.pop() if len(said) == 1 else "unknown",
             taint=join_taint(*origins),
             evidence=tuple(dict.fromkeys(text for origin in origins for text in origin.evidence)),
+            root=roots.pop() if len(roots) == 1 else "",
         )
 
 

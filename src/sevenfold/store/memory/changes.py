@@ -96,6 +96,8 @@ class Transaction:
     of: str = ""
     """The transaction that it accepts, rejects or takes back."""
     step: UndoStep = ""
+    reopens: tuple[str, ...] = ()
+    """What had been accepted, rejected or overtaken, and waits again by it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -200,7 +200,7 @@ class MemoryDir:
                 replace(item, before=state.sha_of(item.key) if item.before == ANYTHING else item.before)
                 for item in checked
             )
-            return [self._logged("propose", origin, proposed, reason=reason)]
+            return [self._logged("propose", origin, self._located(state, proposed, origin), reason=reason)]
 
         found = self._record(plan)
         for change in found.changes:
@@ -272,6 +272,8 @@ class MemoryDir:
             named = [key if key == INDEX_FILE else check_memory_key(key) for key in keys]
             self._book.refresh()
             before = self._book.state.end
+            if self._is_learnt_here(self._book.state, named, origin):
+                origin = replace(origin, root=str(self.project.root))
             self._upkeep.take_edits(named, origin)
             found = [found.entry for found in self._book.log.read(before)]
         return tuple(
@@ -381,6 +383,7 @@ class MemoryDir:
             if kind == "accept" and of not in state.waiting:
                 raise InputError(f"{of} waits no longer; somebody else has seen to it")
             changed = plan_changes(state, changes, of if kind == "accept" else "")
+            changed = self._located(state, changed, origin) if kind == "commit" else changed
             settled = tuple(id_ for id_ in find_overtaken(state, changed) if id_ != of)
             return [self._logged(kind, origin, changed, of=of, settles=settled)] if changed or of else []
 
@@ -388,6 +391,25 @@ class MemoryDir:
             self._book.refresh()
             self._upkeep.notice_some(change.key for change in changes)
             return self._record(plan).to_transaction()
+
+    def _located(
+        self, state: MemoryState, changes: Sequence[LoggedChange], origin: Origin
+    ) -> tuple[LoggedChange, ...]:
+        """Changes with the project that each text speaks of, where several projects have the directory."""
+        root = str(self.project.root)
+        return tuple(
+            replace(change, origin=replace(change.origin or origin, root=root))
+            if change.text is not None and self._is_learnt_here(state, [change.key], change.origin or origin)
+            else change
+            for change in changes
+        )
+
+    def _is_learnt_here(self, state: MemoryState, keys: Iterable[str], origin: Origin) -> bool:
+        """Whether a writer at work in this project speaks of it, and nothing in the text is from another."""
+        if not self.project.is_memory_shared or origin.who not in ("user", "agent", "fork"):
+            return False
+        before = (state.versions[key].origin.root for key in keys if key in state.versions)
+        return all(root == str(self.project.root) for root in before)
 
     def _step(self, step: UndoStep, why: str) -> Transaction:
         def plan(state: MemoryState) -> list[LoggedTransaction]:

@@ -1,9 +1,9 @@
 """The files of a memory folder, and the log of its history.
 
 `MemoryFiles` inspects files without reading them where that is enough, and writes them. `MemoryLog` is
-`control/memory/log.jsonl`, one append-only file. A transaction is one line with its texts, so it is there as
-a whole or not at all. Everything that is shown follows from these lines: files are written afterwards, and
-can be written again.
+`memory/log.jsonl` in the state of the directory, one append-only file. A transaction is one line with its
+texts, so it is there as a whole or not at all. Everything that is shown follows from these lines: files are
+written afterwards, and can be written again.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The history of a memory folder: appending to it, and reading who changed what and how to take it back.
 
-control/memory/log.jsonl        the lines
+<state>/memory/log.jsonl        the lines
                state.json       what follows from them up to some line, so that not all need be read
                history.mutex    held while a line is appended
 """
@@ -258,7 +258,15 @@ class MemoryHistory:
     def diff(self, id_: str) -> str:
         """What a transaction changed, as a unified diff a person can read."""
         entry = self.find(id_)
-        return "".join(self._diff(change) for change in entry.changes)
+        wanted = {change.before for change in entry.changes if change.before is not None}
+        # In one pass: a transaction may have a thousand changes. What was erased is not there.
+        texts = {
+            change.after: change.text
+            for earlier in self._entries()
+            for change in earlier.changes
+            if change.after in wanted and change.text is not None
+        }
+        return "".join(_diff(change, texts.get(change.before or "", "")) for change in entry.changes)
 
     def blame(self, key: str) -> tuple[BlameLine, ...]:
         """Each line of a memory, and the transaction that brought it."""
@@ -366,26 +374,20 @@ class MemoryHistory:
             earlier[found.key] = found.step.past
         return [_undone(change, earlier[change.key], entry.id) for change in entry.changes if change.key]
 
-    def _diff(self, change: LoggedChange) -> str:
-        before = "" if change.before is None else self._text(change.before)
-        after = change.text or ""
-        names = (
-            f"a/{change.key}" if change.before else "/dev/null",
-            f"b/{change.key}" if change.after else "/dev/null",
-        )
-        lines = unified_diff(_lines(before), _lines(after), *names)
-        return "".join(
-            line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
-        )
-
-    def _text(self, sha256: str) -> str:
-        try:
-            return self.body(sha256)
-        except FileMissing:
-            return ""  # erased: the diff shows what is left
-
     def _entries(self) -> Iterator[LoggedTransaction]:
         yield from self._book.log.read_transactions()
+
+
+def _diff(change: LoggedChange, before: str) -> str:
+    after = change.text or ""
+    names = (
+        f"a/{change.key}" if change.before else "/dev/null",
+        f"b/{change.key}" if change.after else "/dev/null",
+    )
+    lines = unified_diff(_lines(before), _lines(after), *names)
+    return "".join(
+        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
+    )
 
 
 def _speaks_of(entry: LoggedTransaction, key: str) -> bool:

@@ -108,6 +108,7 @@ class LoggedTransaction:
             changes=changes,
             of=self.of,
             step=self.step,
+            reopens=self.reopens,
         )
 
 
@@ -213,6 +214,7 @@ def write_origin(origin: Origin) -> dict[str, object]:
         "taint": sorted(origin.taint),
         "accepted": origin.is_accepted,
         "evidence": list(origin.evidence),
+        "root": origin.root,
     }
     return told | {key: value for key, value in rest.items() if value}
 
@@ -231,6 +233,7 @@ def read_origin(wire: object) -> Origin:
         ),
         is_accepted=fields.get("accepted") is True,
         evidence=_texts(fields.get("evidence", ())),
+        root=_text(fields.get("root", "")),
     )
 
 

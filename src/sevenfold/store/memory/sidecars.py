@@ -40,7 +40,7 @@ _MAX_BYTES = 64 * 1024 * 1024
 
 
 class SidecarFile:
-    """One such file, by key of memory, in a project's control folder. Every method blocks on the disk."""
+    """One such file, by key of memory, in the state of a directory. Every method blocks on the disk."""
 
     def __init__(self, control: Folder, name: str, *, emit: Emit = ignore_event) -> None:
         self._control, self._name, self._emit = control, name, emit
@@ -129,7 +129,7 @@ _LAST, _WARMTH = "last", "warmth"
 
 
 class UseStore:
-    """The file, in a project's control folder. Every method blocks on the disk."""
+    """The file, in the state of a memory directory. Every method blocks on the disk."""
 
     def __init__(self, control: Folder, *, emit: Emit = ignore_event) -> None:
         self._file = SidecarFile(control, USES_NAME, emit=emit)
@@ -183,7 +183,7 @@ def _read_uses(value: Json) -> MemoryUses:
 
 # Forgotten when something is erased, because they hold names or words of memories:
 #
-# control/recall/              what a search keeps: made again when it is needed
+# <state>/recall/              what a search keeps: made again when it is needed
 #         dreams/              accounts of dreams: their existence, and what can be taken back, stay
 #         memory-marks.json    what was found wrong with a memory
 #         memory-uses.json     how often each was used

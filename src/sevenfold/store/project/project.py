@@ -131,6 +131,7 @@ class _OpenMemory:
 
     kept: Folder
     state: Folder
+    is_shared: bool = False
 
 
 def _open_elsewhere(
@@ -168,7 +169,7 @@ def _open_elsewhere(
             # Last: a directory that is claimed has a state.
             claim_folder(kept, CLAIM_FILE, root, is_shared=is_shared)
         undo.pop_all()
-    return _OpenMemory(kept, state)
+    return _OpenMemory(kept, state, is_shared)
 
 
 def _taken(projects: Path) -> tuple[Path, Path]:
@@ -266,6 +267,8 @@ class Project:
     folder, unless a setting puts the directory elsewhere: then it is the directory's, and shared with it."""
     pid_file: PidFile
     """The dream lock as the memory folder shows it to other programs."""
+    is_memory_shared: bool = False
+    """Whether other projects may have their memories in the same directory."""
 
     @classmethod
     def open(
@@ -339,6 +342,7 @@ class Project:
                 control=control,
                 memory_state=found.state,
                 pid_file=face,
+                is_memory_shared=found.is_shared,
             )
             project._sweep_at_times((clock or SystemClock()).now(), emit)
             undo.pop_all()

@@ -1,7 +1,7 @@
 """What is kept on disk: what a device knows of its exchanges, which server a project has joined, and tokens.
 
-The ledger and the membership are in the project's control folder, where agents cannot write. Tokens are in
-the user's home, readable by the user alone, and never in a repository.
+The ledger and the membership are in the state of the memory directory, where agents cannot write. Tokens are
+in the user's home, readable by the user alone, and never in a repository.
 """
 
 from __future__ import annotations

@@ -176,7 +176,7 @@ BUSY = "another process of yours is exchanging with the team's server just now"
 
 
 class TeamMemory:
-    """One project that has joined a server. `folder` is its part of the control folder."""
+    """One project that has joined a server. `folder` is its part of the memory state."""
 
     def __init__(
         self,

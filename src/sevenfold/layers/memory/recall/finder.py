@@ -25,7 +25,7 @@ from sevenfold.layers.memory.recall.policy import (
 from sevenfold.layers.memory.search.encoders import find_encoder
 from sevenfold.layers.memory.search.large_index import LARGE_FROM, LargeIndex, is_large
 from sevenfold.layers.memory.search.memory_index import MemoryIndex, RankedMemory
-from sevenfold.layers.memory.trust.verifier import ClaimVerifier, describe_broken_claims
+from sevenfold.layers.memory.trust.verifier import ProjectVerifiers, describe_broken_claims
 from sevenfold.store.memory.changes import StoredMemory
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.memory.sidecars import MarkStore, UseStore
@@ -57,7 +57,7 @@ class MemoryFinder:
         state = library.project.memory_state
         self._index = self._open_index()
         self._uses, self._marks = UseStore(state, emit=emit), MarkStore(state, emit=emit)
-        self._verifier = ClaimVerifier(library.root)
+        self._verifiers = ProjectVerifiers(library.project, library.root)
         self._generation: int | None = None
 
     def close(self) -> None:
@@ -128,7 +128,7 @@ class MemoryFinder:
         taken: list[RecalledMemory] = []
         for one in chosen:
             stored = self._stored[one.key]
-            found = self._verifier.verify(stored.memory.body, each)
+            found = self._verifiers.verify(stored, each)
             if found:
                 self._emit(ClaimsBroken(one.key, ", ".join(item.claim.text for item in found)))
             broken = describe_broken_claims(found)

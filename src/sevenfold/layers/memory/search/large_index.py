@@ -199,7 +199,7 @@ class LargeIndex:
     def open(
         cls, control: Folder, read: Callable[[str], StoredMemory | None], *, emit: Emit = ignore_event
     ) -> Self:
-        """That of a project, by its control folder. `read` finds a memory by its key."""
+        """That of a memory directory, by its state. `read` finds a memory by its key."""
         with control.subfolder(FOLDER) as folder:
             path = Path(folder.path) / WORDS
         try:

@@ -1,7 +1,7 @@
 """The index of a memory directory: by words, and by vectors if an encoder is installed.
 
 It follows the directory by hash, so that only new content is processed. `TextCache` keeps what was computed
-in the control folder, where no agent can write, and recomputes it if it is damaged.
+in the state of the memory directory, where no agent can write, and recomputes it if it is damaged.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def _start_over(database: sqlite3.Connection) -> None:
 
 
 FOLDER, FILE = "recall", "texts.db"
-"""Below a project's control folder."""
+"""Below the state of a memory directory."""
 
 EMBEDDED_AT_ONCE = 16
 """Texts between two looks at whether to go on: less than a second of work."""
@@ -228,7 +228,7 @@ class MemoryIndex:
 
     @classmethod
     def open(cls, control: Folder, *, encoder: TextEncoder | None = None, emit: Emit = ignore_event) -> Self:
-        """That of a project, by its control folder."""
+        """That of a memory directory, by its state."""
         with control.subfolder(FOLDER) as folder:
             return cls(TextCache(Path(folder.path) / FILE, emit=emit), encoder)
 

@@ -19,8 +19,11 @@ from pathlib import Path
 from typing import cast
 
 from sevenfold.core.errors import FileMissing, SevenfoldError
+from sevenfold.core.memories import Origin
 from sevenfold.core.text.command_lines import split_commands
 from sevenfold.layers.memory.trust.claims import MemoryClaim, find_claims
+from sevenfold.store.memory.changes import StoredMemory
+from sevenfold.store.project.project import Project
 from sevenfold.store.project.user_files import list_project_files, read_file_state, resolve_path
 
 _MAX_FILE_BYTES = 2 * 1024 * 1024
@@ -53,6 +56,49 @@ def describe_broken_claims(broken: Iterable[BrokenClaim]) -> str:
 
 class _OutOfTime(Exception):
     pass
+
+
+def find_claim_root(project: Project, checkout: Path, origin: Origin) -> Path | None:
+    """Against what a memory's claims are checked: the checkout, or the project that it was learnt in where
+    several have one directory. None where that is not known or not there: nothing is broken then."""
+    if not project.is_memory_shared or origin.root == str(project.root):
+        return checkout
+    root = Path(origin.root)
+    return root if origin.root and root.is_dir() else None
+
+
+class ProjectVerifiers:
+    """A verifier for each project that memories of one directory speak of. One thread at a time."""
+
+    def __init__(self, project: Project, checkout: Path) -> None:
+        self._project, self._checkout = project, checkout
+        self._verifiers: dict[Path, ClaimVerifier] = {}
+
+    def find(self, origin: Origin) -> ClaimVerifier | None:
+        """None: what a memory of this origin claims cannot be checked from here."""
+        root = find_claim_root(self._project, self._checkout, origin)
+        return root and self._verifiers.setdefault(root, ClaimVerifier(root))
+
+    def verify(self, stored: StoredMemory, budget: timedelta | None = None) -> tuple[BrokenClaim, ...]:
+        """What a memory claims and is not there; see `ClaimVerifier.verify`."""
+        verifier = self.find(stored.origin)
+        return verifier.verify(stored.memory.body, budget) if verifier else ()
+
+    def check_each(
+        self, stored: Sequence[StoredMemory], claims: Sequence[Iterable[MemoryClaim]]
+    ) -> list[tuple[BrokenClaim, ...]]:
+        """The same for many memories, each with its claims: a project is listed and read once."""
+        found: list[tuple[BrokenClaim, ...]] = [()] * len(stored)
+        by_root: dict[Path, list[int]] = {}
+        for at, one in enumerate(stored):
+            verifier = self.find(one.origin)
+            if verifier:
+                by_root.setdefault(verifier.root, []).append(at)
+        for root, places in by_root.items():
+            broken = self._verifiers[root].check_each([claims[at] for at in places])
+            for at, lost in zip(places, broken, strict=True):
+                found[at] = lost
+        return found
 
 
 @dataclass(slots=True)
