@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
 
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.json import JsonObject, freeze_object
@@ -37,6 +37,8 @@ class AccessRequest:
     """The tool that is meant, where one calls another; empty: the one that is called."""
     said: str = ""
     """The call in one line, for a person who is asked."""
+    diff: str = ""
+    """Of an edit that can be made: what it would change, as a unified diff for a person who is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,16 @@ class Tool(Protocol):
         ...
 
 
+@runtime_checkable
+class Previewer(Protocol):
+    """A tool that can tell what a call would change before anybody is asked to allow it."""
+
+    def preview(self, given: JsonObject, place: ToolContext, /) -> str | None:
+        """The change as a unified diff; None where it may not be looked at before it is allowed. A
+        `SevenfoldError` where the call cannot succeed. Reads files, and changes nothing."""
+        ...
+
+
 # Events for listeners while tools run.
 
 
@@ -107,6 +119,10 @@ class ToolEnded:
     use: ToolUse
     output: ToolOutput
     took: timedelta
+    """Of the call itself: the time that a person took to allow it is not in it."""
+    said: str = ""
+    """The call in one line, also of one that was denied and never started."""
+    is_denied: bool = False
 
 
 ToolEvent: TypeAlias = ToolStarted | ToolPrinted | ToolEnded

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,9 @@ from sevenfold.agent.permissions.guard import ForkGuard, Guard, PermissionReques
 from sevenfold.agent.permissions.rules import PermissionRules, parse_permission_rules
 from sevenfold.agent.tool import OnProgress, Tool, ToolEnded, ToolEvent, ToolOutput, ToolPrinted, ToolStarted
 from sevenfold.agent.tools.executor import INTERRUPTED_RESULT, MAX_PARALLEL_CALLS, ToolBatch, ToolExecutor
+from sevenfold.agent.tools.file_changes import EditTool
+from sevenfold.agent.tools.read import ReadTool
+from sevenfold.core.clock import ManualClock
 from sevenfold.core.events import Event
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.messages import ToolResult, ToolUse, ToolUseId
@@ -191,3 +195,58 @@ def test_declarations_stay_in_their_order() -> None:
     assert [one["name"] for one in toolbox.declared()] == ["b", "a"]
     events: list[Event] = []
     assert toolbox.at(replace(toolbox.place, emit=events.append)).declared() == toolbox.declared()
+
+
+class Asked:
+    """A person who takes their time and allows everything."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self.clock = clock
+        self.questions: list[PermissionRequest] = []
+
+    async def __call__(self, question: PermissionRequest) -> PermissionResponse:
+        self.questions.append(question)
+        self.clock.pass_time(timedelta(seconds=20))
+        return PermissionResponse(True)
+
+
+async def run_edit(root: Path, asked: Asked, **given: object) -> ToolEnded:
+    seen: list[ToolEvent] = []
+    place = ToolContext(root=root, cwd=root, clock=asked.clock)
+    guard = Guard(mode="ask", rules=PermissionRules(), root=root, ask=asked)
+    toolbox = ToolExecutor([EditTool(), ReadTool()], place, guard)
+    read = ToolUse(ToolUseId("r"), "read", freeze_object({"file_path": "a.txt"}))
+    edit = ToolUse(ToolUseId("e"), "edit", freeze_object({"file_path": "a.txt", **given}))
+    await toolbox.run([read])
+    await toolbox.run([edit], seen.append)
+    (ended,) = (event for event in seen if isinstance(event, ToolEnded))
+    return ended
+
+
+def test_a_person_sees_what_an_edit_changes_and_where_before_it_is_made(tmp_path: Path) -> None:
+    tmp_path.joinpath("a.txt").write_text("".join(f"line {number}\n" for number in range(1, 21)))
+    asked = Asked(ManualClock())
+    ended = asyncio.run(run_edit(tmp_path, asked, old_string="line 10\n", new_string="ten\n"))
+    (question,) = asked.questions
+    assert "@@ -7,7 +7,7 @@" in question.need.diff
+    assert question.need.diff == ended.output.diff, ended.output
+    assert ended.took < timedelta(seconds=20), "the time that the person took is not the tool's"
+
+
+def test_nobody_is_asked_for_an_edit_that_cannot_be_made(tmp_path: Path) -> None:
+    tmp_path.joinpath("a.txt").write_text("one\n")
+    asked = Asked(ManualClock())
+    ended = asyncio.run(run_edit(tmp_path, asked, old_string="two", new_string="three"))
+    assert asked.questions == []
+    assert ended.output.is_error
+    assert "old_string is not in" in str(ended.output.content)
+
+
+def test_a_file_outside_the_project_is_not_looked_at_before_a_person_allows_it(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    root.mkdir()
+    tmp_path.joinpath("secret.txt").write_text("x\n")
+    place = ToolContext(root=root, cwd=root)
+    for name in ("secret.txt", "missing.txt"):
+        given = freeze_object({"file_path": str(tmp_path / name), "old_string": "a", "new_string": "b"})
+        assert EditTool().preview(given, place) is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sevenfold.agent.tui.text_renderer import (
@@ -12,7 +12,9 @@ from sevenfold.agent.tui.text_renderer import (
     MarkdownBlock,
     MarkdownStream,
     ProseBlock,
+    TextRenderer,
 )
+from tests.examples import up_to
 
 LINES = st.sampled_from(
     [
@@ -119,3 +121,43 @@ def test_half_a_word_is_shown_only_where_it_cannot_move(text: str, shown: str) -
     growing = stream.growing(20)
     assert growing is not None
     assert growing.text.rstrip() == shown
+
+
+PHRASES = st.sampled_from(
+    ["word", "**two words**", "`some code`", "[a link](http://a.b)", "- x", "so it is."]
+)
+
+
+@given(st.lists(PHRASES, min_size=60, max_size=90), st.sampled_from([20, 40]))
+@settings(max_examples=up_to(15))
+def test_a_long_paragraph_settles_by_rows_and_reads_as_in_one_piece(phrases: list[str], columns: int) -> None:
+    text, renderer, most = " ".join(["It", *phrases]), TextRenderer(columns), 12
+    stream, shown = MarkdownStream(), list[str]()
+    for at in range(0, len(text), 7):
+        stream.feed(text[at : at + 7])
+        if settled := stream.settle(renderer, most):
+            shown.append(renderer.markdown(settled))
+            growing = stream.growing(columns)
+            assert growing is None or renderer.markdown(growing).count("\n") < most
+    shown += [renderer.markdown(block) for block in stream.end()]
+    assert len(shown) > 1
+    assert "\n".join(shown) == renderer.markdown(ProseBlock(text))
+
+
+def test_a_long_list_settles_by_items() -> None:
+    stream, renderer = MarkdownStream(), TextRenderer(40)
+    stream.feed("".join(f"- item {number}\n" for number in range(20)))
+    settled = stream.settle(renderer, 12)
+    assert settled is not None
+    assert settled.text.endswith("item 18")
+    assert stream.end() == (ProseBlock("- item 19", is_first=False),)
+
+
+def test_a_long_table_waits_for_its_end() -> None:
+    stream = MarkdownStream()
+    stream.feed("| a |\n|---|\n" + "| 1 |\n" * 30)
+    assert stream.settle(TextRenderer(40), 12) is None
+
+
+def test_single_line_breaks_are_kept() -> None:
+    assert TextRenderer().markdown(ProseBlock("one\ntwo  \nthree")).split("\n") == ["one", "two", "three"]

@@ -66,10 +66,22 @@ def test_a_terminal_that_knows_ascii_alone_gets_ascii_alone() -> None:
     assert "* one" in painted
 
 
-def test_a_diff_leaves_out_its_heads_and_says_how_much_it_folds() -> None:
-    assert TextRenderer().diff(DIFF, 10) == "  @@ -1,2 +1,2 @@\n   one\n  -two\n  +2"
-    assert TextRenderer().diff(DIFF, 2) == "  @@ -1,2 +1,2 @@\n   one\n  … 2 more lines"
+def test_a_diff_has_line_numbers_and_says_how_much_it_folds() -> None:
+    assert TextRenderer().diff(DIFF, 10) == "  1  one\n  2 -two\n  2 +2"
+    assert TextRenderer().diff(DIFF, 2) == "  1  one\n  2 -two\n  … 1 more lines"
     assert "\x1b[31m-two" in TextRenderer(has_colour=True).diff(DIFF, 10)
+
+
+def test_each_hunk_of_a_diff_counts_from_its_own_place() -> None:
+    diff = "--- a\n+++ a\n@@ -9,2 +9,3 @@\n nine\n+new\n ten\n@@ -98 +99 @@\n--- old\n+++ new"
+    assert TextRenderer().diff(diff, 20).splitlines() == [
+        "   9  nine",
+        "  10 +new",
+        "  11  ten",
+        "     …",
+        "  98 --- old",
+        "  99 +++ new",
+    ]
 
 
 def test_an_escape_of_a_model_is_shown_and_not_obeyed() -> None:

@@ -22,7 +22,7 @@ from sevenfold.agent.loop.turn import (
 from sevenfold.agent.tool import ToolOutput
 from sevenfold.agent.tui.text_renderer import ProseBlock, TextRenderer
 from sevenfold.agent.tui.turn_view import MAX_LIVE_LINES, StatusLine, TurnView
-from sevenfold.core.events import ResultSpilled
+from sevenfold.core.events import ResultSpilled, ToolDenied
 from sevenfold.core.json import EMPTY_OBJECT
 from sevenfold.core.messages import Image, Message, Text, ToolUse, ToolUseId
 from sevenfold.core.requests import ModelResponse
@@ -246,3 +246,23 @@ def test_a_title_names_its_tool_once(view: TurnView, paper: Paper) -> None:
         watch(view, ToolStarted(use("agent"), said), ToolEnded(use("agent"), ToolOutput("7"), timedelta()))
     assert "● fork agent ann: count" in paper.text
     assert "● agent count" in paper.text
+
+
+def test_a_call_that_failed_says_so_in_words_and_shows_why(view: TurnView, paper: Paper) -> None:
+    view.watch(ToolStarted(use("read"), "read nope.py"))
+    view.watch(ended("nope.py is not there", "read", bad=True))
+    assert paper.text.split("\n")[-2:] == ["✗ read nope.py  failed  (2.0 s)", "  nope.py is not there"]
+
+
+def test_a_denied_call_keeps_its_command_and_its_reason_is_shown_once(view: TurnView, paper: Paper) -> None:
+    reason = "the user did not allow it: never push"
+    view.watch(LayerActed(ToolDenied("main", "shell", ToolUseId("toolu_1"), reason)))
+    output = ToolOutput(f"not allowed: {reason}", is_error=True)
+    view.watch(ToolEnded(use(), output, timedelta(), "git push", is_denied=True))
+    assert "✗ shell git push  denied" in paper.text
+    assert paper.text.count("never push") == 1
+
+
+def test_a_denied_call_of_a_sub_agent_is_told(view: TurnView, paper: Paper) -> None:
+    view.watch(LayerActed(ToolDenied("scout", "shell", ToolUseId("toolu_1"), "no")))
+    assert "scout may not use shell: no" in paper.text

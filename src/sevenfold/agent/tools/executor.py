@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from itertools import groupby
 from pathlib import Path
 from typing import TypeAlias
@@ -26,6 +27,7 @@ from sevenfold.agent.permissions.guard import (
 from sevenfold.agent.tool import (
     AccessRequest,
     OnToolEvent,
+    Previewer,
     Tool,
     ToolEnded,
     ToolOutput,
@@ -37,6 +39,7 @@ from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.events import ToolDenied, ToolFailed
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Text, ToolResult, ToolUse, ToolUseId
+from sevenfold.core.system import run_blocking
 from sevenfold.core.tool_kinds import ToolContext
 from sevenfold.layers.compaction.keep_policy import Extra, Restorable
 from sevenfold.layers.forks.runner import ToolRunner
@@ -47,7 +50,8 @@ INTERRUPTED_RESULT = "[interrupted by the user]"
 MAX_PARALLEL_CALLS = 10
 """Calls that run side by side. Each may hold a thread, a process or a connection."""
 
-_MAIN = "main"
+MAIN_AGENT = "main"
+"""Who calls, where no sub-agent or fork does."""
 
 AnyGuard: TypeAlias = Guard | ForkGuard
 """Decides for a person who can be asked, or for a fork that has nobody to ask."""
@@ -90,7 +94,7 @@ class ToolExecutor:
         hooks: SessionHooks | None = None,
         rules: CallReviewer | None = None,
         *,
-        who: str = _MAIN,
+        who: str = MAIN_AGENT,
     ) -> None:
         self._tools = {tool.spec.name: tool for tool in tools}
         self.place, self.guard, self.hooks, self.rules, self.who = place, guard, hooks, rules, who
@@ -102,7 +106,7 @@ class ToolExecutor:
     def tools(self) -> tuple[Tool, ...]:
         return tuple(self._tools.values())
 
-    def at(self, place: ToolContext, guard: AnyGuard | None = None, *, who: str = _MAIN) -> ToolExecutor:
+    def at(self, place: ToolContext, guard: AnyGuard | None = None, *, who: str = MAIN_AGENT) -> ToolExecutor:
         """The same tools for another agent, in a place and under a guard of its own."""
         rules = self.rules.branch() if self.rules else None
         return ToolExecutor(self.tools, place, guard or self.guard, self.hooks, rules, who=who)
@@ -167,6 +171,17 @@ class ToolExecutor:
             return NO_CALL_NOTICE
         return await self.rules.before(use, need, beside)
 
+    async def add_preview(self, tool: Tool, use: ToolUse, need: AccessRequest) -> AccessRequest:
+        """The access that is asked for, with what it would change. Raises where the call cannot succeed, so
+        that no person is asked for nothing."""
+        guard = self.guard
+        if not isinstance(tool, Previewer) or isinstance(guard, ForkGuard):
+            return need
+        if guard.decide(use, need).decision != "ask":
+            return need
+        preview = await run_blocking(lambda: tool.preview(use.input, self.place))
+        return replace(need, diff=preview) if preview else need
+
     async def admit(self, use: ToolUse, need: AccessRequest, heard: HookResult) -> PermissionVerdict:
         """Whether a call may run, by the hooks first, then by the guard. What rules deny no hook allows."""
         if heard.blocked is not None or heard.decision == "deny":
@@ -220,12 +235,15 @@ class _Call:
     watch: OnToolEvent
     answers: ToolBatch
 
+    took: timedelta = timedelta()
+    said: str = ""
+    is_denied: bool = False
+
     async def run_within(self, room: asyncio.Semaphore) -> None:
         async with room:
-            started = self.box.place.clock.uptime()
             output = await self._run()
             self.answers.outputs[self.use.id] = output
-            self.watch(ToolEnded(self.use, output, self.box.place.clock.uptime() - started))
+            self.watch(ToolEnded(self.use, output, self.took, self.said, self.is_denied))
 
     async def _run(self) -> ToolOutput:
         tool = self.box.find(self.use.name)
@@ -236,6 +254,7 @@ class _Call:
     async def _run_found(self, tool: Tool) -> ToolOutput:
         use = self.use
         need = tool.need(use.input, self.box.place)
+        self.said = need.said
         foreword = await self.box.review_call(use, need, self.answers.uses)
         if foreword.hold:
             return ToolOutput(foreword.hold, is_error=True)
@@ -249,19 +268,23 @@ class _Call:
             # What the model asked for stays in the history; this is what is done.
             use = replace(use, input=heard.updated_input)
             need = tool.need(use.input, place)
+        need = await self.box.add_preview(tool, use, need)
+        self.said = need.said
         verdict = await self.box.admit(use, need, heard)
         if verdict.decision != "allow":
+            self.is_denied = True
             return self.box.deny(use, verdict.reason)
         self.watch(ToolStarted(use, need.said))
         started = place.clock.uptime()
         judged = replace(place, admitted=verdict.paths)
         work = tool.run(use.input, judged, lambda text: self.watch(ToolPrinted(use, text)))
         output = await self.box.settle(use, work)
+        self.took = place.clock.uptime() - started
         # Done is done: whatever becomes of the hooks, this call has a result.
         self.answers.outputs[self.use.id] = output
         if hooks is None:
             return output
-        after = await hooks.ask_after(use, _shown(output), place.clock.uptime() - started, need.tool)
+        after = await hooks.ask_after(use, _shown(output), self.took, need.tool)
         self.answers.add_hook_result("PostToolUse", after)
         return _as_heard(output, after)
 

@@ -143,6 +143,12 @@ def read_known_state(real: str, place: ToolContext) -> FileState | None:
     return state
 
 
+def may_preview(real: str, place: ToolContext) -> bool:
+    """Whether a change may be compared with the file before anybody allowed it: the file lies in the project,
+    or was read. Of any other file not even its existence is told."""
+    return Path(real).is_relative_to(resolve_path(str(place.root))) or place.reads.find(real) is not None
+
+
 def write_text_file(
     real: str, text: str, before: FileState | None, said: str, place: ToolContext
 ) -> ToolOutput:
@@ -242,6 +248,14 @@ class WriteTool:
         asked, content = resolve_asked_path(given, "file_path", place), get_string(given, "content")
         return await call_in_thread(lambda: _write(allowed_path(asked, place), content, place))
 
+    def preview(self, given: JsonObject, place: ToolContext) -> str | None:
+        real = resolve_path(resolve_asked_path(given, "file_path", place))
+        if not may_preview(real, place):
+            return None
+        before = read_known_state(real, place)
+        old = decode_text_file(before.data, real).text if before else ""
+        return render_unified_diff(old, get_string(given, "content"), display_path(real, place))
+
 
 def _write(real: str, content: str, place: ToolContext) -> ToolOutput:
     before = read_known_state(real, place)
@@ -290,6 +304,13 @@ class EditTool:
         asked, change = resolve_asked_path(given, "file_path", place), _change(given)
         return await call_in_thread(lambda: _edit(allowed_path(asked, place), change, place))
 
+    def preview(self, given: JsonObject, place: ToolContext) -> str | None:
+        real = resolve_path(resolve_asked_path(given, "file_path", place))
+        if not may_preview(real, place):
+            return None
+        plan = _plan_edit(real, _change(given), place)
+        return render_unified_diff(plan.old_text, plan.new_text, display_path(real, place))
+
 
 def _change(given: JsonObject) -> _Change:
     change = _Change(
@@ -302,7 +323,22 @@ def _change(given: JsonObject) -> _Change:
     return change
 
 
+@dataclass(frozen=True, slots=True)
+class _EditPlan:
+    before: FileState
+    old_text: str
+    new_text: str
+    places: int
+
+
 def _edit(real: str, change: _Change, place: ToolContext) -> ToolOutput:
+    plan = _plan_edit(real, change, place)
+    said = f"Edited {real}: {plan.places:,} {'place' if plan.places == 1 else 'places'} changed."
+    return write_text_file(real, plan.new_text, plan.before, said, place)
+
+
+def _plan_edit(real: str, change: _Change, place: ToolContext) -> _EditPlan:
+    """What the edit makes of the file as it is now; an error that helps where it cannot be made."""
     before = read_known_state(real, place)
     if before is None:
         raise FileMissing(f"{real} is not there; check its name with glob, or use write to make it")
@@ -317,8 +353,7 @@ def _edit(real: str, change: _Change, place: ToolContext) -> ToolOutput:
             f"old_string is in {real} {count:,} times, at lines {_places(found.text, old)}; take in more of "
             "the text around the one you mean, or set replace_all"
         )
-    said = f"Edited {real}: {count:,} {'place' if count == 1 else 'places'} changed."
-    return write_text_file(real, found.text.replace(old, new), before, said, place)
+    return _EditPlan(before, found.text, found.text.replace(old, new), count)
 
 
 def _unix(text: str) -> str:

@@ -346,7 +346,7 @@ def render_permission_request(question: PermissionRequest, brush: TextRenderer) 
     use, need = question.use, question.need
     title = need.said or use.name
     parts = [brush.line(f"{use.name} asks: {title}" if use.name not in title else title, "warning")]
-    change = _change(use)
+    change = need.diff or _change(use)
     if need.command and need.command not in title:
         parts.append(brush.line(_beginning(need.command), indent=2))
     if change:
@@ -404,11 +404,12 @@ def _beginning(text: str) -> str:
 
 
 def _change(use: ToolUse) -> str:
-    """What an edit or a new file would change, as a diff."""
+    """What an edit or a new file would change, where the file may not be looked at before it is allowed: the
+    place in the file is not known."""
     old, new = use.input.get("old_string"), use.input.get("new_string")
     if use.name == "write":
         old, new = "", use.input.get("content")
     if not isinstance(old, str) or not isinstance(new, str):
         return ""
     lines = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=2)
-    return "\n".join(list(lines)[2:])
+    return "\n".join(line for line in list(lines)[2:] if not line.startswith("@@"))

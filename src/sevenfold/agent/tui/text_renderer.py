@@ -8,6 +8,7 @@ redrawn.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from io import StringIO
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -32,6 +33,8 @@ class ProseBlock:
     """Anything but code that stands by itself: a paragraph, a heading, a list, a table."""
 
     text: str
+    is_first: bool = True
+    """Whether it begins here: a long paragraph or list comes in parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,8 @@ class MarkdownStream:
     _fence: _Fence | None = None
     _is_begun: bool = False
     """The code that is open was handed on in part."""
+    _is_continued: bool = False
+    """The paragraph or list that is open was handed on in part."""
     _done: list[MarkdownBlock] = field(default_factory=list[MarkdownBlock])
 
     def feed(self, text: str) -> tuple[MarkdownBlock, ...]:
@@ -93,7 +98,21 @@ class MarkdownStream:
         if self._fence is not None:
             return CodeBlock("\n".join(lines), self._fence.language, not self._is_begun, is_last=False)
         text = "\n".join(lines).rstrip()
-        return ProseBlock(text) if text else None
+        return ProseBlock(text, not self._is_continued) if text else None
+
+    def settle(self, renderer: TextRenderer, most_rows: int) -> ProseBlock | None:
+        """The beginning of a paragraph or list that grew longer than so many rows, in rows that nothing which
+        follows can change. What is left is shorter."""
+        if self._fence is not None:
+            return None
+        text = "\n".join([*self._lines, self._partial])
+        cut = find_settled_end(text, renderer, most_rows)
+        if not cut:
+            return None
+        settled = ProseBlock(text[:cut].rstrip(), not self._is_continued)
+        *self._lines, self._partial = text[cut:].lstrip(" ").removeprefix("\n").split("\n")
+        self._is_continued = True
+        return settled
 
     def _handed(self) -> tuple[MarkdownBlock, ...]:
         done, self._done = tuple(self._done), []
@@ -136,7 +155,8 @@ class MarkdownStream:
         text = "\n".join(self._lines).rstrip()
         self._lines = []
         if text:
-            self._done.append(ProseBlock(text))
+            self._done.append(ProseBlock(text, not self._is_continued))
+        self._is_continued = False
 
     def _close_code(self) -> None:
         self._hand_code(is_last=True)
@@ -154,6 +174,60 @@ def _without_half_word(line: str, columns: int, *, begins: bool) -> str:
     at = max(line.rfind(" "), line.rfind("\t")) + 1
     is_placed = (begins and not line[:at].strip()) or len(line) - at > columns
     return line if is_placed or any(east_asian_width(sign) in "WF" for sign in line[at:]) else line[:at]
+
+
+_PENDING_ROWS = 3
+"""Rows at the end of a long paragraph that wait: the markup around a word may not be closed yet."""
+_BLOCK_START = re.compile(r"^ {0,3}(?:[-*+>|#=~`]|\d{1,9}[.)])")
+_INLINE_PAIRS = ("`", "**", "__", "~~")
+
+
+def find_settled_end(text: str, renderer: TextRenderer, most_rows: int) -> int:
+    """How much of a growing paragraph or list can be printed for good: nothing while it is short, and nothing
+    of a table."""
+    lines = text.split("\n")
+    if sum(1 + len(line) // renderer.columns for line in lines) <= most_rows:
+        return 0
+    if _ITEM.match(lines[0]):
+        return _find_item_end(lines)
+    is_paragraph = not any(_BLOCK_START.match(line) or line.startswith(("    ", "\t")) for line in lines)
+    return _find_row_end(text, renderer, most_rows) if is_paragraph else 0
+
+
+def _find_item_end(lines: list[str]) -> int:
+    """Where the last item of a list begins."""
+    at, last = 0, 0
+    for line in lines:
+        if at and _ITEM.match(line) and not line.startswith(" "):
+            last = at
+        at += len(line) + 1
+    return last
+
+
+def _find_row_end(text: str, renderer: TextRenderer, most_rows: int) -> int:
+    """Where a row of a paragraph ends: the rows before it are the same whether the rest follows or not."""
+    rows = renderer.markdown(ProseBlock(text)).split("\n")
+    if len(rows) <= most_rows:
+        return 0
+    ends = [match.start() for match in re.finditer(r"\s+", text)]
+    for settled in range(len(rows) - _PENDING_ROWS, max(0, len(rows) - most_rows), -1):
+        # The most words that fit in so many rows; more words never take fewer.
+        fits = bisect_right(ends, settled, key=lambda end: _count_rows(text[:end], renderer))
+        end = ends[fits - 1] if fits else 0
+        head = text[:end]
+        if _is_closed(head, text[end:]) and renderer.markdown(ProseBlock(head)).split("\n") == rows[:settled]:
+            return end
+    return 0
+
+
+def _count_rows(text: str, renderer: TextRenderer) -> int:
+    return renderer.markdown(ProseBlock(text)).count("\n") + 1
+
+
+def _is_closed(head: str, rest: str) -> bool:
+    """Whether no markup is open at the end of a text, and what follows begins no block of its own."""
+    is_balanced = all(head.count(mark) % 2 == 0 for mark in _INLINE_PAIRS)
+    return is_balanced and head.count("[") <= head.count("]") and not _BLOCK_START.match(rest.lstrip())
 
 
 TextTone: TypeAlias = Literal["plain", "strong", "faint", "accent", "good", "warning", "error"]
@@ -221,7 +295,8 @@ class TextRenderer:
             return self._code(block)
         from rich.markdown import Markdown
 
-        text = _tame(block.text)
+        # Two spaces keep a line break, which people and models mean where they make one.
+        text = re.sub(r"(?<=\S)\n(?=[^\n])", "  \n", _tame(block.text))
         # The library centres a heading of the first level, which no chat wants.
         text = f"#{text}" if text.startswith("# ") else text
         return self._painted(Markdown(text, code_theme=_CODE_THEME, hyperlinks=False))
@@ -231,10 +306,12 @@ class TextRenderer:
         from rich.padding import Padding
         from rich.text import Text
 
-        lines = [line for line in _tame(text).splitlines() if not line.startswith(("---", "+++"))]
+        lines = number_diff_lines(_tame(text))
+        width = max((len(line.number) for line in lines), default=0)
         shown = Text(overflow="fold")
         for line in lines[:most_lines]:
-            shown.append(f"{line}\n", style=_diff_style(line))
+            shown.append(f"{line.number:>{width}} " if width else "", style="dim")
+            shown.append(f"{line.text}\n", style=_diff_style(line.text))
         if len(lines) > most_lines:
             shown.append(f"… {len(lines) - most_lines} more lines", style="dim")
         shown.rstrip()
@@ -276,6 +353,34 @@ class TextRenderer:
 def _tame(text: str) -> str:
     """A model's or a tool's text may hold anything; a terminal must not be told what to do by it."""
     return escape_controls(text.expandtabs(_TAB_COLUMNS))
+
+
+@dataclass(frozen=True, slots=True)
+class DiffLine:
+    number: str
+    """Where the line stands in the file: in the old one what goes, in the new one all else."""
+    text: str
+
+
+_HUNK = re.compile(r"^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
+
+
+def number_diff_lines(diff: str) -> list[DiffLine]:
+    """The lines of a unified diff with their numbers, without its headers; `…` between two hunks."""
+    found: list[DiffLine] = []
+    old = new = 0
+    for line in diff.splitlines():
+        if hunk := _HUNK.match(line):
+            found += [DiffLine("", "…")] if found else []
+            old, new = int(hunk[1]), int(hunk[2])
+        elif not (old or new):
+            # Before the first hunk there are only headers, and without hunks no line has a number.
+            found += [] if line.startswith(("---", "+++")) else [DiffLine("", line)]
+        else:
+            is_old, is_new = not line.startswith("+"), not line.startswith("-")
+            found.append(DiffLine(str(new if is_new else old), line))
+            old, new = old + is_old, new + is_new
+    return found
 
 
 def _diff_style(line: str) -> str:

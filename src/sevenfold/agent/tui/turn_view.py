@@ -21,8 +21,10 @@ from sevenfold.agent.loop.turn import (
     ToolStarted,
     TurnEvent,
 )
+from sevenfold.agent.tools.executor import MAIN_AGENT
 from sevenfold.agent.tui.event_text import render_event_text
-from sevenfold.agent.tui.text_renderer import CodeBlock, MarkdownBlock, MarkdownStream, TextRenderer, TextTone
+from sevenfold.agent.tui.text_renderer import MarkdownBlock, MarkdownStream, TextRenderer, TextTone
+from sevenfold.core.events import ToolDenied
 from sevenfold.core.messages import Block, Text, ToolUse, ToolUseId
 from sevenfold.core.tool_kinds import Effect, find_effect
 from sevenfold.providers.provider import Delta, TextDelta, ThinkingDelta
@@ -224,6 +226,8 @@ class TurnView:
         if isinstance(delta, TextDelta):
             self._thinking = ""
             self._put_blocks(self._stream.feed(delta.text))
+            if settled := self._stream.settle(self._surface.brush(), MAX_LIVE_LINES):
+                self._put_blocks((settled,))
         elif isinstance(delta, ThinkingDelta):
             self._thinking = (self._thinking + delta.text)[-_THINKING_CHARS:]
 
@@ -246,14 +250,13 @@ class TurnView:
 
     def _show_ended(self, seen: ToolEnded) -> None:
         running = self._running.pop(seen.use.id, None)
-        title = running.title if running else self._title(seen.use, "")
+        title = running.title if running else self._title(seen.use, seen.said)
         brush, output = self._surface.brush(), seen.output
         lines = _lines(output.content) if not output.diff else []
-        most = TOOL_PREVIEW_LINES.get(find_effect(seen.use), OUTPUT_PREVIEW_LINES)
-        remarks = [f"({seen.took.total_seconds():.1f} s)"] if seen.took >= SLOW_TOOL_TIME else []
-        remarks += [_count(len(lines), "line")] if lines and not most else []
-        head = "  ".join([f"● {title}", *remarks])
-        parts = [brush.line(head, "error" if output.is_error else "good")]
+        most = OUTPUT_PREVIEW_LINES
+        if not output.is_error:
+            most = TOOL_PREVIEW_LINES.get(find_effect(seen.use), OUTPUT_PREVIEW_LINES)
+        parts = [brush.line(_head(title, seen, len(lines), most), "error" if output.is_error else "good")]
         if output.diff:
             parts.append(brush.diff(output.diff, SHOWN_DIFF_LINES))
         parts += [brush.line(line, "faint", indent=2) for line in lines[:most]]
@@ -279,6 +282,8 @@ class TurnView:
         )
 
     def _show_act(self, seen: LayerActed) -> None:
+        if isinstance(seen.event, ToolDenied) and seen.event.who == MAIN_AGENT:
+            return  # the call itself says so when it ends
         told = render_event_text(seen.event)
         if told is None:
             return
@@ -287,10 +292,19 @@ class TurnView:
         self.say(f"· {text}", "warning" if told.is_warning else "faint")
 
 
+def _head(title: str, seen: ToolEnded, lines: int, most: int) -> str:
+    """One line for a call that is over: how it ended is said in words too, for a screen without colour."""
+    is_error = seen.output.is_error
+    remarks = [("denied" if seen.is_denied else "failed")] if is_error else []
+    remarks += [f"({seen.took.total_seconds():.1f} s)"] if seen.took >= SLOW_TOOL_TIME else []
+    remarks += [_count(lines, "line")] if lines and not most else []
+    return "  ".join([f"{'✗' if is_error else '●'} {title}", *remarks])
+
+
 def _spaced(brush: TextRenderer, block: MarkdownBlock) -> str:
     """An empty line before each block, but not between the parts of one."""
     painted = brush.markdown(block)
-    return painted if isinstance(block, CodeBlock) and not block.is_first else f"\n{painted}"
+    return f"\n{painted}" if block.is_first else painted
 
 
 def _lines(content: str | tuple[Block, ...]) -> list[str]:
