@@ -11,9 +11,10 @@ import shutil
 import signal
 import sys
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, redirect_stdout
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
@@ -32,10 +33,18 @@ from sevenfold.agent.tui.headless import (
     run_headless,
 )
 from sevenfold.agent.tui.prompt_input import InputDelegate, InputHistory, PermissionPrompt
+from sevenfold.agent.tui.session_list import (
+    SessionCard,
+    find_session_card,
+    read_ledger,
+    read_session_card,
+    render_session_cards,
+)
 from sevenfold.agent.tui.slash_commands import ChatServices
-from sevenfold.agent.tui.terminal import PlainTerminal, Terminal
+from sevenfold.agent.tui.terminal import EarlyInput, PlainTerminal, Terminal
 from sevenfold.cli.inspect.context import show_context
 from sevenfold.cli.inspect.context_facts import find_session_id, list_recent_sessions, read_context_facts
+from sevenfold.cli.options.running import CHOOSE_SESSION
 from sevenfold.cli.screen import Screen, read_piped_input, wrap_lines
 from sevenfold.cli.workspace import open_workspace, require_folder
 from sevenfold.core.errors import InputError, ProviderMissing, SevenfoldError
@@ -47,13 +56,15 @@ from sevenfold.core.events import (
     RetryScheduled,
     SettingRefused,
 )
+from sevenfold.core.prices import sum_costs
 from sevenfold.core.settings.sections import PermissionMode
 from sevenfold.core.system import run_blocking
 from sevenfold.core.text.safe_text import fence_text
+from sevenfold.session.cache.monitor import SpendSummary
 from sevenfold.session.opening import Workspace
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.project.settings_files import USER_SETTINGS_FILE
-from sevenfold.store.transcript.transcript import SessionId
+from sevenfold.store.transcript.transcript import SessionId, is_agent_session
 
 if TYPE_CHECKING:
     from sevenfold.agent.loop.agent import Agent
@@ -111,6 +122,8 @@ def _read_options(options: Namespace) -> AgentOptions:
     wanted = "latest" if getattr(options, "continue") else cast("str | None", options.resume)
     if not options.print and (options.max_usd is not None or options.output != "text"):
         raise InputError("--output and --max-usd are for one answer: add -p")
+    if options.print and wanted == CHOOSE_SESSION:
+        raise InputError("--resume needs the ID of a session with -p; sevenfold chat --resume lists them")
     if options.fork and wanted is None:
         raise InputError("--fork needs a session to go on from: add --continue or --resume ID")
     if wanted is not None:
@@ -130,6 +143,37 @@ async def _open_agent(options: AgentOptions, workspace: Workspace) -> Agent:
     if (wanted := options.session) is not None:
         options = replace(options, session=await run_blocking(lambda: find_session_id(workspace, wanted)))
     return await open_agent(options, workspace)
+
+
+async def _choose_session(workspace: Workspace, screen: Screen) -> str | None:
+    """The session that a person chooses by its number; None: they press Enter for a new one."""
+    cards = await run_blocking(lambda: list_session_cards(workspace))
+    lines = "\n".join(render_session_cards(cards, datetime.now(UTC)))
+    if not cards:
+        raise InputError(f"no session is kept for the project of {workspace.cwd}; sevenfold chat begins one")
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise InputError(f"--resume needs the ID of a session here; those of this project:\n{lines}")
+    screen.note(f"{lines}\nwhich one? A number, or Enter for a new session")
+    typed = (await _read_line(sys.stdin.fileno())).strip()
+    found = find_session_card(cards, typed) if typed else None
+    if isinstance(found, str):
+        raise InputError(f"{found}; the list has numbers from 1 to {len(cards)}")
+    return found.entry.id if found else None
+
+
+def list_session_cards(workspace: Workspace) -> Sequence[SessionCard]:
+    """The sessions that a person had in this project, the last first."""
+    entries = [entry for entry in list_recent_sessions(workspace) if not is_agent_session(entry.id)]
+    folder = workspace.project.sessions if entries else None
+    return [
+        read_session_card(folder, entry, workspace.catalog)
+        for entry in entries[:MAX_LISTED_SESSIONS]
+        if folder
+    ]
+
+
+MAX_LISTED_SESSIONS = 20
+"""That are listed; older ones are named by their id."""
 
 
 async def _print(options: Namespace, agent_options: AgentOptions, screen: Screen) -> int:
@@ -199,9 +243,19 @@ def _write(screen: Screen, line: str) -> None:
 
 
 async def _chat(options: Namespace, agent_options: AgentOptions, screen: Screen) -> int:
-    asking, confirming = PermissionPrompt(), _Confirming(screen)
+    with EarlyInput(sys.stdin, is_full=_is_full_terminal()) as early:
+        return await _chat_with(options, agent_options, screen, early)
+
+
+async def _chat_with(
+    options: Namespace, agent_options: AgentOptions, screen: Screen, early: EarlyInput
+) -> int:
+    asking, confirming = PermissionPrompt(), _Confirming(screen, early)
     agent_options = replace(agent_options, ask=asking.ask, confirm=confirming.ask)
     with await open_agent_workspace(agent_options, confirming.ask) as workspace:
+        if agent_options.session == CHOOSE_SESSION:
+            with early.paused():
+                agent_options = replace(agent_options, session=await _choose_session(workspace, screen))
         agent = await _open_agent(agent_options, workspace)
         confirming.is_over = True
         with Folder.open(workspace.home, create=True) as home:
@@ -210,15 +264,19 @@ async def _chat(options: Namespace, agent_options: AgentOptions, screen: Screen)
             loop = asyncio.get_running_loop()
             for number in EXIT_SIGNALS:
                 loop.add_signal_handler(number, chat.leave)
-            await chat.run(cast("str | None", options.prompt) or "")
-    screen.note(f"to go on: sevenfold chat --resume {chat.agent.session.id[:12]}")
+            await chat.run(cast("str | None", options.prompt) or "", *early.lines)
+    cost = sum_costs(one.cost for one in chat.spent)
+    billed = "" if cost is None else f"; this session cost ${cost.total:.4f}"
+    screen.note(f"to go on: sevenfold chat --resume {chat.agent.session.id[:12]}{billed}")
     return 0
 
 
 def _keyboard(delegate: InputDelegate, past: InputHistory, cwd: Path) -> ChatTerminal:
-    if sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb":
-        return Terminal(delegate, past, cwd)
-    return PlainTerminal(delegate)
+    return Terminal(delegate, past, cwd) if _is_full_terminal() else PlainTerminal(delegate)
+
+
+def _is_full_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
 def _make_services(options: AgentOptions, workspace: Workspace) -> ChatServices:
@@ -238,7 +296,16 @@ def _make_services(options: AgentOptions, workspace: Workspace) -> ChatServices:
 
         return capture_memory_output(options.project, words)
 
-    return ChatServices(open_session, lambda: list_recent_sessions(workspace), describe_context, memories)
+    def earlier_spend(session: str) -> Sequence[SpendSummary]:
+        return read_ledger(workspace.project.sessions, session, workspace.catalog).spent()
+
+    return ChatServices(
+        open_agent=open_session,
+        sessions=lambda: list_session_cards(workspace),
+        earlier_spend=earlier_spend,
+        describe_context=describe_context,
+        memories=memories,
+    )
 
 
 @dataclass(slots=True)
@@ -246,6 +313,7 @@ class _Confirming:
     """Asks before the terminal is drawn: nothing of a repository's own runs unless a person agreed."""
 
     screen: Screen
+    early: EarlyInput
     is_over: bool = False
     """The keyboard is the terminal's from now on, and a line read past it never comes: what agents and other
     sessions find meanwhile stays off, and is asked for at the next start."""
@@ -253,8 +321,9 @@ class _Confirming:
     async def ask(self, question: str) -> bool | None:
         if self.is_over or not sys.stdin.isatty():
             return None
-        self.screen.note(f"{question} [y/N]")
-        line = await _read_line(sys.stdin.fileno())
+        with self.early.paused():
+            self.screen.note(f"{question} [y/N]")
+            line = await _read_line(sys.stdin.fileno())
         return line.strip().lower() in ("y", "yes") if line else None  # the terminal was closed: no answer
 
 

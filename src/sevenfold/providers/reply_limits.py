@@ -337,4 +337,5 @@ def _may_pass(error: ProviderError) -> bool:
 
 
 def _first_line(error: ProviderError) -> str:
-    return (str(error).partition("\n")[0] or type(error).__name__)[:200]
+    said = str(error).partition("\n")[0] or type(error).__name__
+    return (f"{error.status}: {said}" if error.status else said)[:200]

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.tui.chat import Chat
 from sevenfold.agent.tui.prompt_input import PermissionPrompt
+from sevenfold.agent.tui.session_list import SessionCard
 from sevenfold.agent.tui.slash_commands import ChatServices
 from sevenfold.agent.tui.text_renderer import TextRenderer
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import FileMissing
-from sevenfold.store.transcript.transcript import SessionEntry
+from sevenfold.session.cache.monitor import SpendSummary
 
 
 class Keys:
@@ -88,7 +89,9 @@ class Desk:
     clock: ManualClock = field(default_factory=ManualClock)
     others: list[Agent] = field(default_factory=list[Agent])
     """Handed out one by one when another session is opened."""
-    sessions: list[SessionEntry] = field(default_factory=list[SessionEntry])
+    sessions: list[SessionCard] = field(default_factory=list[SessionCard])
+    earlier: tuple[SpendSummary, ...] = ()
+    """What the session was billed before."""
     is_written: bool = True
     """Whether the session has a file yet."""
     keys: Keys = field(default_factory=Keys)
@@ -96,7 +99,11 @@ class Desk:
 
     def __post_init__(self) -> None:
         house = ChatServices(
-            self._open, lambda: self.sessions, self._describe, lambda _: ["- [A](a.md) — a hook"]
+            open_agent=self._open,
+            sessions=lambda: self.sessions,
+            earlier_spend=lambda _: self.earlier,
+            describe_context=self._describe,
+            memories=lambda _: ["- [A](a.md) — a hook"],
         )
         self.chat = Chat(self.agent, house, self.asking, lambda _: self.keys, self.clock)
 

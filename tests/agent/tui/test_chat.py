@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from sevenfold.agent.tool import Tool
 from sevenfold.agent.tui.prompt_input import PermissionPrompt
-from sevenfold.core.errors import Overloaded
+from sevenfold.agent.tui.session_list import SessionCard
+from sevenfold.core.errors import Overloaded, SignInRefused
 from sevenfold.core.messages import Text
+from sevenfold.core.usage import Usage
 from sevenfold.providers.scripted import ScriptedProvider, ScriptedStep, make_response
+from sevenfold.session.cache.monitor import UsageLedger
 from sevenfold.store.transcript.transcript import SessionEntry
 from tests.agent.tui.desk import Desk
 from tests.agent.workshop import Plain, Shop
@@ -147,7 +150,7 @@ def test_ctrl_c_on_a_half_typed_line_takes_the_line(tmp_path: Path) -> None:
         desk.keys.typed = "half a"
         desk.chat.interrupt(is_typed=True)
         assert desk.keys.typed == ""
-        assert desk.keys.text == ""
+        assert "Ctrl-C again" not in desk.keys.text
 
     play(tmp_path, [], story)
 
@@ -200,7 +203,7 @@ def test_what_is_posted_while_nobody_works_begins_a_turn(tmp_path: Path) -> None
         ("/model", "the model is claude-opus-5-5"),
         ("/model claude-haiku-4-5", "the model is claude-haiku-4-5"),
         ("/model gpt-none", "no table knows gpt-none"),
-        ("/resume", "/resume ID goes on with one"),
+        ("/resume", "/resume NUMBER goes on with one"),
         ("/resume zz", "no sessions begin with 'zz'"),
         ("/compact", "error:"),
         ("/nonsense", "there is no command /nonsense"),
@@ -253,9 +256,11 @@ def test_a_new_session_leaves_the_old_one_to_be_resumed(tmp_path: Path) -> None:
         desk.keys.enter("/clear")
         await desk.keys.wait_for(f"/resume {first.session.id[:12]} goes back")
         assert desk.chat.agent is second
-        desk.sessions.append(SessionEntry(first.session.id, 9, datetime(2026, 11, 15, tzinfo=UTC)))
+        entry = SessionEntry(first.session.id, 9, datetime(2026, 11, 15, tzinfo=UTC))
+        desk.sessions.append(SessionCard(entry, "Mend the parser", 0.25))
         desk.keys.enter("/resume")
-        await desk.keys.wait_for(f"{first.session.id[:12]}  2026-11-15")
+        await desk.keys.wait_for("Mend the parser")
+        assert f"$0.25  {first.session.id[:8]}" in desk.keys.text
 
     play(tmp_path, [], story, sessions=2)
 
@@ -277,3 +282,42 @@ def test_mail_to_a_session_that_was_taken_up_later_is_heard(tmp_path: Path) -> N
         assert "a message came in" in desk.keys.text
 
     play(tmp_path, [make_response("Good to know.")], story, sessions=2)
+
+
+def test_a_failure_that_may_pass_shows_its_code_and_enter_tries_again(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        desk.keys.enter("Hello.")
+        await desk.keys.wait_for("error 529 overloaded_error: busy")
+        await desk.keys.wait_for("Enter tries again")
+        await desk.keys.wait_until(lambda: not desk.chat.is_busy)
+        desk.keys.enter("")
+        await desk.keys.wait_for("Now.")
+
+    busy = Overloaded("busy", status=529, kind="overloaded_error")
+    play(tmp_path, [busy, make_response("Now.")], story)
+
+
+def test_a_refused_key_says_what_to_do(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        desk.keys.enter("Hello.")
+        await desk.keys.wait_for("error 401: no such key; the key was refused")
+        assert "Enter tries again" not in desk.keys.text
+
+    play(tmp_path, [SignInRefused("no such key", status=401)], story)
+
+
+def test_a_resumed_session_shows_its_end_and_all_that_it_cost(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        desk.keys.enter("Hello.")
+        await desk.keys.wait_for("Hi.")
+        await desk.keys.wait_until(lambda: not desk.chat.is_busy)
+        before = UsageLedger()
+        before.add_usage("main", "claude-opus-4-5", Usage(fresh=1_000_000), date(2026, 11, 15))
+        desk.earlier = before.spent()
+        desk.others.append(desk.chat.agent)
+        await desk.chat.switch_session("the same")
+        assert desk.keys.text.count("Hi.") == 2
+        assert "$5.00" in desk.chat.status_line(80)
+        assert [(one.who, one.calls) for one in desk.chat.spent] == [("main", 2)]
+
+    play(tmp_path, [make_response("Hi.")], story)

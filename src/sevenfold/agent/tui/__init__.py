@@ -4,6 +4,7 @@
 - `turn_view`: what a turn prints, and the status line.
 - `text_renderer`: markdown, diffs and plain lines as terminal text.
 - `event_text`: one sentence for each event.
+- `session_list`: sessions by title, age and cost, and the end of one.
 - `slash_commands`: the commands that start with a slash, and what they do.
 - `terminal`: a full terminal, and one that can only print and read lines.
 - `prompt_input`: the input line: keys, completion and history; asking whether a tool may run.

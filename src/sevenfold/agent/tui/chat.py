@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -24,6 +24,7 @@ from sevenfold.agent.tui.prompt_input import (
     render_permission_question,
     render_permission_request,
 )
+from sevenfold.agent.tui.session_list import merge_spent, render_history_tail
 from sevenfold.agent.tui.slash_commands import (
     ChatServices,
     TypedCommand,
@@ -34,10 +35,13 @@ from sevenfold.agent.tui.slash_commands import (
 )
 from sevenfold.agent.tui.text_renderer import TextRenderer, TextTone
 from sevenfold.agent.tui.turn_view import StatusLine, TurnSurface, TurnView, render_status_line
+from sevenfold.core import __version__
 from sevenfold.core.clock import Clock, SystemClock
-from sevenfold.core.errors import SevenfoldError
+from sevenfold.core.errors import ProviderError, SevenfoldError, SignInRefused
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Block, Image, Message, Text
+from sevenfold.core.prices import sum_costs
+from sevenfold.session.cache.monitor import SpendSummary
 
 MAX_PROMPT_IMAGE_BYTES = 3_750_000
 """What becomes 5 MB in base64, the most that an image may have."""
@@ -115,6 +119,17 @@ def _kind(data: bytes) -> str | None:
     return next((kind for start, kind in _KINDS if data.startswith(start)), None)
 
 
+def render_error(error: SevenfoldError | None) -> str:
+    """An error in one line, with the status code that the provider gave and what to do about it."""
+    if not isinstance(error, ProviderError) or not error.status:
+        return f"error: {error}"
+    remedy = ""
+    if isinstance(error, SignInRefused):
+        remedy = "; the key was refused: set another one (ANTHROPIC_API_KEY, OPENAI_API_KEY) and start again"
+    kind = f" {error.kind}" if error.kind else ""
+    return f"error {error.status}{kind}: {error}{remedy}"
+
+
 DOUBLE_INTERRUPT_WINDOW = timedelta(seconds=2)
 """Two Ctrl-C within this leave: a person who means it is faster, one who does not is slower."""
 
@@ -167,24 +182,33 @@ class Chat:
         self.view = TurnView(
             self._keyboard, StatusLine(), root=str(agent.place.cwd), unfolding="ctrl-o or /expand"
         )
+        self._earlier: Sequence[SpendSummary] = ()
+        self._unanswered: Message | None = None
+        """What was said last, where the provider failed in a way that may pass."""
         self._turn: asyncio.Task[None] | None = None
         self._lines: asyncio.Queue[str | None] = asyncio.Queue()
         self._doing: asyncio.Task[None] | None = None
         """The command that is carried out."""
         self._heeding: asyncio.Task[None] | None = None
+        self._is_shown = asyncio.Event()
+        """What was said before stands on the screen, and what is typed may be done."""
         self._last_interrupt: timedelta | None = None
         self._is_over = False
         asking.on_change = self._question_changed
         self.refresh_status()
 
-    async def run(self, first: str = "") -> None:
+    async def run(self, *first: str) -> None:
         """Until the person leaves: then the turn is interrupted, and the session closed."""
-        if first:
-            self._lines.put_nowait(first)
+        for line in first:
+            if line.strip():
+                self._lines.put_nowait(line)
         self._heeding = asyncio.create_task(self._heed_mail())
         doing = asyncio.create_task(self._do_lines())
         try:
             with self._keyboard:
+                self._show_header()
+                await self._show_earlier()
+                self._is_shown.set()
                 await self._listen()
                 if not self._is_over:
                     await doing
@@ -220,7 +244,29 @@ class Chat:
             self._heeding = asyncio.create_task(self._heed_mail())
         await old.close("clear" if session is None else "resume")
         self.view.status = replace(self.view.status, context_tokens=0, spent_usd=0.0, news="")
+        await self._show_earlier()
         self.refresh_status()
+
+    @property
+    def spent(self) -> Sequence[SpendSummary]:
+        """What the session was billed, here and before."""
+        return merge_spent(self._earlier, self.agent.spent)
+
+    def _show_header(self) -> None:
+        agent = self.agent
+        self.say(f"sevenfold {__version__}  {agent.frame.model}  mode {agent.mode}", "strong")
+        self.say(f"{agent.place.cwd}  session {agent.session.id[:8]}  /help shows commands and keys", "faint")
+
+    async def _show_earlier(self) -> None:
+        """Of a session that goes on: the end of the conversation, and what it cost so far."""
+        session, history = self.agent.session.id, self.agent.session.history
+        self._earlier = await asyncio.to_thread(self.services.earlier_spend, session) if history else ()
+        total = sum_costs(one.cost for one in self._earlier)
+        self.view.earlier_usd = None if total is None else float(total.total)
+        self.view.status = replace(self.view.status, spent_usd=self.view.earlier_usd)
+        if tail := render_history_tail(history, self._keyboard.brush()):
+            self.put(f"{tail}\n")
+            self.say(f"session {session[:8]} goes on: {len(history)} messages", "good")
 
     async def _end_turn(self) -> None:
         """Interrupt the turn, if one runs, and wait until its history is whole."""
@@ -267,12 +313,15 @@ class Chat:
         with suppress(EOFError):
             while not self._is_over:
                 line = await self._keyboard.read()
-                if line.strip() and not self._asking.answer(line):
+                if not line.strip():
+                    self._try_again()
+                elif not self._asking.answer(line):
                     self._lines.put_nowait(line)
         self._lines.put_nowait(None)
 
     async def _do_lines(self) -> None:
         """One line after the other: what follows a long command waits for it."""
+        await self._is_shown.wait()
         while (line := await self._lines.get()) is not None:
             asked = parse_slash_command(line.strip())
             if isinstance(asked, UnknownCommand):
@@ -308,16 +357,23 @@ class Chat:
             self.view.begin(line)
             self._start(typed.message)
 
+    def _try_again(self) -> None:
+        """Send once more what the provider could not answer."""
+        if self._unanswered is not None and not self.is_busy:
+            self.view.begin("(once more)")
+            self._start(self._unanswered)
+
     def _start(self, prompt: Message | None) -> None:
+        self._unanswered = None
         self._turn = asyncio.create_task(self._run_turn(prompt))
 
     async def _run_turn(self, prompt: Message | None) -> None:
         try:
             end = await self.agent.run_turn(prompt, self.view.watch)
             self.view.end()
-            self._show_end(end)
+            self._show_end(end, prompt)
         except SevenfoldError as error:
-            self.say(f"error: {error}", "error")
+            self.say(render_error(error), "error")
         except Exception as bug:
             # The history is on disk and whole: a bug of ours costs this turn and not the conversation.
             self.say(f"unexpected {type(bug).__name__}: {bug}. This is a bug: please report it", "error")
@@ -325,14 +381,17 @@ class Chat:
             self.view.end()
             self._keyboard.settle()
 
-    def _show_end(self, end: TurnEnd) -> None:
+    def _show_end(self, end: TurnEnd, prompt: Message | None) -> None:
         match end.reason:
             case "answered":
                 return
             case "interrupted":
                 self.say("interrupted; what was done stays done", "warning")
             case "failed":
-                self.say(f"error: {end.error}", "error")
+                self.say(render_error(end.error), "error")
+                if isinstance(end.error, ProviderError) and end.error.may_pass:
+                    self._unanswered = prompt
+                    self.say("Enter tries again", "faint")
             case "refused":
                 self.say(f"refused: {end.text}" if end.text else "the model refused", "warning")
             case "out of rounds":

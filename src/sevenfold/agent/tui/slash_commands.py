@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from difflib import get_close_matches
 from typing import Protocol, TypeAlias
@@ -17,12 +17,13 @@ from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.sandbox.job import BackgroundTasks
 from sevenfold.agent.subagents.agent_team import AgentTool
 from sevenfold.agent.tools.shell import TaskOutputTool
+from sevenfold.agent.tui.session_list import SessionCard, find_session_card, render_session_cards
 from sevenfold.agent.tui.text_renderer import TextTone
 from sevenfold.agent.tui.turn_view import TurnView
 from sevenfold.core.errors import FileMissing, SevenfoldError
 from sevenfold.core.prices import Cost, sum_costs
 from sevenfold.core.settings.sections import PERMISSION_MODES
-from sevenfold.store.transcript.transcript import SessionEntry, is_agent_session
+from sevenfold.session.cache.monitor import SpendSummary
 
 COMMAND_PREFIX = "/"
 
@@ -50,7 +51,7 @@ SLASH_COMMANDS: tuple[SlashCommand, ...] = (
     SlashCommand("expand", "[N]", "show the output that was folded last, or N before", is_anytime=True),
     SlashCommand("mode", "[MODE]", "ask, accept-edits, plan, read-only or bypass", is_anytime=True),
     SlashCommand("model", "[NAME]", "show or change the model"),
-    SlashCommand("resume", "[ID]", "list sessions, or go on with one"),
+    SlashCommand("resume", "[NUMBER]", "list sessions, or go on with one"),
     SlashCommand("clear", "", "begin a new session; this one can be resumed"),
     SlashCommand("quit", "", "leave; so do Ctrl-D and Ctrl-C twice", is_anytime=True),
 )
@@ -133,13 +134,16 @@ def count_running(agent: Agent) -> int:
     return states.count(RUNNING_STATE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChatServices:
     """What a chat is given by whoever opens it."""
 
     open_agent: Callable[[str | None], Awaitable[Agent]]
     """An agent in a session of that id; None: in a new one."""
-    sessions: Callable[[], Sequence[SessionEntry]]
+    sessions: Callable[[], Sequence[SessionCard]]
+    """A person's own, the one written to last first."""
+    earlier_spend: Callable[[str], Sequence[SpendSummary]]
+    """What a session was billed before it was opened here."""
     describe_context: Callable[[str], Awaitable[str]]
     """What fills the window of a session, by its id."""
     memories: Callable[[str], Sequence[str]]
@@ -152,6 +156,11 @@ class ChatHandle(Protocol):
     agent: Agent
     services: ChatServices
     view: TurnView
+
+    @property
+    def spent(self) -> Sequence[SpendSummary]:
+        """What the session was billed, here and before."""
+        ...
 
     @property
     def is_busy(self) -> bool: ...
@@ -172,9 +181,6 @@ class ChatHandle(Protocol):
 
     def leave(self) -> None: ...
 
-
-MAX_LISTED_SESSIONS = 15
-"""That are listed; older ones are named by their id."""
 
 SlashHandler: TypeAlias = Callable[[ChatHandle, str], Awaitable[None]]
 
@@ -214,19 +220,19 @@ async def _context(chat: ChatHandle, _: str) -> None:
 
 
 async def _cost(chat: ChatHandle, _: str) -> None:
-    lanes, unbilled = chat.agent.spent, chat.agent.session.unbilled_requests
+    spent, unbilled = chat.spent, chat.agent.session.unbilled_requests
     if unbilled:
         chat.say(f"{unbilled} requests without a bill: what they cost is in no sum below", "warning")
-    if not lanes:
+    if not spent:
         chat.say("no model was asked yet", "faint")
         return
-    for lane in lanes:
+    for one in spent:
         chat.say(
-            f"{lane.who:12} {lane.calls:>5} calls  {lane.hit_rate:6.1%} of the prompt from the cache  "
-            f"{_usd(lane.cost)}"
+            f"{one.who:12} {one.calls:>5} calls  {one.hit_rate:6.1%} of the prompt from the cache  "
+            f"{_usd(one.cost)}"
         )
-    plain = _usd(sum_costs(lane.cost_without_caching for lane in lanes))
-    chat.say(f"in all {_usd(sum_costs(lane.cost for lane in lanes))}; without caching {plain}", "strong")
+    plain = _usd(sum_costs(one.cost_without_caching for one in spent))
+    chat.say(f"in all {_usd(sum_costs(one.cost for one in spent))}; without caching {plain}", "strong")
 
 
 async def _memory(chat: ChatHandle, words: str) -> None:
@@ -304,20 +310,17 @@ async def _model(chat: ChatHandle, name: str) -> None:
 
 
 async def _resume(chat: ChatHandle, session: str) -> None:
-    every = await asyncio.to_thread(chat.services.sessions)
-    sessions = [entry for entry in every if not is_agent_session(entry.id)]
+    cards = await asyncio.to_thread(chat.services.sessions)
     if not session:
-        for entry in sessions[:MAX_LISTED_SESSIONS]:
-            is_here = entry.id == chat.agent.session.id
-            chat.say(f"{entry.id[:12]}  {_when(entry.modified)}{'  (this one)' if is_here else ''}")
-        chat.say("/resume ID goes on with one; the beginning of an id will do", "faint")
+        for line in render_session_cards(cards, datetime.now(UTC), chat.agent.session.id):
+            chat.say(line)
+        chat.say("/resume NUMBER goes on with one; so does /resume with how its id begins", "faint")
         return
-    found = [entry.id for entry in sessions if entry.id.startswith(session)]
-    if len(found) != 1:
-        chat.say(f"{len(found) or 'no'} sessions begin with {session!r}; /resume lists them", "warning")
+    found = find_session_card(cards, session)
+    if isinstance(found, str):
+        chat.say(f"{found}; /resume lists them", "warning")
         return
-    await chat.switch_session(found[0])
-    chat.say(f"session {found[0][:12]}, {len(chat.agent.session.history)} messages", "good")
+    await chat.switch_session(found.entry.id)
 
 
 async def _clear(chat: ChatHandle, _: str) -> None:
@@ -351,7 +354,3 @@ _DOING: dict[str, SlashHandler] = {
 
 def _usd(cost: Cost | None) -> str:
     return "unpriced" if cost is None else f"${cost.total.quantize(Decimal('0.0001')):,}"
-
-
-def _when(at: datetime) -> str:
-    return f"{at.astimezone():%Y-%m-%d %H:%M}"

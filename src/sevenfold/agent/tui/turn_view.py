@@ -154,6 +154,8 @@ class TurnView:
         self._surface = surface
         self._root, self._unfolding = root.rstrip("/"), unfolding
         self.status = status
+        self.earlier_usd: float | None = 0.0
+        """What the session was billed before it was opened here."""
         self.folds: deque[FoldedOutput] = deque(maxlen=MAX_FOLDS)
         self._stream = MarkdownStream()
         self._thinking = ""
@@ -278,7 +280,7 @@ class TurnView:
             self.status,
             context_tokens=seen.context_tokens,
             limit_tokens=seen.limit_tokens,
-            spent_usd=seen.spent_usd,
+            spent_usd=add_dollars(self.earlier_usd, seen.spent_usd),
         )
 
     def _show_act(self, seen: LayerActed) -> None:
@@ -290,6 +292,12 @@ class TurnView:
         text = f"layer {told.layer}: {told.text}" if told.layer else told.text
         self.status = replace(self.status, news=text)
         self.say(f"· {text}", "warning" if told.is_warning else "faint")
+
+
+def add_dollars(*sums: float | None) -> float | None:
+    """All together; None where one of them is not known: a part is no total."""
+    known = [one for one in sums if one is not None]
+    return sum(known) if len(known) == len(sums) else None
 
 
 def _head(title: str, seen: ToolEnded, lines: int, most: int) -> str:

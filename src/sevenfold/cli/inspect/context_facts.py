@@ -42,7 +42,7 @@ from sevenfold.session.pipeline import (
 )
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
 from sevenfold.store.transcript.records import BoundaryRecord, MessageRecord, Record, UsageRecord
-from sevenfold.store.transcript.transcript import SessionEntry, SessionId, list_sessions
+from sevenfold.store.transcript.transcript import SessionEntry, SessionId, is_agent_session, list_sessions
 
 _MAIN = "main"
 
@@ -167,7 +167,8 @@ def find_session_id(workspace: Workspace, wanted: str) -> SessionId:
     if not known:
         raise InputError(f"no session is kept for the project of {workspace.cwd}; {_OTHER}")
     if wanted == "latest":
-        return known[0].id
+        # A person means the last session of their own, unless agents alone have any.
+        return next((entry.id for entry in known if not is_agent_session(entry.id)), known[0].id)
     found = [entry.id for entry in known if entry.id.startswith(wanted)]
     if wanted in found:
         return SessionId(wanted)

@@ -29,12 +29,15 @@ CHAT_EXAMPLES = """\
 examples:
   sevenfold chat
   sevenfold chat --continue                            go on with the last session
+  sevenfold chat --resume                              choose from a list of sessions
   sevenfold chat --resume 3f2a --fork                  go on from one, and leave it as it is
   git diff | sevenfold chat -p "Review this"
   sevenfold chat -p "Fix the typo in README" --mode accept-edits
   sevenfold chat -p "Where is the parser?" --output json | jq -r .result
 """
 
+CHOOSE_SESSION = ""
+"""What `--resume` stands for without an ID."""
 CHAT_MODES = ("ask", "accept-edits", "plan", "read-only", "bypass")
 CHAT_OUTPUT_FORMATS = ("text", "json", "stream-json")
 
@@ -52,7 +55,13 @@ def add_chat_options(parser: ArgumentParser) -> None:
     )
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--continue", action="store_true", help="go on with the session written to last")
-    which.add_argument("--resume", metavar="ID", help="go on with that session; how its id begins will do")
+    which.add_argument(
+        "--resume",
+        metavar="ID",
+        nargs="?",
+        const=CHOOSE_SESSION,
+        help="go on with that session; how its id begins will do; without ID choose from a list",
+    )
     parser.add_argument("--fork", action="store_true", help="go on in a copy: that session stays as it is")
     parser.add_argument("--model", metavar="NAME", default="", help="ask this model (as settings say)")
     parser.add_argument("--mode", choices=CHAT_MODES, help="what may be done unasked (as settings say)")

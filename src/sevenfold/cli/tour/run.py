@@ -254,6 +254,8 @@ class TourStage:
             await self.guide.start_turn(scene)
             end = await agent.run_turn(f"{scene.prompt}\n{scene.pasted}".strip(), self.guide.watch)
             if end.reason != "answered":
+                if end.reason == "interrupted":
+                    raise KeyboardInterrupt
                 raise SimulatorError(f"the tour's turn {scene.title!r} was {end.reason}: {end.error}")
             # The writers of a turn work beside the next one; here each is told where it belongs.
             await agent.settle()

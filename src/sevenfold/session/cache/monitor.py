@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from typing import Literal, TypeAlias
 
@@ -90,6 +90,10 @@ class SpendSummary:
     """None when the price of one call is not known: a part is no total."""
     cost_without_caching: Cost | None = NO_COST
     """What the same calls would have cost with every prompt token fresh."""
+
+    def __add__(self, other: SpendSummary) -> SpendSummary:
+        """Both together, under the name of this one."""
+        return replace(_total((self, other)), who=self.who)
 
     @property
     def hit_rate(self) -> float:
