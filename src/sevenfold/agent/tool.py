@@ -114,7 +114,7 @@ class ToolPrinted:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolEnded:
     use: ToolUse
     output: ToolOutput

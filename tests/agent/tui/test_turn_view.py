@@ -68,7 +68,7 @@ def use(name: str = "shell", number: int = 1) -> ToolUse:
 
 
 def ended(text: str, name: str = "shell", number: int = 1, *, diff: str = "", bad: bool = False) -> ToolEnded:
-    return ToolEnded(use(name, number), ToolOutput(text, bad, diff), timedelta(seconds=2))
+    return ToolEnded(use=use(name, number), output=ToolOutput(text, bad, diff), took=timedelta(seconds=2))
 
 
 def round_ended() -> RoundEnded:
@@ -181,7 +181,7 @@ def test_tools_side_by_side_keep_their_titles(view: TurnView, paper: Paper) -> N
 
 def test_an_image_in_a_result_is_named(view: TurnView, paper: Paper) -> None:
     output = ToolOutput((Text("a"), Image(EMPTY_OBJECT)))
-    watch(view, ToolEnded(use(), output, timedelta()))
+    watch(view, ToolEnded(use=use(), output=output, took=timedelta()))
     assert "[image]" in paper.text
 
 
@@ -243,7 +243,11 @@ def test_tools_that_show_nothing_stand_close_together(view: TurnView, paper: Pap
 
 def test_a_title_names_its_tool_once(view: TurnView, paper: Paper) -> None:
     for said in ("fork agent ann: count", "count"):
-        watch(view, ToolStarted(use("agent"), said), ToolEnded(use("agent"), ToolOutput("7"), timedelta()))
+        watch(
+            view,
+            ToolStarted(use("agent"), said),
+            ToolEnded(use=use("agent"), output=ToolOutput("7"), took=timedelta()),
+        )
     assert "● fork agent ann: count" in paper.text
     assert "● agent count" in paper.text
 
@@ -258,7 +262,7 @@ def test_a_denied_call_keeps_its_command_and_its_reason_is_shown_once(view: Turn
     reason = "the user did not allow it: never push"
     view.watch(LayerActed(ToolDenied("main", "shell", ToolUseId("toolu_1"), reason)))
     output = ToolOutput(f"not allowed: {reason}", is_error=True)
-    view.watch(ToolEnded(use(), output, timedelta(), "git push", is_denied=True))
+    view.watch(ToolEnded(use=use(), output=output, took=timedelta(), said="git push", is_denied=True))
     assert "✗ shell git push  denied" in paper.text
     assert paper.text.count("never push") == 1
 

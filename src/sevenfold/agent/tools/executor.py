@@ -128,7 +128,7 @@ class ToolExecutor:
             room = asyncio.Semaphore(MAX_PARALLEL_CALLS)
             async with asyncio.TaskGroup() as running:
                 for use in group:
-                    running.create_task(_Call(self, use, watch, found).run_within(room))
+                    running.create_task(_Call(box=self, use=use, watch=watch, answers=found).run_within(room))
         return found.results()
 
     def runner(self, place: ToolContext) -> ToolRunner:
@@ -226,7 +226,7 @@ class ToolExecutor:
         return tool is None or tool.spec.is_parallel
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Call:
     """One call: hooks before it, permission, run, hooks after it."""
 
@@ -243,7 +243,11 @@ class _Call:
         async with room:
             output = await self._run()
             self.answers.outputs[self.use.id] = output
-            self.watch(ToolEnded(self.use, output, self.took, self.said, self.is_denied))
+            self.watch(
+                ToolEnded(
+                    use=self.use, output=output, took=self.took, said=self.said, is_denied=self.is_denied
+                )
+            )
 
     async def _run(self) -> ToolOutput:
         tool = self.box.find(self.use.name)
