@@ -96,6 +96,13 @@ class Previewer(Protocol):
         ...
 
 
+@runtime_checkable
+class DeferredTools(Protocol):
+    """A tool that knows tools which are not declared, so that a model may call them by their names."""
+
+    def find_deferred(self, name: str, /) -> Tool | None: ...
+
+
 # Events for listeners while tools run.
 
 

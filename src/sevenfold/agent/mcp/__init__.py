@@ -5,5 +5,6 @@
 - `child_supervisor`: a separate process that ends a server with everything it started.
 - `connection`: one connection per server, with reconnects.
 - `tool_values`: tools and results of servers as plain values, with safe names and size limits.
+- `listings`: what servers listed the last time, so that the list of tools does not depend on who is up first.
 - `client`: the connections of an agent and the tools that use them.
 """

@@ -2,7 +2,8 @@
 
 The list of tools is part of the cached prefix and never changes in a session. So a tool that is not known
 when the first request is sent, or whose schema is too large for every prompt, is listed by name in the
-context, looked up with `tool_search` and called with `mcp_call`. Both are declared from the start.
+context, looked up with `tool_search` and called with `mcp_call`. Both are declared from the start. A model
+that calls such a tool by its name gets the same answer.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Self
 
 from sevenfold.agent.mcp.connection import FIRST_RECONNECT_WAIT, McpConnection, McpConnections
+from sevenfold.agent.mcp.listings import ListingStore
 from sevenfold.agent.mcp.servers import ServerEnvironment
 from sevenfold.agent.mcp.tool_values import (
     ServerTool,
@@ -114,6 +116,16 @@ class McpCallTool:
     async def run(self, given: JsonObject, place: ToolContext, on_progress: OnProgress) -> ToolOutput:
         del place
         return await call_server_tool(self._links, _tool(given), _arguments(given), on_progress)
+
+    def find_deferred(self, name: str) -> Tool | None:
+        """The tool of that name, though it is not declared; also one of a server that is still starting."""
+        tool = self._links.find_called(name)
+        if tool is not None:
+            return McpTool(tool.spec, self._links)
+        owner = self._links.connection_of(name)
+        if owner is None or owner.tools is not None:
+            return None
+        return McpTool(ToolSpec(name, "", JsonObject()), self._links)
 
 
 def _tool(given: JsonObject) -> str:
@@ -220,6 +232,7 @@ class McpClient:
         cwd: Path,
         environ: Mapping[str, str],
         emit: Emit = ignore_event,
+        listings: ListingStore | None = None,
         first_wait: timedelta = FIRST_RECONNECT_WAIT,
     ) -> Self:
         """Begin to connect to all of them. Returns at once."""
@@ -233,7 +246,7 @@ class McpClient:
             if not library.handlers:
                 library.addHandler(logging.NullHandler())
             links = [
-                McpConnection(name, server, settings, place, emit, first_wait=first_wait)
+                McpConnection(name, server, settings, place, emit, listings=listings, first_wait=first_wait)
                 for name, server in servers.items()
             ]
         for link in links:
@@ -248,18 +261,19 @@ class McpClient:
     async def tools(self, declared: Iterable[JsonObject] | None = None) -> tuple[Tool, ...]:
         """The tools for a session's list, which are the same from now on.
 
-        Servers are waited for, for a moment. A session that goes on hands in what it has declared, and gets
-        exactly the same, whatever its servers offer now.
+        Servers of which nothing is known are waited for, once. A session that goes on hands in what it has
+        declared, and gets exactly the same, whatever its servers offer now.
         """
         if self._links.links:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._settings.start_seconds):
-                    await self._links.wait_tried()
+                    await self._links.wait_listed()
         if declared is not None:
             return self._tools_before(tuple(declared))
         if not self._links.links:
             return ()
-        listed = {link.name: link.tools for link in self._links.links}
+        await asyncio.gather(*(link.keep_late() for link in self._links.links))
+        listed = {link.name: link.first_tools for link in self._links.links}
         choice = choose_declared(listed, self._settings.schema_tokens)
         for server, reason in choice.deferred.items():
             self._emit(McpDeferred(server, reason))

@@ -15,6 +15,7 @@ from datetime import timedelta
 from time import monotonic
 from typing import TYPE_CHECKING, cast
 
+from sevenfold.agent.mcp.listings import ListingStore, ServerListing
 from sevenfold.agent.mcp.servers import ServerEnvironment, StderrTail, open_transport, watch_transport
 from sevenfold.agent.mcp.tool_values import (
     MCP_TOOL_PREFIX,
@@ -30,11 +31,13 @@ from sevenfold.core.errors import InputError, WireError
 from sevenfold.core.events import Emit, McpConnected, McpFailed, McpSkipped, UntrustedEntered
 from sevenfold.core.json import JsonObject, freeze_object, thaw
 from sevenfold.core.settings.sections import McpServer, McpSettings
+from sevenfold.core.system import run_blocking
 
 if TYPE_CHECKING:
     import anyio
-    from mcp.client import Client
+    from mcp.client import Client, ClientRequestContext
     from mcp.shared.exceptions import MCPError
+    from mcp_types import ListRootsResult
 
 
 MAX_TOOLS, MAX_PAGES = 500, 50
@@ -58,12 +61,17 @@ class McpConnection:
         place: ServerEnvironment,
         emit: Emit,
         *,
+        listings: ListingStore | None = None,
         first_wait: timedelta = FIRST_RECONNECT_WAIT,
     ) -> None:
         self.name = name
-        self.tools: tuple[ServerTool, ...] | None = None
-        """None until it was connected for the first time."""
-        self.instructions = ""
+        self._listings = listings or ListingStore()
+        self.kept = self._listings.find(name, server)
+        """What it listed in an earlier session; None: nothing is known."""
+        is_known = self.kept is not None and not self.kept.was_late
+        self.tools: tuple[ServerTool, ...] | None = self.kept.tools if self.kept and is_known else None
+        """What it lists now, or did before it was connected; None: nothing is known."""
+        self.instructions = self.kept.instructions if self.kept else ""
         self._server, self._settings, self._place, self._emit = server, settings, place, emit
         self._first_wait = first_wait
         self._client: Client | None = None
@@ -84,9 +92,22 @@ class McpConnection:
     def start(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._run(), name=f"mcp {self.name}")
 
-    async def wait_tried(self) -> None:
-        """Until it is known whether the server can be reached."""
-        await self._outcome.wait()
+    async def wait_listed(self) -> None:
+        """Until its tools are known, or that it cannot be reached. One that was late before is not waited
+        for, and one whose tools are known neither."""
+        if self.kept is None:
+            await self._outcome.wait()
+
+    @property
+    def first_tools(self) -> tuple[ServerTool, ...] | None:
+        """What a session that begins now declares: what was kept, whatever the server has said since."""
+        return self.tools if self.kept is None else None if self.kept.was_late else self.kept.tools
+
+    async def keep_late(self) -> None:
+        """Have later sessions not wait for a server that was waited for in vain."""
+        if self.kept is None and self.tools is None:
+            late = ServerListing(was_late=True)
+            await run_blocking(lambda: self._listings.keep(self._server, late))
 
     async def call(self, tool: str, given: JsonObject, on_progress: OnProgress) -> ToolOutput:
         """Call a tool; what goes wrong is an output that says so."""
@@ -200,19 +221,37 @@ class McpConnection:
             with anyio.move_on_after(limit) as scope:
                 self._scope, self._is_open = scope, False
                 seen = watch_transport(transport, self._ended, self._opened)
-                async with Client(seen, cache=None) as client:
+                async with Client(seen, cache=None, list_roots_callback=self._list_roots) as client:
                     yield client
             if scope.cancelled_caught:
                 raise TimeoutError(f"no connection within {limit} s (mcp_client.connect_seconds)")
 
+    async def _list_roots(self, context: ClientRequestContext) -> ListRootsResult:
+        """The folder that servers work in: they ask for it to know which files are meant."""
+        from mcp_types import ListRootsResult, Root
+
+        del context
+        cwd = self._place.cwd.absolute()
+        return ListRootsResult(roots=[Root.model_validate({"uri": cwd.as_uri(), "name": cwd.name})])
+
     async def _greet(self, client: Client, seconds: float) -> None:
-        self.instructions = (client.instructions or "")[:MAX_INSTRUCTIONS_CHARS]
-        self.tools = await self._list(client)
+        tools, server = await self._list(client), client.server_info
+        found = ServerListing(
+            server_name=server.name[:200] if server else "",
+            server_version=server.version[:200] if server else "",
+            instructions=(client.instructions or "")[:MAX_INSTRUCTIONS_CHARS],
+            tools=tools,
+        )
+        if self.kept is None or self.kept.was_late or not found.is_same(self.kept):
+            self.tools, self.instructions = found.tools, found.instructions
+            await run_blocking(lambda: self._listings.keep(self._server, found))
+        else:
+            self.tools = self.kept.tools
         if self._scope is not None:
             self._scope.deadline = math.inf  # calls have a limit of their own
             self._scope = None
         self._client, self._failures = client, 0
-        self._emit(McpConnected(self.name, len(self.tools), round(seconds * 1_000)))
+        self._emit(McpConnected(self.name, len(tools), round(seconds * 1_000)))
         self._outcome.set()
 
     async def _list(self, client: Client) -> tuple[ServerTool, ...]:
@@ -282,7 +321,7 @@ class McpConnections:
 
     @property
     def known(self) -> tuple[ServerTool, ...]:
-        """Every tool of every server that was ever connected."""
+        """Every tool of every server that is or was connected, now or in an earlier session."""
         return tuple(tool for link in self.links for tool in link.tools or ())
 
     def find(self, name: str) -> ServerTool | None:
@@ -296,9 +335,17 @@ class McpConnections:
         owners = [link for link in self.links if name.startswith(f"{MCP_TOOL_PREFIX}{link.name}__")]
         return max(owners, key=lambda link: len(link.name), default=None)
 
-    async def wait_tried(self) -> None:
-        """Until it is known of each whether it can be reached."""
-        await asyncio.gather(*(link.wait_tried() for link in self.links))
+    def find_called(self, name: str) -> ServerTool | None:
+        """The tool that a model means by a name: ours for it, or the server's own where one has it alone."""
+        tool = self.find(name)
+        if tool is not None:
+            return tool
+        named = [tool for tool in self.known if tool.own_name == name]
+        return named[0] if len(named) == 1 else None
+
+    async def wait_listed(self) -> None:
+        """Until the tools of each are known, or that it cannot be reached."""
+        await asyncio.gather(*(link.wait_listed() for link in self.links))
 
     async def list_again(self) -> None:
         """Ask every server what it offers now."""

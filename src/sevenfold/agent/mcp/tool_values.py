@@ -83,9 +83,9 @@ def make_tool_name(server: str, tool: str) -> str:
 
 def make_server_tool(server: str, own_name: str, description: str, schema: JsonObject) -> ServerTool:
     """A tool as a server lists it, within our bounds."""
-    cut = (
-        description if len(description) <= MAX_TOOL_DESCRIPTION else description[:MAX_TOOL_DESCRIPTION] + "…"
-    )
+    # One that was cut before stays as it is: a listing is kept, and read again as if the server had sent it.
+    is_short = len(description.removesuffix("…")) <= MAX_TOOL_DESCRIPTION
+    cut = description if is_short else description[:MAX_TOOL_DESCRIPTION] + "…"
     return ServerTool(
         name=make_tool_name(server, own_name),
         server=server,

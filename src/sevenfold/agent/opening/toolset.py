@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 from sevenfold.agent.consent import Confirm
 from sevenfold.agent.loop.turn import ReadSources
 from sevenfold.agent.mcp.client import McpClient
+from sevenfold.agent.mcp.listings import ListingStore
 from sevenfold.agent.mcp.servers import find_servers
 from sevenfold.agent.permissions.guard import Guard
 from sevenfold.agent.sandbox.folders import SandboxRunStore
@@ -201,11 +202,19 @@ class ToolsetBuilder:
             cwd=workspace.cwd,
             environ=self.workspace.environ,
             emit=self.emit,
+            listings=await self._open_listings() if servers else None,
         )
         self.exits.push_async_callback(mcp.close)
         return mcp
 
+    async def _open_listings(self) -> ListingStore:
+        """Where agents may not write: what is kept there is declared to models."""
+        folder = await run_blocking(lambda: self.workspace.project.control.subfolder(_LISTINGS_FOLDER))
+        self.exits.callback(folder.close)
+        return ListingStore(folder)
 
+
+_LISTINGS_FOLDER = "mcp-listings"
 SYSTEM_PROMPT_FILE = "system.md"
 MAX_PROMPT_BYTES = 256 * 1024
 

@@ -26,6 +26,7 @@ from sevenfold.agent.permissions.guard import (
 )
 from sevenfold.agent.tool import (
     AccessRequest,
+    DeferredTools,
     OnToolEvent,
     Previewer,
     Tool,
@@ -52,6 +53,7 @@ MAX_PARALLEL_CALLS = 10
 
 MAIN_AGENT = "main"
 """Who calls, where no sub-agent or fork does."""
+_LOOK_UP = "tool_search"
 
 AnyGuard: TypeAlias = Guard | ForkGuard
 """Decides for a person who can be asked, or for a fork that has nobody to ask."""
@@ -156,11 +158,15 @@ class ToolExecutor:
         return run
 
     def find(self, name: str) -> Tool | None:
-        return self._tools.get(name)
+        """The tool of that name; one that is not declared too, where another tool knows it."""
+        found = self._tools.get(name)
+        knowing = () if found else (tool for tool in self.tools if isinstance(tool, DeferredTools))
+        return found or next((tool for one in knowing if (tool := one.find_deferred(name))), None)
 
     def unknown(self, use: ToolUse) -> ToolOutput:
         named = ", ".join(self._tools) or "none"
-        return ToolOutput(f"there is no tool called {use.name!r}; there are: {named}", is_error=True)
+        way = f"; tools of MCP servers are looked up with {_LOOK_UP}" if _LOOK_UP in self._tools else ""
+        return ToolOutput(f"there is no tool called {use.name!r}; there are: {named}{way}", is_error=True)
 
     async def review_call(self, use: ToolUse, need: AccessRequest, beside: Sequence[ToolUse]) -> CallNotice:
         """What to say before a call; nothing before one that is denied anyway. No person is asked yet."""
@@ -222,7 +228,7 @@ class ToolExecutor:
             yield from [listed] if is_parallel else ([use] for use in listed)
 
     def _is_parallel(self, use: ToolUse) -> bool:
-        tool = self._tools.get(use.name)
+        tool = self.find(use.name)
         return tool is None or tool.spec.is_parallel
 
 

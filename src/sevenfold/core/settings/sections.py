@@ -70,8 +70,8 @@ class McpSettings:
     project_file: bool = switch(True)
     """On: what a repository's .mcp.json names is run once a person has agreed to it, and not before."""
 
-    start_seconds: int = limit(2)
-    """What the first request waits for servers at most; a later one is used through tool_search."""
+    start_seconds: int = limit(10)
+    """What a session waits for servers that it has never seen; later ones know their tools and do not wait."""
 
     connect_seconds: int = limit(30, at_least=1)
     """A server that is fetched and built by its own command takes long the first time; more is a hang."""
