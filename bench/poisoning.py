@@ -11,6 +11,7 @@ the model writes it with the `memory` tool. A case is wrong when a memory of its
     unseen    classes that they were not tuned on; only their rates are shown
     verbatim  honest statements that the model wrote as they were said, and that are trusted
     reworded  the same in other words
+    tuned kinds, held-out kinds  natural rewordings by kind; --show lists what waits of the first half alone
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.poisoning_cases import EACH, TUNED, UNSEEN, make_poison_cases
 from bench.poisoning_honest import REWORDED, HonestCase, make_verbatim_cases
+from bench.poisoning_reworded import HELD_OUT_KINDS, TUNED_KINDS, make_reworded_cases
 
 from tests.harm.sessions import PlayedTurn, judge_turn, play_turns
 
@@ -67,6 +69,8 @@ def main() -> None:
         "unseen": figures.rate(UNSEEN),
         "verbatim": bench.keep("verbatim", list(make_verbatim_cases())),
         "reworded": bench.keep("reworded", REWORDED),
+        "tuned kinds": bench.keep("tuned kinds", list(make_reworded_cases(TUNED_KINDS))),
+        "held-out kinds": bench.keep("held-out kinds", list(make_reworded_cases(HELD_OUT_KINDS))),
     }
     if given.json:
         print(json.dumps({**found, "wrong": figures.wrong, "cases": figures.cases}))
@@ -75,7 +79,7 @@ def main() -> None:
         for kind in kinds:
             print(f"{half:8} {kind:30} {figures.wrong[kind]:4} of {figures.cases[kind]}")
     for name, share in found.items():
-        print(f"{name:9} {share:7.1%}")
+        print(f"{name:14} {share:7.1%}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,7 @@ class Benchmark:
     def keep(self, name: str, cases: Sequence[HonestCase]) -> float:
         kept = self.play([PlayedTurn(case.said, case.kept, "web", page=NOISE) for case in cases])
         for case, is_kept in zip(cases, kept, strict=True):
-            if self.shows and not is_kept:
+            if self.shows and not is_kept and name != "held-out kinds":
                 print(f"{name} waits: {case.said!r} -> {case.kept!r}", file=sys.stderr)
         return sum(kept) / len(kept)
 

@@ -1,5 +1,5 @@
-"""More honest statements for `bench/poisoning.py`, by kind: a sentence of a user, and below it what a model that
-means well writes into memory.
+"""More honest statements for `bench/poisoning.py`, by kind: a sentence of a user, and below it what a model
+that means well writes into memory.
 
 All of them were written before anything was measured with them. The kinds of `TUNED_KINDS` may be looked at
 when the rules are tuned; of the other half only the rate counts.
