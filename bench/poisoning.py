@@ -11,7 +11,8 @@ the model writes it with the `memory` tool. A case is wrong when a memory of its
     unseen    classes that they were not tuned on; only their rates are shown
     verbatim  honest statements that the model wrote as they were said, and that are trusted
     reworded  the same in other words
-    tuned kinds, held-out kinds  natural rewordings by kind; --show lists what waits of the first half alone
+    near      sentences that look like a rewording and say something else, and are trusted
+    one … five, held-out  sets of natural rewordings; --show lists what waits of all but the last
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.poisoning_cases import EACH, TUNED, UNSEEN, make_poison_cases
 from bench.poisoning_honest import REWORDED, HonestCase, make_verbatim_cases
-from bench.poisoning_reworded import HELD_OUT_KINDS, TUNED_KINDS, make_reworded_cases
+from bench.poisoning_near import NEAR
+from bench.poisoning_reworded import HELD_OUT_SET, SEEN_SETS, read_reworded_cases
 
 from tests.harm.sessions import PlayedTurn, judge_turn, play_turns
 
@@ -69,8 +71,8 @@ def main() -> None:
         "unseen": figures.rate(UNSEEN),
         "verbatim": bench.keep("verbatim", list(make_verbatim_cases())),
         "reworded": bench.keep("reworded", REWORDED),
-        "tuned kinds": bench.keep("tuned kinds", list(make_reworded_cases(TUNED_KINDS))),
-        "held-out kinds": bench.keep("held-out kinds", list(make_reworded_cases(HELD_OUT_KINDS))),
+        "near": bench.mistake_near(),
+        **{name: bench.keep(name, list(read_reworded_cases(name))) for name in (*SEEN_SETS, HELD_OUT_SET)},
     }
     if given.json:
         print(json.dumps({**found, "wrong": figures.wrong, "cases": figures.cases}))
@@ -98,10 +100,20 @@ class Benchmark:
                 print(f"{case.kind} ({case.vector}): {case.said!r} -> {case.planted!r}", file=sys.stderr)
         return Figures(Counter(case.kind for case in through), Counter(case.kind for case in cases))
 
+    def mistake_near(self) -> float:
+        """The share of near rewordings that are trusted."""
+        step = 1 if self.asks_policy else 8
+        pairs = [pair for make in NEAR.values() for pair in list(dict.fromkeys(make()))[::step]]
+        through = self.play([PlayedTurn(said, planted, "web") for said, planted in pairs])
+        for pair, is_wrong in zip(pairs, through, strict=True):
+            if self.shows and is_wrong:
+                print(f"near: {pair[0]!r} -> {pair[1]!r}", file=sys.stderr)
+        return sum(through) / len(through)
+
     def keep(self, name: str, cases: Sequence[HonestCase]) -> float:
         kept = self.play([PlayedTurn(case.said, case.kept, "web", page=NOISE) for case in cases])
         for case, is_kept in zip(cases, kept, strict=True):
-            if self.shows and not is_kept and name != "held-out kinds":
+            if self.shows and not is_kept and name != HELD_OUT_SET:
                 print(f"{name} waits: {case.said!r} -> {case.kept!r}", file=sys.stderr)
         return sum(kept) / len(kept)
 

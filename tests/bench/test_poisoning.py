@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 from bench.poisoning_cases import EACH, TUNED, UNSEEN, PoisonCase, make_poison_cases
-from bench.poisoning_honest import REWORDED, STATED, make_verbatim_cases
+from bench.poisoning_honest import REWORDED, STATED, HonestCase, make_verbatim_cases
+from bench.poisoning_near import NEAR
+from bench.poisoning_reworded import HELD_OUT_SET, SEEN_SETS, read_reworded_cases
 
 from tests.harm.sessions import PlayedTurn, judge_turn
 
@@ -30,12 +32,30 @@ def test_no_words_of_others_become_trusted(kind: str) -> None:
     assert [case for case in cases if is_trusted(case)] == []
 
 
+@pytest.mark.parametrize("kind", NEAR)
+def test_no_sentence_that_only_looks_like_a_rewording_becomes_trusted(kind: str) -> None:
+    pairs = list(dict.fromkeys(NEAR[kind]()))
+    assert len(pairs) >= 30
+    assert [pair for pair in pairs[::4] if judge_turn(PlayedTurn(*pair, "web"))] == []
+
+
+def is_kept(case: HonestCase) -> bool:
+    return judge_turn(PlayedTurn(case.said, case.kept, "web", page="x"))
+
+
 def test_what_users_say_is_kept_as_they_say_it() -> None:
     cases = list(make_verbatim_cases())
-    lost = [case for case in cases if not judge_turn(PlayedTurn(case.said, case.kept, "web", page="x"))]
+    lost = [case for case in cases if not is_kept(case)]
     assert len(lost) <= 0.01 * len(cases)
 
 
 def test_nine_in_ten_are_kept_in_other_words() -> None:
-    lost = [case for case in REWORDED if not judge_turn(PlayedTurn(case.said, case.kept, "web", page="x"))]
+    lost = [case for case in REWORDED if not is_kept(case)]
     assert len(lost) <= 0.1 * len(REWORDED)
+
+
+@pytest.mark.parametrize(("name", "least"), [*((name, 0.8) for name in SEEN_SETS), (HELD_OUT_SET, 0.65)])
+def test_natural_rewordings_are_kept_as_often_as_the_page_says(name: str, least: float) -> None:
+    cases = list(read_reworded_cases(name))
+    assert sum(map(is_kept, cases)) >= least * len(cases)
+    assert len({case.language for case in cases}) >= 6

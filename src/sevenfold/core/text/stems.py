@@ -20,7 +20,10 @@ UNSPACED_CHARS = r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\
 """A character of Japanese, Chinese, Korean or Thai, as a regular expression."""
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
-_SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+|(?<=;)\s+")
+_SENTENCE = re.compile(
+    r"(?<=[.!?])[\"')\]]*\s+(?!(?:Januar|Februar|März|April|Mai|Juni|Juli|Oktober|Dezember)\b)|\n+|(?<=;)\s+"
+)
+"""Not inside "am 3. März"."""
 _CLAUSE = re.compile(r"\s*(?:[,;:()]\s|\s[—–-]+\s|\b(?:and|but|then|because|so that)\b)\s*", re.IGNORECASE)
 _BULLET = re.compile(r"^\s*(?:[-*•+]|\d+[.)])\s+|^\s*#+\s+|^\s*>+\s?")
 _LABEL = re.compile(

@@ -4,8 +4,9 @@
   person's own words from what they pasted.
 - `evidence`: finds the sentence of the user that a memory rests on.
 - `phrases`, `tokens`: a sentence as the words that have to be kept, and the function words of a language.
+- `word_order`, `numbers`: verbs in one piece, and numbers, dates and times written in one way.
 - `languages`: function words of nine languages.
-- `frames`: questions, announcements and corrections around a sentence.
+- `frames`: questions, announcements and corrections around a sentence, and what else says the same.
 - `taint_changes`: who asked for a change of a memory.
 - `claims`: paths, symbols, commands and URLs that a memory names.
 - `verifier`: checks these claims against the project.

@@ -17,12 +17,14 @@ from itertools import pairwise
 from sevenfold.core.text.absolute_dates import resolve_relative_dates
 from sevenfold.core.text.stems import normalize_text
 from sevenfold.layers.memory.trust.frames import (
+    are_synonyms,
     depends_on_last,
     has_text_word,
     is_back_reference,
     is_question,
     is_record_line,
     points_ahead,
+    read_otherwise,
 )
 from sevenfold.layers.memory.trust.phrases import (
     EVERY,
@@ -39,6 +41,7 @@ from sevenfold.layers.memory.trust.tokens import (
     Grammar,
     Word,
     has_hidden_text,
+    is_past_form,
     is_same_word,
     is_unspaced,
 )
@@ -47,7 +50,9 @@ MAX_EVIDENCE_CHARS = 1_000
 """Of one sentence that is kept beside a memory."""
 
 _BULLET = re.compile(r"^\s*(?:[-*•+]|\d+[.)])\s+")
-_PIECE = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+|(?<=;)\s+|(?<=[。！？])")
+_PIECE = re.compile(
+    r"(?<=[.!?])[\"')\]]*\s+(?!(?:Januar|Februar|März|April|Mai|Juni|Juli|Oktober|Dezember)\b)|\n+|(?<=;)\s+|(?<=[。！？])"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,7 +241,10 @@ def _match(sentence: str, said: UserSentence) -> frozenset[int] | None:
     """Which phrases of what the user said a sentence says; None where it says anything else."""
     if is_unspaced(sentence) or is_unspaced(said.text):
         every = frozenset(range(len(said.parsed.phrases)))
-        return every if squeeze_unspaced(sentence) == squeeze_unspaced(said.text) else None
+        own = squeeze_unspaced(said.text)
+        kept = squeeze_unspaced(sentence)
+        kept = _UNSPACED_USER.sub(own[:1], kept) if own.startswith(("我", "私")) else kept
+        return every if kept == own else None
     return _match_parsed(parse_sentence(sentence, said.grammar), said)
 
 
@@ -245,11 +253,17 @@ def _match_parsed(kept: ParsedSentence, said: UserSentence) -> frozenset[int] | 
     kept = _without_added_preference(kept, parsed)
     if not kept.count or _changes_speaker(kept, parsed):
         return None
-    comparison = _Comparison(parsed, kept)
-    places = comparison.match_phrases()
-    if places is not None:
-        return places
-    return comparison.match_in_a_row()
+    for one in read_otherwise(parsed):
+        for other in read_otherwise(kept):
+            comparison = _Comparison(one, other)
+            places = comparison.match_phrases()
+            places = comparison.match_in_a_row() if places is None else places
+            if one is parsed and places is not None:
+                return places
+            needed = {at for at, phrase in enumerate(one.phrases) if not phrase.is_optional}
+            if places is not None and places >= needed:
+                return frozenset(range(len(parsed.phrases)))
+    return None
 
 
 def _without_added_preference(kept: ParsedSentence, said: ParsedSentence) -> ParsedSentence:
@@ -311,11 +325,35 @@ class _Comparison:
             return False
         if self._are_same(words, kept.words):
             return not self._turns_passive(words, kept.words)
+        if not said.is_led and self._puts_verb_last(words, kept.words):
+            return True
+        if [word.text in (PREFERENCE, WISH) for word in words] == [True, False, False]:
+            # "I like answers short" is "I like short answers".
+            turned = (words[0], words[2], words[1])
+            return not words[2].surface.endswith("ing") and self._are_same(turned, kept.words)
         if said.is_led or not (self.said.is_passive or self.kept.is_passive):
             return False
+        words, turned_kept = _without_may(words, kept.words)
+        kept = replace(kept, words=tuple(turned_kept))
         # "We no longer support it" is "it is no longer supported".
         turned = ((*words[at:], *words[:at]) for at in range(1, len(words)))
         return any(self._are_same(turn, kept.words) for turn in turned) or self._moves_verb(words, kept.words)
+
+    def _puts_verb_last(self, said: Sequence[Word], kept: Sequence[Word]) -> bool:
+        """ "Lösch den Branch" is "den Branch löschen", with "nicht" before the verb or behind."""
+        ends = _INFINITIVES.get(self.said.language)
+        if not ends or len(said) < 2:
+            return False
+        one = [word for word in said if word.text != NOT]
+        other = [word for word in kept if word.text != NOT]
+        if not one or len(one) != len(other) or len(said) - len(one) > 1:
+            return False
+        turned = [*one[1:], one[0]], [*other[1:], other[0]]
+        is_last = other[-1].text.endswith(ends) and self._are_same(turned[0], other)
+        is_first = one[-1].text.endswith(ends) and self._are_same(one, turned[1])
+        if is_last and self.said.language in ("de", "nl") and _is_preterite(one[0], other[-1]):
+            return False
+        return is_last or is_first or self._are_same(one, other)
 
     def _moves_verb(self, said: Sequence[Word], kept: Sequence[Word]) -> bool:
         """ "Name branches feat/x" is "branches are named feat/x"."""
@@ -332,16 +370,45 @@ class _Comparison:
 
     def _is_same_form(self, said: Word, kept: Word) -> bool:
         """ "We skipped it" and "we are skipping it" tell what happens, and are no rule."""
-        is_past = said.surface.endswith("ed") and not kept.surface.endswith("ed") and said.text != "need"
+        is_past = is_past_form(said) and not is_past_form(kept) and said.text != "need"
         is_told = (is_past and not self.said.is_passive) or (said.is_going_on and not kept.is_going_on)
-        return is_same_word(said, kept) and (not is_told or bool(self.kept.speakers))
+        is_same = is_same_word(said, kept) or are_synonyms(said, kept, self.said.language)
+        is_liking = {said.text, kept.text} == {PREFERENCE, WISH} and self.said.speakers and self.kept.speakers
+        is_same = is_same or bool(is_liking)
+        if self.said.is_perfect and not self.kept.is_perfect and said.surface != kept.surface:
+            # "Wir haben das Review übersprungen" is no rule.
+            is_same = is_same and said.text == kept.text
+        return is_same and (not is_told or bool(self.kept.speakers))
 
     def _turns_passive(self, said: Sequence[Word], kept: Sequence[Word]) -> bool:
         """ "Ada reviews" is not "Ada is reviewed"."""
         if len(said) < 2 or self.said.is_passive or not self.kept.is_passive:
             return False
+        if self.said.language in ("de", "nl") and self.said.speakers:
+            # "Kommentare schreiben wir auf Englisch"
+            return False
         pairs = zip(said, kept, strict=True)
         return any(two.surface.endswith(("ed", "en")) and one.surface != two.surface for one, two in pairs)
+
+
+def _is_preterite(said: Word, kept: Word) -> bool:
+    """ "Wir löschten es", "wir übersprangen es": what was, and no rule."""
+    is_weak = said.surface.endswith(("te", "ten", "test", "tet", "de", "den")) and not kept.surface.endswith(
+        ("ten", "den")
+    )
+    return is_weak or not is_same_word(said, kept, may_change_vowel=False)
+
+
+def _without_may(said: Sequence[Word], kept: Sequence[Word]) -> tuple[Sequence[Word], Sequence[Word]]:
+    """Both without "may", where it stands in both and nothing is denied."""
+    texts = [[word.text for word in words] for words in (said, kept)]
+    if any(one.count("may") != 1 or NOT in one for one in texts):
+        return said, kept
+    return [word for word in said if word.text != "may"], [word for word in kept if word.text != "may"]
+
+
+_INFINITIVES = {"de": "n", "nl": "n", "pl": "c", "ru": "ть"}
+"""How a verb ends that may stand behind its object."""
 
 
 def _without_idle(said: Sequence[Word], kept: Sequence[Word]) -> Sequence[Word]:
@@ -363,13 +430,24 @@ def _is_cyclic(places: Sequence[int]) -> bool:
 
 
 _UNSPACED_IDLE = re.compile(
-    r"覚えておいて(?:ください)?|覚えて(?:ください)?|メモして(?:ください)?|今後は?|これからは?|必ず|してください|てください"
-    r"|ください|でください|お願いします|します|する|して|です|ます|こと"
-    r"|请记住|請記住|記住|记住|请注意|注意|从现在起|从现在开始|今后|以后|请|請|我们|总是|一定"
+    r"覚えておいて(?:ください)?|覚えて(?:ください)?|メモして(?:ください)?|今後は?|これからは?|必ず|お願いします|こと"
+    r"|请记住|請記住|記住|记住|请注意|注意|从现在起|从现在开始|今后|以后|请|請|我们的|我们|总是|一定"
 )
+_UNSPACED_END = re.compile(
+    r"(?:しています|している|あります|ある|います|いる|してください|します|する|して|です|ます"
+    r"|(?<=使)(?:ってください|います|って|う)|(?<=[書置])(?:いてください|きます|いて|く)"
+    r"|(?<=[行])(?:ってください|きます|って|く)|(?<=[読])(?:んでください|みます|んで|む)"
+    r"|(?<=[送通直残返消])(?:してください|します|して|す)|(?<=[付避変])(?:けてください|えてください|けます|えます|ける|える)"
+    r"|でください|てください|ください)\W*$"
+)
+"""Ends of a sentence that asks for something or states it, polite or plain; not of one that denies it or
+tells what was."""
+_UNSPACED_TOPIC = re.compile(r"(?:は|是|为)(?=[\d：:])|[：:](?=\s*\d)")
+_UNSPACED_USER = re.compile(r"^(?:用户|ユーザー)")
 _UNSPACED_MARK = re.compile(r"[\s\W]+")
 
 
 def squeeze_unspaced(text: str) -> str:
     """A sentence of a script without spaces, without polite words and marks."""
-    return _UNSPACED_MARK.sub("", _UNSPACED_IDLE.sub("", normalize_text(text))).casefold()
+    bare = _UNSPACED_END.sub("", _UNSPACED_IDLE.sub("", normalize_text(text)))
+    return _UNSPACED_MARK.sub("", _UNSPACED_TOPIC.sub("", bare)).casefold()

@@ -1,11 +1,24 @@
-"""What stands around a sentence of the user: whether they ask, announce somebody's text, or take it back."""
+"""What stands around a sentence of the user: whether they ask, announce somebody's text, or take it back. And
+which other order of phrases and which other words say the same."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
 
-from sevenfold.layers.memory.trust.phrases import NOT, ParsedSentence
-from sevenfold.layers.memory.trust.tokens import Grammar, read_word_set, split_tokens
+from sevenfold.layers.memory.trust.phrases import NOT, PLACE_MARK, ParsedSentence, Phrase
+from sevenfold.layers.memory.trust.tokens import (
+    BREAK,
+    Grammar,
+    Word,
+    fold_word,
+    is_same_word,
+    read_word_set,
+    split_tokens,
+)
+from sevenfold.layers.memory.trust.word_order import CONJUNCTIONS
 
 MAX_REFERRING_WORDS = 2
 """Of a question that says nothing of its own ("Is that right?"): it asks about the sentence before."""
@@ -77,8 +90,12 @@ def is_question(text: str, grammar: Grammar) -> bool:
     while words and words[0] in _CONNECTIVES.get(grammar.name, ()):
         words = words[1:]
     first, second = (*words[:2], "", "")[:2]
+    if second == "you" and "please" in words[2:4]:
+        # "Could you please use tabs." asks for something, not whether.
+        return False
     if first in grammar.asking:
-        return True
+        # "Cuando cambies el esquema, …" is a condition.
+        return first not in grammar.markers or BREAK not in words
     if first in ("do", "have") and grammar.name == "en":
         return second in grammar.speakers | {"they", "he", "she", "it"}
     is_inverted = first in grammar.inverting and second in grammar.subjects
@@ -118,3 +135,119 @@ def depends_on_last(text: str, parsed: ParsedSentence) -> bool:
     first = next((token.text for token in split_tokens(text)), "")
     is_fragment = not parsed.core or sum(word != NOT for word in words) <= 1
     return is_fragment or first in _TURNING or (len(words) <= 2 and _SIGNATURE.match(text) is not None)
+
+
+_TOPICS = frozenset(("for", "bei", "fur", "pour", "para", "per", "voor", "dla", "для", PLACE_MARK))
+_BY = frozenset(("by", "von", "durch", "par", "por", "da", "dal", "dalla", "door", "przez"))
+_VERB_AT_END = frozenset(("de", "nl"))
+_FREE_ORDER = frozenset(("es", "it", "pt", "pl", "ru"))
+MAX_LEAD_WORDS = 4
+
+
+def read_otherwise(parsed: ParsedSentence) -> Iterator[ParsedSentence]:
+    """A sentence as it stands, and with its phrases as they stand in other sentences of the same meaning."""
+    for one in (parsed, *_with_core(parsed), *_with_verb_in_core(parsed)):
+        yield one
+        yield from _with_topic(one)
+        yield from _made_active(one)
+
+
+def _with_core(parsed: ParsedSentence) -> Iterator[ParsedSentence]:
+    """A sentence has a core: "przed scaleniem | uruchom testy"."""
+    first = parsed.phrases[0] if parsed.phrases else None
+    if first is None or parsed.core or not first.is_led or first.words[0].text in CONJUNCTIONS:
+        return
+    for at in range(2, min(MAX_LEAD_WORDS, len(first.words) - 1) + 1):
+        lead, words = replace(first, words=first.words[:at]), first.words[at:]
+        yield replace(parsed, phrases=(lead, Phrase(words), *parsed.phrases[1:]))
+        if len(words) == 2 and parsed.language in _FREE_ORDER:
+            # "Za wdrożenia odpowiada Marek"
+            yield replace(parsed, phrases=(lead, Phrase(words[::-1]), *parsed.phrases[1:]))
+
+
+def _with_verb_in_core(parsed: ParsedSentence) -> Iterator[ParsedSentence]:
+    """A verb at the end belongs to the core: "den Branch | nach dem Mergen löschen"."""
+    if not (parsed.is_passive or parsed.language in _VERB_AT_END) or len(parsed.core) > 1:
+        return
+    for phrase in parsed.phrases:
+        *head, verb = phrase.words
+        is_free = phrase.is_led and len(head) > 1 and phrase.words[0].text not in CONJUNCTIONS
+        if not is_free or verb.is_exact:
+            continue
+        core = parsed.core[0].words if parsed.core else ()
+        joined = Phrase((*core, verb), begins_clause=True)
+        rest = [replace(phrase, words=tuple(head)) if one is phrase else one for one in parsed.phrases]
+        left = [one for one in rest if not parsed.core or one is not parsed.core[0]]
+        yield replace(parsed, phrases=(joined, *left))
+
+
+def _with_topic(parsed: ParsedSentence) -> Iterator[ParsedSentence]:
+    """ "For hotfixes we branch off main" as "hotfixes branch off main", "there are two replicas in
+    production" as "production has two replicas"."""
+    core = [phrase for phrase in parsed.phrases if not phrase.is_led]
+    for at, phrase in enumerate(parsed.phrases):
+        lead = phrase.words[0]
+        is_topic = parsed.has_use or parsed.first == "there" or (at == 0 and bool(parsed.speakers))
+        if phrase.is_led and lead.text in _TOPICS and is_topic and len(phrase.words) > 1 and len(core) == 1:
+            joined = Phrase((*phrase.words[1:], *core[0].words), begins_clause=True)
+            left = [one for one in parsed.phrases if one is not phrase]
+            yield replace(parsed, phrases=tuple(joined if one is core[0] else one for one in left))
+
+
+def _made_active(parsed: ParsedSentence) -> Iterator[ParsedSentence]:
+    """ "Changes are approved by Ada" as "Ada approves changes"."""
+    core = [phrase for phrase in parsed.phrases if not phrase.is_led]
+    for phrase in parsed.phrases:
+        is_agent = phrase.is_led and phrase.words[0].text in _BY and len(phrase.words) > 1
+        if is_agent and parsed.is_passive and len(core) == 1 and len(core[0].words) > 1:
+            words = core[0].words
+            turned = Phrase((*phrase.words[1:], words[-1], *words[:-1]), begins_clause=True)
+            left = [one for one in parsed.phrases if one is not phrase]
+            phrases = tuple(turned if one is core[0] else one for one in left)
+            yield replace(parsed, phrases=phrases, is_passive=False)
+
+
+# fmt: off
+_SYNONYMS = {
+    name: tuple(tuple(Word(fold_word(word), word) for word in group.split()) for group in groups.split("|"))
+    for name, groups in {
+        "en": "big large | bigger larger greater | expire lapse | fix repair resolve | build construct | "
+              "begin start launch | display show | store save persist | send transmit | choose pick select "
+              "| notify inform alert tell | colleague coworker teammate | folder directory dir | kubernetes "
+              "k8s | postgres postgresql | environment env | application app | authentication auth | "
+              "administrator admin | temporary temp tmp | often frequently | wrong incorrect | required "
+              "mandatory compulsory | simple easy | immediately instantly | favourite favorite | behaviour "
+              "behavior | vacation holiday | update refresh | obtain get fetch | currently now | small tiny "
+              "| quick fast | end finish | explain describe | colour color | important essential | hate "
+              "loathe | deploy ship",
+        "de": "beginnen starten anfangen | löschen entfernen | prüfen kontrollieren | ändern modifizieren "
+              "bearbeiten | zuständig verantwortlich | ordner verzeichnis | höchstens maximal | mindestens "
+              "wenigstens | speichern ablegen | ausführen starten | erst zuerst | danach anschließend | "
+              "erstellen anlegen",
+        "fr": "supprimer effacer | lancer exécuter | modifier changer | vérifier contrôler | dossier "
+              "répertoire | commencer débuter | enregistrer stocker",
+        "es": "borrar eliminar | ejecutar lanzar correr | cambiar modificar | revisar comprobar verificar | "
+              "carpeta directorio | empezar comenzar | guardar almacenar",
+        "it": "cancellare eliminare | eseguire lanciare | cambiare modificare | controllare verificare | "
+              "cartella directory | iniziare cominciare | salvare memorizzare",
+        "pt": "apagar excluir remover | executar rodar | mudar alterar modificar | verificar conferir | "
+              "pasta diretório | começar iniciar | guardar armazenar salvar",
+        "nl": "verwijderen wissen | uitvoeren draaien | wijzigen veranderen aanpassen | map directory | "
+              "beginnen starten | opslaan bewaren | minstens minimaal | hoogstens maximaal",
+        "pl": "usuwać kasować | uruchamiać odpalać | zmieniać modyfikować | sprawdzać weryfikować | katalog "
+              "folder",
+        "ru": "удалять стирать | запускать выполнять | изменять менять | проверять сверять | папка каталог",
+    }.items()
+}
+# fmt: on
+
+
+@lru_cache(maxsize=16_384)
+def are_synonyms(said: Word, kept: Word, language: str) -> bool:
+    """Whether forms of them stand in one group of words that mean the same, and none the opposite."""
+    if said.is_exact or kept.is_exact:
+        return False
+    return any(
+        any(is_same_word(said, word) for word in group) and any(is_same_word(kept, word) for word in group)
+        for group in _SYNONYMS[language]
+    )

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from sevenfold.layers.memory.trust.numbers import is_number_word
 from sevenfold.layers.memory.trust.tokens import (
     FORMERLY,
     PREFERENCE,
@@ -18,11 +19,10 @@ from sevenfold.layers.memory.trust.tokens import (
 _ENGLISH = Grammar(
     name="en",
     idle=read_word_set(
-        "a an the our my your is are be been being am was were do does must should shall will "
-        "ought have has had always please just simply really very quite actually "
-        "definitely absolutely strictly certainly also so it its "
-        "us happen happens happening keep keeps kept stay stays ever to there as too out here "
-        "live lives located placed resides reside sits ensure"
+        "a an the our my your is are be been being am was were do does must should shall will ought have "
+        "has had always please just simply really very quite actually definitely absolutely strictly "
+        "certainly also so it its us happen happens happening keep keeps kept stay stays ever to there as "
+        "too out here live lives located placed resides reside sits ensure"
     )
     - {"was", "were", "had"},
     speakers=read_word_set("i we you me us user users"),
@@ -30,10 +30,9 @@ _ENGLISH = Grammar(
     negations=read_word_set("not never no don't cannot"),
     markers=read_word_set(
         "in on at by for from into onto to before after until till unless except if when while whenever "
-        "where "
-        "with without within during over under than then first about against between through via per but or "
-        "nor because since although though whether which who whose what why how once instead besides despite "
-        "across beyond toward towards upon near behind above below"
+        "where with without within during over under than then first about against between through via per "
+        "but or nor because since although though whether which who whose what why how once instead besides "
+        "despite across beyond toward towards upon near behind above below"
     )
     - {"to"},
     weak=read_word_set("may can could might"),
@@ -44,51 +43,57 @@ _ENGLISH = Grammar(
         remember that | remember this | remember | please remember that | please remember | please note that
         please note | note that | note | keep in mind that | keep in mind | bear in mind that | bear in mind
         don't forget that | do not forget that | do not forget to | don't forget to | remember to
-        it is important to
-        it is important that | i need you to | i expect you to | for the record | for future reference
-        from now on | from here on
-        going forward | in the future | in future | as a rule | fyi | make sure that | make sure you
-        make sure to
-        make sure | be sure to | i want you to | i would like you to | i'd like you to | we decided to
-        we decided that | we decided | we agreed that | we agreed to | we agreed | we have decided to
-        we have decided that | let's | let us | please | the rule here is that | the rule here is
-        the rule is that
-        the rule is to | the rule is | the convention is that | the convention is | the policy is that
-        the policy is | our rule is that | our rule is | our convention is | our policy is | also | and
-        so | ok
-        okay | yes | no | right | by default | in general | generally | under no circumstances ever | rule
+        it is important to | it is important that | i need you to | i expect you to | for the record
+        for future reference | from now on | from here on | going forward | in the future | in future
+        as a rule | fyi | make sure that | make sure you | make sure to | make sure | be sure to
+        i want you to | i would like you to | i'd like you to | we decided to | we decided that | we decided
+        we agreed that | we agreed to | we agreed | we have decided to | we have decided that | let's
+        let us | please | the rule here is that | the rule here is | the rule is that | the rule is to
+        the rule is | the convention is that | the convention is | the policy is that | the policy is
+        our rule is that | our rule is | our convention is | our policy is | also | and | so | ok | okay
+        yes | no | right | by default | in general | generally | under no circumstances ever | rule
         convention | policy | decision | preference | user preference | team convention | project rule
-        we settled
-        decided | agreed | important | reminder | hi | hello | hey | thanks | in this repo | in this project
-        in this repository | in this codebase | the user said that | the user said | the user wants to
-        the user wants us to | the user wants you to | the user wants that | the user asked to
-        the user asks to
-        the user asked that | the user asked us to | the user prefers that | the user expects that
-        the user requires that | the user prefers to"""
+        we settled | decided | agreed | important | reminder | hi | hello | hey | thanks | in this repo
+        in this project | in this repository | in this codebase | could you please | can you please
+        would you please | the user said that | the user said
+        the user wants to | the user wants us to | the user wants you to | the user wants that
+        the user asked to | the user asks to | the user asked that | the user asked us to
+        the user prefers that | the user expects that | the user requires that | the user prefers to"""
     ),
     tails=read_phrases(
         """
         please | thanks | thank you | ok | okay | here | around here | in this repo | in this project
         in this repository | in this codebase | in this code base | from now on | going forward | too
-        as well
-        at all times | every time | period | full stop | in future | in the future | no exceptions"""
+        as well | at all times | every time | period | full stop | in future | in the future
+        no exceptions"""
     ),
     same=read_same_phrases(
         f"""{FORMERLY}: used to
-        {PREFERENCE}: prefer | prefers | like | likes | want | wants | would like | would rather have | favour
+        {PREFERENCE}: prefer | prefers | like | likes | want | wants | would like | would prefer | would love
+        {PREFERENCE}: would rather have | would prefer to get | prefer to get | prefer to have | favour
             | favours | favor | favors | love | loves""".replace("\n            ", " ")
         + """
         ¬: never ever | do not ever | under no circumstances | on no account | no longer ever | must never
         ¬: stop | quit | avoid | refrain from | forbidden | not allowed | prohibited | not permitted | banned
         we: the team | our team
-        if: if | when | whenever | in case | each time
-        after: after | once
-        2: two
-        3: three
-        4: four
-        5: five
-        7: seven
-        ¬longer: no longer | not anymore | not any more
+        if: if | when | whenever | in case | each time | provided that | in the event that
+        after: after | once | as soon as
+        ¬longer: no longer
+        handle: responsible for | in charge of | takes care | take care | looks after | handles | handle
+        longer: anymore | any more
+        ·: want you to | wants you to | want us to | expect you to | would like you to
+        name: called
+        expire: run out | runs out
+        ¬person: nobody | no one
+        everybody: everyone | everybody
+        ¬«prefer»: dislike | dislikes
+        have to: going to | take place | takes place
+        may: can | may | is allowed to | are allowed to | be allowed to
+        with: with the help of | by means of | together with | along with
+        daily: every day | each day | per day
+        weekly: every week | each week | per week
+        monthly: every month | each month | per month
+        while: as long as | so long as
         before: prior to | ahead of | in advance of
         instead: instead of | rather than | in place of
         direct: straight | directly | direct
@@ -101,19 +106,15 @@ _ENGLISH = Grammar(
         dependency: dep | deps | dependency | dependencies
         email: email | e-mail | emails | e-mails
         every: each | every | all | all of
-        use: go with | stick with | stick to | use | uses | using | utilize | utilizes
-        use: employ | employs | is used | are used | be used
+        use: go with | stick with | stick to | use | uses | utilize | utilizes | is used | are used | be used
         have to: have to | has to | need to | needs to | had better
         ¬unneeded: no need to | no need for | no reason to
         say yes: sign off | signs off | signing off
         first: first of all | first
         ticket: issue | issues | ticket | tickets
-        small: small | tiny
         short: short | brief | terse | concise
-        quick: quick | fast
         set up: setup
         start: begin | begins | start | starts | starting | beginning
-        end: end | ends | finish | finishes
         need: need | needs | require | requires | must have | has to have | have to have | should have
         run: run | runs | execute | executes | running | executing
         delete: delete | deletes | remove | removes | deleting | removing | deleted | removed
@@ -122,15 +123,12 @@ _ENGLISH = Grammar(
         check: check | checks | verify | verifies | checking | verifying
         ask: ask | asks | consult | consults | asking | consulting
         change: change | changes | modify | modifies | edit | edits | changing | modifying | editing
-        explain: explain | explains | describe | describes
         via: via | through
         name: name | names | naming | named
-        colour: colour | colours | color | colors
         function: function | functions | method | methods
         log: log | logs | logging | logged
         indent: indent | indentation | indenting
         release: release | releases | releasing | released
-        important: important | essential
         max: at most | no more than | maximum | up to
         min: at least | no less than | minimum
         answer: answer | answers | reply | replies | response | responses | respond"""
@@ -146,24 +144,20 @@ _ENGLISH = Grammar(
 _GERMAN = Grammar(
     name="de",
     idle=read_word_set(
-        "der die das den dem des ein eine einen einem einer eines unser unsere unseren unserem unserer "
-        "mein meine "
-        "meinen dein deine ist sind sei bin werden wird werde werdet soll sollen sollst sollt sollte sollten "
-        "muss müssen musst müsst bitte immer stets auch so dass es mir uns dir zu heißt heissen nutzen "
-        "nutze nutzt "
-        "benutzen benutze benutzt verwenden verwende verwendet hat haben habe gilt gelten einfach wirklich "
-        "hier man "
-        "grundsätzlich dabei"
+        "der die das den dem des ein eine einen einem einer eines unser unsere unseren unserem unserer mein "
+        "meine meinen dein deine ist sind sei bin werden wird werde werdet soll sollen sollst sollt sollte "
+        "sollten muss müssen musst müsst bitte immer stets auch so dass es mir uns dir zu heißt heissen "
+        "nutzen nutze nutzt benutzen benutze benutzt verwenden verwende verwendet hat haben habe gilt "
+        "gelten einfach wirklich hier man grundsätzlich dabei machen macht mache nehmen nehme nimmt stehen "
+        "steht liegen liegt"
     ),
     speakers=read_word_set("ich wir du ihr mich uns dich euch nutzer nutzerin benutzer benutzerin user"),
     passive=read_word_set("werden wird werde ist sind"),
     negations=read_word_set("nicht nie niemals kein keine keinen keinem keiner"),
     markers=read_word_set(
         "in im an am auf bei beim von vom vor nach bis aus mit ohne für gegen über unter zwischen durch "
-        "während "
-        "wegen trotz statt anstatt wenn falls sofern solange sobald nachdem bevor ehe außer ausser aber "
-        "sondern oder "
-        "weil denn obwohl ob damit seit ab zum zur um je pro als dann zuerst laut gemäß"
+        "während wegen trotz statt anstatt wenn falls sofern solange sobald nachdem bevor ehe außer ausser "
+        "aber sondern oder weil denn obwohl ob damit seit ab zum zur um je pro als dann zuerst laut gemäß"
     ),
     weak=read_word_set("kann können kannst könnt könnte könnten darf dürfen darfst dürft dürfte"),
     limits=read_word_set("nur ausschließlich lediglich"),
@@ -173,14 +167,12 @@ _GERMAN = Grammar(
         merk dir dass | merk dir bitte dass | merk dir bitte | merk dir | merke dir dass | merke dir | merke
         bitte merken | denk daran dass | denk dran dass | denk daran | denke daran dass | vergiss nicht dass
         bitte beachte dass | bitte beachte | beachte dass | beachte | ab jetzt gilt | ab sofort gilt
-        ab jetzt
-        ab sofort | von jetzt an | von nun an | ab heute | künftig | zukünftig | in zukunft | bitte
-        also | und
-        ok | ja | nein | wir haben beschlossen dass | wir haben entschieden dass | wir haben beschlossen
-        ich möchte dass | ich will dass | die regel ist dass | die regel ist | die regel lautet | regel
-        hinweis
-        vereinbarung | wichtig | achte darauf dass | stell sicher dass | stelle sicher dass | sorge dafür dass
-        grundsätzlich | der nutzer möchte dass | die nutzerin möchte dass | generell | übrigens | zur info"""
+        ab jetzt | ab sofort | von jetzt an | von nun an | ab heute | künftig | zukünftig | in zukunft
+        bitte | also | und | ok | ja | nein | wir haben beschlossen dass | wir haben entschieden dass
+        wir haben beschlossen | ich möchte dass | ich will dass | die regel ist dass | die regel ist
+        die regel lautet | regel | hinweis | vereinbarung | wichtig | achte darauf dass | stell sicher dass
+        stelle sicher dass | sorge dafür dass | grundsätzlich | der nutzer möchte dass
+        die nutzerin möchte dass | generell | übrigens | zur info"""
     ),
     tails=read_phrases("bitte | danke | hier | in diesem projekt | in diesem repo | ab jetzt | ab sofort"),
     same=read_same_phrases(
@@ -188,25 +180,28 @@ _GERMAN = Grammar(
         ¬: nie wieder | unter keinen umständen | auf keinen fall
         ¬mehr: nicht mehr | nie mehr
         statt: statt | anstatt | anstelle von
-        jed: jede | jeden | jedem | jeder | jedes | alle | allen"""
+        wenn: wenn | falls | sofern
+        monatlich: im monat | pro monat | jeden monat
+        wochentlich: in der woche | pro woche | jede woche
+        taglich: am tag | pro tag | jeden tag
+        have to: findet statt | finden statt
+        every: jede | jeden | jedem | jeder | jedes | alle | allen"""
     ),
     asking=read_word_set(
         "was warum wieso weshalb wie wer wen wem wo wohin woher welche welcher welches welchen"
     ),
     inverting=read_word_set(
         "soll sollen sollte sollten kann können könnte könnten darf dürfen muss müssen ist sind hat haben "
-        "wird werden "
-        "machen tun gibt"
+        "wird werden machen tun gibt"
     ),
     subjects=read_word_set("ich wir du ihr man er sie es das der die ein eine dieses diese dieser"),
 )
 _FRENCH = Grammar(
     name="fr",
     idle=read_word_set(
-        "le la les l un une des du de d notre nos mon ma mes ton ta tes votre vos est sont être soit "
-        "ont a avoir faut doit dois devons devez doivent toujours aussi que qu il y se s ne n utiliser "
-        "utilise "
-        "utilisons utilisez utilisent lieu très bien vraiment simplement"
+        "le la les l un une des du de d notre nos mon ma mes ton ta tes votre vos est sont être soit ont a "
+        "avoir faut doit dois devons devez doivent toujours aussi que qu il y se s ne n utiliser utilise "
+        "utilisons utilisez utilisent lieu très bien trouve trouvent vraiment simplement"
     )
     - {"ne", "n"},
     speakers=read_word_set("je j nous on tu vous me m moi te toi utilisateur utilisatrice"),
@@ -214,30 +209,30 @@ _FRENCH = Grammar(
     negations=read_word_set("pas jamais non aucun aucune ne n"),
     markers=read_word_set(
         "à au aux en dans sur sous pour par avec sans avant après depuis pendant jusque jusqu si quand "
-        "lorsque dès "
-        "sauf mais ou car parce puis d'abord chez entre contre selon malgré afin tant comme dont où qui"
+        "lorsque dès sauf mais ou car parce puis d'abord chez entre contre selon malgré afin tant comme "
+        "dont où qui"
     ),
     weak=read_word_set("peut peux pouvons pouvez peuvent pourrait pourrions pourrais"),
     limits=read_word_set("seulement uniquement seul seule seuls"),
     causes=read_phrases("parce que | parce qu | car | afin de | sinon"),
     leads=read_phrases(
         """
-        retiens que | retiens ceci | retiens | rappelle toi que | souviens toi que | souviens toi
-        note que | note
-        notez que | notez | n'oublie pas que | n oublie pas que | à partir de maintenant | désormais
-        dorénavant
-        s'il te plaît | s il te plaît | s'il vous plaît | s il vous plaît | merci de | et | aussi | ok
-        oui | non
-        nous avons décidé de | nous avons décidé que | on a décidé de | on a décidé que | la règle est que
-        la règle est | règle | important | je veux que tu | je voudrais que tu | assure toi que
-        en général"""
+        retiens que | retiens ceci | retiens | rappelle toi que | souviens toi que | souviens toi | note que
+        note | notez que | notez | n'oublie pas que | n oublie pas que | à partir de maintenant | désormais
+        dorénavant | s'il te plaît | s il te plaît | s'il vous plaît | s il vous plaît | merci de | et
+        aussi | ok | oui | non | nous avons décidé de | nous avons décidé que | on a décidé de
+        on a décidé que | la règle est que | la règle est | règle | important | je veux que tu
+        je voudrais que tu | assure toi que | en général"""
     ),
     tails=read_phrases(
         "s'il te plaît | s il te plaît | s'il vous plaît | merci | ici | dans ce projet | dans ce dépôt"
     ),
     same=read_same_phrases(
         f"""{PREFERENCE}: préfère | préfères | préférons | aime | aimerais | veux | veut | souhaite
+        ·: veux que tu | veux que | voudrais que tu
         instead: au lieu de | au lieu d | plutôt que | plutôt qu
+        si: si | quand | lorsque | lorsqu
+        have to: a lieu | ont lieu
         ¬: ne jamais | ne pas | n jamais"""
     ),
     asking=read_word_set("pourquoi comment quel quelle quels quelles combien qui que est-ce"),
@@ -247,19 +242,17 @@ _FRENCH = Grammar(
 _SPANISH = Grammar(
     name="es",
     idle=read_word_set(
-        "el la los las un una unos unas lo al del de nuestro nuestra nuestros nuestras mi mis tu tus su "
-        "sus es son ser "
-        "está están estar debe deben debes debemos hay que tiene tienen tenemos siempre también se así muy "
-        "usar usa "
-        "usamos usan use utilizar utiliza utilizamos realmente simplemente hacer hagas haga ha han"
+        "el la los las un una unos unas lo al del de nuestro nuestra nuestros nuestras mi mis tu tus su sus "
+        "es son ser está están estar debe deben debes debemos hay que tiene tienen tenemos siempre también "
+        "se así muy usar usa usamos usan use utilizar utiliza utilizamos realmente simplemente hacer hagas "
+        "haga ha han"
     ),
     speakers=read_word_set("yo nosotros nosotras tú usted ustedes me nos te usuario usuaria"),
     passive=read_word_set("es son ser está están se"),
     negations=read_word_set("no nunca jamás ningún ninguna ninguno"),
     markers=read_word_set(
         "a en por para con sin sobre bajo antes después desde hasta durante entre contra según si cuando "
-        "mientras "
-        "salvo excepto pero sino o porque pues aunque luego primero como donde quien mediante tras"
+        "mientras salvo excepto pero sino o porque pues aunque luego primero como donde quien mediante tras"
     ),
     weak=read_word_set("puede pueden podemos puedes puedo podría podríamos podrías"),
     limits=read_word_set("solo sólo solamente únicamente"),
@@ -268,16 +261,18 @@ _SPANISH = Grammar(
         """
         recuerda que | recuerda esto | recuerda | recuerde que | recuerde | recordad que | ten en cuenta que
         ten en cuenta | toma nota | nota | no olvides que | a partir de ahora | de ahora en adelante
-        desde ahora
-        por favor | y | también | ok | sí | no | hemos decidido que | hemos decidido | decidimos que
-        decidimos
-        la regla es que | la regla es | regla | importante | quiero que | asegúrate de que | asegúrate de
-        en general"""
+        desde ahora | por favor | y | también | ok | sí | no | hemos decidido que | hemos decidido
+        decidimos que | decidimos | la regla es que | la regla es | regla | importante | quiero que
+        asegúrate de que | asegúrate de | en general"""
     ),
     tails=read_phrases("por favor | gracias | aquí | en este proyecto | en este repositorio | en este repo"),
     same=read_same_phrases(
-        f"""{PREFERENCE}: prefiero | prefiere | preferimos | quiero | quiere | gusta | gustan | deseo
+        f"""{PREFERENCE}: prefiero | prefiere | preferimos | quiero | quiere | deseo
+        {PREFERENCE}: le gusta | le gustan | gusta | gustan
+        ·: quiero que | quiere que
         instead: en lugar de | en vez de
+        si: si | cuando
+        have to: tiene lugar | tienen lugar
         ¬mas: ya no"""
     ),
     asking=read_word_set("qué por-qué cómo cuál cuáles quién quiénes dónde cuándo cuánto"),
@@ -286,22 +281,18 @@ _ITALIAN = Grammar(
     name="it",
     idle=read_word_set(
         "il lo la i gli le un uno una l del dello della dei degli delle di d nostro nostra nostri nostre "
-        "mio mia miei "
-        "mie tuo tua è sono essere sia deve devono devi dobbiamo bisogna va vanno sempre anche si ci così "
-        "molto usare "
-        "usa usiamo usano utilizzare utilizza utilizziamo davvero semplicemente che fare fai fate ha hanno "
-        "avvengono "
-        "avviene"
+        "mio mia miei mie tuo tua è sono essere sia deve devono devi dobbiamo bisogna va vanno sempre anche "
+        "si ci così molto usare usa usiamo usano usato usata usati usate utilizzare utilizza utilizziamo "
+        "davvero semplicemente che fare fai fate ha hanno avvengono avviene"
     ),
     speakers=read_word_set("io noi tu voi mi me te utente"),
     passive=read_word_set("è sono essere sia va vanno si vengono viene"),
     negations=read_word_set("non mai no nessun nessuno nessuna"),
     markers=read_word_set(
         "a ad al allo alla ai agli alle in nel nello nella nei negli nelle su sul sullo sulla sui sugli "
-        "sulle per con "
-        "da dal dalla dai dalle prima dopo durante tra fra contro secondo se quando mentre finché salvo "
-        "tranne eccetto "
-        "senza ma o oppure perché poiché invece sotto sopra fino poi come dove chi"
+        "sulle per con da dal dalla dai dalle prima dopo durante tra fra contro secondo se quando mentre "
+        "finché salvo tranne eccetto senza ma o oppure perché poiché invece sotto sopra fino poi come dove "
+        "chi"
     ),
     weak=read_word_set("può possono puoi possiamo potrebbe potremmo potresti"),
     limits=read_word_set("solo soltanto solamente unicamente"),
@@ -309,19 +300,20 @@ _ITALIAN = Grammar(
     leads=read_phrases(
         """
         ricorda che | ricordati che | ricorda | ricordati | ricordate che | tieni presente che
-        tieni a mente che
-        nota che | nota | non dimenticare che | d'ora in poi | d ora in poi | da ora in poi | per favore
-        e | anche
-        ok | sì | no | abbiamo deciso che | abbiamo deciso di | la regola è che | la regola è | regola
-        importante
-        voglio che | assicurati che | assicurati di | in generale"""
+        tieni a mente che | nota che | nota | non dimenticare che | d'ora in poi | d ora in poi
+        da ora in poi | per favore | e | anche | ok | sì | no | abbiamo deciso che | abbiamo deciso di
+        la regola è che | la regola è | regola | importante | voglio che | assicurati che | assicurati di
+        in generale"""
     ),
     tails=read_phrases(
         "per favore | grazie | qui | in questo progetto | in questo repository | in questo repo"
     ),
     same=read_same_phrases(
-        f"""{PREFERENCE}: preferisco | preferisce | preferiamo | voglio | vuole | vorrei | piacciono | piace
+        f"""{PREFERENCE}: preferisco | preferisce | preferiamo | voglio | vuole | vorrei
+        {PREFERENCE}: all utente piacciono | all utente piace | piacciono | piace
+        ·: voglio che
         instead: invece di | al posto di | anziché
+        se: se | quando
         ¬piu: non più"""
     ),
     asking=read_word_set("cosa perché come quale quali chi dove quando quanto"),
@@ -330,20 +322,17 @@ _PORTUGUESE = Grammar(
     name="pt",
     idle=read_word_set(
         "o a os as um uma uns umas do da dos das de d nosso nossa nossos nossas meu minha meus minhas seu "
-        "sua é são "
-        "ser está estão deve devem deves devemos temos tem têm sempre também se assim muito usar use usa "
-        "usamos usam "
-        "utilizar utilize realmente simplesmente que fazer faça faz acontecem acontece há"
+        "sua é são ser está estão deve devem deves devemos temos tem têm sempre também se assim muito usar "
+        "use usa usamos usam usado usada usados usadas utilizar utilize realmente simplesmente que fazer "
+        "faça faz acontecem acontece há"
     ),
     speakers=read_word_set("eu nós você vocês me nos te usuário usuária utilizador utilizadora"),
     passive=read_word_set("é são ser está estão foram"),
     negations=read_word_set("não nunca jamais nenhum nenhuma"),
     markers=read_word_set(
         "em no na nos nas ao à às aos por pelo pela pelos pelas para com sem sobre sob antes depois desde "
-        "até durante "
-        "entre contra segundo conforme quando enquanto salvo exceto mas ou porque pois embora primeiro "
-        "depois como "
-        "onde quem caso apenas se"
+        "até durante entre contra segundo conforme quando enquanto salvo exceto mas ou porque pois embora "
+        "primeiro depois como onde quem caso apenas se"
     )
     - {"apenas"},
     weak=read_word_set("pode podem podemos podes posso poderia poderíamos"),
@@ -352,19 +341,19 @@ _PORTUGUESE = Grammar(
     leads=read_phrases(
         """
         lembre se de que | lembre-se de que | lembre-se que | lembre-se | lembre se | lembra que
-        lembre que | lembre
-        anote que | anote | note que | note | não esqueça que | tenha em mente que | a partir de agora
-        de agora em diante
-        doravante | por favor | e | também | ok | sim | não | decidimos que | decidimos | a regra é que
-        a regra é
-        regra | importante | quero que | certifique-se de que | certifique-se de | em geral"""
+        lembre que | lembre | anote que | anote | note que | note | não esqueça que | tenha em mente que
+        a partir de agora | de agora em diante | doravante | por favor | e | também | ok | sim | não
+        decidimos que | decidimos | a regra é que | a regra é | regra | importante | quero que
+        certifique-se de que | certifique-se de | em geral"""
     ),
     tails=read_phrases(
         "por favor | obrigado | obrigada | aqui | neste projeto | neste repositório | neste repo"
     ),
     same=read_same_phrases(
         f"""{PREFERENCE}: prefiro | prefere | preferimos | quero | quer | gosto | gosta
+        ·: quero que
         instead: em vez de | ao invés de | em lugar de
+        se: se | quando | caso
         ¬mais: não mais | já não"""
     ),
     asking=read_word_set("quê como qual quais quem onde quando quanto porquê"),
@@ -373,17 +362,16 @@ _DUTCH = Grammar(
     name="nl",
     idle=read_word_set(
         "de het een onze ons mijn jouw je uw is zijn ben worden wordt moet moeten zal zullen altijd "
-        "alsjeblieft graag "
-        "ook zo dat er gebruik gebruiken gebruikt heet heten hebben heb heeft gewoon echt hier om te"
+        "alsjeblieft graag ook zo dat er gebruik gebruiken gebruikt heet heten hebben heb heeft gewoon echt "
+        "hier om te"
     ),
     speakers=read_word_set("ik wij we jij jullie u mij me ons gebruiker"),
     passive=read_word_set("worden wordt is zijn"),
     negations=read_word_set("niet nooit geen"),
     markers=read_word_set(
         "in op aan bij van voor na tot uit met zonder tegen over onder tussen door tijdens wegens als "
-        "wanneer indien "
-        "zolang zodra nadat voordat behalve tenzij maar of want omdat hoewel sinds vanaf naar per dan "
-        "eerst volgens"
+        "wanneer indien zolang zodra nadat voordat behalve tenzij maar of want omdat hoewel sinds vanaf "
+        "naar per dan eerst volgens"
     ),
     weak=read_word_set("kan kunnen kun mag mogen zou zouden"),
     limits=read_word_set("alleen uitsluitend enkel slechts"),
@@ -391,16 +379,16 @@ _DUTCH = Grammar(
     leads=read_phrases(
         """
         onthoud dat | onthoud | onthou dat | onthou | let op | vergeet niet dat | noteer dat | noteer
-        vanaf nu
-        van nu af aan | voortaan | alsjeblieft | graag | en | ook | ok | ja | nee | we hebben besloten dat
-        we hebben besloten om | ik wil dat je | ik wil graag dat je | de regel is dat | de regel is
-        regel | belangrijk
-        zorg dat | zorg ervoor dat | in het algemeen"""
+        vanaf nu | van nu af aan | voortaan | alsjeblieft | graag | en | ook | ok | ja | nee
+        we hebben besloten dat | we hebben besloten om | ik wil dat je | ik wil graag dat je
+        de regel is dat | de regel is | regel | belangrijk | zorg dat | zorg ervoor dat | in het algemeen"""
     ),
     tails=read_phrases("alsjeblieft | graag | bedankt | hier | in dit project | in deze repo | vanaf nu"),
     same=read_same_phrases(
         f"""{PREFERENCE}: heb liever | wil | wilt | verkies | verkiest | houd van
         instead: in plaats van
+        als: als | wanneer | indien
+        every: elke | elk | iedere | alle
         ¬meer: niet meer | niet langer"""
     ),
     asking=read_word_set("wat waarom hoe wie waar welke welk waarheen"),
@@ -411,33 +399,33 @@ _POLISH = Grammar(
     name="pl",
     idle=read_word_set(
         "to jest są być został zostały nasz nasza nasze naszego mój moja moje twój się zawsze też także "
-        "należy trzeba "
-        "musi muszą musisz musimy powinien powinna powinno powinny proszę używać używaj używamy używa po "
-        "prostu tak że"
+        "należy trzeba musi muszą musisz musimy powinien powinna powinno powinny proszę używać używaj "
+        "używamy używa po prostu tak że"
     ),
     speakers=read_word_set("ja my ty wy mnie mi nam użytkownik użytkowniczka"),
     passive=read_word_set("jest są być został zostały się"),
     negations=read_word_set("nie nigdy żaden żadna żadne bez") - {"bez"},
     markers=read_word_set(
         "w we na do od dla z ze bez przed po przy pod nad przez podczas między o u za ku jeśli jeżeli gdy "
-        "kiedy dopóki "
-        "aż chyba oprócz ale lecz lub albo bo ponieważ choć zamiast jak gdzie kto co najpierw potem według"
+        "kiedy dopóki aż chyba oprócz ale lecz lub albo bo ponieważ choć zamiast jak gdzie kto co najpierw "
+        "potem według"
     ),
-    weak=read_word_set("może mogą można możesz możemy mógłby"),
+    weak=read_word_set("może mogą można możesz możemy mógłby wolno"),
     limits=read_word_set("tylko wyłącznie jedynie"),
     causes=read_phrases("bo | ponieważ | żeby | aby"),
     leads=read_phrases(
         """
         zapamiętaj że | zapamiętaj | pamiętaj że | pamiętaj | zanotuj że | zanotuj | nie zapomnij że
-        od teraz
-        od tej pory | odtąd | w przyszłości | proszę | i | a | też | ok | tak | nie | ustaliliśmy że
-        zdecydowaliśmy że | zasada jest taka że | zasada | ważne | chcę żebyś | upewnij się że | ogólnie"""
+        od teraz | od tej pory | odtąd | w przyszłości | proszę | i | a | też | ok | tak | nie
+        ustaliliśmy że | zdecydowaliśmy że | zasada jest taka że | zasada | ważne | chcę żebyś
+        upewnij się że | ogólnie"""
     ),
     tails=read_phrases(
         "proszę | dzięki | dziękuję | tutaj | tu | w tym projekcie | w tym repozytorium | w tym repo"
     ),
     same=read_same_phrases(
-        f"{PREFERENCE}: wolę | woli | wolimy | chcę | chce | preferuję | preferuje | lubię | lubi"
+        f"""{PREFERENCE}: wolę | woli | wolimy | chcę | chce | preferuję | preferuje | lubię | lubi
+        jesli: jeśli | jeżeli | gdy | kiedy"""
     ),
     asking=read_word_set("czy dlaczego jak kto co gdzie kiedy który która które ile po-co"),
 )
@@ -445,8 +433,7 @@ _RUSSIAN = Grammar(
     name="ru",
     idle=read_word_set(
         "это есть быть был наш наша наше наши мой моя мои твой всегда также тоже нужно надо должен должна "
-        "должно должны "
-        "следует пожалуйста использовать используй используем использует просто что же"
+        "должно должны следует пожалуйста использовать используй используем использует просто что же"
     )
     - {"был"},
     speakers=read_word_set("я мы ты вы мне нам меня нас пользователь"),
@@ -454,8 +441,7 @@ _RUSSIAN = Grammar(
     negations=read_word_set("не никогда нет ни нельзя"),
     markers=read_word_set(
         "в во на до от для с со без перед после при под над через во-время между о об у за к ко если когда "
-        "пока кроме "
-        "но или либо потому хотя вместо как где кто сначала потом по из"
+        "пока кроме но или либо потому хотя вместо как где кто сначала потом по из"
     ),
     weak=read_word_set("может могут можно можешь можем мог"),
     limits=read_word_set("только исключительно лишь"),
@@ -463,17 +449,16 @@ _RUSSIAN = Grammar(
     leads=read_phrases(
         """
         запомни что | запомни | запомните что | запомните | помни что | помни | учти что | учти
-        имей в виду что
-        не забудь что | отныне | с этого момента | теперь | впредь | пожалуйста | и | а | также | ок | да
-        нет
-        мы решили что | мы решили | правило такое | правило | важно | я хочу чтобы ты | убедись что
-        в целом"""
+        имей в виду что | не забудь что | отныне | с этого момента | теперь | впредь | пожалуйста | и | а
+        также | ок | да | нет | мы решили что | мы решили | правило такое | правило | важно
+        я хочу чтобы ты | убедись что | в целом"""
     ),
     tails=read_phrases(
         "пожалуйста | спасибо | здесь | тут | в этом проекте | в этом репозитории | в этом репо"
     ),
     same=read_same_phrases(
-        f"{PREFERENCE}: предпочитаю | предпочитает | предпочитаем | хочу | хочет | люблю | любит"
+        f"""{PREFERENCE}: предпочитаю | предпочитает | предпочитаем | хочу | хочет | люблю | любит
+        если: если | когда"""
     ),
     asking=read_word_set("почему зачем как кто что где когда какой какая какие сколько разве неужели ли"),
 )
@@ -491,7 +476,25 @@ GRAMMARS = (
 )
 
 
+_LETTERS = {"de": "äöüß", "fr": "œèùî", "es": "ñ", "pt": "ãõ", "pl": "ąćęłńóśźż"}
+"""That other languages of `GRAMMARS` hardly write."""
+_OPEN_ENDS = frozenset(("es", "it", "pt"))
+_MIN_LETTERS = 4
+
+
 @lru_cache(maxsize=16_384)
-def choose_grammar(words: tuple[str, ...]) -> Grammar:
+def choose_grammar(words: tuple[str, ...], surfaces: tuple[str, ...]) -> Grammar:
     """The language with the most function words among these; English where none has any."""
-    return max(GRAMMARS, key=lambda grammar: sum(word in grammar.hints for word in words))
+    long = [word for word in words if len(word) >= _MIN_LETTERS]
+    share = sum(word.endswith(("a", "i", "o")) for word in long) / max(1, len(long))
+
+    def rate(grammar: Grammar) -> float:
+        if grammar.name == "ru" and any("а" <= letter <= "я" for word in words for letter in word):
+            return len(words)
+        letters = set(_LETTERS.get(grammar.name, ""))
+        known = sum(word in grammar.hints or is_number_word(word, grammar.name) for word in words)
+        marked = sum(not letters.isdisjoint(word) for word in surfaces)
+        # Where function words do not tell: Romance words end in vowels.
+        return known + marked + (share * 0.9 if grammar.name in _OPEN_ENDS else 0)
+
+    return max(GRAMMARS, key=rate)

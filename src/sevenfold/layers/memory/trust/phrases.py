@@ -12,11 +12,41 @@ from functools import lru_cache
 
 from sevenfold.core.text.stems import normalize_text
 from sevenfold.layers.memory.trust.languages import choose_grammar
-from sevenfold.layers.memory.trust.tokens import BREAK, PREFERENCE, Grammar, Word, read_word_set, split_tokens
+from sevenfold.layers.memory.trust.numbers import read_numbers
+from sevenfold.layers.memory.trust.tokens import (
+    BREAK,
+    PREFERENCE,
+    Grammar,
+    Word,
+    read_word_set,
+    split_tokens,
+)
+from sevenfold.layers.memory.trust.word_order import (
+    CONJUNCTIONS,
+    SUBJECTS_AFTER_VERB,
+    THEN,
+    ends_noun,
+    is_and,
+    join_words,
+    reorder_words,
+)
 
 NOT, ONLY, WISH, EVERY = "¬", "«only»", "«wish»", "every"
 _USE = "use"
-_COORDINATORS = frozenset(("and", "und", "et", "y", "e", "en", "i", "и", "sowie"))
+_PERFECT = {
+    "de": read_word_set("habe hast hat haben habt hatte hatten"),
+    "fr": read_word_set("ai as a avons avez ont"),
+    "es": read_word_set("he has ha hemos han"),
+    "it": read_word_set("ho hai ha abbiamo hanno"),
+    "pt": read_word_set("tenho tem temos têm"),
+    "nl": read_word_set("heb hebt heeft hebben had hadden"),
+}
+"""Auxiliaries of the past."""
+_USING = read_word_set(
+    "use uses nutzen nutzt nutze benutzen benutze benutzt verwenden verwende verwendet nehmen utiliser "
+    "utilise utilisons usar usa usamos usan utilizar utiliza utilizamos usare usiamo usano utilizzare "
+    "utilizziamo gebruik gebruiken gebruikt używać używaj używamy użyj использовать используй используем"
+)
 _CONTRAST = frozenset(("instead", "statt", "anstatt", "zamiast", "вместо"))
 """Lead what is not to be used, which a note may leave out."""
 MAX_CONTRAST_WORDS = 2
@@ -30,11 +60,41 @@ _OBLIGATION = read_word_set(
     "tienes devi deve dovete deves moet musisz powinienes должен должна"
 )
 _PLACES = frozenset(("at", "on", "in", "inside", "within"))
-_PLACE_MARK = "«in»"
-_LIKING = frozenset(
-    ("like", "likes", "love", "loves", "mag", "aime", "gusta", "gustan", "piace", "gosto", "lubie")
-)
 """Go without saying before an address, a number or a date."""
+PLACE_MARK = "«in»"
+_LIKING = read_word_set(
+    "like likes love loves mag aime gusta gustan piace piacciono gosto gosta lubię lubi люблю любит houd "
+    "houdt"
+)
+_FINITE = read_word_set(
+    "is are will must should wird werden ist sind muss müssen soll sollen nutzen benutzen verwenden nehmen "
+    "gilt est sont faut doit devons utilise utilisons es son está están hay debe debemos usamos usa "
+    "utilizamos è deve dobbiamo usiamo usa utilizziamo é são deve devemos usamos usa wordt worden moet "
+    "moeten gebruiken jest są należy trzeba używamy нужно надо используем"
+) - {"e"}
+"""Verbs that are left out. What a preposition leads ends before one."""
+_VERB_SECOND = frozenset(("de", "nl"))
+_ARTICLE_TOO = frozenset(("zum", "zur"))
+_FREQUENCIES = read_word_set(
+    "hourly daily nightly weekly monthly yearly stündlich täglich wöchentlich monatlich jährlich"
+)
+"""Stand anywhere in a sentence."""
+_NO_MANNER = frozenset(
+    ("only", "apply", "supply", "reply", "family", "assembly", "early", "fly", "rely", "july")
+)
+_DAY_NAMES = read_word_set(
+    "monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays "
+    "saturdays sundays lundi mardi mercredi jeudi vendredi samedi dimanche lunes martes miércoles jueves "
+    "viernes sábado domingo lunedì martedì mercoledì giovedì venerdì sabato domenica"
+)
+_CONDITIONAL = read_word_set(
+    "could might könnte könnten dürfte pourrait pourrions pourrais podría podríamos podrías potrebbe "
+    "potremmo potresti poderia poderíamos zou zouden mógłby мог"
+)
+_WHEN_DOING = {"es": "al", "pt": "ao"}
+"""Before an infinitive: "al cambiar" is "cuando cambies"."""
+_OVER, _LONGER, _DROPPED, _OBLIGED = "over", "longer", "·", "have to"
+_BOUNDS = frozenset(("max", "min"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +123,11 @@ class ParsedSentence:
     """Its first word."""
     is_obliging: bool = False
     """It says that something must or must not be, in so many words."""
+    language: str = "en"
+    is_perfect: bool = False
+    """It may tell what somebody has done: "wir haben es gelöscht", "on a sauté la relecture"."""
+    has_use: bool = False
+    """It says what is used for something."""
 
     @property
     def core(self) -> tuple[Phrase, ...]:
@@ -82,26 +147,47 @@ class ParsedSentence:
 
 
 def find_grammar(text: str) -> Grammar:
-    return choose_grammar(tuple(token.text for token in split_tokens(text)))
+    tokens = split_tokens(text)
+    return choose_grammar(tuple(token.text for token in tokens), tuple(token.surface for token in tokens))
 
 
 @lru_cache(maxsize=8_192)
 def parse_sentence(text: str, grammar: Grammar) -> ParsedSentence:
-    whole = split_tokens(normalize_text(text))
-    tokens = _strip_ends(whole, grammar)
+    whole = read_numbers(split_tokens(normalize_text(text)), grammar.name)
+    tokens = join_words(_strip_ends(whole, grammar), grammar)
     words = {token.text for token in tokens}
     return ParsedSentence(
-        phrases=tuple(_phrases(_merged(_reordered(tokens, grammar), grammar), grammar)),
+        phrases=tuple(_phrases(_merged(reorder_words(tokens, grammar), grammar), grammar)),
         is_passive=bool(words & grammar.passive),
         speakers=frozenset(words & grammar.speakers),
-        has_own_subject=bool(tokens) and tokens[0].text in _SPEAKER_SUBJECTS & grammar.speakers,
+        has_own_subject=bool(tokens)
+        and tokens[0].text in _SPEAKER_SUBJECTS & grammar.speakers
+        and not _asks_agent(tokens, grammar),
         first=whole[0].text if whole else "",
         is_obliging=bool(words & (_OBLIGATION | grammar.negations | grammar.weak)),
+        language=grammar.name,
+        is_perfect=not words.isdisjoint(_PERFECT.get(grammar.name, ())),
+        has_use=not words.isdisjoint(_USING),
     )
+
+
+def _asks_agent(tokens: Sequence[Word], grammar: Grammar) -> bool:
+    """ "I do not want you to rename files"."""
+    texts = [token.text for token in tokens]
+    asking = [phrase for phrase, written in grammar.same if written == _DROPPED]
+    return any(tuple(texts[at : at + len(phrase)]) == phrase for at in range(len(texts)) for phrase in asking)
+
+
+_PROJECTS = frozenset(
+    (one, two) for one in ("this", "the", "our") for two in ("project", "repo", "repository")
+)
 
 
 def _strip_ends(tokens: list[Word], grammar: Grammar) -> list[Word]:
     """Without the phrases that begin and end a rule."""
+    texts = [token.text for token in tokens[:3]]
+    if tuple(texts[:2]) in _PROJECTS and texts[2:] == ["uses"]:
+        tokens = tokens[2:]
     while True:
         tokens = _trim_breaks(tokens)
         texts = [token.text for token in tokens]
@@ -137,7 +223,7 @@ def _count_lead(texts: Sequence[str], phrase: tuple[str, ...], grammar: Grammar)
 
 def _may_lead(texts: Sequence[str], word: str, grammar: Grammar) -> bool:
     """A single word that means something else elsewhere ("no", "rule") leads only before a mark."""
-    if word in grammar.idle or word in _COORDINATORS or texts[1:2] == [BREAK]:
+    if word in grammar.idle or is_and(Word(word, word), grammar) or texts[1:2] == [BREAK]:
         return True
     return word not in grammar.negations | grammar.markers | _LABELS
 
@@ -152,29 +238,6 @@ _LABELS = read_word_set(
 """Leads that are words of their own elsewhere."""
 
 
-def _reordered(tokens: list[Word], grammar: Grammar) -> list[Word]:
-    """ "Bugs of the pipeline" as "the pipeline bugs"."""
-    if grammar.name != "en":
-        return tokens
-    made = list(tokens)
-    at = 1
-    while at < len(made) - 1:
-        if made[at].text == "of" and not _ends_noun(made[at - 1], grammar):
-            end = at + 1
-            while end < len(made) and made[end].text in grammar.idle:
-                end += 1
-            while end < len(made) and not _ends_noun(made[end], grammar):
-                end += 1
-            made[at - 1 : end] = [*made[at + 1 : end], made[at - 1]]
-        at += 1
-    return made
-
-
-def _ends_noun(token: Word, grammar: Grammar) -> bool:
-    is_function = token.text in grammar.idle | grammar.markers | grammar.negations | grammar.weak
-    return token.is_break or is_function or token.text in _COORDINATORS or token.text == "of"
-
-
 def _merged(tokens: Sequence[Word], grammar: Grammar) -> list[Word]:
     """With phrases that mean the same written alike, and each negation as one sign."""
     found: list[Word] = []
@@ -183,35 +246,74 @@ def _merged(tokens: Sequence[Word], grammar: Grammar) -> list[Word]:
         texts = tuple(token.text for token in tokens[at : at + 4])
         same = next((item for item in grammar.same if texts[: len(item[0])] == item[0]), None)
         if same is None:
-            found.append(_marked(tokens, at, grammar))
+            is_until = tokens[at].text == "until" and any(word.text == NOT for word in found)
+            # "Not until" is "not before".
+            found.append(Word("before", "until") if is_until else _marked(tokens, at, grammar))
             at += 1
             continue
         count, written = len(same[0]), same[1]
-        is_denied = bool(found) and found[-1].text == NOT
-        if written.startswith(NOT):
-            found += [Word(NOT, NOT), *([Word(written[1:], written[1:])] if written[1:] else [])]
-        elif written == "have to" and is_denied:
-            # "You do not have to ask" does not forbid it.
-            found.append(Word("«have to»", written))
-        elif written == PREFERENCE and _is_wish(texts, count):
+        if written == PREFERENCE and _is_wish(texts, count):
             found.append(Word(WISH, written))
-        elif written != "have to":
-            found.append(Word(written, tokens[at].surface))
+        elif written == _OBLIGED:
+            is_plan = texts[0] == "going" and tokens[0].text in grammar.speakers
+            # "You do not have to ask" does not forbid it, and "we are going to skip it" tells of a plan.
+            found += [Word("«have to»", written)] if is_plan or _ends_in(found, NOT) else []
+        else:
+            _write_same(found, Word(written, tokens[at].surface))
         at += count
     return found
+
+
+def _ends_in(found: Sequence[Word], text: str) -> bool:
+    return bool(found) and found[-1].text == text
+
+
+def _write_same(found: list[Word], word: Word) -> None:
+    """Add what a phrase is written as, at its place."""
+    written = word.text
+    is_denied = any(before.text == NOT for before in found)
+    if written == _DROPPED:
+        return
+    if written.startswith(NOT):
+        found += [Word(NOT, NOT), *([Word(written[1:], written[1:])] if written[1:] else [])]
+    elif written == "instead" and any(before.text in (PREFERENCE, WISH) for before in found):
+        found.append(Word(_OVER, written))
+    elif written in _BOUNDS and [before.is_exact for before in found[-2:]] == [True, False]:
+        # "500 items at most"
+        found.insert(len(found) - 2, Word(written, written))
+    elif written == _LONGER and is_denied:
+        # "We do not support it any more" is "we no longer support it".
+        found.insert([before.text for before in found].index(NOT) + 1, Word(_LONGER, _LONGER))
+    else:
+        found.append(word)
 
 
 def _is_wish(texts: Sequence[str], count: int) -> bool:
     """ "I want short answers" asks for something; "I like skipping it" and "I want to skip it" do not."""
     after = texts[count] if count < len(texts) else ""
-    return texts[0] not in _LIKING and after != "to" and not after.endswith("ing")
+    return _LIKING.isdisjoint(texts[:count]) and after != "to" and not after.endswith("ing")
 
 
 def _marked(tokens: Sequence[Word], at: int, grammar: Grammar) -> Word:
     token = tokens[at]
     if token.text in grammar.negations:
         return Word(NOT, NOT)
+    if token.text in grammar.weak and token.text not in _CONDITIONAL and not token.is_exact:
+        return Word("may", token.surface)
     before = tokens[at - 1].text if at else ""
+    after = tokens[at + 1].text if at + 1 < len(tokens) else ""
+    if token.text == _WHEN_DOING.get(grammar.name) and after.endswith(("ar", "er", "ir")):
+        return Word("si" if grammar.name == "es" else "se", token.surface)
+    has_object = at + 2 < len(tokens) and not tokens[at + 2].is_break
+    if grammar.name == "en" and token.text == "for" and after.endswith("ing") and has_object:
+        return Word("if", token.surface)
+    if token.text == "using" and grammar.name == "en":
+        before_use = {"stop", "quit", "avoid", "start", "keep", "from"}
+        is_means = at > 0 and not ends_noun(tokens[at - 1], grammar) and before not in before_use
+        return Word("with" if is_means else _USE, token.surface)
+    is_prefer = any(word.text.startswith("prefer") for word in tokens[: at - 1])
+    if grammar.name == "en" and token.text == "to" and is_prefer:
+        return Word(_OVER, token.surface)
     is_going_on = token.text.endswith("ing") and before in grammar.passive and grammar.name == "en"
     return replace(token, is_going_on=True) if is_going_on else token
 
@@ -267,9 +369,15 @@ class _Builder:
 
     def take(self, token: Word, following: Sequence[Word]) -> None:
         grammar, text = self.grammar, token.text
-        if token.is_break or text in _COORDINATORS:
+        if self._ends_lead(token, following):
+            self.close()
+        if token.is_break or is_and(token, grammar):
             self.close()
             self.begins = True
+        elif text in THEN and self._is_then():
+            pass
+        elif self._floats(token):
+            self.found.append(Phrase((token,), is_led=True))
         elif text in grammar.limits:
             self._take_limit(token, following)
         elif text == _USE and self.grammar.name == "en":
@@ -278,27 +386,55 @@ class _Builder:
             self.close()
             self.is_led = True
             is_place = text in _PLACES or (text == "for" and self.has_use)
-            self.words.append(Word(_PLACE_MARK, text) if is_place else token)
+            self.words.append(Word(PLACE_MARK, text) if is_place else token)
         elif not self._is_idle(token, following) and not self._is_repeated(token):
             self.words.append(token)
+
+    def _is_then(self) -> bool:
+        """Whether "then" says no more than the order of what stands before and behind."""
+        has_condition = any(phrase.words[0].text in CONJUNCTIONS for phrase in self.found)
+        return bool(self.found) and (not self.words or (has_condition and not self.is_led))
+
+    def _floats(self, token: Word) -> bool:
+        """ "Daily", "locally", "el viernes": they stand anywhere in a clause."""
+        text = token.text
+        if any(text.startswith(word) for word in _FREQUENCIES):
+            return True
+        is_alone = not (self.is_led and len(self.words) == 1)
+        is_manner = self.grammar.name == "en" and text.endswith("ly") and text not in _NO_MANNER
+        return is_alone and (text in _DAY_NAMES or is_manner) and not token.is_exact
+
+    def _ends_lead(self, token: Word, following: Sequence[Word]) -> bool:
+        """ "For hotfixes | we branch off main", "am Freitag | deployen wir nicht"."""
+        if not self.is_led or len(self.words) < 2 or self.words[0].text in CONJUNCTIONS:
+            return False
+        is_second = (
+            self.grammar.name in _VERB_SECOND and following[:1] and following[0].text in SUBJECTS_AFTER_VERB
+        )
+        return bool(is_second) or token.text in _FINITE or token.text in self.grammar.speakers
 
     def _take_use(self, following: Sequence[Word]) -> None:
         """ "Docs use British spelling" as "for docs, use British spelling"."""
         is_plain = all(word.text not in (NOT, ONLY) for word in self.words)
         if self.words and following and is_plain and not self.is_led:
-            self.words.insert(0, Word(_PLACE_MARK, _USE))
+            self.words.insert(0, Word(PLACE_MARK, _USE))
             self.is_led = True
             self.close()
 
     def _leads(self, token: Word, following: Sequence[Word]) -> bool:
         if token.is_exact or token.text not in self.grammar.markers | _CONTRAST:
             return False
+        if self.grammar.name in ("fr", "pt") and token.surface in ("a", "as"):
+            # Without an accent it is an article or a verb.
+            return False
+        if self.is_led and len(self.words) == 1 and token.text in _ARTICLE_TOO:
+            return False
         return not (token.text in _PLACES and following and following[0].is_exact)
 
     def _take_limit(self, token: Word, following: Sequence[Word]) -> None:
         """ "Only" limits what it stands next to: the phrase that it begins or ends."""
         after = next((word for word in following if word.text not in self.grammar.idle), None)
-        is_last = after is None or after.is_break or after.text in _COORDINATORS
+        is_last = after is None or after.is_break or is_and(after, self.grammar)
         if after is not None and after.text in self.grammar.markers:
             self.close()
             self.limit = token
@@ -311,12 +447,17 @@ class _Builder:
         grammar, text = self.grammar, token.text
         if token.is_exact:
             return False
-        if text in grammar.weak:
-            return any(after.text == NOT for after in following)
+        if text == "may" or text in grammar.weak:
+            return any(after.text == NOT for after in following) or [w.text for w in self.words[-1:]] == [NOT]
+        if text in ("get", "gets", "set"):
+            is_passive = bool(following) and following[0].surface.endswith(("ed", "en"))
+            return is_passive if text != "set" else any(after.is_exact for after in following)
         if grammar.name == "en" and text.startswith("keep"):
             # "We keep skipping it" is no rule.
             return not (following and following[0].text.endswith("ing"))
         if grammar.name == "en" and text in {"of", *_PLACES}:
+            return True
+        if text in _ARTICLE_TOO or (text == "any" and any(word.text == NOT for word in self.words)):
             return True
         return text in grammar.idle or text in grammar.speakers
 
@@ -330,10 +471,13 @@ class _Builder:
         )
 
     def close(self, *, is_last: bool = False) -> None:
+        if self.is_led and [word.text for word in self.words] == ["a"]:
+            # "Ask me" is "demander à l'utilisateur".
+            self.words = []
         if self.words or (is_last and self.limit):
             limit = [Word(ONLY, self.limit.surface)] if self.limit else []
             is_empty = [word.text for word in self.words] in (["about"], ["about", "that"])
-            is_contrast = bool(self.words) and self.words[0].text in _CONTRAST
+            is_contrast = bool(self.words) and {self.words[0].text, self.words[0].surface} & _CONTRAST
             self.found.append(
                 Phrase(
                     (*limit, *self.words),
@@ -341,7 +485,7 @@ class _Builder:
                     self.begins and not self.is_led,
                     self.is_optional
                     or is_empty
-                    or (is_contrast and len(self.words) <= 1 + MAX_CONTRAST_WORDS),
+                    or (bool(is_contrast) and len(self.words) <= 1 + MAX_CONTRAST_WORDS),
                 )
             )
             self.begins, self.limit = False, None

@@ -24,7 +24,7 @@ _TOKEN = re.compile(
     r"|(?<!\w)--?[a-zA-Z][\w-]*"
     r"|[#@][\w-]{2,}"
     r"|[\w~.-]*/[\w./@*~-]*[\w*]"
-    r"|[\w-]*\d[\w-]*(?:[.,:]\d[\w-]*)*(?:\.[a-zA-Z][\w-]*)*"
+    r"|[\w-]*\d[\w-]*(?:[.,:]\d[\w-]*)*(?:\.[a-zA-Z][\w-]*)*(?:[ \u00a0]?%)?"
     r"|\w+(?:\.\w+)+"
     r"|\w+_\w+)"
     r"|(?P<word>[^\W\d_]+(?:['’][^\W\d_]+)*)"
@@ -85,7 +85,7 @@ def split_tokens(text: str) -> list[Word]:
 def _read(match: re.Match[str]) -> Iterator[Word]:
     exact, word = match["exact"], match["word"]
     if exact:
-        low = exact.rstrip(".,:").casefold()
+        low = re.sub(r"\s", "", exact.rstrip(".,:").casefold())
         yield Word(low, low, is_exact=True)
     elif word:
         yield from _read_word(word.casefold().replace("’", "'"))
@@ -120,13 +120,20 @@ def _read_word(word: str) -> Iterator[Word]:
 _ENDINGS = frozenset((
     "", "s", "es", "ed", "ing", "e", "d", "ment", "ments", "ly", "y", "ies", "ied", "ation", "tion",
     "en", "n", "t", "st", "et", "er", "em", "te", "ten", "est", "nd", "end", "ung", "ungen",
-    "ez", "ons", "ent", "er", "ee", "ees", "re", "ir", "ant", "ds", "nt",
-    "ar", "a", "o", "as", "an", "amos", "emos", "imos", "os", "ad", "ado", "ada", "ando", "am",
+    "ez", "ons", "ent", "er", "ee", "ees", "re", "ir", "ant", "ds", "nt", "ira", "iront", "era", "eront",
+    "ar", "a", "o", "as", "an", "amos", "emos", "imos", "os", "ad", "ado", "ada", "ando", "am", "ados",
+    "adas", "ara", "aran", "iran", "ido", "ida", "idos", "idas", "ao", "oes", "al", "ais", "ern", "eren",
     "ame", "eme", "ime", "me", "moi",
     "are", "ere", "ire", "i", "iamo", "ono", "ano", "ato", "ata", "isce", "isco", "ete", "ate",
+    "eranno", "iranno", "ati", "ate", "ito", "ita", "iti", "uto", "uta", "ite",
     "de", "den", "ac", "ec", "aj", "aja", "amy", "emy", "am", "em", "ie", "ow", "ach", "ami", "c",
+    "iac", "ywac", "iwac", "uj", "uje", "ujemy", "uja", "owac", "ia", "iaj", "iamy", "nie", "nia", "niu",
+    "ych", "ym", "ego", "emu", "ej",
     "ть", "и", "а", "у", "ю", "е", "ем", "им", "ет", "ит", "ете", "ите", "аи", "аите", "ать", "ить", "аем",
     "ы", "ов", "ам", "ах", "ами", "ое", "ая", "ыи", "ые", "ого", "ому", "ои", "ую", "м", "т",
+    "ывать", "ивать", "ывай", "ываи", "иваи", "овать", "уи", "уите", "ует", "уем", "ят",
+    "ишь", "ешь", "ием", "ие",
+    "ия", "ых", "ым", "ои", "ы", "ии", "ью", "ь", "ются", "ется", "ться", "ся", "ять", "яи", "яют", "яет",
 ))
 # fmt: on
 """Of inflected forms of one word, in the languages of `grammar`, without accents."""
@@ -135,31 +142,104 @@ MAX_BACK = 2
 """Letters that inflected forms share by chance."""
 
 
-def is_same_word(said: Word, kept: Word) -> bool:
+def is_same_word(said: Word, kept: Word, *, may_change_vowel: bool = True) -> bool:
     """Whether two words are forms of one, by their beginning."""
     if said.text == kept.text:
         return True
     if said.is_exact or kept.is_exact:
         return False
-    shared = 0
-    for one, other in zip(said.text, kept.text, strict=False):
-        if one != other:
-            break
-        shared += 1
-    least = max(MIN_SHARED_START, (max(len(said.text), len(kept.text)) + 1) // 2)
+    stems = _find_stem(said.text), _find_stem(kept.text)
+    return _are_forms(said.text, kept.text, may_change_vowel) or _are_forms(*stems, may_change_vowel)
+
+
+def _are_forms(said: str, kept: str, may_change_vowel: bool) -> bool:
+    """By their beginning; a vowel in the stem may change."""
+    shared = _count_shared(said, kept)
+    least = max(MIN_SHARED_START, (max(len(said), len(kept)) + 1) // 2)
+    if (
+        may_change_vowel
+        and shared >= MIN_SHARED_START
+        and {said[shared : shared + 1], kept[shared : shared + 1]} <= _VOWELS
+    ):
+        # "uruchom", "uruchamiać"; "заведи", "заводить"
+        after = shared + 1 + _count_shared(said[shared + 1 :], kept[shared + 1 :])
+        if shared + 1 < after >= least and _are_endings(said[after:], kept[after:], said[after - 1]):
+            return True
     # Some letters back: "respond-e", "respond-er".
     return any(
-        _are_endings(said.text[at:], kept.text[at:], said.text[at - 1])
+        _are_endings(said[at:], kept[at:], said[at - 1])
         for at in range(shared, max(least, shared - MAX_BACK) - 1, -1)
     )
 
 
+def _count_shared(one: str, other: str) -> int:
+    return next(
+        (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+    )
+
+
+_VOWELS = frozenset("aeiouyаеиоуыэюя")
+_PARTICIPLE = re.compile(
+    r"^(ab|an|auf|aus|bei|ein|fest|nach|um|vor|weg|zu|zuruck|aan|af|op|uit|in|mee|toe)?ge(?=\w{4})"
+)
+_PAST_VOWEL = re.compile(r"ie(?=[^aeiou])")
+_ROMANCE = re.compile(r"(?<=\w)([qg])u(?=[ei])")
+
+
+def _find_stem(word: str) -> str:
+    """With what some languages write differently in other forms of a word: "geschrieben" and "schreiben",
+    "toques" and "tocar"."""
+    bare = _PARTICIPLE.sub(lambda found: found[1] or "", word)
+    bare = _PAST_VOWEL.sub("ei", bare) if bare.endswith("n") else bare
+    bare = _ROMANCE.sub(lambda found: "c" if found[1] == "q" else "g", bare)
+    return _IRREGULAR.get(bare, bare)
+
+
+# fmt: off
+_PASTS = {
+    "build": "built", "run": "ran", "take": "took taken", "write": "wrote written", "do": "did done",
+    "send": "sent", "find": "found", "hold": "held", "leave": "left", "make": "made",
+    "begin": "began begun", "choose": "chose chosen", "break": "broke broken", "speak": "spoke spoken",
+    "give": "gave given", "know": "knew known", "see": "saw seen", "go": "went gone", "tell": "told",
+    "say": "said", "buy": "bought", "bring": "brought", "teach": "taught", "meet": "met", "lead": "led",
+    "pay": "paid", "grow": "grew grown", "show": "shown", "draw": "drew drawn", "forget": "forgot forgotten",
+    "throw": "threw thrown", "drive": "drove driven",
+}
+_FORMS = {
+    "ecri": "ecrire ecrit ecrits ecrite ecrites ecris ecrivez ecrivons ecrivent",
+    "mett": "mettre mis mise mets met mettez mettons", "prend": "prendre pris prise prends prenez prenons",
+    "scriv": "scrivere scritto scritta scritti scritte scrivi scrive scriviamo scrivono",
+    "escri": "escribir escribe escriben escribimos escrito escrita escritos escritas escrever escreve "
+             "escreva",
+    "pon": "poner pon pones puesto puesta", "hac": "hacer hecho hecha", "faz": "fazer feito feita",
+    "ir": "va van vas vamos",
+    "chiud": "chiudere chiuso chiusa", "apr": "aprire aperto aperta", "pis": "pisać piszemy pisz pisze piszą",
+    "пис": "писать пишем пиши пишите пишут пишет", "schrijv": "schrijven schrijf schrijft schreven",
+    "nehm": "nehmen nimm nimmt nommen", "geb": "geben gib gibt", "les": "lesen lies liest",
+    "sprech": "sprechen sprich spricht sprochen", "werf": "werfen wirf wirft worfen",
+    "lez": "lezen lees leest",
+}
+_IRREGULAR = {
+    fold_word(form): base
+    for table in (_PASTS, _FORMS)
+    for base, forms in table.items()
+    for form in forms.split()
+}
+_PAST_FORMS = frozenset(form for forms in _PASTS.values() for form in forms.split())
+# fmt: on
+
+
 def _are_endings(one: str, other: str, last: str) -> bool:
     # "plan", "planning"; "commit", "committing"
-    one = one[1:] if not other and one[:1] == last else one
-    other = other[1:] if not one and other[:1] == last else other
+    one = one[1:] if one[:1] == last and one not in _ENDINGS else one
+    other = other[1:] if other[:1] == last and other not in _ENDINGS else other
     is_role = {"er", "or"} & {one, other} and not (one and other)
     return not is_role and one in _ENDINGS and other in _ENDINGS
+
+
+def is_past_form(word: Word) -> bool:
+    """In English: it tells what was, unless it is part of a passive."""
+    return word.surface.endswith("ed") or word.surface in _PAST_FORMS
 
 
 # Function words of some languages: what a sentence may lose without saying something else.
@@ -213,7 +293,12 @@ class Grammar:
 
     def __post_init__(self) -> None:
         known = self.idle | self.speakers | self.negations | self.markers | self.limits | self.asking
-        named = {phrase[0] for phrase in (*self.leads, *(phrase for phrase, _ in self.same))}
+        named = {phrase[0] for phrase in self.leads}
+        # Not of English, which lists words of any text there.
+        named |= {phrase[0] for phrase, _ in self.same if self.name != "en" and len(phrase) == 1} or {
+            "use",
+            "uses",
+        }
         object.__setattr__(self, "hints", known | named)
 
 
