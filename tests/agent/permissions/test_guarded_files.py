@@ -20,7 +20,7 @@ ORDINARY = (
     *("README.md", "src/app.py", "tests/conftest.py", "conftest.py", "Makefile", "package.json", "setup.py"),
     *("pyproject.toml", "Dockerfile", ".gitignore", ".editorconfig", ".env", "docs/claude.txt", "model.pth"),
     *(".github/ISSUE_TEMPLATE/bug.md", ".github/CODEOWNERS", ".config/app.toml", "src/github/workflows.py"),
-    *(".yarn/cache/a.zip", "agents/main.py", "mycargo/config.toml", ".sevenfold/agent-memory/a/MEMORY.md"),
+    *(".yarn/cache/a.zip", "agents/main.py", "mycargo/config.toml"),
 )
 
 

@@ -70,7 +70,7 @@ class Teammate:
         self._agent = agent
         guard = agent.toolbox.guard
         if isinstance(guard, Guard) and self._charge.memory:
-            guard.reach = Reach(guard.reach.read, (*guard.reach.edit, Path(self._charge.memory)))
+            guard.reach = Reach((*guard.reach.read, Path(self._charge.memory)), guard.reach.edit)
 
     def receive(self, mail_id: str, sender: str, letter: MailMessage) -> None:
         """A message came."""

@@ -50,7 +50,7 @@ GUARDED_FILES = (
                 ".crush.json",
             ),
             *(".github/copilot-instructions.md", ".github/instructions/", ".github/prompts/"),
-            *(".github/chatmodes/", ".github/agents/", ".github/skills/"),
+            *(".github/chatmodes/", ".github/agents/", ".github/skills/", ".sevenfold/agent-memory/"),
         ),
     ),
     GuardedGroup("agents start the servers that it names", (".mcp.json", "mcp.json")),

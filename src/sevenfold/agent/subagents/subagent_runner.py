@@ -263,8 +263,8 @@ class SubagentRunner:
         if isinstance(own, Guard) and isinstance(guard, Guard):
             # What was allowed for the session is allowed to its agents.
             own.grants = guard.grants
-            if memory is not None and definition.memory != "project":
-                own.reach = Reach(own.reach.read, (*own.reach.edit, memory.folder))
+            if memory is not None:
+                own.reach = Reach((*own.reach.read, memory.folder), own.reach.edit)
         return child
 
     def _ask(self, member: Subagent) -> AskPermission:
@@ -291,7 +291,7 @@ class SubagentRunner:
         scope, name = member.definition.memory, member.definition.name
         if scope is None:
             return None
-        # One in the repository instructs everybody who has it: writing there is asked for as usual.
+        # What an agent reads may want to be remembered: writing there is asked for in each scope.
         workspace = self.workspace
         places = AgentMemoryPaths(workspace.home, workspace.root, Path(workspace.project.folder.path))
         return await run_blocking(lambda: read_agent_memory(places, scope, name))
@@ -344,7 +344,7 @@ class SubagentRunner:
             definition=definition.name,
             description=listed.description,
             tools=self._tools(definition),
-            memory=str(memory.folder) if memory and definition.memory != "project" else "",
+            memory=str(memory.folder) if memory else "",
             is_detached=order.is_detached,
         )
         process = await start_teammate(charge, self.lead.place.environ)

@@ -202,7 +202,7 @@ class TeammateConfig:
     description: str = ""
     tools: tuple[str, ...] | None = None
     memory: str = ""
-    """A folder that it may write to beside the project; empty: none."""
+    """The folder of its memory, which it may read beside the project; empty: none."""
     is_detached: bool = False
     """It lives on when its starter ends."""
 
