@@ -83,7 +83,7 @@ def _filled(part: str) -> str:
 
 
 def _drawn(parts: str | list[str]) -> str:
-    return "".join(_CHANCE.choice(parts) for _ in range(SIZE))[:SIZE]
+    return "".join(_CHANCE.choices(parts, k=SIZE))[:SIZE]
 
 
 def _made(size: int) -> str:

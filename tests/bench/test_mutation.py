@@ -137,6 +137,7 @@ def test_broken():
 """
 
 
+@pytest.mark.story
 def test_a_mutant_that_a_test_fails_on_is_noticed_and_the_source_stays(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -23,6 +23,15 @@ def parse(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
 
 
+def statements(tree: ast.AST) -> Iterator[ast.stmt]:
+    """Every statement of a tree, without a look at its expressions, which are most of it."""
+    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for node in getattr(tree, field, ()):
+            if isinstance(node, ast.stmt):
+                yield node
+            yield from statements(node)
+
+
 def relative(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contracts.house import parse, relative, source_files
+from tests.contracts.house import parse, relative, source_files, statements
 
 pytestmark = pytest.mark.gate
 
@@ -47,7 +47,7 @@ class Line:
 def code_lines(path: Path) -> list[Line]:
     imports = {
         number
-        for node in ast.walk(parse(path))
+        for node in statements(parse(path))
         if isinstance(node, (ast.Import, ast.ImportFrom))
         for number in range(node.lineno, (node.end_lineno or node.lineno) + 1)
     }

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contracts.house import ROOT, parse, relative, source_files
+from tests.contracts.house import ROOT, parse, relative, source_files, statements
 
 pytestmark = pytest.mark.gate
 
@@ -54,7 +54,7 @@ def wide_dataclasses(tree: ast.Module) -> list[str]:
     """Dataclasses with many fields that can be filled by position."""
     return [
         node.name
-        for node in ast.walk(tree)
+        for node in statements(tree)
         if isinstance(node, ast.ClassDef)
         and (decorator := _dataclass(node)) is not None
         and len(_positional_fields(node)) >= KEYWORD_FIELDS

@@ -43,10 +43,11 @@ def by_place(done: list[TaskDone[int]]) -> list[int | FailedTask]:
     return [item.result for item in sorted(done, key=lambda item: item.place)]
 
 
-def test_every_task_is_done_once_whoever_does_it() -> None:
-    tasks = list(range(20, 40))
+def test_every_task_is_done_once_whoever_does_it_and_its_bytes_are_told() -> None:
+    tasks, heard = list(range(20, 40)), list[int]()
     with ProcessPool[int, int](double, 2) as crew:
-        assert by_place(list(crew.run(tasks, ignore))) == [2 * task for task in tasks]
+        assert by_place(list(crew.run(tasks, heard.append))) == [2 * task for task in tasks]
+        assert sum(heard) == sum(tasks), "from every process"
         assert by_place(list(crew.run([1, 2], ignore))) == [2, 4], "and the same crew does more"
     assert by_place(list(do_tasks_inline(double, tasks, ignore))) == [2 * task for task in tasks]
 
@@ -58,13 +59,6 @@ def test_a_task_that_fails_or_kills_its_process_costs_only_itself() -> None:
     assert isinstance(found[3], FailedTask)
     assert "-9" in found[3].reason
     assert [item for item in found if isinstance(item, int)] == [2, 4, 6, 8, 10]
-
-
-def test_bytes_are_told_from_every_process() -> None:
-    heard: list[int] = []
-    with ProcessPool[int, int](double, 2) as crew:
-        list(crew.run([100, 20, 3], heard.append))
-    assert sum(heard) == 123
 
 
 def interrupted() -> None:

@@ -11,13 +11,13 @@ from pathlib import Path
 from sevenfold.cli.team.serve import open_database
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.events import Event
-from sevenfold.core.memories import Origin
+from sevenfold.core.memories import TEAM_FOLDER, Origin
 from sevenfold.core.settings.sections import SyncSettings
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.memory.changes import ANYTHING, Remove, Write
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.project.project import Project
-from sevenfold.team.client.local_state import TEAM_FOLDER, Membership, TeamAccess, write_membership
+from sevenfold.team.client.local_state import Membership, TeamAccess, write_membership
 from sevenfold.team.client.memory import TeamMemory
 from sevenfold.team.server.database import Database
 from tests.team.live import Live, serving

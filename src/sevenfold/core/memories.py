@@ -30,6 +30,8 @@ MEMORY_KINDS = ("user", "feedback", "project", "reference")
 """Others are kept as they are, and mean nothing in particular."""
 
 TEAM_PREFIX = "team/"
+TEAM_FOLDER = "team"
+"""In the state of a memory directory: what sync with a team keeps."""
 LOGS_PREFIX = "logs/"
 ARCHIVE_PREFIX = "archive/"
 """What a dream put aside: kept and restorable, and not brought up again."""

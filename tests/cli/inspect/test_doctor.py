@@ -19,7 +19,7 @@ from sevenfold.cli.inspect.doctor_store import DoctorFinding
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import Overloaded
 from sevenfold.core.events import WriterFailed
-from sevenfold.core.memories import Origin, write_memory
+from sevenfold.core.memories import TEAM_FOLDER, Origin, write_memory
 from sevenfold.core.messages import Message
 from sevenfold.core.requests import ModelRequest
 from sevenfold.providers.scripted import ScriptedProvider
@@ -32,7 +32,7 @@ from sevenfold.store.memory.changes import Write
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.project.project import Project
 from sevenfold.store.transcript.transcript import EventLog
-from sevenfold.team.client.local_state import TEAM_FOLDER, FolderLedger, Membership, write_membership
+from sevenfold.team.client.local_state import FolderLedger, Membership, write_membership
 from sevenfold.team.client.sync_policy import RetryState
 from sevenfold.team.protocol import RepoId
 from tests.session.talk import FRAME

@@ -166,9 +166,9 @@ def test_what_a_provider_takes_is_learned_at_the_first_refusal_and_after_a_resum
 
     with Simulator(lambda _: say("I see."), catalog=SMALLER) as simulator:
         provider = AnthropicProvider(simulator.client(max_retries=0))
-        name, refused = asyncio.run(talk(provider, None, range(30)))
+        name, refused = asyncio.run(talk(provider, None, range(24)))
         assert refused == 1
-        assert asyncio.run(talk(provider, name, range(30, 50))) == (name, 0)
+        assert asyncio.run(talk(provider, name, range(24, 36))) == (name, 0)
     (learned,) = (event for event in events if isinstance(event, WindowLearned))
     assert learned.assumed_tokens > 10 * learned.limit_tokens
     assert 25_000 < learned.limit_tokens <= 30_000

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
 from sevenfold.core.events import Event, TeamStopped, TeamSynced, TeamUnreached
-from sevenfold.core.memories import TEAM_PREFIX
+from sevenfold.core.memories import TEAM_FOLDER, TEAM_PREFIX
 from sevenfold.providers.scripted import ScriptedProvider
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.project.project import Project
-from sevenfold.team.client.local_state import TEAM_FOLDER, Membership, TokenStore, write_membership
+from sevenfold.team.client.local_state import Membership, TokenStore, write_membership
 from tests.team.laptops import Laptop, Office
 
 HOME = ".sevenfold"

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from sevenfold.agent.loop.choose_provider import fit_request_params
 from sevenfold.agent.loop.turn import (
@@ -51,10 +51,12 @@ from sevenfold.core.text.safe_text import truncate_bytes
 from sevenfold.core.tool_kinds import ToolContext
 from sevenfold.layers.compaction.job import Compacted
 from sevenfold.layers.context import ContextSource, render_reminder
-from sevenfold.layers.dreams.dreamer import RunDream
 from sevenfold.layers.forks.policy import find_open_calls
 from sevenfold.layers.forks.runner import SingleFlight
 from sevenfold.session.cache.monitor import SpendSummary, UsageLedger
+
+if TYPE_CHECKING:
+    from sevenfold.layers.dreams.dreamer import RunDream
 
 
 class Inbox:

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.loop.choose_provider import (
@@ -35,14 +36,10 @@ from sevenfold.core.settings.sections import MemorySettings
 from sevenfold.core.system import run_blocking
 from sevenfold.core.text.safe_text import fence_text
 from sevenfold.core.tool_kinds import OWN_READERS, FileReads
-from sevenfold.layers.dreams.dreamer import Dreamer, DreamResult, OnDreamStep
-from sevenfold.layers.dreams.inputs import DreamGate, append_log
 from sevenfold.layers.dreams.policy import DREAM_KIND, DreamSettings
-from sevenfold.layers.dreams.workspace import DreamModel
 from sevenfold.layers.forks.policy import ForkBrief
 from sevenfold.layers.forks.runner import ForkResult, ToolRunner, run_fork
 from sevenfold.layers.living_docs.policy import LIVING_DOC_KIND, DocSettings
-from sevenfold.layers.living_docs.writer import DocTools, DocWriter
 from sevenfold.layers.memory.extraction.drafts import ConversationSnapshot, RecordedMessage
 from sevenfold.layers.memory.extraction.policy import EXTRACTION_KIND, ExtractionSettings
 from sevenfold.layers.memory.extraction.writer import ExtractionPlaces, ExtractionWriter, ForkTools
@@ -51,6 +48,13 @@ from sevenfold.providers.provider import Provider
 from sevenfold.session.opening import Workspace
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.locks import LockSettings
+
+if TYPE_CHECKING:
+    # Nobody waits for a writer, so its modules are imported when it is first needed.
+    from sevenfold.layers.dreams.dreamer import Dreamer, DreamResult, OnDreamStep
+    from sevenfold.layers.dreams.inputs import DreamGate
+    from sevenfold.layers.dreams.workspace import DreamModel
+    from sevenfold.layers.living_docs.writer import DocWriter
 
 _EDIT = "edit"
 SEEN_REPLY = "I have read these steps."
@@ -86,6 +90,8 @@ def add_doc_writer(
 
     @cache
     def make_writer() -> DocWriter:
+        from sevenfold.layers.living_docs.writer import DocTools, DocWriter
+
         tools = DocTools(_EDIT, agent.toolbox.runner, run, objects)
         return DocWriter(agent.toolbox.place, tools, settings, templates)
 
@@ -169,6 +175,8 @@ OPENING, READY = "There is work on the memories.", "What is to be done?"
 
 def make_dream_model(provider: Provider, model: Model, toolbox: ToolExecutor, emit: Emit) -> DreamModel:
     """A model that dreams, with the tools for it and no conversation."""
+    from sevenfold.layers.dreams.workspace import DreamModel
+
     found = (toolbox.find(name) for name in OWN_READERS)
     tools = (*(tool.spec.declared() for tool in found if tool), MEMORY_TOOL_SPEC.declared())
     frame = RequestParams(
@@ -198,6 +206,8 @@ class AgentDreams:
 
     @cached_property
     def dreamer(self) -> Dreamer:
+        from sevenfold.layers.dreams.dreamer import Dreamer
+
         workspace, place = self._workspace, self._agent.place
         return Dreamer(
             workspace.project,
@@ -211,6 +221,8 @@ class AgentDreams:
 
     @cached_property
     def _gate(self) -> DreamGate:
+        from sevenfold.layers.dreams.inputs import DreamGate
+
         project, clock = self._workspace.project, self._agent.place.clock
         return DreamGate(project, self.dreamer.lock, self._settings, clock)
 
@@ -243,6 +255,8 @@ class AgentDreams:
 
     async def log_turn(self, _end: TurnEnd) -> None:
         """Add what the person said last to the log of the day, in their own words."""
+        from sevenfold.layers.dreams.inputs import append_log
+
         session = self._agent.session
         said = next((entry for entry in reversed(session.entries) if _said(entry.message)), None)
         if said is None or said.id == self._logged:

