@@ -480,23 +480,21 @@ def ask(client):
 client = anthropic.Anthropic(base_url={url!r}, api_key="k")
 with attach(client, project={closed!r}) as opened:
     ask(opened)
-left_open = attach(client, project={left_open!r})
-ask(left_open)
+ask(attach(client, project={left_open!r}))
 """
 
 
 def test_a_script_ends_without_a_word(sim: Simulator, tmp_path: Path) -> None:
     """Closed or not, what was said is on the disk, and no thread is still busy when the interpreter ends."""
-    projects = {name: str(tmp_path / name) for name in ("closed", "left_open")}
-    for project in projects.values():
-        Path(project).mkdir()
-    script = SCRIPT.format(url=sim.url, **projects)
+    closed, left_open = (str(tmp_path / name) for name in ("closed", "left_open"))
+    script = SCRIPT.format(url=sim.url, closed=closed, left_open=left_open)
     environ = {**os.environ, "HOME": str(tmp_path)}
+    Path(closed).mkdir()
+    Path(left_open).mkdir()
     ran = subprocess.run(
         [sys.executable, "-X", "dev", "-c", script], capture_output=True, env=environ, check=False, text=True
     )
     assert (ran.returncode, ran.stdout) == (0, "")
     assert "Traceback" not in ran.stderr
     assert "destroyed" not in ran.stderr
-    notes = list(tmp_path.rglob("notes.md"))
-    assert ["hi" in file.read_text() for file in notes] == [True, True]
+    assert ["hi" in file.read_text() for file in tmp_path.rglob("notes.md")] == [True, True]

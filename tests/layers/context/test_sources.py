@@ -18,6 +18,7 @@ from sevenfold.layers.context import (
     find_changed_sources,
     render_context,
     render_context_changes,
+    render_index_change,
     sort_sources,
 )
 
@@ -146,3 +147,14 @@ def test_a_change_says_what_is_new_and_what_is_gone() -> None:
     assert "No longer there" in text
     assert "same" not in [fence.text for fence in find_fences(CONTEXT_TAG, text)]
     assert find_changed_sources(after, after) == ()
+
+
+def test_of_a_changed_index_the_lines_that_are_new_or_gone_are_said() -> None:
+    before, after = "- a\n- b\n\n- c\n", "- c\n- b2\n- a\n\n"
+    assert render_index_change(before, after).splitlines()[1:] == ["New:", "- b2", "Gone:", "- b"]
+    assert render_index_change("- a\n", "- a\n- b\n").splitlines()[1:] == ["New:", "- b"]
+    assert render_index_change("- a\n- b\n", "- b").splitlines()[1:] == ["Gone:", "- a"]
+
+
+def test_an_index_in_another_order_has_not_changed() -> None:
+    assert render_index_change("- a\n\n- b\n", "- b\n- a\n \n") == ""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import date
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from sevenfold.core.errors import InputError, StoreError
 from sevenfold.core.memories import read_memory, write_memory
 from sevenfold.layers.dreams.check import (
     RemovalReason,
@@ -16,6 +18,8 @@ from sevenfold.layers.dreams.check import (
     render_dream_manifest,
     render_memory_diff,
 )
+from sevenfold.layers.dreams.publish import DreamRecord, DreamRecordStore
+from sevenfold.store.files.folder import Folder
 
 
 @pytest.mark.parametrize(
@@ -63,3 +67,51 @@ def test_the_manifest_has_a_line_a_memory() -> None:
     assert (
         render_dream_manifest([(memory, date(2026, 11, 15))]) == "- [user] a.md (2026-11-15): when it rains"
     )
+
+
+def test_a_dream_that_did_nothing_says_so_in_one_line() -> None:
+    record = DreamRecord(id="d1", started="", writer="model", outcome="unchanged")
+    assert record.lines() == ["dream d1 found nothing to do"]
+    refused = DreamRecord(id="d1", started="", writer="model", outcome="refused", reason="a fact was lost")
+    assert refused.lines() == ["dream d1 was refused and changed nothing: a fact was lost"]
+
+
+def test_a_dream_that_changed_something_says_what_and_how_to_take_it_back() -> None:
+    record = DreamRecord(
+        id="d2",
+        started="",
+        writer="model",
+        outcome="published",
+        transaction="t1",
+        changed=("a.md", "b.md"),
+        archived=("c.md",),
+        waiting=("w1",),
+        spared=("d.md: in use",),
+        let_go=("x is 1: stale",),
+    )
+    assert record.lines() == [
+        "dream d2 published",
+        "  2 written",
+        "  1 put aside",
+        "  left as it is: d.md: in use",
+        "  let go: x is 1: stale",
+        "  something new waits for you: `sevenfold memory review`",
+        "  `sevenfold dream undo d2` takes it back",
+    ]
+
+
+def test_records_of_dreams_are_read_back_the_newest_first_until_closed(tmp_path: Path) -> None:
+    with Folder.open(tmp_path / "control", create=True) as control:
+        kept = DreamRecordStore(control)
+        first = DreamRecord(id="20260101", started="", writer="model", changed=("a.md",))
+        later = DreamRecord(id="20260102", started="", writer="model")
+        kept.write(first, "--- a.md\n")
+        kept.write(later)
+        assert kept.ids() == ["20260102", "20260101"]
+        assert kept.read("20260101") == first
+        assert (kept.diff("20260101"), kept.diff("20260102")) == ("--- a.md\n", "")
+        with pytest.raises(InputError, match="there is no dream '20250101'"):
+            kept.read("20250101")
+        kept.close()
+        with pytest.raises(StoreError):
+            kept.ids()

@@ -228,6 +228,18 @@ def test_a_parent_that_marks_no_message_is_not_marked_for_a_single_use() -> None
     assert plan_fork_breakpoints(ModelRequest(frame(), history(2), marks)) == marks
 
 
+def test_later_rounds_of_a_parent_without_breakpoints_or_with_nothing_to_mark_add_none() -> None:
+    own = [Message("user", "directive")]
+    assert plan_fork_breakpoints(ModelRequest(frame(), history(2)), own) == ()
+    marks = (Breakpoint("system", 0),)
+    assert plan_fork_breakpoints(ModelRequest(frame(), history(2), marks), [Message("user", ())]) == marks
+
+
+def test_three_breakpoints_leave_room_for_one() -> None:
+    three = tuple(Breakpoint("messages", index) for index in range(3))
+    assert len(plan_fork_breakpoints(ModelRequest(frame(), history(3), three))) == 4
+
+
 def test_later_rounds_mark_the_forks_own_end() -> None:
     parent = ModelRequest(frame(), history(1), (Breakpoint("system", 0),))
     own = [*parent.messages, Message("user", "directive"), Message("assistant", "x"), Message("user", "y")]

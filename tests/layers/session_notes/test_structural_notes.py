@@ -14,9 +14,17 @@ from sevenfold.core.tokens.estimation import estimate_text_tokens
 from sevenfold.layers.context import render_reminder
 from sevenfold.layers.session_notes.policy import NotesSettings, find_over_limit
 from sevenfold.layers.session_notes.sections import SECTION_NAMES, split_notes
-from sevenfold.layers.session_notes.structural_notes import StructuralNotes
+from sevenfold.layers.session_notes.structural_notes import (
+    MAX_REQUESTS,
+    MAX_RULES,
+    RequestLedger,
+    StructuralNotes,
+)
 from sevenfold.layers.tool_results.policy import EMPTY_RESULT, ToolResultSettings, render_preview
 from tests.layers.session_notes.sessions import SETTINGS, Told
+
+BRIEF = 160
+"""How much of a request is kept where there is no room for more."""
 
 
 def test_an_empty_session_has_ten_empty_sections() -> None:
@@ -305,3 +313,28 @@ def test_what_the_engine_or_a_hook_put_in_is_no_request_and_no_outcome() -> None
     assert "Run the tests" in text
     for put_in in ("Fridays", "system-reminder", "persisted-output", "bytes of output", EMPTY_RESULT):
         assert put_in not in text
+
+
+def test_an_old_request_is_numbered_and_cut_at_its_limit() -> None:
+    requests = RequestLedger()
+    for text in ("x" * BRIEF, "y" * (BRIEF + 1), "two\nlines", "a " * BRIEF):
+        requests.take(text, 0, pointer="/s/1.txt" if text.startswith("y") else "")
+    briefs = [entry.brief for entry in requests.entries(10_000, estimate_text_tokens)]
+    assert briefs == [
+        f"1. {'x' * BRIEF}",
+        f"2. {'y' * BRIEF}… (/s/1.txt)",
+        "3. two lines…",
+        f"4. {('a ' * BRIEF)[:BRIEF]}…",
+    ]
+
+
+def test_of_too_many_requests_and_rules_the_oldest_go() -> None:
+    requests = RequestLedger()
+    for number in range(MAX_REQUESTS + 1):
+        requests.take_refusal(f"never do number {number}", number)
+    assert requests.dropped == 1
+    assert requests.first() == "never do number 1"
+    assert requests.latest() == f"never do number {MAX_REQUESTS}"
+    assert len(requests.rule_entries()) == MAX_RULES
+    assert requests.rule_entries()[-1].text == f"- never do number {MAX_REQUESTS}"
+    assert requests.take("  ", 0) is None

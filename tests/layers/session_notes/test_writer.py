@@ -18,8 +18,8 @@ from sevenfold.core.events import (
     NotesUpdated,
     WriterFailed,
 )
-from sevenfold.core.json import JsonObject
-from sevenfold.core.messages import Message
+from sevenfold.core.json import JsonObject, freeze_object
+from sevenfold.core.messages import Message, ToolUse, ToolUseId
 from sevenfold.core.requests import ModelRequest, RequestParams
 from sevenfold.layers.session_notes.notes_file import (
     NOTES_FILE,
@@ -32,7 +32,7 @@ from sevenfold.layers.session_notes.notes_file import (
 )
 from sevenfold.layers.session_notes.policy import NotesSettings
 from sevenfold.layers.session_notes.sections import split_notes
-from sevenfold.layers.session_notes.writer import REST_HEADING, NotesWriter, SpillMessage
+from sevenfold.layers.session_notes.writer import REST_HEADING, NotesDraft, NotesWriter, SpillMessage
 from sevenfold.layers.templates import read_notes_texts
 from sevenfold.providers.provider import Provider
 from sevenfold.providers.scripted import ScriptedProvider, make_response
@@ -379,3 +379,35 @@ def test_a_person_can_have_their_own_template(session: Folder) -> None:
     texts = read_notes_texts(session)
     assert texts.template == "# Title\n_mine_\n"
     assert texts.prompt == TEXTS.prompt
+
+
+def edit(**given: object) -> ToolUse:
+    return ToolUse(ToolUseId("toolu_1"), "Edit", freeze_object(given))
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"new_string": "x"}, "say which text to replace"),
+        ({"old_string": "", "new_string": "x"}, "say which text to replace"),
+        ({"old_string": "one"}, "say which text to replace"),
+        ({"old_string": "gone", "new_string": "x"}, "occurs 0 times"),
+        ({"old_string": "gone", "new_string": "x", "replace_all": True}, "occurs 0 times"),
+        ({"old_string": "two", "new_string": "x"}, "occurs 2 times"),
+        ({"old_string": "two", "new_string": "x", "replace_all": "yes"}, "occurs 2 times"),
+    ],
+)
+def test_an_edit_of_notes_that_does_not_fit_changes_nothing(given: dict[str, object], reason: str) -> None:
+    draft = NotesDraft("one two two")
+    result = asyncio.run(draft.run(edit(**given)))
+    assert result.is_error
+    assert reason in str(result.content)
+    assert (draft.text, draft.edits, draft.misses) == ("one two two", 0, 1)
+
+
+def test_an_edit_of_notes_replaces_one_place_or_all_that_were_asked_for() -> None:
+    draft = NotesDraft("one two two")
+    assert not asyncio.run(draft.run(edit(old_string="one", new_string=""))).is_error
+    done = asyncio.run(draft.run(edit(old_string="two", new_string="2", replace_all=True)))
+    assert not done.is_error
+    assert (draft.text, draft.edits, draft.misses) == (" 2 2", 2, 0)

@@ -24,6 +24,7 @@ from sevenfold.layers.tool_results.policy import (
     choose_spilled,
     count_result_chars,
     is_empty_result,
+    read_preview,
     render_preview,
 )
 
@@ -182,3 +183,23 @@ def test_a_round_fits_its_budget_whenever_it_can(sizes: dict[str, int], budget: 
     left = [count_result_chars(item.result) for item in round_ if item.result.tool_use_id not in spilled]
     assert sum(left) <= budget or max(left) <= settings.preview_bytes
     assert all(size <= settings.limit_chars for size in left)
+
+
+def test_a_preview_is_read_back_as_what_it_shows() -> None:
+    assert read_preview(preview("all of it\n")) == "all of it"
+    shown = read_preview(preview("first\nsecond\nthird\n", preview_bytes=13))
+    assert shown == "first\nsecond", "without the mark that there is more"
+    assert read_preview(EMPTY_RESULT) == ""
+
+
+@pytest.mark.parametrize(
+    "text", ["plain", f"{PREVIEW_OPENING}\nIt begins:\n\nx", f"x\n{PREVIEW_CLOSING}", ""]
+)
+def test_what_is_no_whole_preview_is_read_as_it_stands(text: str) -> None:
+    assert read_preview(text) == text
+
+
+def test_only_texts_of_a_result_are_counted() -> None:
+    assert count_result_chars(ToolResult(USE, (Text("four"), IMAGE, Text("five5")))) == 9
+    assert count_result_chars(ToolResult(USE, "six666")) == 6
+    assert count_result_chars(ToolResult(USE, None)) == 0

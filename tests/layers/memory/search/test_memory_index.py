@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenfold.core.events import Event, IndexRebuilt
-from sevenfold.layers.memory.search.memory_index import LONG_QUESTION, MemoryIndex, TextCache, shorten_query
+from sevenfold.layers.memory.search.memory_index import (
+    EMBEDDED_AT_ONCE,
+    LONG_QUESTION,
+    MemoryIndex,
+    TextCache,
+    shorten_query,
+)
 from sevenfold.store.files.folder import Folder
 from tests.layers.memory.search.memories import Encoding, stored
 
@@ -56,6 +62,21 @@ def test_words_answer_until_vectors_are_there() -> None:
     assert index.waiting == 3
     assert index.rank("attempts of the retrier")[0].key == "retries.md"
     assert index.rank("attempts of the retrier")[0].meaning is None
+
+
+def test_without_an_encoder_there_are_no_vectors_to_compute() -> None:
+    index = filled()
+    assert (index.has_vectors, index.waiting, index.embed()) == (False, 0, 0)
+
+
+def test_vectors_are_computed_once_and_what_is_left_is_counted() -> None:
+    index, encoding = MemoryIndex(TextCache(None)), Encoding()
+    many = [stored(f"m{number}.md", f"text {number}") for number in range(EMBEDDED_AT_ONCE + 2)]
+    index.update(many)
+    index.use(encoding.encoder, [*many, stored("gone.md", "not indexed")])
+    assert (index.has_vectors, index.waiting) == (True, EMBEDDED_AT_ONCE + 2)
+    assert [index.embed(), index.embed(), index.embed()] == [2, 0, 0]
+    assert len(encoding.texts) == EMBEDDED_AT_ONCE + 2
 
 
 def test_vectors_find_what_no_word_does() -> None:
