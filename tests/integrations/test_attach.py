@@ -480,7 +480,7 @@ def ask(client):
 client = anthropic.Anthropic(base_url={url!r}, api_key="k")
 with attach(client, project={closed!r}) as opened:
     ask(opened)
-ask(attach(client, project={left_open!r}))
+ask(left_open := attach(client, project={left_open!r}))
 """
 
 
