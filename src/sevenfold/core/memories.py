@@ -36,6 +36,9 @@ LOGS_PREFIX = "logs/"
 ARCHIVE_PREFIX = "archive/"
 """What a dream put aside: kept and restorable, and not brought up again."""
 
+USER_WIDE_PREFIX = "~/"
+"""Before the key of a memory for all projects, where it stands among those of one: no key begins so."""
+
 _UNSHOWN = (LOGS_PREFIX, ARCHIVE_PREFIX)
 _APPLIES_TO = "applies_to"
 

@@ -40,7 +40,13 @@ from sevenfold.session.settings import SETTINGS_SECTIONS, PipelineSettings, Sess
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.project.instructions import InstructionPaths
-from sevenfold.store.project.project import Project, locate_memory_state, locate_project, open_project
+from sevenfold.store.project.project import (
+    Project,
+    locate_memory_state,
+    locate_project,
+    open_project,
+    open_user_wide,
+)
 from sevenfold.store.project.settings_files import Proposal, SettingsFiles, find_checkout
 from sevenfold.store.project.trust import Consent, TrustStore
 from sevenfold.store.transcript.reader import ResumedSession, resume
@@ -204,6 +210,12 @@ class Workspace:
                 memory = MemoryDir(self.project, clock=self.clock, emit=self.emit, trusts_outside=trusts)
                 self._memory = self._exits.enter_context(memory)
             return self._memory
+
+    def open_user_wide(self) -> MemoryDir:
+        """What is remembered for all projects; open until the workspace is closed."""
+        with self._lock:
+            project = self._exits.enter_context(open_user_wide(self.home, clock=self.clock, emit=self.emit))
+            return self._exits.enter_context(MemoryDir(project, clock=self.clock, emit=self.emit))
 
     @property
     def trust(self) -> TrustStore:

@@ -18,6 +18,9 @@ from sevenfold.cli.options.memory import MEMORY_ACTIONS
 from sevenfold.core.errors import InputError
 from sevenfold.core.memories import MemoryUse, MemoryUseKind, Origin
 from sevenfold.core.settings.sections import WebSettings
+from sevenfold.layers.memory.recall.finder import recall
+from sevenfold.layers.memory.rule_policy import RuleSettings
+from sevenfold.layers.memory.rule_reader import MemoryRuleReader
 from sevenfold.store.memory.changes import ANYTHING, Write
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.memory.files import MemoryLog
@@ -519,3 +522,39 @@ def test_of_an_edited_index_only_what_was_edited_is_shown(ask: Ask, project: Pat
     path.write_text(f"{path.read_text()}Mine.\n")
     shown = ask("review").splitlines()
     assert [line for line in shown if line.startswith("+") and not line.startswith("+++")] == ["+Mine."]
+
+
+def test_a_memory_for_all_projects_is_kept_once_and_recalled_in_each(
+    ask: Ask,
+    parsed: Parse,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    added = ask(
+        "add", "--user", "packages", "-m", "Install packages with pnpm, never npm; see `src/gone.py`."
+    )
+    assert "for all projects" in added
+    ask("--user", "add", "push", "-m", "Ask before you push.", "--applies-to", "command:git push")
+    for name in ("project", "other"):
+        folder = tmp_path / name
+        folder.mkdir(exist_ok=True)
+        monkeypatch.chdir(folder)
+        assert "2 more for all projects" in ask()
+        assert parsed() == []
+        assert main(["recall", "install packages with npm or pnpm?", "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert [one["key"] for one in found if one["is_recalled"]] == ["~/packages.md"]
+        with opened(folder) as project, MemoryDir(project) as memory:
+            [recalled] = recall(memory, "install packages with npm or pnpm?", environ={"HOME": str(tmp_path)})
+            assert recalled.origin.said_by == "user"
+            assert Path(recalled.path).read_text().endswith("see `src/gone.py`.\n")
+            assert recalled.doubt == ""
+            rules = MemoryRuleReader(memories=memory, settings=RuleSettings()).read()
+            assert [rule.memory for rule in rules] == ["~/push.md"]
+    assert [item["key"] for item in parsed("list", "--user")] == ["push.md", "packages.md"]
+    assert "~/packages.md" in ask("search", "pnpm")
+    assert "undone: push.md" in ask("undo", "--user")
+    assert [item["key"] for item in parsed("--user", "list")] == ["packages.md"]
+    assert "yours alone" in ask("add", "--user", "team/style", "-m", "Tabs.", code=2)
+    assert ask("check", "--user")

@@ -22,7 +22,14 @@ from sevenfold.cli.memory.context import MemoryContext, make_user_origin
 from sevenfold.cli.screen import TableCell, Tone, format_count, format_time, read_piped_input, shorten_text
 from sevenfold.core.errors import FileMissing, InputError, MemoryConflict
 from sevenfold.core.events import Emit, Event, MemoryRefused, ignore_event
-from sevenfold.core.memories import IMPORTED_WHY, INDEX_FILE, Origin, parse_conditions, read_memory
+from sevenfold.core.memories import (
+    IMPORTED_WHY,
+    INDEX_FILE,
+    TEAM_PREFIX,
+    Origin,
+    parse_conditions,
+    read_memory,
+)
 from sevenfold.core.secrets import refuse_secrets
 from sevenfold.store.files.folder import Folder, check_memory_key
 from sevenfold.store.memory.changes import Remove, Transaction, Write, plan_new_memory
@@ -78,6 +85,8 @@ _COMMENT = re.compile(r"<!-- Write the memory here.*?-->\n?", re.DOTALL)
 def add_memory(options: Namespace, context: MemoryContext) -> int:
     name = cast("str", options.memory).removesuffix(".md")
     key = f"{name}.md"
+    if context.project.is_user_wide and key.startswith(TEAM_PREFIX):
+        raise InputError(f"{key!r} would be a team's, and what holds for all your projects is yours alone")
     if context.memory.find(key) is not None:
         raise InputError(f"{name!r} is remembered already; `sevenfold memory edit {name}` changes it")
     text = cast("str | None", options.text)
@@ -93,7 +102,8 @@ def add_memory(options: Namespace, context: MemoryContext) -> int:
         is_gate=cast("bool", options.gate),
     )
     done = context.memory.commit([written], make_user_origin("added by hand"))
-    return context.report(done, f"remembered as {key}")
+    where = " for all projects" if context.project.is_user_wide else ""
+    return context.report(done, f"remembered as {key}{where}")
 
 
 def edit_memory(options: Namespace, context: MemoryContext) -> int:

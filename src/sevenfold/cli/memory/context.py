@@ -38,7 +38,7 @@ class MemoryContext:
 
     @property
     def project(self) -> Project:
-        return self.workspace.project
+        return self.memory.project
 
     @property
     def uses(self) -> UseStore:
@@ -114,7 +114,7 @@ def open_memory_context(options: Namespace, screen: Screen) -> Generator[MemoryC
     warn = _Notes(screen)
     with open_workspace(cast("Path", options.project)) as workspace:
         workspace.listen(warn, replay=ignore_event)  # refused settings are no matter of memories
-        memory = workspace.memory
+        memory = workspace.open_user_wide() if getattr(options, "user", False) else workspace.memory
         warn.opened()
         yield MemoryContext(
             workspace=workspace,

@@ -118,8 +118,17 @@ def list_memories(options: Namespace, context: MemoryContext) -> int:
         context.screen.show_line(
             "nothing of that kind is remembered" if wanted or options.archived else _NOTHING, "faint"
         )
+    _tell_user_wide(context)
     _tell_waiting(context)
     return 0
+
+
+def _tell_user_wide(context: MemoryContext) -> None:
+    user_wide = context.memory.user_wide
+    count = len(user_wide.keys()) if user_wide else 0
+    if count and not context.is_json:
+        more = f"{count:,} more for all projects: `sevenfold memory list --user`"
+        context.screen.show_line(more, "faint")
 
 
 def show_memory(options: Namespace, context: MemoryContext) -> int:
@@ -137,7 +146,8 @@ def show_memory(options: Namespace, context: MemoryContext) -> int:
 
 
 def search_memories(options: Namespace, context: MemoryContext) -> int:
-    stored: dict[str, StoredMemory] = {one.memory.key: one for one in context.memory.scan(None)}
+    known = (*context.memory.scan(None), *context.memory.scan_user_wide())
+    stored: dict[str, StoredMemory] = {one.memory.key: one for one in known}
     with closing(MemoryIndex.open(context.project.memory_state, emit=context.warn)) as index:
         index.update(stored.values())
         hits = index.rank(cast("str", options.query), cast("int", options.limit))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from sevenfold.cli.options import (
@@ -39,7 +41,20 @@ AUTHOR_CHOICES = ("user", "agent", "fork", "dream", "sync", "outside edit")
 
 def add_memory_options(parser: ArgumentParser) -> None:
     parser.set_defaults(action="list", type=None, archived=False)
-    add_actions(parser, MEMORY_ACTIONS)
+    parser.add_argument("--user", action="store_true", help=_USER_HELP)
+    add_actions(parser, [replace(action, add=_with_user(action.add)) for action in MEMORY_ACTIONS])
+
+
+_USER_HELP = "what is remembered for all projects, instead of this one"
+
+
+def _with_user(add: Callable[[ArgumentParser], None]) -> Callable[[ArgumentParser], None]:
+    def add_both(parser: ArgumentParser) -> None:
+        add(parser)
+        # Without a default: what was said before the action would be forgotten for it.
+        parser.add_argument("--user", action="store_true", default=SUPPRESS, help=_USER_HELP)
+
+    return add_both
 
 
 def _count(text: str) -> int:

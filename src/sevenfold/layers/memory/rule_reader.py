@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from sevenfold.core.events import ConditionRefused, Emit, ignore_event
-from sevenfold.core.memories import ACKNOWLEDGE_GATE, GATE_KEY, RefusedCondition, SaidBy, parse_conditions
+from sevenfold.core.memories import (
+    ACKNOWLEDGE_GATE,
+    GATE_KEY,
+    RefusedCondition,
+    SaidBy,
+    parse_conditions,
+)
 from sevenfold.layers.memory.rule_policy import MemoryRule, RuleSettings, fit_rule_text
 from sevenfold.store.memory.changes import StoredMemory
 from sevenfold.store.memory.directory import MemoryDir
@@ -60,7 +66,7 @@ class MemoryRuleReader:
     memories: MemoryDir
     settings: RuleSettings
     emit: Emit = ignore_event
-    _generation: int | None = None
+    _generation: tuple[int, int] | None = None
     _rules: tuple[MemoryRule, ...] = ()
     _told: set[str] = field(default_factory=set[str])
     """Versions whose faults were reported."""
@@ -69,9 +75,11 @@ class MemoryRuleReader:
         """The current rules, the newest first. A memory that no person has accepted is not a rule."""
         if not self.settings.enabled:
             return ()
-        generation = self.memories.generation()
+        user_wide = self.memories.user_wide
+        generation = (self.memories.generation(), user_wide.generation() if user_wide else 0)
         if generation != self._generation:
-            trusted = (stored for stored in self.memories.scan(None) if stored.is_trusted)
+            known = (*self.memories.scan(None), *self.memories.scan_user_wide())
+            trusted = (stored for stored in known if stored.is_trusted)
             found = [self._read(stored) for stored in trusted if stored.memory.applies_to]
             self._rules = tuple(rule for rule in found if rule is not None)
             self._generation = generation

@@ -19,7 +19,15 @@ from typing import Self
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import FileMissing, InputError, MemoryConflict
 from sevenfold.core.events import Emit, IndexCut, MemoryChanged, MemoryPurged, MemoryQuarantined, ignore_event
-from sevenfold.core.memories import INDEX_FILE, ChangeAuthor, MemoryKey, Origin, is_indexed, read_memory
+from sevenfold.core.memories import (
+    INDEX_FILE,
+    USER_WIDE_PREFIX,
+    ChangeAuthor,
+    MemoryKey,
+    Origin,
+    is_indexed,
+    read_memory,
+)
 from sevenfold.core.settings.sections import MemorySettings, PlaceSettings
 from sevenfold.core.text.safe_text import replace_lone_surrogates
 from sevenfold.store.files.folder import check_memory_key
@@ -29,7 +37,6 @@ from sevenfold.store.memory.changes import (
     BlameLine,
     IndexText,
     PendingReview,
-    ProposedChange,
     PurgeReport,
     Remove,
     StoredMemory,
@@ -44,13 +51,20 @@ from sevenfold.store.memory.changes import (
 from sevenfold.store.memory.files import MemoryFiles
 from sevenfold.store.memory.history import MemoryHistory, MemoryStore
 from sevenfold.store.memory.index_text import fit_index
-from sevenfold.store.memory.plan import check_changes, find_overtaken, plan_changes, was_asked
+from sevenfold.store.memory.plan import (
+    check_changes,
+    find_overtaken,
+    is_learnt_in,
+    locate_changes,
+    plan_changes,
+    was_asked,
+)
 from sevenfold.store.memory.purge import PurgeSource
 from sevenfold.store.memory.records import LoggedChange, LoggedTransaction, hash_text, new_transaction_id
 from sevenfold.store.memory.sidecars import forget_traces, holds_files
 from sevenfold.store.memory.state import MemoryState, MemoryVersion
 from sevenfold.store.memory.upkeep import MemoryUpkeep
-from sevenfold.store.project.project import Project, open_project
+from sevenfold.store.project.project import Project, has_user_wide, open_project, open_user_wide
 from sevenfold.store.project.settings_files import find_checkout, find_user_home, read_settings
 
 MEMORY_FOLDER = "memory"
@@ -80,6 +94,8 @@ class MemoryDir:
     ) -> None:
         self._clock, self._emit = clock or SystemClock(), emit
         self._thread = threading.RLock()
+        self._user_wide: MemoryDir | None = None
+        self._root = str(project.root) if project.is_memory_shared and not project.is_user_wide else ""
         with ExitStack() as exits:
             self.project, self.path, self._state = project, project.memory.path, project.memory_state
             control = exits.enter_context(project.memory_state.subfolder(MEMORY_FOLDER))
@@ -125,6 +141,16 @@ class MemoryDir:
         with self._thread:
             self._exits.close()
 
+    @property
+    def user_wide(self) -> MemoryDir | None:
+        """What is remembered for all projects; None where nothing is, and for these memories themselves."""
+        with self._thread:
+            if self._user_wide is None and has_user_wide(self.project):
+                project = self._exits.enter_context(open_user_wide(self.project.home))
+                opened = MemoryDir(project, clock=self._clock, emit=self._emit)
+                self._user_wide = self._exits.enter_context(opened)
+            return self._user_wide
+
     def keys(self, below: str = "") -> tuple[MemoryKey, ...]:
         """The memories that are shown, sorted; or all those whose names begin so, `archive/` say."""
         with self._fresh() as state:
@@ -151,6 +177,13 @@ class MemoryDir:
             count = len(shown) if limit is None else limit
             newest = heapq.nlargest(count, shown, key=lambda key: state.versions[key].order)
             return tuple(self._stored(key, state.versions[key]) for key in newest)
+
+    def scan_user_wide(self) -> tuple[StoredMemory, ...]:
+        """What is remembered for all projects, by keys that no memory of a project has."""
+        return tuple(
+            replace(one, memory=replace(one.memory, key=MemoryKey(f"{USER_WIDE_PREFIX}{one.memory.key}")))
+            for one in (self.user_wide.scan(None) if self.user_wide else ())
+        )
 
     def index_text(self) -> IndexText:
         """The index for a prompt, within its caps."""
@@ -200,13 +233,14 @@ class MemoryDir:
                 replace(item, before=state.sha_of(item.key) if item.before == ANYTHING else item.before)
                 for item in checked
             )
-            return [self._logged("propose", origin, self._located(state, proposed, origin), reason=reason)]
+            located = locate_changes(state, proposed, origin, self._root)
+            return [self._logged("propose", origin, located, reason=reason)]
 
         found = self._record(plan)
         for change in found.changes:
             taint = ", ".join(sorted(found.origin_of(change).taint))
             self._emit(MemoryQuarantined(found.id, change.key, taint, reason))
-        return _waiting(found)
+        return found.to_review()
 
     def was_asked(self, changes: Sequence[Write | Remove]) -> bool:
         """Whether a person is asked the same already, or did not want it."""
@@ -219,7 +253,7 @@ class MemoryDir:
         """All that a person has to look at, the oldest first."""
         with self._fresh() as state:
             return tuple(
-                replace(_waiting(self._book.log.read_at(item.place)), is_outside=item.is_outside)
+                replace(self._book.log.read_at(item.place).to_review(), is_outside=item.is_outside)
                 for item in state.waiting.values()
             )
 
@@ -272,8 +306,8 @@ class MemoryDir:
             named = [key if key == INDEX_FILE else check_memory_key(key) for key in keys]
             self._book.refresh()
             before = self._book.state.end
-            if self._is_learnt_here(self._book.state, named, origin):
-                origin = replace(origin, root=str(self.project.root))
+            if is_learnt_in(self._root, self._book.state, named, origin):
+                origin = replace(origin, root=self._root)
             self._upkeep.take_edits(named, origin)
             found = [found.entry for found in self._book.log.read(before)]
         return tuple(
@@ -383,7 +417,7 @@ class MemoryDir:
             if kind == "accept" and of not in state.waiting:
                 raise InputError(f"{of} waits no longer; somebody else has seen to it")
             changed = plan_changes(state, changes, of if kind == "accept" else "")
-            changed = self._located(state, changed, origin) if kind == "commit" else changed
+            changed = locate_changes(state, changed, origin, self._root) if kind == "commit" else changed
             settled = tuple(id_ for id_ in find_overtaken(state, changed) if id_ != of)
             return [self._logged(kind, origin, changed, of=of, settles=settled)] if changed or of else []
 
@@ -391,25 +425,6 @@ class MemoryDir:
             self._book.refresh()
             self._upkeep.notice_some(change.key for change in changes)
             return self._record(plan).to_transaction()
-
-    def _located(
-        self, state: MemoryState, changes: Sequence[LoggedChange], origin: Origin
-    ) -> tuple[LoggedChange, ...]:
-        """Changes with the project that each text speaks of, where several projects have the directory."""
-        root = str(self.project.root)
-        return tuple(
-            replace(change, origin=replace(change.origin or origin, root=root))
-            if change.text is not None and self._is_learnt_here(state, [change.key], change.origin or origin)
-            else change
-            for change in changes
-        )
-
-    def _is_learnt_here(self, state: MemoryState, keys: Iterable[str], origin: Origin) -> bool:
-        """Whether a writer at work in this project speaks of it, and nothing in the text is from another."""
-        if not self.project.is_memory_shared or origin.who not in ("user", "agent", "fork"):
-            return False
-        before = (state.versions[key].origin.root for key in keys if key in state.versions)
-        return all(root == str(self.project.root) for root in before)
 
     def _step(self, step: UndoStep, why: str) -> Transaction:
         def plan(state: MemoryState) -> list[LoggedTransaction]:
@@ -478,20 +493,3 @@ class MemoryDir:
 
 def _by_person(why: str) -> Origin:
     return Origin(who="user", why=why, said_by="user", is_accepted=True)
-
-
-def _waiting(entry: LoggedTransaction) -> PendingReview:
-    changes = tuple(
-        ProposedChange(
-            item.key, None if item.text is None else replace_lone_surrogates(item.text), item.before
-        )
-        for item in entry.changes
-    )
-    return PendingReview(
-        id=entry.id,
-        at=entry.at,
-        origin=entry.origin,
-        reason=entry.reason,
-        changes=changes,
-        is_outside=entry.kind == "outside",
-    )

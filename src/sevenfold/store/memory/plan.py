@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from sevenfold.core.errors import InputError, KeyRefused, MemoryConflict
-from sevenfold.core.memories import INDEX_FILE, read_memory
+from sevenfold.core.memories import INDEX_FILE, Origin, read_memory
 from sevenfold.core.text.facts import are_facts_stated, split_facts
 from sevenfold.core.text.safe_text import replace_lone_surrogates
 from sevenfold.store.files.folder import check_memory_key
@@ -124,3 +124,25 @@ def _is_same(change: LoggedChange, asked: LoggedChange) -> bool:
         and are_facts_stated(facts, split_facts(old.body))
         and {*new.applies_to} <= {*old.applies_to}
     )
+
+
+# In a directory that projects share, each text has the root of the project that it was learnt in.
+
+
+def locate_changes(
+    state: MemoryState, changes: Sequence[LoggedChange], origin: Origin, root: str
+) -> tuple[LoggedChange, ...]:
+    """Changes with the project that each text speaks of; as they are where projects share nothing."""
+    return tuple(
+        replace(change, origin=replace(change.origin or origin, root=root))
+        if change.text is not None and is_learnt_in(root, state, [change.key], change.origin or origin)
+        else change
+        for change in changes
+    )
+
+
+def is_learnt_in(root: str, state: MemoryState, keys: Iterable[str], origin: Origin) -> bool:
+    """Whether a writer at work in a project speaks of it, and nothing in the text is from another."""
+    if not root or origin.who not in ("user", "agent", "fork"):
+        return False
+    return all(state.versions[key].origin.root == root for key in keys if key in state.versions)

@@ -13,10 +13,13 @@ from sevenfold.core.errors import WireError
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.memories import CHANGE_AUTHORS, SAID_BY, TAINTS, ChangeAuthor, Origin, SaidBy, Taint
 from sevenfold.core.messages import RecordId, new_record_id
+from sevenfold.core.text.safe_text import replace_lone_surrogates
 from sevenfold.store.memory.changes import (
     TRANSACTION_KINDS,
     UNDO_STEPS,
     MemoryChange,
+    PendingReview,
+    ProposedChange,
     Transaction,
     TransactionId,
     TransactionKind,
@@ -109,6 +112,23 @@ class LoggedTransaction:
             of=self.of,
             step=self.step,
             reopens=self.reopens,
+        )
+
+    def to_review(self) -> PendingReview:
+        """As a person gets it who has to look at it."""
+        changes = tuple(
+            ProposedChange(
+                item.key, None if item.text is None else replace_lone_surrogates(item.text), item.before
+            )
+            for item in self.changes
+        )
+        return PendingReview(
+            id=self.id,
+            at=self.at,
+            origin=self.origin,
+            reason=self.reason,
+            changes=changes,
+            is_outside=self.kind == "outside",
         )
 
 

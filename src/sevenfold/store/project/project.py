@@ -269,6 +269,8 @@ class Project:
     """The dream lock as the memory folder shows it to other programs."""
     is_memory_shared: bool = False
     """Whether other projects may have their memories in the same directory."""
+    is_user_wide: bool = False
+    """Whether this is no project, but what is remembered for all of them."""
 
     @classmethod
     def open(
@@ -347,6 +349,11 @@ class Project:
             project._sweep_at_times((clock or SystemClock()).now(), emit)
             undo.pop_all()
         return project
+
+    @property
+    def home(self) -> Path:
+        """Where all projects have their folders."""
+        return self.folder.path.parent.parent
 
     def __enter__(self) -> Self:
         return self
@@ -450,6 +457,22 @@ def _locate_state(home: Path, directory: Path) -> Path:
 def locate_project(home: Path, root: Path) -> Path:
     """Where the folder of the project with this root is, or would be: nothing is made."""
     return home / PROJECTS_FOLDER / make_project_id(root)
+
+
+_USER_WIDE = "user"
+"""Below the home, and never made: the root that what is remembered for all projects goes by."""
+
+
+def has_user_wide(project: Project) -> bool:
+    """Whether anything was ever remembered for all projects, this being one of them."""
+    place = locate_project(project.home, project.home / _USER_WIDE)
+    return not project.is_user_wide and (place / _MEMORY_FOLDER).is_dir()
+
+
+def open_user_wide(home: Path, *, clock: Clock | None = None, emit: Emit = ignore_event) -> Project:
+    """The folders of what is remembered for all projects of a user, made if need be."""
+    opened = Project.open_root(home / _USER_WIDE, home=home, clock=clock, emit=emit)
+    return replace(opened, is_memory_shared=True, is_user_wide=True)
 
 
 def open_control(home: Path, root: Path) -> Folder:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.events import ClaimsBroken, Emit, VectorsUnused, ignore_event
-from sevenfold.core.memories import NO_USES, MemoryUse
+from sevenfold.core.memories import NO_USES, USER_WIDE_PREFIX, MemoryUse, MemoryUses
 from sevenfold.core.settings.sections import PlaceSettings
 from sevenfold.layers.memory.recall.policy import (
     ManifestLine,
@@ -58,7 +58,7 @@ class MemoryFinder:
         self._index = self._open_index()
         self._uses, self._marks = UseStore(state, emit=emit), MarkStore(state, emit=emit)
         self._verifiers = ProjectVerifiers(library.project, library.root)
-        self._generation: int | None = None
+        self._generation: tuple[int, int] | None = None
 
     def close(self) -> None:
         self._index.close()
@@ -89,7 +89,7 @@ class MemoryFinder:
         found = self._index.rank(prompt, limit)
         if not found:
             return ()
-        uses, now = self._uses.read(), self._clock.now()
+        uses, now = {**self._read_wide_uses(), **self._uses.read()}, self._clock.now()
         return tuple(self._candidate(one, uses.get(one.key, NO_USES).warmth_at(now)) for one in found)
 
     def filled(self, found: Sequence[RecallCandidate], limit: int) -> tuple[RecallCandidate, ...]:
@@ -128,14 +128,15 @@ class MemoryFinder:
         taken: list[RecalledMemory] = []
         for one in chosen:
             stored = self._stored[one.key]
-            found = self._verifiers.verify(stored, each)
+            is_wide = one.key.startswith(USER_WIDE_PREFIX)
+            found = () if is_wide else self._verifiers.verify(stored, each)
             if found:
                 self._emit(ClaimsBroken(one.key, ", ".join(item.claim.text for item in found)))
             broken = describe_broken_claims(found)
             mark = marks.get(one.key)
             if not broken and mark is not None and mark.sha256 == stored.sha256 and mark.broken:
                 broken = f"could not be confirmed on {mark.at:%Y-%m-%d}: {', '.join(mark.broken)}"
-            path = str(self._library.memory.path / one.key)
+            path = self._locate(one.key)
             body = stored.memory.body
             taken.append(
                 RecalledMemory(
@@ -151,7 +152,14 @@ class MemoryFinder:
 
     def count(self, keys: Iterable[str], now: datetime) -> None:
         """Count that these memories were shown to the model."""
-        self._uses.add([MemoryUse(key, "recalled") for key in keys], now)
+        own, wide = list[MemoryUse](), list[MemoryUse]()
+        for key in keys:
+            bare = key.removeprefix(USER_WIDE_PREFIX)
+            (own if bare == key else wide).append(MemoryUse(bare, "recalled"))
+        self._uses.add(own, now)
+        user_wide = self._library.memory.user_wide
+        if wide and user_wide is not None:
+            UseStore(user_wide.project.memory_state, emit=self._emit).add(wide, now)
 
     def _open_index(self) -> MemoryIndex | LargeIndex:
         state, memory = self._library.project.memory_state, self._library.memory
@@ -160,13 +168,26 @@ class MemoryFinder:
         return MemoryIndex.open(state, emit=self._emit)
 
     def _follow(self) -> None:
-        generation = self._library.memory.generation()
+        memory, user_wide = self._library.memory, self._library.memory.user_wide
+        generation = (memory.generation(), user_wide.generation() if user_wide else 0)
         if generation != self._generation:
-            stored = self._library.memory.scan(limit=None)
+            stored = [*memory.scan(limit=None), *memory.scan_user_wide()]
             self._stored.clear()
             self._stored.update((one.memory.key, one) for one in stored)
             self._index.update(stored)
             self._generation = generation
+
+    def _locate(self, key: str) -> str:
+        user_wide, bare = self._library.memory.user_wide, key.removeprefix(USER_WIDE_PREFIX)
+        above = self._library.memory if bare == key or user_wide is None else user_wide
+        return str(above.path / bare)
+
+    def _read_wide_uses(self) -> dict[str, MemoryUses]:
+        user_wide = self._library.memory.user_wide
+        if user_wide is None:
+            return {}
+        uses = UseStore(user_wide.project.memory_state, emit=self._emit).read()
+        return {f"{USER_WIDE_PREFIX}{key}": one for key, one in uses.items()}
 
     def _candidate(self, found: RankedMemory, warmth: float) -> RecallCandidate:
         memory = self._stored[found.key].memory

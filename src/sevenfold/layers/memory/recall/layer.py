@@ -50,7 +50,7 @@ from sevenfold.layers.templates import read_template
 from sevenfold.providers.provider import Provider
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.memory.directory import MemoryDir
-from sevenfold.store.project.project import Project
+from sevenfold.store.project.project import Project, has_user_wide
 
 
 class SessionMemories:
@@ -104,7 +104,7 @@ class SessionMemories:
         if project is None or not self.is_possible:
             return None
         with self._lock:
-            if self._memory is None and project.memory.names():
+            if self._memory is None and (project.memory.names() or has_user_wide(project)):
                 self._memory = self._owned = MemoryDir(
                     project,
                     clock=self._clock,

@@ -61,10 +61,12 @@ class _OutOfTime(Exception):
 def find_claim_root(project: Project, checkout: Path, origin: Origin) -> Path | None:
     """Against what a memory's claims are checked: the checkout, or the project that it was learnt in where
     several have one directory. None where that is not known or not there: nothing is broken then."""
-    if not project.is_memory_shared or origin.root == str(project.root):
+    if not project.is_memory_shared:
         return checkout
     root = Path(origin.root)
-    return root if origin.root and root.is_dir() else None
+    if not origin.root or not root.is_dir():
+        return None
+    return checkout if root == project.root else root
 
 
 class ProjectVerifiers:
