@@ -21,6 +21,7 @@ PRINTERS = {
     "agent/opening/teammate.py": "the main program of a process whose streams are pipes to its lead",
     "agent/tools/grep_worker.py": "a process whose output is a pipe to its parent",
     "agent/tools/page_worker.py": "a process whose output is a pipe to its parent",
+    "resident/hook_script.py": "the main program of a hook, whose output is a pipe to the agent",
     "agent/mcp/child_supervisor.py": "a process whose output is a pipe to its parent",
     "integrations/mcp_server/backend.py": "a process whose errors go to the log of an agent; it escapes them",
     "agent/sandbox/supervisor.py": "a process whose output is a pipe to its parent",

@@ -10,6 +10,20 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import NoReturn, TypeAlias, cast
 
+from sevenfold.cli.options.agents import (
+    HOOK_DESCRIPTION,
+    HOOK_EXAMPLES,
+    HOOK_HELP,
+    INSTALL_DESCRIPTION,
+    INSTALL_EXAMPLES,
+    INSTALL_HELP,
+    RESIDENT_DESCRIPTION,
+    RESIDENT_EXAMPLES,
+    RESIDENT_HELP,
+    add_hook_options,
+    add_install_options,
+    add_resident_options,
+)
 from sevenfold.cli.options.inspect import (
     CONTEXT_DESCRIPTION,
     CONTEXT_EXAMPLES,
@@ -210,6 +224,30 @@ COMMANDS = (
         target="sevenfold.cli.team.command:run_team",
     ),
     Command(
+        name="install",
+        help=INSTALL_HELP,
+        description=INSTALL_DESCRIPTION,
+        examples=INSTALL_EXAMPLES,
+        add_options=add_install_options,
+        target="sevenfold.cli.install:run_install",
+    ),
+    Command(
+        name="hook",
+        help=HOOK_HELP,
+        description=HOOK_DESCRIPTION,
+        examples=HOOK_EXAMPLES,
+        add_options=add_hook_options,
+        target="sevenfold.cli.resident:run_hook_command",
+    ),
+    Command(
+        name="resident",
+        help=RESIDENT_HELP,
+        description=RESIDENT_DESCRIPTION,
+        examples=RESIDENT_EXAMPLES,
+        add_options=add_resident_options,
+        target="sevenfold.cli.resident:run_resident_command",
+    ),
+    Command(
         name="stats",
         help=STATS_HELP,
         description=STATS_DESCRIPTION,
@@ -261,6 +299,7 @@ examples:
   sevenfold search retry timeout            find turns in all past sessions: yours, Claude Code's, Codex's
   sevenfold dream --dry-run                 what merging and tidying the memories would change
   sevenfold team join https://memory.acme.io  share memories with everybody who joined
+  sevenfold install claude-code             memory and rules in Claude Code; also codex, cursor, …
   sevenfold stats                           what your sessions cost over time, and what the layers did
   sevenfold spend                           what background work spent, and the switch over it
   sevenfold doctor                          is everything set up, and what to do if not

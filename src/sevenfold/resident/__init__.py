@@ -4,6 +4,10 @@
 - `server`: the process itself: a Unix socket, one request at a time for each project.
 - `operations`: what it can be asked for, as functions that also run in any other process.
 - `projects`: what it keeps open for each project, followed when files change.
+- `agent_sessions`: sessions of other agents: their conversations, and what each was shown.
+- `agent_hooks`: what the hooks of other agents answer. `hook_script` is the program that those agents run.
+- `agent_configs`: what `sevenfold install` writes into the configuration of other agents.
+- `extraction`: what is learnt from the transcripts of other agents, after a turn.
 
 `perform` asks it, and does the work in this process where it cannot be had.
 """

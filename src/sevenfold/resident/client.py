@@ -28,7 +28,9 @@ MAX_MESSAGE_BYTES = 4 * 1024 * 1024
 STATUS_OK, STATUS_ERROR, STATUS_RESTART = b"+", b"-", b"!"
 
 SOCKET_NAME, LOCK_NAME, STARTING_NAME = "resident.sock", "resident.lock", "resident.starting"
-LOG_NAME = "resident.log"
+LOG_NAME, QUEUE_NAME = "resident.log", "queue"
+MAX_WAITING = 200
+"""Messages that were left for the process. More would mean that it cannot be started at all."""
 MAX_LOG_BYTES = 256 * 1024
 """Then the log begins anew: it is for looking up what failed lately."""
 
@@ -113,11 +115,25 @@ def request(operation: str, arguments: Mapping[str, object], *, deadline_seconds
     return answer
 
 
-def exchange(message: bytes, environ: Mapping[str, str], *, deadline: float, starts: bool) -> bytes:
+class Delivery:
+    """Whether a message has reached the process, whatever became of the answer."""
+
+    is_done = False
+
+
+def exchange(
+    message: bytes,
+    environ: Mapping[str, str],
+    *,
+    deadline: float,
+    starts: bool,
+    delivery: Delivery | None = None,
+) -> bytes:
     """Send one message and return the answer with its status; `ResidentUnavailable` says why there is none.
 
     With `starts` the process is started where there is none, or where an old one has stepped down.
     """
+    delivery = delivery or Delivery()
     if len(message) > MAX_MESSAGE_BYTES:
         raise _unavailable(f"a message of {len(message):,} bytes is over the limit of {MAX_MESSAGE_BYTES:,}")
     reply = b""
@@ -125,11 +141,12 @@ def exchange(message: bytes, environ: Mapping[str, str], *, deadline: float, sta
         while True:
             connection = connect(environ, deadline=deadline, starts=starts)
             try:
-                reply = _ask(connection, message, deadline)
+                reply = _ask(connection, message, deadline, delivery)
             finally:
                 connection.close()
             if reply[:1] != STATUS_RESTART:
                 return reply
+            delivery.is_done = False
             time.sleep(_POLL_SECONDS)
             _limit(deadline)
     except (OSError, EOFError) as error:
@@ -202,10 +219,36 @@ def log_failure(environ: Mapping[str, str], line: str) -> None:
         return
 
 
-def read_version() -> str:
-    from sevenfold.core import __version__
+def list_messages(environ: Mapping[str, str]) -> list[str]:
+    """The messages that wait for the process, as paths, the oldest first."""
+    folder = os.path.join(find_run_folder(environ), QUEUE_NAME)
+    try:
+        return [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(".json")]
+    except FileNotFoundError:
+        return []
 
-    return __version__
+
+def leave_message(message: bytes, environ: Mapping[str, str]) -> None:
+    """Leave a message that the process reads when it can; `OSError` where none can be left."""
+    folder = os.path.join(make_run_folder(environ), QUEUE_NAME)
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    if len(list_messages(environ)) >= MAX_WAITING:
+        raise BlockingIOError(f"{MAX_WAITING} messages wait already")
+    name = os.path.join(folder, f"{time.time_ns():020}-{os.getpid()}")
+    fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        while message:
+            message = message[os.write(fd, message) :]
+    finally:
+        os.close(fd)
+    os.rename(name, f"{name}.json")
+
+
+def read_version() -> str:
+    """The version of this installation, from its file: importing the package would take longer."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    with open(os.path.join(package, "core", "__init__.py"), encoding="utf-8") as file:  # noqa: PTH123
+        return file.read().partition('__version__ = "')[2].partition('"')[0]
 
 
 def read_frame(receive: Callable[[int], bytes]) -> bytes:
@@ -249,9 +292,10 @@ def find_peer_uid(connected: _socket.socket) -> int | None:
     return int.from_bytes(credentials[4:8], sys.byteorder)
 
 
-def _ask(connection: _socket.socket, message: bytes, deadline: float) -> bytes:
+def _ask(connection: _socket.socket, message: bytes, deadline: float, delivery: Delivery) -> bytes:
     connection.settimeout(_limit(deadline))
     connection.sendall(len(message).to_bytes(4, "big") + message)
+    delivery.is_done = True
 
     def receive(count: int) -> bytes:
         connection.settimeout(_limit(deadline))
@@ -281,6 +325,8 @@ def _limit(deadline: float) -> float:
 
 
 def _unavailable(reason: str) -> Exception:
+    if __name__ == "client":  # run by a hook, which has no package to import from
+        return OSError(reason)
     from sevenfold.core.errors import ResidentUnavailable
 
     return ResidentUnavailable(f"the resident process cannot be had: {reason}")

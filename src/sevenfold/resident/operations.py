@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, closing
 from datetime import UTC, datetime
@@ -28,8 +29,18 @@ from sevenfold.core import __version__
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import FileMissing, InputError
 from sevenfold.core.events import Emit, ignore_event
-from sevenfold.core.json import JsonObject, freeze_object, get_choice, get_integer, get_string
+from sevenfold.core.fields import write_fields
+from sevenfold.core.json import (
+    JsonObject,
+    freeze_object,
+    get_choice,
+    get_integer,
+    get_string,
+    read_object,
+    write_json,
+)
 from sevenfold.core.memories import INDEX_FILE, MEMORY_KINDS, Origin
+from sevenfold.core.messages import Message
 from sevenfold.core.text.stems import make_slug, split_sentences, truncate_words
 from sevenfold.layers.memory.extraction.gate import (
     MAX_DRAFT_DESCRIPTION_CHARS,
@@ -45,9 +56,23 @@ from sevenfold.layers.memory.recall.policy import (
     choose_recalled,
     render_recalled_memories,
 )
-from sevenfold.layers.memory.trust.taint import ConversationSources
+from sevenfold.layers.memory.trust.taint import ConversationSources, split_passages
 from sevenfold.layers.tool_results.spill import SPILL_FOLDER
-from sevenfold.resident.client import PROTOCOL, select_environ
+from sevenfold.resident.agent_hooks import HOOK_EVENTS, HookCall, answer_hook, list_messages_of
+from sevenfold.resident.agent_sessions import (
+    AgentConversation,
+    AgentSession,
+    read_agent_session,
+    write_agent_session,
+)
+from sevenfold.resident.client import PROTOCOL, leave_message, list_messages, log_failure, select_environ
+from sevenfold.resident.extraction import (
+    PULL_PAUSE,
+    extract_memories,
+    make_session_writer,
+    open_session_folder,
+    pull_team_memory,
+)
 from sevenfold.resident.projects import OpenProject, ProjectPool
 from sevenfold.session.budget import SPEND_DAY, SpendSettings
 from sevenfold.session.governor import Governor, SpendStore, describe_spend
@@ -67,6 +92,12 @@ Environ: TypeAlias = Mapping[str, str]
 MAX_RESULT_BYTES = 48 * 1024
 """Of a stored tool result at once: about 12,000 tokens."""
 
+QUEUED_EVENTS = ("Stop", "SessionEnd")
+"""Whose work takes longer than an agent waits."""
+
+MAX_SOURCES = 3
+"""Sessions in which the words of a memory are looked for, where nobody says which one asks."""
+
 _MAX_PROMPT_CHARS = 100_000
 _RESULT_NAME = re.compile(r"[\w.-]{1,160}", re.ASCII)
 
@@ -74,10 +105,13 @@ _RESULT_NAME = re.compile(r"[\w.-]{1,160}", re.ASCII)
 class ResidentOperations:
     """The operations over projects that stay open. Every method blocks; for any thread."""
 
-    def __init__(self, clock: Clock | None = None, emit: Emit = ignore_event) -> None:
+    def __init__(
+        self, clock: Clock | None = None, emit: Emit = ignore_event, environ: Environ | None = None
+    ) -> None:
         self._clock, self._emit = clock or SystemClock(), emit
         self.projects = ProjectPool(self._clock, emit)
         self._started = self._clock.uptime()
+        self._environ = select_environ(os.environ if environ is None else environ)
         self._count = 0
         self._later: list[Callable[[], None]] = []
         self._lock = Lock()
@@ -104,16 +138,20 @@ class ResidentOperations:
         return work(arguments, environ)
 
     def finish(self) -> bool:
-        """Do what was left for after the answer: counts, vectors. Returns whether there is more to do."""
+        """Do what was left for after the answer: counts, vectors, one message of the queue. Returns whether
+        there is more to do."""
         with self._lock:
             later, self._later = self._later, []
         for work in later:
-            work()
+            self._try(work)
+        waiting = list_messages(self._environ)
+        if waiting:
+            self._try(lambda: self._take_message(waiting[0]))
         is_busy = False
         for project in self.projects.list_open():
             with project.lock:
-                is_busy = project.keep_up() or is_busy
-        return is_busy
+                is_busy = (not project.is_closed and project.keep_up()) or is_busy
+        return is_busy or len(waiting) > 1
 
     def close(self) -> None:
         self.projects.close()
@@ -254,8 +292,87 @@ class ResidentOperations:
         }
 
     def _run_hook(self, given: Arguments, environ: Environ) -> Answer:
-        del given, environ
-        return {}
+        event, wire = get_string(given, "event"), read_object(get_string(given, "input"))
+        is_late, deadline_ms = (
+            given.get("is_late") is True,
+            get_integer(given, "deadline_ms", 10**15, at_least=0, at_most=10**15),
+        )
+        if event not in HOOK_EVENTS:
+            raise InputError(f"event is {event!r:.80}; expected one of {', '.join(HOOK_EVENTS)}")
+        session_id = get_string(wire, "session_id", "") or "unknown"
+        transcript, agent = get_string(wire, "transcript_path", ""), get_string(wire, "agent_id", "")
+        with self.projects.use(get_string(wire, "cwd"), environ) as project:
+            name = f"{session_id}-{agent}" if agent else session_id
+            session = project.sessions.get(name, lambda: _load_session(project, name))
+            before = write_fields(session)
+            session.transcript, session.cwd = transcript or session.transcript, get_string(wire, "cwd")
+            if project.has_memory:
+                project.follow()
+            call = HookCall(
+                event=event,
+                given=wire,
+                project=project,
+                session=session,
+                conversation=project.conversations.get(name, lambda: AgentConversation(Path(transcript))),
+                clock=self._clock,
+                emit=self._emit,
+                do_later=self._do_later,
+                is_late=lambda: is_late or time.monotonic() * 1000 > deadline_ms,
+            )
+            said = answer_hook(call)
+            if write_fields(session) != before:
+                self._do_later(lambda: _keep_session(project, session))
+            if event == "SessionStart":
+                self._do_later(project.warm_up)
+                self._do_later(lambda: self._pull(project))
+        if event in QUEUED_EVENTS and not agent:
+            if is_late:
+                self._extract(project, session)
+            else:
+                leave_message(_render_message(given, environ), self._environ)
+        return {"stdout": said}
+
+    def _take_message(self, path: str) -> None:
+        """Do what a hook has left. A message that was begun twice and never finished is dropped."""
+        begun = f"{path.removesuffix('.json')}.begun.json"
+        if path.endswith(".begun.begun.json"):
+            os.unlink(path)
+            return
+        os.rename(path, begun)
+        message = read_object(Path(begun).read_bytes())
+        given, environ = message.get("arguments"), message.get("environ")
+        if isinstance(given, JsonObject) and isinstance(environ, JsonObject):
+            known = {name: value for name, value in environ.items() if isinstance(value, str)}
+            self._try(lambda: self._run_hook(freeze_object({**given, "is_late": True}), known))
+        os.unlink(begun)
+
+    def _extract(self, project: OpenProject, session: AgentSession) -> None:
+        with project.lock:
+            if project.is_closed or not project.has_memory or not session.transcript:
+                return
+            conversation = project.conversations.get(
+                session.session, lambda: AgentConversation(Path(session.transcript))
+            )
+            conversation.update()
+            heard = conversation.snapshot
+            writer = project.writers.get(
+                session.session,
+                lambda: make_session_writer(project, session.session, self._clock, self._emit),
+            )
+        extract_memories(writer, heard)
+
+    def _pull(self, project: OpenProject) -> None:
+        now = self._clock.uptime()
+        if not project.is_closed and now - project.pulled_at >= PULL_PAUSE:
+            project.pulled_at = now
+            pull_team_memory(project, self._clock, self._emit)
+
+    def _try(self, work: Callable[[], object]) -> None:
+        """Nobody waits for it, so that it fails is logged and no more."""
+        try:
+            work()
+        except Exception as error:
+            log_failure(self._environ, f"{type(error).__name__}: {error}")
 
     def _describe_status(self, _given: Arguments, _environ: Environ) -> Answer:
         return {
@@ -267,8 +384,17 @@ class ResidentOperations:
             "projects": self.projects.list_roots(),
         }
 
-    def _find_sources(self, _project: OpenProject, _given: Arguments) -> ConversationSources:
-        return ConversationSources(())
+    def _find_sources(self, project: OpenProject, given: Arguments) -> ConversationSources:
+        """What was said lately in sessions of other agents in this project, or in the one that is named."""
+        named = get_string(given, "session", "")
+        sessions = [one for one in project.sessions.values() if not named or one.session == named]
+        messages: list[Message] = []
+        for session in sessions[-MAX_SOURCES:]:
+            conversation = project.conversations.get(
+                session.session, lambda path=session.transcript: AgentConversation(Path(path))
+            )
+            messages += list_messages_of(conversation, session)
+        return ConversationSources(split_passages(messages))
 
     def _use(self, given: Arguments, environ: Environ) -> AbstractContextManager[OpenProject]:
         return self.projects.use(get_string(given, "cwd"), environ)
@@ -288,6 +414,22 @@ def run_once(operation: str, arguments: Mapping[str, object], environ: Environ |
     finally:
         service.close()
     return answer
+
+
+def _load_session(project: OpenProject, name: str) -> AgentSession:
+    with open_session_folder(project, name) as folder:
+        return read_agent_session(folder, name)
+
+
+def _keep_session(project: OpenProject, session: AgentSession) -> None:
+    with project.lock:
+        if not project.is_closed:
+            with open_session_folder(project, session.session) as folder:
+                write_agent_session(folder, session)
+
+
+def _render_message(given: Arguments, environ: Environ) -> bytes:
+    return write_json(freeze_object({"operation": "hook", "arguments": given, "environ": dict(environ)}))
 
 
 def _describe_memory(memory: RecalledMemory) -> Answer:

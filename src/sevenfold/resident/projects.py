@@ -26,6 +26,7 @@ from sevenfold.layers.memory.recall.finder import MemoryFinder, MemoryLibrary
 from sevenfold.layers.memory.recall.policy import RecallSettings
 from sevenfold.layers.memory.rule_policy import RuleSettings
 from sevenfold.layers.memory.rule_reader import MemoryRuleReader
+from sevenfold.resident.agent_sessions import AgentConversation, AgentSession, RecentlyUsed, SessionWriter
 from sevenfold.resident.client import find_home
 from sevenfold.session.opening import Workspace, WorkspaceOptions
 from sevenfold.store.memory.directory import MemoryDir
@@ -41,6 +42,9 @@ from sevenfold.store.project.trust import TRUSTED_FILE
 
 MAX_PROJECTS = 8
 """Open at once. Each takes some MB and a dozen descriptors; a person works on two or three at a time."""
+
+MAX_SESSIONS, MAX_CONVERSATIONS = 64, 8
+"""Of other agents, in each project. What a session was shown is a few KB; a conversation may be MBs."""
 
 MAX_STAMPED_FILES = 2_000
 """Up to so many memories are looked at before each answer, which takes a few milliseconds; more are looked at
@@ -79,6 +83,11 @@ class OpenProject:
         self._rules: MemoryRuleReader | None = None
         self._snapshot: MemorySnapshot | None = None
         self._is_encoded = False
+        self.sessions: RecentlyUsed[AgentSession] = RecentlyUsed(MAX_SESSIONS)
+        """Of other agents in this project, by id."""
+        self.conversations: RecentlyUsed[AgentConversation] = RecentlyUsed(MAX_CONVERSATIONS)
+        self.writers: RecentlyUsed[SessionWriter] = RecentlyUsed(MAX_CONVERSATIONS, SessionWriter.close)
+        self.pulled_at = timedelta(days=-1)
         self._stamp: frozenset[SeenFile] | None = None
         self._stamped_at = timedelta(days=-1)
         options = WorkspaceOptions(project=cwd, clock=clock, environ=dict(environ))
@@ -132,6 +141,13 @@ class OpenProject:
         if self._stamp is None or len(self._stamp) <= MAX_STAMPED_FILES:
             self._look()
 
+    def warm_up(self) -> None:
+        """Read what the first prompt and the first call of a session would wait for."""
+        with self.lock:
+            if not self.is_closed and self.has_memory:
+                self.finder.find("", 1)
+                self.rules.read()
+
     def keep_up(self) -> bool:
         """After an answer: look at a large directory, load the encoder, compute some of the vectors that are
         missing. Returns whether there is more to do."""
@@ -149,6 +165,8 @@ class OpenProject:
         with self.lock, ExitStack() as exits:
             self.is_closed = True
             exits.callback(self.workspace.close)
+            for writer in self.writers.values():
+                exits.callback(writer.close)
             if self._finder is not None:
                 exits.callback(self._finder.close)
 

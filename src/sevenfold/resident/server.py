@@ -125,6 +125,7 @@ class ResidentServer:
     async def serve(self, listener: socket.socket) -> None:
         server = await asyncio.start_unix_server(self._talk, sock=listener, limit=2**16)
         path = listener.getsockname()
+        self._keep_up()  # hooks may have left messages while there was no process
         try:
             while not self._stopping.is_set() and not self.is_idle:
                 with suppress(TimeoutError):
@@ -183,7 +184,10 @@ class ResidentServer:
             given, environ = _get_object(message, "arguments"), _get_object(message, "environ")
             known = {name: value for name, value in environ.items() if isinstance(value, str)}
             answer = await asyncio.to_thread(self._service.run, operation, given, known)
-            reply = STATUS_OK + write_json(freeze_object(answer))
+            # A hook prints its answer without looking into it.
+            plain = answer.get("stdout") if message.get("plain") is True else None
+            body = plain.encode() if isinstance(plain, str) else write_json(freeze_object(answer))
+            reply = STATUS_OK + body
         except SevenfoldError as error:
             reply = _render_failure(type(error).__name__, str(error))
         except Exception as error:  # the process outlives a defect in one operation

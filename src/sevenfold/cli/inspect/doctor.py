@@ -33,6 +33,7 @@ from sevenfold.cli.inspect.doctor_store import (
     check_sockets,
     check_spend,
 )
+from sevenfold.cli.resident import check_resident
 from sevenfold.cli.screen import Screen, TableCell, Tone, format_count, shorten_text
 from sevenfold.cli.workspace import require_folder
 from sevenfold.core import __version__
@@ -232,6 +233,7 @@ def check_setup(project: Path) -> list[DoctorFinding]:
             *check_project(workspace),
             *check_memory(workspace),
             *check_sockets(workspace),
+            check_resident(),
             *check_spend(workspace),
             *check_sandbox(workspace.settings.of(SandboxSettings), environ),
         ]

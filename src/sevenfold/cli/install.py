@@ -1,0 +1,242 @@
+"""`sevenfold install`: entries in the configuration of other agents, shown as diffs and taken out again.
+
+Before a file is changed, a copy of it is kept in `<home>/installed/<agent>`. Uninstalling puts the copy back
+where nobody has edited the file since; otherwise it takes out our entries alone.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from sevenfold.cli.screen import Screen
+from sevenfold.cli.workspace import open_workspace
+from sevenfold.core.errors import FileMissing, InputError, WireError
+from sevenfold.core.fields import read_fields, write_fields
+from sevenfold.core.json import read_object, write_json
+from sevenfold.resident import agent_configs
+from sevenfold.resident.agent_configs import AgentName, ConfigChange, InstallPaths, plan_install
+from sevenfold.store.files.folder import Folder
+from sevenfold.store.project.settings_files import find_user_home
+from sevenfold.store.project.user_files import FileState, find_file_state, replace_file, resolve_path
+
+MAX_CONFIG_BYTES = 16 * 1024 * 1024
+"""Claude Code keeps more than settings in its file."""
+
+INSTALLED_FOLDER = "installed"
+_RECORD, _MAX_RECORD_BYTES = "record.json", 256 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstalledFile:
+    """A file that was changed: what it was before, and what it was made to be."""
+
+    path: str
+    sha256: str
+    """Of what we wrote."""
+    backup: str = ""
+    """The name of the copy; empty: there was no file."""
+    folders: tuple[str, ...] = ()
+    """That were made for it, the innermost first."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstallRecord:
+    files: tuple[InstalledFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Edit:
+    """A file, as it is and as it will be."""
+
+    path: Path
+    real: str
+    state: FileState | None
+    after: bytes | None
+    """None: the file goes."""
+    backup: bytes | None = None
+    """What uninstalling puts back; None: nothing."""
+
+    @property
+    def before(self) -> bytes | None:
+        return self.state.data if self.state else None
+
+    @property
+    def action(self) -> str:
+        if self.before == self.after:
+            return "unchanged"
+        return "created" if self.before is None else "removed" if self.after is None else "changed"
+
+    def diff(self) -> str:
+        name = str(self.path)
+        before, after = ((data or b"").decode("utf-8", "replace") for data in (self.before, self.after))
+        lines = difflib.unified_diff(before.splitlines(True), after.splitlines(True), name, name, n=2)
+        return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+
+
+def run_install(options: Namespace, screen: Screen) -> int:
+    agent, is_dry = cast("AgentName", options.agent), cast("bool", options.dry_run)
+    changes = plan_install(agent, find_install_paths())
+    with Folder.open(open_workspace().home / INSTALLED_FOLDER / agent, create=True) as folder:
+        record = _read_record(folder)
+        edits = (
+            _plan_removal(changes, record, folder)
+            if options.uninstall
+            else _plan_edits(changes, record, folder)
+        )
+        if not is_dry:
+            if options.uninstall:
+                _write_files(edits)
+                _forget(record, folder)
+            else:
+                _keep(edits, record, folder)
+                _write_files(edits)
+    _report(edits, options, screen)
+    return 0
+
+
+def find_install_paths() -> InstallPaths:
+    environ, package = os.environ, Path(agent_configs.__file__).parent.parent
+    command = Path(sys.executable).with_name("sevenfold")
+    claude, codex = environ.get("CLAUDE_CONFIG_DIR"), environ.get("CODEX_HOME")
+    return InstallPaths(
+        user_home=find_user_home(environ),
+        python=sys.executable,
+        script=str(package / agent_configs.HOOK_SCRIPT),
+        server=(str(command), "mcp") if command.is_file() else (sys.executable, "-m", "sevenfold", "mcp"),
+        claude_home=Path(claude) if claude else None,
+        codex_home=Path(codex) if codex else None,
+    )
+
+
+def _plan_edits(changes: Sequence[ConfigChange], record: InstallRecord, folder: Folder) -> list[_Edit]:
+    """Everything is planned before anything is written: one file that cannot be read stops all of it."""
+    edits: list[_Edit] = []
+    for change in changes:
+        real, state, text = _read_config(change)
+        after = change.add(text).encode()
+        known = next((one for one in record.files if one.path == real), None)
+        if known is not None and state is not None:
+            is_ours = _hash(state.data) == known.sha256
+            bare = change.remove(text or "")
+            backup = _read_backup(known, folder) if is_ours else bare.encode() if bare is not None else None
+        else:
+            backup = state.data if state else None
+        edits.append(_Edit(path=change.path, real=real, state=state, after=after, backup=backup))
+    return edits
+
+
+def _plan_removal(changes: Sequence[ConfigChange], record: InstallRecord, folder: Folder) -> list[_Edit]:
+    edits: list[_Edit] = []
+    for change in changes:
+        real, state, text = _read_config(change)
+        known = next((one for one in record.files if one.path == real), None)
+        if state is None or text is None:
+            continue
+        if known is not None and _hash(state.data) == known.sha256:
+            after = _read_backup(known, folder)
+        else:
+            left = change.remove(text)
+            was_there = known is not None and bool(known.backup)
+            empty = b"{}\n" if change.path.suffix == ".json" else b""
+            after = left.encode() if left is not None else empty if was_there else None
+        edits.append(_Edit(path=change.path, real=real, state=state, after=after))
+    return edits
+
+
+def _read_config(change: ConfigChange) -> tuple[str, FileState | None, str | None]:
+    real = resolve_path(str(change.path))
+    state = find_file_state(real, max_bytes=MAX_CONFIG_BYTES)
+    try:
+        return real, state, state.data.decode() if state else None
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{change.path} is not UTF-8; nothing was changed. Correct it, then try again"
+        ) from error
+
+
+def _write_files(edits: Sequence[_Edit]) -> None:
+    for edit in edits:
+        if edit.action == "unchanged":
+            continue
+        if edit.after is None:
+            Path(edit.real).unlink()
+        else:
+            replace_file(edit.real, edit.after, expected=edit.state, max_bytes=MAX_CONFIG_BYTES)
+
+
+def _keep(edits: Sequence[_Edit], record: InstallRecord, folder: Folder) -> None:
+    """Copies and the record are on disk before the first file is changed."""
+    files: list[InstalledFile] = []
+    for number, edit in enumerate(edits):
+        known = next((one for one in record.files if one.path == edit.real), None)
+        name = ""
+        if edit.backup is not None:
+            name = f"{number}-{edit.path.name.lstrip('.')}"
+            folder.replace(name, edit.backup)
+        made = known.folders if known else tuple(map(str, _find_missing(Path(edit.real).parent)))
+        files.append(
+            InstalledFile(path=edit.real, sha256=_hash(edit.after or b""), backup=name, folders=made)
+        )
+    folder.replace(_RECORD, write_json(write_fields(InstallRecord(tuple(files)))))
+
+
+def _forget(record: InstallRecord, folder: Folder) -> None:
+    for file in record.files:
+        for made in file.folders:
+            with suppress(OSError):  # somebody has put something there since
+                Path(made).rmdir()
+        if file.backup:
+            with suppress(FileMissing):
+                folder.remove(file.backup)
+    with suppress(FileMissing):
+        folder.remove(_RECORD)
+
+
+def _read_record(folder: Folder) -> InstallRecord:
+    try:
+        return read_fields(InstallRecord, read_object(folder.read(_RECORD, max_bytes=_MAX_RECORD_BYTES)))
+    except (FileMissing, WireError):
+        return InstallRecord()
+
+
+def _read_backup(known: InstalledFile, folder: Folder) -> bytes | None:
+    return folder.read(known.backup, max_bytes=MAX_CONFIG_BYTES) if known.backup else None
+
+
+def _find_missing(folder: Path) -> list[Path]:
+    found: list[Path] = []
+    while not folder.exists():
+        found.append(folder)
+        folder = folder.parent
+    return found
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _report(edits: Sequence[_Edit], options: Namespace, screen: Screen) -> None:
+    if options.json:
+        files = [{"path": str(one.path), "action": one.action, "diff": one.diff()} for one in edits]
+        screen.show_json({"agent": options.agent, "is_dry_run": options.dry_run, "files": files})
+        return
+    for edit in edits:
+        if edit.action != "unchanged":
+            screen.show_text(edit.diff())
+    changed = [edit for edit in edits if edit.action != "unchanged"]
+    if not changed:
+        screen.show_line("nothing to change: it is as it should be", "faint")
+    elif options.dry_run:
+        screen.show_line("nothing was changed; run it without --dry-run to do this", "faint")
+    else:
+        for edit in changed:
+            screen.show_line(f"{edit.action} {edit.path}")

@@ -1,0 +1,81 @@
+"""`sevenfold hook` and `sevenfold resident`: a hook of another agent, and the process that answers it."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from argparse import Namespace
+from typing import cast
+
+from sevenfold.cli.inspect.doctor_store import DoctorFinding
+from sevenfold.cli.screen import Screen, format_count
+from sevenfold.core.errors import ResidentUnavailable
+from sevenfold.resident.client import exchange, find_run_folder, request
+from sevenfold.resident.hook_script import read_input, run_hook
+
+HOOK_SECONDS = 5.0
+"""Somebody who types this command waits longer than an agent."""
+START_SECONDS = 30.0
+STATUS_SECONDS = 5.0
+
+
+def run_hook_command(options: Namespace, screen: Screen) -> int:
+    said = run_hook(cast("str", options.event), read_input(0), os.environ, seconds=HOOK_SECONDS)
+    if said:
+        screen.show_text(said.decode("utf-8", "replace"))
+    return 0
+
+
+def run_resident_command(options: Namespace, screen: Screen) -> int:
+    action = cast("str", options.action)
+    try:
+        if action == "start":
+            found = request("status", {}, deadline_seconds=START_SECONDS)
+        else:
+            found = ask_running("stop" if action == "stop" else "status")
+    except ResidentUnavailable as error:
+        if action == "start":
+            raise
+        if options.json:
+            screen.show_json({"is_running": False})
+        else:
+            screen.show_line(f"not running: it starts by itself when it is needed ({error})", "faint")
+        return 0
+    if options.json:
+        screen.show_json({"is_running": action != "stop", **found})
+    elif action == "stop":
+        screen.show_line(f"process {found['pid']} ends")
+    else:
+        screen.show_line(describe_resident(found))
+        for root in cast("list[str]", found["projects"]):
+            screen.show_line(f"  {root}", "faint")
+    return 0
+
+
+def ask_running(operation: str) -> dict[str, object]:
+    """Ask the process if there is one; nothing is started."""
+    body = json.dumps({"operation": operation, "arguments": {}, "environ": {}}).encode()
+    deadline = time.monotonic() + STATUS_SECONDS
+    return cast(
+        "dict[str, object]", json.loads(exchange(body, os.environ, deadline=deadline, starts=False)[1:])
+    )
+
+
+def describe_resident(found: dict[str, object]) -> str:
+    projects, requests = cast("list[str]", found["projects"]), cast("int", found["requests"])
+    span = format_count(cast("int", found["uptime_seconds"]) // 60, "minute")
+    return (
+        f"running as process {found['pid']}, version {found['version']}, for {span}: "
+        f"{format_count(requests, 'request')}, {format_count(len(projects), 'project')} open"
+    )
+
+
+def check_resident() -> DoctorFinding:
+    """For `sevenfold doctor`."""
+    try:
+        return DoctorFinding("resident", "fine", describe_resident(ask_running("status")))
+    except ResidentUnavailable:
+        where = find_run_folder(os.environ)
+        said = f"not running, and started when a hook or an MCP server needs it ({where})"
+        return DoctorFinding("resident", "fine", said)

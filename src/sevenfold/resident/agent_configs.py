@@ -1,0 +1,370 @@
+"""What `sevenfold install` writes into the configuration of other agents, as pure functions over text.
+
+`plan_install` says which files an agent gets, and what each is to hold. `remove_entries` takes our entries
+out of a file that somebody has edited since. Files in JSON are parsed and written with their own indentation;
+in TOML and YAML a block between two comments is added and removed as text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias, cast
+
+from sevenfold.core.errors import InputError
+
+AgentName: TypeAlias = Literal["claude-code", "codex", "opencode", "goose", "continue", "cursor"]
+INSTALLABLE_AGENTS: tuple[AgentName, ...] = (
+    "claude-code",
+    "codex",
+    "opencode",
+    "goose",
+    "continue",
+    "cursor",
+)
+
+SERVER_NAME = "sevenfold"
+"""Of the MCP server, in every configuration."""
+
+HOOK_SCRIPT = "resident/hook_script.py"
+"""How the path of the program ends that hooks run: by it our entries are told from others."""
+
+_BEGIN, _END = "# >>> sevenfold install >>>", "# <<< sevenfold install <<<"
+
+_HOOK_TIMEOUTS: Mapping[str, int] = {"SessionStart": 5, "SessionEnd": 1}
+"""Seconds that an agent waits for a hook at most. Ours give up long before that."""
+
+_WATCHED_TOOLS = "WebFetch|WebSearch|Write|Edit|MultiEdit|mcp__.*"
+"""After which a hook is run: those that bring in foreign words, and those that may write a memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstallPaths:
+    """Where configurations are, and what they are to run."""
+
+    user_home: Path
+    python: str
+    script: str
+    server: tuple[str, ...]
+    """The command that runs the MCP server."""
+    claude_home: Path | None = None
+    """`CLAUDE_CONFIG_DIR`."""
+    codex_home: Path | None = None
+
+    def hook_command(self, event: str) -> str:
+        return shlex.join([self.python, "-I", "-S", self.script, event])
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChange:
+    """A file, what is added to it, and how that is taken out again."""
+
+    path: Path
+    add: Callable[[str | None], str]
+    """The content with our entries; gets None where there is no file. Adding twice changes nothing."""
+    remove: Callable[[str], str | None]
+    """The content without our entries; None: nothing but ours was in it."""
+
+
+def plan_install(agent: AgentName, paths: InstallPaths) -> tuple[ConfigChange, ...]:
+    """The files that an agent is configured by."""
+    return _PLANS[agent](paths)
+
+
+# The plans.
+
+
+def _plan_claude_code(paths: InstallPaths) -> tuple[ConfigChange, ...]:
+    home = paths.claude_home or paths.user_home / ".claude"
+    registry = (paths.claude_home or paths.user_home) / ".claude.json"
+    server = {"type": "stdio", "command": paths.server[0], "args": list(paths.server[1:])}
+    return (
+        _plan_hooks(home / "settings.json", paths),
+        _plan_entry(registry, "mcpServers", server),
+        *(_plan_page(home / "commands" / f"sevenfold-{name}.md", text) for name, text in _PAGES.items()),
+    )
+
+
+def _plan_codex(paths: InstallPaths) -> tuple[ConfigChange, ...]:
+    home = paths.codex_home or paths.user_home / ".codex"
+    command, arguments = json.dumps(paths.server[0]), json.dumps(paths.server[1:])
+    block = f"[mcp_servers.{SERVER_NAME}]\ncommand = {command}\nargs = {arguments}\n"
+    return (_plan_hooks(home / "hooks.json", paths), _plan_toml(home / "config.toml", block))
+
+
+def _plan_opencode(paths: InstallPaths) -> tuple[ConfigChange, ...]:
+    server = {"type": "local", "command": list(paths.server), "enabled": True}
+    return (_plan_entry(paths.user_home / ".config/opencode/opencode.json", "mcp", server),)
+
+
+def _plan_goose(paths: InstallPaths) -> tuple[ConfigChange, ...]:
+    lines = (
+        f"  {SERVER_NAME}:",
+        "    type: stdio",
+        f"    name: {SERVER_NAME}",
+        "    enabled: true",
+        f"    cmd: {json.dumps(paths.server[0])}",
+        f"    args: {json.dumps(paths.server[1:])}",
+        "    timeout: 300",
+    )
+    return (_plan_yaml(paths.user_home / ".config/goose/config.yaml", "extensions", lines),)
+
+
+def _plan_continue(paths: InstallPaths) -> tuple[ConfigChange, ...]:
+    lines = (
+        f"  - name: {SERVER_NAME}",
+        f"    command: {json.dumps(paths.server[0])}",
+        f"    args: {json.dumps(paths.server[1:])}",
+    )
+    return (_plan_yaml(paths.user_home / ".continue/config.yaml", "mcpServers", lines),)
+
+
+def _plan_cursor(paths: InstallPaths) -> tuple[ConfigChange, ...]:
+    server = {"command": paths.server[0], "args": list(paths.server[1:])}
+    return (_plan_entry(paths.user_home / ".cursor/mcp.json", "mcpServers", server),)
+
+
+_PLANS: Mapping[AgentName, Callable[[InstallPaths], tuple[ConfigChange, ...]]] = {
+    "claude-code": _plan_claude_code,
+    "codex": _plan_codex,
+    "opencode": _plan_opencode,
+    "goose": _plan_goose,
+    "continue": _plan_continue,
+    "cursor": _plan_cursor,
+}
+
+_PAGES: Mapping[str, str] = {
+    "recall": """\
+---
+description: What is remembered of this project about a topic
+argument-hint: [topic]
+---
+Call the `recall` tool of the MCP server `sevenfold` with this prompt: $ARGUMENTS
+Show each memory it returns with its name and whose words it is. If it returns none, say so.
+""",
+    "review": """\
+---
+description: Changes of memory that wait for you
+allowed-tools: Bash(sevenfold memory review:*)
+---
+!`sevenfold memory review --json`
+
+List what waits, each with its text and where it came from. Accept or reject nothing yourself: the user runs
+`sevenfold memory review`.
+""",
+    "spend": """\
+---
+description: What background work of Sevenfold has spent
+allowed-tools: Bash(sevenfold spend:*)
+---
+!`sevenfold spend`
+
+Show this as it is.
+""",
+    "why-break": """\
+---
+description: Why the prompt cache broke in sessions of this project
+allowed-tools: Bash(sevenfold replay:*)
+---
+!`sevenfold replay`
+
+Say which cache breaks cost most, what caused each, and what would avoid it.
+""",
+}
+
+
+# Hooks, as Claude Code and Codex read them.
+
+
+def _plan_hooks(path: Path, paths: InstallPaths) -> ConfigChange:
+    groups = {
+        event: {
+            **({"matcher": _WATCHED_TOOLS} if event == "PostToolUse" else {}),
+            "hooks": [
+                {
+                    "type": "command",
+                    "command": paths.hook_command(event),
+                    "timeout": _HOOK_TIMEOUTS.get(event, 2),
+                }
+            ],
+        }
+        for event in (
+            *("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse"),
+            *("PreCompact", "Stop", "SessionEnd"),
+        )
+    }
+
+    def add(text: str | None) -> str:
+        config = _read_json(path, text)
+        hooks = _get_table(path, config, "hooks")
+        for event, group in groups.items():
+            listed = hooks.get(event, [])
+            if not isinstance(listed, list):
+                raise InputError(f"{path}: hooks.{event} is no list; correct it, then install again")
+            others = [one for one in cast("list[object]", listed) if not is_own_group(one)]
+            hooks[event] = [*others, group]
+        config["hooks"] = hooks
+        return _write_json(config, text)
+
+    def remove(text: str) -> str | None:
+        config = _read_json(path, text)
+        hooks = _get_table(path, config, "hooks")
+        for event, listed in list(hooks.items()):
+            if isinstance(listed, list):
+                groups_left = [one for one in cast("list[object]", listed) if not is_own_group(one)]
+                hooks[event] = groups_left
+                if not groups_left and len(groups_left) != len(cast("list[object]", listed)):
+                    del hooks[event]
+        config["hooks"] = hooks
+        if not hooks:
+            del config["hooks"]
+        return _write_json(config, text) if config else None
+
+    return ConfigChange(path, add, remove)
+
+
+def is_own_group(group: object) -> bool:
+    """Whether a group of hooks is ours: each command in it runs our program."""
+    hooks = cast("dict[str, object]", group).get("hooks") if isinstance(group, dict) else None
+    if not isinstance(hooks, list) or not hooks:
+        return False
+    return all(is_own_hook(one) for one in cast("list[object]", hooks))
+
+
+def is_own_hook(hook: object) -> bool:
+    command = cast("dict[str, object]", hook).get("command") if isinstance(hook, dict) else None
+    return isinstance(command, str) and is_own_command(command)
+
+
+def is_own_command(command: str) -> bool:
+    """Whether a hook's command is the one that `sevenfold install` writes."""
+    return bool(re.search(rf"sevenfold/{re.escape(HOOK_SCRIPT)}['\"]?(\s|$)", command))
+
+
+# One entry of a table in JSON.
+
+
+def _plan_entry(path: Path, table: str, entry: Mapping[str, object]) -> ConfigChange:
+    def add(text: str | None) -> str:
+        config = _read_json(path, text)
+        config[table] = {**_get_table(path, config, table), SERVER_NAME: dict(entry)}
+        return _write_json(config, text)
+
+    def remove(text: str) -> str | None:
+        config = _read_json(path, text)
+        entries = _get_table(path, config, table)
+        entries.pop(SERVER_NAME, None)
+        config[table] = entries
+        if not entries:
+            del config[table]
+        return _write_json(config, text) if config else None
+
+    return ConfigChange(path, add, remove)
+
+
+def _read_json(path: Path, text: str | None) -> dict[str, object]:
+    if text is None or not text.strip():
+        return {}
+    try:
+        found: object = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"{path} is no JSON ({error}); nothing was changed. Correct it, then try again"
+        ) from error
+    if not isinstance(found, dict):
+        raise InputError(f"{path} holds no object; nothing was changed. Correct it, then try again")
+    return cast("dict[str, object]", found)
+
+
+def _get_table(path: Path, config: Mapping[str, object], key: str) -> dict[str, object]:
+    found = config.get(key, {})
+    if not isinstance(found, dict):
+        raise InputError(f"{path}: {key} is no object; nothing was changed. Correct it, then try again")
+    return dict(cast("dict[str, object]", found))
+
+
+def _write_json(config: Mapping[str, object], before: str | None) -> str:
+    """With the indentation and the end of the text that was there."""
+    indent = re.search(r"\n([ \t]+)\S", before or "")
+    is_flat = before is not None and bool(before.strip()) and indent is None and before.strip() != "{}"
+    text = json.dumps(config, ensure_ascii=False, indent=None if is_flat else indent[1] if indent else 2)
+    return text if before is not None and before.strip() and not before.endswith("\n") else f"{text}\n"
+
+
+# Blocks of text, in TOML and YAML.
+
+
+def _plan_toml(path: Path, block: str) -> ConfigChange:
+    def add(text: str | None) -> str:
+        bare = _without_block(text or "")
+        config = _read_toml(path, bare)
+        servers = config.get("mcp_servers")
+        if isinstance(servers, dict) and SERVER_NAME in servers:
+            raise InputError(
+                f"{path} has an MCP server {SERVER_NAME} that is not ours; rename or remove it first"
+            )
+        start = "" if not bare or bare.endswith("\n") else "\n"
+        added = f"{bare}{start}{_BEGIN}\n{block}{_END}\n"
+        _read_toml(path, added)
+        return added
+
+    return ConfigChange(path, add, lambda text: _without_block(text) or None)
+
+
+def _read_toml(path: Path, text: str) -> dict[str, object]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(
+            f"{path} is no TOML ({error}); nothing was changed. Correct it, then try again"
+        ) from error
+
+
+def _without_block(text: str) -> str:
+    return re.sub(rf"^[ \t]*{re.escape(_BEGIN)}\n.*?^[ \t]*{re.escape(_END)}\n?", "", text, flags=re.M | re.S)
+
+
+def _plan_yaml(path: Path, key: str, lines: tuple[str, ...]) -> ConfigChange:
+    block = "\n".join((f"  {_BEGIN}", *lines, f"  {_END}")) + "\n"
+
+    def add(text: str | None) -> str:
+        bare = _without_block(text or "")
+        found = re.search(rf"^{key}:(.*)$", bare, flags=re.M)
+        if found is None:
+            start = "" if not bare or bare.endswith("\n") else "\n"
+            return f"{bare}{start}{key}:\n{block}"
+        if found[1].split("#")[0].strip():
+            raise InputError(f"{path}: write {key} on lines of its own, then try again; nothing was changed")
+        at = found.end() + 1
+        head = bare[:at] if bare[found.end() :].startswith("\n") else f"{bare[: found.end()]}\n"
+        below = re.match(r"([ ]*)(- )?\S", bare[at:])
+        shift = len(below[1]) if below and (below[2] or below[1]) else 2
+        return f"{head}{_indent(block, shift)}{bare[at:]}"
+
+    def remove(text: str) -> str | None:
+        bare = _without_block(text)
+        is_empty = re.search(rf"^{key}:[ \t]*\n(?![ \t-])", f"{bare}\n", flags=re.M)
+        if is_empty and text != bare:
+            bare = re.sub(rf"^{key}:[ \t]*\n?", "", bare, count=1, flags=re.M)
+        return bare or None
+
+    return ConfigChange(path, add, remove)
+
+
+def _indent(block: str, spaces: int) -> str:
+    """The block, which is indented by two, as deep as its neighbours."""
+    return "".join(f"{' ' * spaces}{line[2:]}" for line in block.splitlines(keepends=True))
+
+
+def _plan_page(path: Path, text: str) -> ConfigChange:
+    """A file of our own."""
+
+    def remove(found: str) -> str | None:
+        return None if found == text else found
+
+    return ConfigChange(path, lambda _before: text, remove)

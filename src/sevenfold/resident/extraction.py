@@ -1,0 +1,70 @@
+"""Work that hooks leave for later: what a session taught becomes memories, and the team's news are pulled.
+
+Extraction reads the agent's transcript and works by rules: no model is asked, with anybody's key. The user's
+own sentences become memories; everything else waits for review or is left out, as in a chat of ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+from sevenfold.core.clock import Clock
+from sevenfold.core.errors import FileMissing
+from sevenfold.core.events import Emit
+from sevenfold.core.settings.sections import SyncSettings
+from sevenfold.layers.memory.extraction.drafts import ConversationSnapshot
+from sevenfold.layers.memory.extraction.policy import ExtractionSettings
+from sevenfold.layers.memory.extraction.writer import ExtractionPlaces, ExtractionWriter
+from sevenfold.resident.agent_sessions import SESSIONS_FOLDER, SessionWriter, name_session_folder
+from sevenfold.resident.projects import OpenProject
+from sevenfold.store.files.folder import Folder
+from sevenfold.team.client.local_state import TEAM_FOLDER, find_team_access
+from sevenfold.team.client.memory import TeamMemory
+
+PULL_PAUSE = timedelta(minutes=5)
+"""Between two pulls of one project: sessions are often started in a row."""
+
+
+def open_session_folder(project: OpenProject, session: str) -> Folder:
+    """Where the state of another agent's session is kept; made if need be."""
+    control = project.workspace.project.control
+    return control.subfolder(f"{SESSIONS_FOLDER}/{name_session_folder(session)}")
+
+
+def make_session_writer(project: OpenProject, session: str, clock: Clock, emit: Emit) -> SessionWriter:
+    # Each turn is looked at: other agents call a hook when a turn ends, and nothing says that more will come.
+    settings = replace(project.workspace.settings.of(ExtractionSettings), every_turns=1)
+    folder = open_session_folder(project, session)
+    places = ExtractionPlaces(
+        session=session[:100], memory=project.memory, folder=str(project.memory.path), kept=folder
+    )
+    return SessionWriter(ExtractionWriter(places, settings, clock=clock, emit=emit), folder)
+
+
+def extract_memories(writer: SessionWriter, heard: ConversationSnapshot) -> None:
+    """Look through what was said since the last time. Blocks, on a long conversation for seconds."""
+    asyncio.run(writer.writer.turn_ended(heard))
+
+
+def pull_team_memory(project: OpenProject, clock: Clock, emit: Emit) -> None:
+    """Take in the team's news, if the project has joined a team. Blocks on the network."""
+    workspace = project.workspace
+    settings = workspace.settings.of(SyncSettings)
+    if not settings.enabled or not project.has_memory:
+        return
+    try:
+        with workspace.project.memory_state.subfolder(TEAM_FOLDER, create=False) as folder:
+            with Folder.open(Path(workspace.home)) as home:
+                joined = find_team_access(folder, home)
+            if joined is not None:
+                team = TeamMemory(joined, workspace.memory, folder, settings, clock=clock, emit=emit)
+                asyncio.run(_pull(team))
+    except FileMissing:
+        return  # it has joined none
+
+
+async def _pull(team: TeamMemory) -> None:
+    await team.pull_news()
