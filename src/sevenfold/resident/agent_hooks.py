@@ -62,7 +62,7 @@ from sevenfold.store.memory.sidecars import UseStore
 MAX_CONTEXT_BYTES = 9_500
 """Of what a hook adds: agents cut what is over 10,000 characters, or put it into a file."""
 
-MAX_HOLDS = 3
+MAX_RULE_HOLDS = 3
 """Of one rule. Something else keeps the call coming back then, and it must not wait for ever."""
 
 _SAME_ANSWER = timedelta(seconds=2)
@@ -163,8 +163,14 @@ def _check_call(call: HookCall) -> str:
         for one in fresh:
             _show(call, one, use, is_held=False)
         return _render(call, render_rule_note(fresh) if fresh else "")
+    before = call.session.rules
     reason = _hold(call, due, use) or _gate(call, due, use)
-    return _render(call) if not reason else _render_denial(reason)
+    if not reason:
+        return _render(call)
+    if call.is_late():  # the call has run: nobody has read the rule
+        call.session.rules = before
+        return ""
+    return _render_denial(reason)
 
 
 def _read_use(call: HookCall) -> ToolUse:
@@ -215,7 +221,7 @@ def _is_plain(use: ToolUse) -> bool:
 
 def _is_shown(session: AgentSession, rule: MemoryRule) -> bool:
     shown = session.rules.get(rule.memory)
-    return shown is not None and (shown.digest == _digest(rule) or shown.times >= MAX_HOLDS)
+    return shown is not None and (shown.digest == _digest(rule) or shown.times >= MAX_RULE_HOLDS)
 
 
 def _hold(call: HookCall, due: Sequence[DueRule], use: ToolUse) -> str:
@@ -235,7 +241,7 @@ def _hold(call: HookCall, due: Sequence[DueRule], use: ToolUse) -> str:
 def _is_beside(call: HookCall, rule: MemoryRule, use: ToolUse) -> bool:
     """Whether the rule was shown in answer to a call that the model made together with this one."""
     shown = call.session.rules.get(rule.memory)
-    if shown is None or not shown.is_pending or shown.times >= MAX_HOLDS or shown.tool_use == use.id:
+    if shown is None or not shown.is_pending or shown.times >= MAX_RULE_HOLDS or shown.tool_use == use.id:
         return False
     if call.clock.uptime() - shown.at > _SAME_ANSWER:
         return False

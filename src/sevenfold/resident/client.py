@@ -15,9 +15,8 @@ import os
 import sys
 import time
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+# Loaded by every interpreter, unlike `collections.abc`.
+from _collections_abc import Callable, Mapping
 
 PROTOCOL = 1
 """Of the messages. A process that gets a higher number than its own steps down."""
@@ -29,7 +28,7 @@ STATUS_OK, STATUS_ERROR, STATUS_RESTART = b"+", b"-", b"!"
 
 SOCKET_NAME, LOCK_NAME, STARTING_NAME = "resident.sock", "resident.lock", "resident.starting"
 LOG_NAME, QUEUE_NAME = "resident.log", "queue"
-MAX_WAITING = 200
+MAX_LEFT_MESSAGES = 200
 """Messages that were left for the process. More would mean that it cannot be started at all."""
 MAX_LOG_BYTES = 256 * 1024
 """Then the log begins anew: it is for looking up what failed lately."""
@@ -232,8 +231,8 @@ def leave_message(message: bytes, environ: Mapping[str, str]) -> None:
     """Leave a message that the process reads when it can; `OSError` where none can be left."""
     folder = os.path.join(make_run_folder(environ), QUEUE_NAME)
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    if len(list_messages(environ)) >= MAX_WAITING:
-        raise BlockingIOError(f"{MAX_WAITING} messages wait already")
+    if len(list_messages(environ)) >= MAX_LEFT_MESSAGES:
+        raise BlockingIOError(f"{MAX_LEFT_MESSAGES} messages wait already")
     name = os.path.join(folder, f"{time.time_ns():020}-{os.getpid()}")
     fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:

@@ -14,14 +14,22 @@ from pathlib import Path
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import FileMissing
 from sevenfold.core.events import Emit
+from sevenfold.core.memories import TEAM_FOLDER
 from sevenfold.core.settings.sections import SyncSettings
 from sevenfold.layers.memory.extraction.drafts import ConversationSnapshot
 from sevenfold.layers.memory.extraction.policy import ExtractionSettings
 from sevenfold.layers.memory.extraction.writer import ExtractionPlaces, ExtractionWriter
-from sevenfold.resident.agent_sessions import SESSIONS_FOLDER, SessionWriter, name_session_folder
+from sevenfold.resident.agent_sessions import (
+    SESSIONS_FOLDER,
+    AgentSession,
+    SessionWriter,
+    name_session_folder,
+    read_agent_session,
+    write_agent_session,
+)
 from sevenfold.resident.projects import OpenProject
 from sevenfold.store.files.folder import Folder
-from sevenfold.team.client.local_state import TEAM_FOLDER, find_team_access
+from sevenfold.team.client.local_state import find_team_access
 from sevenfold.team.client.memory import TeamMemory
 
 PULL_PAUSE = timedelta(minutes=5)
@@ -32,6 +40,19 @@ def open_session_folder(project: OpenProject, session: str) -> Folder:
     """Where the state of another agent's session is kept; made if need be."""
     control = project.workspace.project.control
     return control.subfolder(f"{SESSIONS_FOLDER}/{name_session_folder(session)}")
+
+
+def load_agent_session(project: OpenProject, name: str) -> AgentSession:
+    """What a session of another agent was shown, from before this process began."""
+    with open_session_folder(project, name) as folder:
+        return read_agent_session(folder, name)
+
+
+def keep_agent_session(project: OpenProject, session: AgentSession) -> None:
+    with project.lock:
+        if not project.is_closed:
+            with open_session_folder(project, session.session) as folder:
+                write_agent_session(folder, session)
 
 
 def make_session_writer(project: OpenProject, session: str, clock: Clock, emit: Emit) -> SessionWriter:

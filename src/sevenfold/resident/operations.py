@@ -59,18 +59,14 @@ from sevenfold.layers.memory.recall.policy import (
 from sevenfold.layers.memory.trust.taint import ConversationSources, split_passages
 from sevenfold.layers.tool_results.spill import SPILL_FOLDER
 from sevenfold.resident.agent_hooks import HOOK_EVENTS, HookCall, answer_hook, list_messages_of
-from sevenfold.resident.agent_sessions import (
-    AgentConversation,
-    AgentSession,
-    read_agent_session,
-    write_agent_session,
-)
+from sevenfold.resident.agent_sessions import AgentConversation, AgentSession
 from sevenfold.resident.client import PROTOCOL, leave_message, list_messages, log_failure, select_environ
 from sevenfold.resident.extraction import (
     PULL_PAUSE,
     extract_memories,
+    keep_agent_session,
+    load_agent_session,
     make_session_writer,
-    open_session_folder,
     pull_team_memory,
 )
 from sevenfold.resident.projects import OpenProject, ProjectPool
@@ -303,7 +299,7 @@ class ResidentOperations:
         transcript, agent = get_string(wire, "transcript_path", ""), get_string(wire, "agent_id", "")
         with self.projects.use(get_string(wire, "cwd"), environ) as project:
             name = f"{session_id}-{agent}" if agent else session_id
-            session = project.sessions.get(name, lambda: _load_session(project, name))
+            session = project.sessions.get(name, lambda: load_agent_session(project, name))
             before = write_fields(session)
             session.transcript, session.cwd = transcript or session.transcript, get_string(wire, "cwd")
             if project.has_memory:
@@ -321,7 +317,7 @@ class ResidentOperations:
             )
             said = answer_hook(call)
             if write_fields(session) != before:
-                self._do_later(lambda: _keep_session(project, session))
+                self._do_later(lambda: keep_agent_session(project, session))
             if event == "SessionStart":
                 self._do_later(project.warm_up)
                 self._do_later(lambda: self._pull(project))
@@ -414,18 +410,6 @@ def run_once(operation: str, arguments: Mapping[str, object], environ: Environ |
     finally:
         service.close()
     return answer
-
-
-def _load_session(project: OpenProject, name: str) -> AgentSession:
-    with open_session_folder(project, name) as folder:
-        return read_agent_session(folder, name)
-
-
-def _keep_session(project: OpenProject, session: AgentSession) -> None:
-    with project.lock:
-        if not project.is_closed:
-            with open_session_folder(project, session.session) as folder:
-                write_agent_session(folder, session)
 
 
 def _render_message(given: Arguments, environ: Environ) -> bytes:

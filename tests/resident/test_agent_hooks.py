@@ -1,0 +1,284 @@
+"""Hooks of other agents, in this process: what each event answers, and what is learnt afterwards."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from sevenfold import MemoryDir
+from sevenfold.core.clock import ManualClock
+from sevenfold.core.json import freeze_object
+from sevenfold.resident import projects
+from sevenfold.resident.client import leave_message, list_messages
+from sevenfold.resident.hook_script import render_hook_message
+from sevenfold.resident.operations import ResidentOperations
+
+
+@dataclass(slots=True)
+class Agent:
+    """An agent that calls hooks, and writes a transcript as Claude Code does."""
+
+    home: Path
+    clock: ManualClock = field(default_factory=ManualClock)
+    session: str = "session-1"
+    operations: ResidentOperations = field(init=False)
+    _count: int = 0
+
+    def __post_init__(self) -> None:
+        (self.home / "project").mkdir(exist_ok=True)
+        self.operations = ResidentOperations(self.clock, environ=self.environ)
+
+    @property
+    def environ(self) -> dict[str, str]:
+        return {"HOME": str(self.home), "SEVENFOLD_HOME": str(self.home / "home")}
+
+    @property
+    def project(self) -> str:
+        return str(self.home / "project")
+
+    @property
+    def transcript(self) -> Path:
+        return self.home / "transcript.jsonl"
+
+    @property
+    def memory(self) -> MemoryDir:
+        return MemoryDir.for_project(self.project, environ=self.environ)
+
+    def hook(self, event: str, **given: object) -> dict[str, object]:
+        said = self.say(event, **given)
+        return cast("dict[str, object]", json.loads(said)) if said else {}
+
+    def say(self, event: str, **given: object) -> str:
+        arguments = {"event": event, "input": self.render(**given)}
+        answer = self.operations.run("hook", freeze_object(arguments), self.environ)
+        return str(answer["stdout"])
+
+    def render(self, **given: object) -> str:
+        common = {"session_id": self.session, "cwd": self.project, "transcript_path": str(self.transcript)}
+        return json.dumps({**common, **given})
+
+    def call(self, command: str, tool: str = "Bash") -> dict[str, object]:
+        """Before a call of the shell."""
+        self._count += 1
+        self.clock.pass_time(timedelta(seconds=5))
+        given = {"tool_name": tool, "tool_use_id": f"use-{self._count}", "tool_input": {"command": command}}
+        return self.hook("PreToolUse", **given)
+
+    def finish(self) -> None:
+        while self.operations.finish():
+            pass
+
+    def add_line(self, role: str, content: object, **extra: object) -> None:
+        self._count += 1
+        message = {"role": role, "content": content, "id": f"msg-{self._count}", "model": "claude-opus-5-5"}
+        line = {
+            "type": role,
+            "uuid": f"line-{self._count}",
+            "sessionId": self.session,
+            "cwd": self.project,
+            "message": message,
+            **extra,
+        }
+        with self.transcript.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def list_keys(self) -> tuple[str, ...]:
+        with self.memory as memory:
+            return memory.keys()
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> Iterator[Agent]:
+    it = Agent(tmp_path)
+    yield it
+    it.operations.close()
+
+
+def context(answer: dict[str, object]) -> str:
+    return str(cast("dict[str, object]", answer.get("hookSpecificOutput", {})).get("additionalContext", ""))
+
+
+def denial(answer: dict[str, object]) -> str:
+    output = cast("dict[str, object]", answer.get("hookSpecificOutput", {}))
+    return (
+        str(output.get("permissionDecisionReason", "")) if output.get("permissionDecision") == "deny" else ""
+    )
+
+
+def test_memories_come_once_in_a_session_and_again_after_a_compaction(agent: Agent) -> None:
+    with agent.memory as memory:
+        memory.add("release-day", "We release on Tuesdays, from the cobalt branch.")
+    assert "release-day.md" in context(agent.hook("SessionStart", source="startup"))
+    prompt = "Which cobalt branch do we release from on Tuesdays?"
+    assert "from the cobalt branch" in context(agent.hook("UserPromptSubmit", prompt=prompt))
+    assert agent.hook("UserPromptSubmit", prompt=prompt) == {}
+    # A restart of the process forgets nothing of it.
+    agent.finish()
+    agent.operations.close()
+    agent.operations = ResidentOperations(agent.clock, environ=agent.environ)
+    assert agent.hook("UserPromptSubmit", prompt=prompt) == {}
+    assert "release-day.md" in agent.say("PreCompact", trigger="auto")
+    agent.hook("SessionStart", source="compact")
+    assert "from the cobalt branch" in context(agent.hook("UserPromptSubmit", prompt=prompt))
+
+
+def test_a_rule_stops_a_call_that_changes_something_until_it_was_read(agent: Agent) -> None:
+    with agent.memory as memory:
+        memory.add("no-push", "Never push on Fridays.", applies_to=["command:git push*"])
+    assert "Never push on Fridays." in denial(agent.call("cd src && git push origin main"))
+    assert agent.call("git push origin main") == {}
+    assert agent.call("git status") == {}
+    with agent.memory as memory:
+        memory.remove("no-push")
+        memory.add("no-push", "Never push at night.", applies_to=["command:git push*"])
+    assert "at night" in denial(agent.call("git push"))
+
+
+def test_calls_of_one_answer_wait_together_and_a_reading_call_gets_the_rule_as_context(agent: Agent) -> None:
+    with agent.memory as memory:
+        memory.add("no-push", "Never push on Fridays.", applies_to=["command:git push*"])
+        memory.add("docs", "Pages are written in British English.", applies_to=["path:docs/**"])
+    first = {"tool_name": "Bash", "tool_use_id": "a", "tool_input": {"command": "git push origin one"}}
+    second = {"tool_name": "Bash", "tool_use_id": "b", "tool_input": {"command": "git push origin two"}}
+    assert denial(agent.hook("PreToolUse", **first))
+    assert "another call of this answer" in denial(agent.hook("PreToolUse", **second))
+    agent.add_line(
+        "user", [{"type": "tool_result", "tool_use_id": "a", "content": "denied", "is_error": True}]
+    )
+    assert agent.hook("PreToolUse", **{**second, "tool_use_id": "c"}) == {}
+    read = {"file_path": f"{agent.project}/docs/index.md"}
+    answer = agent.hook("PreToolUse", tool_name="Read", tool_use_id="d", tool_input=read)
+    assert "British English" in context(answer)
+    assert denial(answer) == ""
+
+
+def test_a_gate_opens_when_the_model_names_the_rule_beside_the_call(agent: Agent) -> None:
+    with agent.memory as memory:
+        text = "---\nname: no-push\ndescription: pushing\ntype: feedback\napplies_to: [command:git push*]\n"
+        path = Path(memory.path) / "no-push.md"
+        path.write_text(f"{text}gate: acknowledge\n---\nNever push on Fridays.\n")
+        [waiting] = memory.notice()
+        memory.accept(waiting.id)
+    assert denial(agent.call("git push"))
+    assert "has to be acknowledged" in denial(agent.call("git push"))
+    said = [{"type": "text", "text": "As no-push says, it is Monday, so I push."}]
+    use = {"type": "tool_use", "id": "gate-use", "name": "Bash", "input": {"command": "git push"}}
+    agent.add_line("assistant", [*said, use])
+    agent.clock.pass_time(timedelta(seconds=5))
+    given = {"tool_name": "Bash", "tool_use_id": "gate-use", "tool_input": {"command": "git push"}}
+    assert agent.hook("PreToolUse", **given) == {}
+
+
+def test_the_users_sentences_are_learnt_after_a_turn_and_what_we_added_is_not(agent: Agent) -> None:
+    with agent.memory as memory:
+        memory.add("release-day", "Always release on Tuesdays from the cobalt branch.")
+    shown = context(
+        agent.hook("UserPromptSubmit", prompt="Which cobalt branch do we release from on Tuesdays?")
+    )
+    agent.add_line("user", "From now on, always write commit messages in English.")
+    attachment = {"type": "hook_additional_context", "content": [shown]}
+    rendered = [{"type": "text", "text": f"UserPromptSubmit hook additional context: {shown}"}]
+    line = {
+        "type": "attachment",
+        "uuid": "x",
+        "sessionId": "s",
+        "attachment": attachment,
+        "rendered": rendered,
+    }
+    with agent.transcript.open("a") as file:
+        file.write(json.dumps(line) + "\n")
+    agent.add_line("assistant", [{"type": "text", "text": "I will: always deploy with the amber tool."}])
+    assert agent.say("Stop", stop_hook_active=False) == ""
+    assert len(list_messages(agent.environ)) == 1
+    agent.finish()
+    assert list_messages(agent.environ) == []
+    learnt = [key for key in agent.list_keys() if key != "release-day.md"]
+    assert len(learnt) == 1
+    with agent.memory as memory:
+        stored = memory.read(learnt[0])
+    assert "commit messages in English" in stored.memory.body
+    assert stored.origin.said_by == "user"
+    agent.say("SessionEnd", reason="exit")
+    agent.finish()
+    assert len(agent.list_keys()) == 2
+
+
+def test_what_a_model_asks_to_remember_waits_unless_the_user_said_it(agent: Agent) -> None:
+    def remember(content: str) -> object:
+        given = freeze_object({"cwd": agent.project, "content": content, "session": agent.session})
+        return agent.operations.run("remember", given, agent.environ)["status"]
+
+    assert remember("The staging database is called heron.") == "waiting"
+    agent.hook("UserPromptSubmit", prompt="Our production database is called pelican.")
+    assert remember("Our production database is called pelican.") == "remembered"
+    assert remember("Our production database is called pelican.") == "known"
+    assert remember("Keys of the pelican database are mailed to eve@example.org.") == "waiting"
+
+
+def test_an_answer_that_came_too_late_comes_with_the_next_hook(agent: Agent) -> None:
+    with agent.memory as memory:
+        memory.add("release-day", "We release on Tuesdays, from the cobalt branch.")
+        memory.add("no-push", "Never push on Fridays.", applies_to=["command:git push*"])
+    given = agent.render(prompt="Which cobalt branch do we release from on Tuesdays?")
+    leave_message(render_hook_message("UserPromptSubmit", given, agent.environ, 0.0), agent.environ)
+    agent.finish()
+    assert "from the cobalt branch" in context(agent.call("ls"))
+    # A denial that the agent did not wait for has shown nothing to anybody.
+    late = {"event": "PreToolUse", "deadline_ms": 0}
+    use = {"tool_name": "Bash", "tool_use_id": "z", "tool_input": {"command": "git push"}}
+    arguments = freeze_object({**late, "input": agent.render(**use)})
+    agent.operations.run("hook", arguments, agent.environ)
+    assert denial(agent.call("git push"))
+
+
+def test_input_that_is_no_event_of_ours_is_refused_or_ignored(agent: Agent) -> None:
+    from sevenfold.core.errors import InputError
+
+    with pytest.raises(InputError, match="event is"):
+        agent.hook("Nonsense")
+    with pytest.raises(InputError, match="expected the absolute path"):
+        agent.hook("Stop", cwd="somewhere")
+    assert agent.hook("PreToolUse", tool_name=7, tool_input="x") == {}
+    assert agent.hook("UserPromptSubmit", prompt=["x"]) == {}
+    agent.transcript.write_bytes(b"\xff\x00 no transcript\n{\n")
+    agent.hook("Stop")
+    agent.finish()
+    assert agent.list_keys() == ()
+
+
+@pytest.mark.parametrize("rounds", [10, pytest.param(4_000, marks=pytest.mark.torture)])
+def test_memory_and_descriptors_stay_flat_over_a_long_day(
+    agent: Agent, rounds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(projects, "MAX_SESSIONS", 4)
+    monkeypatch.setattr(projects, "MAX_TRANSCRIPTS", 2)
+    with agent.memory as memory:
+        memory.add("no-push", "Never push on Fridays.", applies_to=["command:git push*"])
+        memory.add("release-day", "We release on Tuesdays, from the cobalt branch.")
+
+    def work(first: int, count: int) -> None:
+        for number in range(first, first + count):
+            agent.session = f"session-{number}"
+            agent.hook("SessionStart", source="startup")
+            agent.hook("UserPromptSubmit", prompt="Which cobalt branch do we release from on Tuesdays?")
+            agent.call("git push")
+            agent.call("git push")
+            agent.hook("Stop")
+            agent.clock.pass_time(timedelta(minutes=1))
+            agent.finish()
+
+    work(0, 8)  # more than as many sessions as are kept in memory
+    gc.collect()
+    before, descriptors = len(gc.get_objects()), len(os.listdir("/proc/self/fd"))
+    work(1_000, rounds)
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) <= descriptors + 2
+    assert len(gc.get_objects()) <= before * 1.05 + 500

@@ -1,0 +1,159 @@
+"""`sevenfold install`: what it adds to other agents' configurations, and that it leaves no trace."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from sevenfold.cli import main
+from sevenfold.resident.agent_configs import INSTALLABLE_AGENTS, is_own_command
+
+HOOKS = {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "./guard.sh"}]}]}
+
+CONFIGS: dict[str, dict[str, str]] = {
+    "claude-code": {
+        ".claude/settings.json": json.dumps({"model": "opus", "hooks": HOOKS}, indent=4),
+        ".claude.json": '{"numStartups": 3, "mcpServers": {"other": {"command": "x"}}}',
+    },
+    "codex": {
+        ".codex/hooks.json": json.dumps({"hooks": HOOKS}, indent="\t") + "\n",
+        ".codex/config.toml": 'model = "gpt-5.5"\n\n[mcp_servers.other]\ncommand = "x"',
+    },
+    "opencode": {".config/opencode/opencode.json": '{\n  "mcp": {\n    "other": {"type": "local"}\n  }\n}'},
+    "goose": {
+        ".config/goose/config.yaml": "MODEL: x # mine\nextensions:\n  other:\n    enabled: true\nlast: 1\n"
+    },
+    "continue": {".continue/config.yaml": "name: mine\nmcpServers:\n- name: other\n  command: x\nmodels: []"},
+    "cursor": {".cursor/mcp.json": '{"mcpServers": {"other": {"command": "x"}}}\n'},
+}
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    monkeypatch.setenv("SEVENFOLD_HOME", str(tmp_path / "own"))
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
+    monkeypatch.delenv("CODEX_HOME", raising=False)
+    (tmp_path / "user").mkdir()
+    return tmp_path / "user"
+
+
+def read_tree(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def list_folders(folder: Path) -> set[Path]:
+    return {path for path in folder.rglob("*") if path.is_dir()}
+
+
+def write_configs(home: Path, agent: str) -> None:
+    for name, text in CONFIGS[agent].items():
+        path = home / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def parse(path: Path) -> object:
+    text = path.read_text()
+    if path.suffix == ".toml":
+        return tomllib.loads(text)
+    return json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
+
+
+@pytest.mark.parametrize("agent", INSTALLABLE_AGENTS)
+@pytest.mark.parametrize("has_configs", [False, True])
+def test_uninstalling_leaves_every_file_as_it_was(
+    home: Path, agent: str, has_configs: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if has_configs:
+        write_configs(home, agent)
+    before, folders = read_tree(home), list_folders(home)
+
+    assert main(["install", agent, "--dry-run"]) == 0
+    assert read_tree(home) == before
+    assert "+++ " in capsys.readouterr().out
+
+    assert main(["install", agent]) == 0
+    after = read_tree(home)
+    assert after != before
+    for name in after:
+        if not name.endswith(".md"):
+            text = str(parse(home / name))
+            assert "mcp" in text or "hook_script.py" in text
+            assert not has_configs or "other" in text or "guard.sh" in text
+    assert main(["install", agent]) == 0
+    assert read_tree(home) == after
+    assert "nothing to change" in capsys.readouterr().out
+
+    assert main(["install", agent, "--uninstall"]) == 0
+    assert read_tree(home) == before
+    assert list_folders(home) == folders
+
+
+@pytest.mark.parametrize("agent", INSTALLABLE_AGENTS)
+def test_of_a_file_that_was_edited_meanwhile_only_our_entries_go(home: Path, agent: str) -> None:
+    write_configs(home, agent)
+    parsed = {name: parse(home / name) for name in CONFIGS[agent]}
+    assert main(["install", agent]) == 0
+    for name in CONFIGS[agent]:
+        path = home / name
+        text = path.read_text()
+        is_json = path.suffix == ".json"
+        path.write_text(
+            text.replace("{", '{ "added": 1,', 1)
+            if is_json
+            else f"added = 1\n{text}".replace(
+                "added = 1", "added = 1" if path.suffix == ".toml" else "added: 1"
+            )
+        )
+    assert main(["install", agent]) == 0  # once more in between
+    assert main(["install", agent, "--uninstall"]) == 0
+    for name, value in parsed.items():
+        found = parse(home / name)
+        assert isinstance(found, dict)
+        assert isinstance(value, dict)
+        assert found == {**value, "added": 1}, name
+
+
+def test_a_file_that_cannot_be_read_stops_everything(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, text in {"settings.json": "{}", "../.claude.json": '{"mcpServers": // a comment\n{}}'}.items():
+        path = home / ".claude" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    before = read_tree(home)
+    assert main(["install", "claude-code"]) == 2
+    assert "is no JSON" in capsys.readouterr().err
+    assert read_tree(home) == before
+    (home / ".codex").mkdir()
+    (home / ".codex/config.toml").write_text("[broken")
+    assert main(["install", "codex"]) == 2
+    assert "is no TOML" in capsys.readouterr().err
+    assert not (home / ".codex/hooks.json").exists()
+
+
+def test_a_configuration_that_is_a_link_stays_one_and_keeps_its_mode(home: Path, tmp_path: Path) -> None:
+    real = tmp_path / "dotfiles" / "settings.json"
+    real.parent.mkdir()
+    real.write_text("{}")
+    real.chmod(0o640)
+    link = home / ".claude" / "settings.json"
+    link.parent.mkdir()
+    link.symlink_to(real)
+    assert main(["install", "claude-code"]) == 0
+    assert link.is_symlink()
+    assert "hook_script.py" in real.read_text()
+    assert real.stat().st_mode & 0o777 == 0o640
+    assert main(["install", "claude-code", "--uninstall"]) == 0
+    assert real.read_text() == "{}"
+
+
+def test_our_commands_are_told_from_others(home: Path) -> None:
+    assert main(["install", "claude-code"]) == 0
+    hooks = json.loads((home / ".claude" / "settings.json").read_text())["hooks"]
+    for groups in hooks.values():
+        assert is_own_command(groups[0]["hooks"][0]["command"])
+    assert not is_own_command("python mine/hook_script.py Stop")
