@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections import OrderedDict
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -171,11 +171,12 @@ class OpenProject:
                 exits.callback(self._finder.close)
 
     def _look(self) -> None:
-        memory = self.memory
-        found = frozenset(_stamp_tree(str(memory.path), _MAX_DEPTH))
+        directories = [one for one in (self.memory, self.memory.user_wide) if one is not None]
+        found = _stamp_memories(directories)
         if self._stamp is not None and found != self._stamp:
-            memory.notice()
-            found = frozenset(_stamp_tree(str(memory.path), _MAX_DEPTH))
+            for memory in directories:
+                memory.notice()
+            found = _stamp_memories(directories)
         self._stamp, self._stamped_at = found, self._clock.uptime()
 
 
@@ -263,6 +264,10 @@ def stamp_file(path: Path) -> SeenFile | None:
     if stat.S_ISDIR(found.st_mode):  # its time changes with every file in it
         return SeenFile(str(path), 0, 0, found.st_ino)
     return SeenFile(str(path), found.st_mtime_ns, found.st_size, found.st_ino)
+
+
+def _stamp_memories(directories: Sequence[MemoryDir]) -> frozenset[SeenFile]:
+    return frozenset(one for memory in directories for one in _stamp_tree(str(memory.path), _MAX_DEPTH))
 
 
 def _stamp_tree(folder: str, depth: int) -> Iterator[SeenFile]:
