@@ -258,7 +258,7 @@ def test_input_that_is_no_event_of_ours_is_refused_or_ignored(agent: Agent) -> N
 def test_memory_and_descriptors_stay_flat_over_a_long_day(
     agent: Agent, rounds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(projects, "MAX_SESSIONS", 4)
+    monkeypatch.setattr(projects, "MAX_AGENT_SESSIONS", 4)
     monkeypatch.setattr(projects, "MAX_TRANSCRIPTS", 2)
     with agent.memory as memory:
         memory.add("no-push", "Never push on Fridays.", applies_to=["command:git push*"])

@@ -43,7 +43,7 @@ from sevenfold.store.project.trust import TRUSTED_FILE
 MAX_PROJECTS = 8
 """Open at once. Each takes some MB and a dozen descriptors; a person works on two or three at a time."""
 
-MAX_SESSIONS, MAX_TRANSCRIPTS = 64, 8
+MAX_AGENT_SESSIONS, MAX_TRANSCRIPTS = 64, 8
 """Of other agents, in each project. What a session was shown is a few KB; a conversation may be MBs."""
 
 MAX_STAMPED_FILES = 2_000
@@ -83,7 +83,7 @@ class OpenProject:
         self._rules: MemoryRuleReader | None = None
         self._snapshot: MemorySnapshot | None = None
         self._is_encoded = False
-        self.sessions: RecentlyUsed[AgentSession] = RecentlyUsed(MAX_SESSIONS)
+        self.sessions: RecentlyUsed[AgentSession] = RecentlyUsed(MAX_AGENT_SESSIONS)
         """Of other agents in this project, by id."""
         self.conversations: RecentlyUsed[AgentConversation] = RecentlyUsed(MAX_TRANSCRIPTS)
         self.writers: RecentlyUsed[SessionWriter] = RecentlyUsed(MAX_TRANSCRIPTS, SessionWriter.close)
