@@ -314,3 +314,58 @@ def test_what_is_asked_for_wrongly_is_said(place: Place, arguments: tuple[str, .
     done = place.run("chat", *arguments)
     assert done.returncode == 2
     assert told in done.stderr
+
+
+def test_a_long_paste_is_folded_and_sent_whole(place: Place) -> None:
+    with place.chat() as stage:
+        stage.type("\x1b[200~" + "\n".join(f"row {number}" for number in range(200)) + "\x1b[201~")
+        stage.wait_for("[pasted text 1: 200 lines]")
+        stage.enter("")
+        stage.wait_for("You said: row 199")
+        assert "row 100" not in stage.everything
+        leave(stage)
+
+
+def test_a_command_of_the_person_runs_and_the_model_hears_of_it(place: Place) -> None:
+    with place.chat() as stage:
+        stage.enter("!echo four$((1+1))")
+        stage.wait_for("four2")
+        stage.enter("hello")
+        stage.wait_for("You said: hello")
+        leave(stage)
+    assert "four2" in place.transcripts()[0].read_text()
+
+
+def test_menus_open_while_typing_and_keys_are_shown(place: Place) -> None:
+    with place.chat() as stage:
+        stage.type("/con")
+        stage.wait_for("what fills the window")
+        stage.type("\x15?")
+        stage.wait_for("the next permission mode")
+        stage.type("\x1b[Z")
+        stage.wait_until(lambda: "accept-edits" in stage.shown, "the mode changed")
+        leave(stage)
+
+
+def test_escape_interrupts_a_turn(place: Place) -> None:
+    with place.chat() as stage:
+        place.sim.fail(SlowFault(each=timedelta(milliseconds=50)))
+        stage.enter("talk to me")
+        stage.wait_for("word3")
+        stage.type(ESCAPE)
+        stage.wait_for("interrupted; what was done stays done")
+        leave(stage)
+
+
+def test_a_resumed_chat_shows_how_the_session_ended(place: Place) -> None:
+    with place.chat() as stage:
+        stage.enter("remember the moon")
+        stage.wait_for("You said: remember the moon")
+        leave(stage)
+    with place.open_chat("--resume") as stage:
+        stage.wait_for("which one?")
+        assert "remember the moon" in stage.everything
+        stage.enter("1")
+        stage.wait_for("goes on:")
+        assert "You said: remember the moon" in stage.everything
+        leave(stage)

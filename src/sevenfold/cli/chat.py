@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, cast
 from sevenfold.agent.loop.choose_provider import PROVIDER_VARIABLES
 from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
 from sevenfold.agent.opening.workspace import open_agent_workspace
-from sevenfold.agent.tui.chat import Chat, ChatTerminal, read_user_input
+from sevenfold.agent.tui.chat import Chat, ChatTerminal
 from sevenfold.agent.tui.event_text import render_event_text
 from sevenfold.agent.tui.headless import (
     HeadlessOptions,
@@ -32,7 +32,8 @@ from sevenfold.agent.tui.headless import (
     render_opening_failure,
     run_headless,
 )
-from sevenfold.agent.tui.prompt_input import InputDelegate, InputHistory, PermissionPrompt
+from sevenfold.agent.tui.permission_prompt import PermissionPrompt
+from sevenfold.agent.tui.prompt_input import InputDelegate, InputHistory
 from sevenfold.agent.tui.session_list import (
     SessionCard,
     find_session_card,
@@ -42,6 +43,7 @@ from sevenfold.agent.tui.session_list import (
 )
 from sevenfold.agent.tui.slash_commands import ChatServices
 from sevenfold.agent.tui.terminal import EarlyInput, PlainTerminal, Terminal
+from sevenfold.agent.tui.user_input import read_user_input
 from sevenfold.cli.inspect.context import show_context
 from sevenfold.cli.inspect.context_facts import find_session_id, list_recent_sessions, read_context_facts
 from sevenfold.cli.options.running import CHOOSE_SESSION

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.tui.chat import Chat
-from sevenfold.agent.tui.prompt_input import PermissionPrompt
+from sevenfold.agent.tui.permission_prompt import PermissionPrompt
 from sevenfold.agent.tui.session_list import SessionCard
 from sevenfold.agent.tui.slash_commands import ChatServices
 from sevenfold.agent.tui.text_renderer import TextRenderer
@@ -92,6 +92,7 @@ class Desk:
     sessions: list[SessionCard] = field(default_factory=list[SessionCard])
     earlier: tuple[SpendSummary, ...] = ()
     """What the session was billed before."""
+    asked_memory: list[str] = field(default_factory=list[str])
     is_written: bool = True
     """Whether the session has a file yet."""
     keys: Keys = field(default_factory=Keys)
@@ -103,9 +104,13 @@ class Desk:
             sessions=lambda: self.sessions,
             earlier_spend=lambda _: self.earlier,
             describe_context=self._describe,
-            memories=lambda _: ["- [A](a.md) — a hook"],
+            memories=self._ask_memory,
         )
         self.chat = Chat(self.agent, house, self.asking, lambda _: self.keys, self.clock)
+
+    def _ask_memory(self, words: str) -> list[str]:
+        self.asked_memory.append(words)
+        return ["- [A](a.md) — a hook"]
 
     async def _open(self, _session: str | None) -> Agent:
         return self.others.pop(0)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sevenfold.agent.tool import Tool
-from sevenfold.agent.tui.prompt_input import PermissionPrompt
+from sevenfold.agent.tui.permission_prompt import PermissionPrompt
 from sevenfold.agent.tui.session_list import SessionCard
 from sevenfold.core.errors import Overloaded, SignInRefused
 from sevenfold.core.messages import Text
@@ -321,3 +321,31 @@ def test_a_resumed_session_shows_its_end_and_all_that_it_cost(tmp_path: Path) ->
         assert [(one.who, one.calls) for one in desk.chat.spent] == [("main", 2)]
 
     play(tmp_path, [make_response("Hi.")], story)
+
+
+def test_shift_tab_goes_through_the_modes_and_never_to_bypass(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        seen: list[str] = []
+        for _ in range(4):
+            desk.chat.cycle_mode()
+            seen.append(desk.chat.agent.mode)
+        assert seen == ["accept-edits", "plan", "read-only", "ask"]
+
+    play(tmp_path, [], story)
+
+
+def test_text_after_a_hash_is_remembered(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        desk.keys.enter("# it's pnpm here")
+        await desk.keys.wait_for("/memory undo takes it back")
+        assert desk.asked_memory == ["add -m 'it'\"'\"'s pnpm here'"]
+
+    play(tmp_path, [], story)
+
+
+def test_a_question_mark_shows_the_keys(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        desk.chat.show_keys()
+        assert "Shift-Tab" in desk.keys.text
+
+    play(tmp_path, [], story)

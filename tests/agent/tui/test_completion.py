@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.agent.tui.prompt_input import MAX_COMPLETIONS, list_completions
+from sevenfold.agent.tui.completion import MAX_COMPLETIONS, ProjectFiles, list_completions, rank_names
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def texts(before: str, folder: Path) -> list[str]:
-    return [candidate.text for candidate in list_completions(before, folder)]
+    return [candidate.text for candidate in list_completions(before, ProjectFiles(folder))]
 
 
 def test_a_command_is_completed_by_its_beginning(folder: Path) -> None:
@@ -29,9 +29,9 @@ def test_a_command_is_completed_by_its_beginning(folder: Path) -> None:
 
 def test_a_path_is_completed_after_an_at_sign(folder: Path) -> None:
     assert texts("look at @", folder) == ["README.md", "src/"]
-    assert texts("look at @s", folder) == ["src/"]
+    assert texts("look at @s", folder) == ["src/", "src/main.py"]
     assert texts("@src/", folder) == ["src/main.py"]
-    assert list_completions("@src/ma", folder)[0].replaces == len("src/ma")
+    assert list_completions("@src/ma", ProjectFiles(folder))[0].replaces == len("src/ma")
 
 
 def test_hidden_files_are_for_whoever_asks_for_them(folder: Path) -> None:
@@ -48,3 +48,16 @@ def test_a_large_folder_is_not_listed_whole(tmp_path: Path) -> None:
     for number in range(MAX_COMPLETIONS + 20):
         (tmp_path / f"f{number:03}").touch()
     assert len(texts("@f", tmp_path)) == MAX_COMPLETIONS
+
+
+def test_a_file_is_found_by_a_part_of_its_name_in_any_folder(folder: Path) -> None:
+    assert texts("@main", folder) == ["src/main.py"]
+    assert texts("@mnpy", folder) == ["src/main.py"]
+    assert texts("@hidden", folder) == []
+
+
+def test_names_that_begin_with_what_was_typed_come_first() -> None:
+    names = ["docs/reading.md", "spread.py", "src/read.py", "readme.md", "r/e/a/d.c", "other"]
+    assert rank_names("read", names) == [
+        *("readme.md", "docs/reading.md", "src/read.py", "spread.py", "r/e/a/d.c")
+    ]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sevenfold.agent.permissions.guard import PermissionRequest, PermissionResponse
 from sevenfold.agent.permissions.rules import PermissionRule
 from sevenfold.agent.tool import AccessRequest
-from sevenfold.agent.tui.prompt_input import (
+from sevenfold.agent.tui.permission_prompt import (
     PermissionPrompt,
     parse_permission_answer,
     render_permission_question,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 import pytest
@@ -21,7 +21,7 @@ from sevenfold.agent.loop.turn import (
 )
 from sevenfold.agent.tool import ToolOutput
 from sevenfold.agent.tui.text_renderer import ProseBlock, TextRenderer
-from sevenfold.agent.tui.turn_view import MAX_LIVE_LINES, StatusLine, TurnView
+from sevenfold.agent.tui.turn_view import MAX_LIVE_LINES, StatusLine, TurnView, render_status_line
 from sevenfold.core.events import ResultSpilled, ToolDenied
 from sevenfold.core.json import EMPTY_OBJECT
 from sevenfold.core.messages import Image, Message, Text, ToolUse, ToolUseId
@@ -270,3 +270,23 @@ def test_a_denied_call_keeps_its_command_and_its_reason_is_shown_once(view: Turn
 def test_a_denied_call_of_a_sub_agent_is_told(view: TurnView, paper: Paper) -> None:
     view.watch(LayerActed(ToolDenied("scout", "shell", ToolUseId("toolu_1"), "no")))
     assert "scout may not use shell: no" in paper.text
+
+
+def test_the_status_line_says_what_a_turn_does_and_for_how_long(view: TurnView) -> None:
+    view.begin("go")
+    phases = [view.phase]
+    view.watch(DeltaReceived(ThinkingDelta("hm")))
+    phases.append(view.phase)
+    view.watch(ToolStarted(use("shell"), "ls"))
+    phases.append(view.phase)
+    assert phases == ["waiting for the model", "thinking", "running shell"]
+    status = replace(view.status, phase=view.phase, elapsed=timedelta(seconds=72.5))
+    line = render_status_line(status, 80)
+    assert line.startswith("working 72 s: running shell  ")
+    assert line.endswith("Esc interrupts")
+
+
+def test_a_long_prompt_is_echoed_in_a_few_lines(view: TurnView, paper: Paper) -> None:
+    view.begin("\n".join(f"line {number}" for number in range(200)))
+    assert len(paper.text.strip().split("\n")) == 6
+    assert "… 195 more lines" in paper.text

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sevenfold.agent.tui.chat import MAX_PROMPT_IMAGE_BYTES, read_user_input
+from sevenfold.agent.tui.user_input import MAX_PROMPT_IMAGE_BYTES, read_user_input
 from sevenfold.core.messages import Image, Message, Text
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 8

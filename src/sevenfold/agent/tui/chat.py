@@ -1,29 +1,23 @@
-"""The chat: reads what a person types, runs turns and shows them. It has one agent at a time.
-
-`read_user_input` turns a typed line into a message: text, and the images that it names by path.
-"""
+"""The chat: reads what a person types, runs turns and shows them. It has one agent at a time."""
 
 from __future__ import annotations
 
 import asyncio
-import base64
-import re
-from collections.abc import Callable, Sequence
+import shlex
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Protocol
-from urllib.parse import unquote, urlsplit
 
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.loop.turn import TurnEnd
-from sevenfold.agent.tui.prompt_input import (
-    InputDelegate,
+from sevenfold.agent.tui.permission_prompt import (
     PermissionPrompt,
     render_permission_question,
     render_permission_request,
 )
+from sevenfold.agent.tui.prompt_input import InputDelegate
 from sevenfold.agent.tui.session_list import merge_spent, render_history_tail
 from sevenfold.agent.tui.slash_commands import (
     ChatServices,
@@ -32,91 +26,20 @@ from sevenfold.agent.tui.slash_commands import (
     count_running,
     handle_slash_command,
     parse_slash_command,
+    render_keys,
 )
 from sevenfold.agent.tui.text_renderer import TextRenderer, TextTone
 from sevenfold.agent.tui.turn_view import StatusLine, TurnSurface, TurnView, render_status_line
+from sevenfold.agent.tui.user_input import add_context, read_user_input
 from sevenfold.core import __version__
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import ProviderError, SevenfoldError, SignInRefused
-from sevenfold.core.json import JsonObject
-from sevenfold.core.messages import Block, Image, Message, Text
+from sevenfold.core.json import freeze_object
+from sevenfold.core.messages import Message, Text
 from sevenfold.core.prices import sum_costs
+from sevenfold.core.settings.sections import PERMISSION_MODES, PermissionMode
+from sevenfold.core.text.safe_text import fence_text
 from sevenfold.session.cache.monitor import SpendSummary
-
-MAX_PROMPT_IMAGE_BYTES = 3_750_000
-"""What becomes 5 MB in base64, the most that an image may have."""
-MAX_PROMPT_IMAGES = 20
-"""In one message: above it the provider asks for smaller ones."""
-
-_SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
-_KINDS = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
-_NAMED = re.compile(r"""(?<!\S)(?:@?"([^"\n]+)"|@?'([^'\n]+)'|@?((?:\\.|[^\s"'\\])+))""")
-"""A word, perhaps after an @: in quotes, or with escaped spaces, as terminals write a dropped file."""
-
-
-@dataclass(frozen=True, slots=True)
-class UserInput:
-    message: Message
-    images: tuple[Path, ...] = ()
-    problems: tuple[str, ...] = ()
-    """Why an image that was named is not in the message."""
-
-
-def read_user_input(text: str, cwd: Path) -> UserInput:
-    """The message; an image that is named and there goes with it, and the text stays as it was typed."""
-    found: list[Path] = []
-    blocks: list[Block] = []
-    problems: list[str] = []
-    for path in _named_images(text, cwd):
-        if path in found:
-            continue
-        read = (
-            _read_image(path)
-            if len(found) < MAX_PROMPT_IMAGES
-            else f"{path}: at most {MAX_PROMPT_IMAGES} images"
-        )
-        if isinstance(read, str):
-            problems.append(read)
-        else:
-            found.append(path)
-            blocks.append(read)
-    if not blocks:
-        return UserInput(Message("user", text), (), tuple(problems))
-    return UserInput(Message("user", (*blocks, Text(text))), tuple(found), tuple(problems))
-
-
-def _named_images(text: str, cwd: Path) -> list[Path]:
-    words = ("".join(groups) for groups in _NAMED.findall(text))
-    paths = (_as_path(word, cwd) for word in words if word.lower().endswith(_SUFFIXES))
-    return [path for path in paths if path.is_file()]
-
-
-def _as_path(word: str, cwd: Path) -> Path:
-    if word.startswith("file://"):
-        return Path(unquote(urlsplit(word).path))
-    return cwd / Path(re.sub(r"\\(.)", r"\1", word)).expanduser()
-
-
-def _read_image(path: Path) -> Image | str:
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_PROMPT_IMAGE_BYTES + 1)
-    except OSError as error:
-        return f"{path} cannot be read: {error.strerror}"
-    if len(data) > MAX_PROMPT_IMAGE_BYTES:
-        return f"{path} has more than {MAX_PROMPT_IMAGE_BYTES:,} bytes; make it smaller"
-    kind = _kind(data)
-    if kind is None:
-        return f"{path} is no PNG, JPEG, GIF or WebP image"
-    encoded = base64.b64encode(data).decode("ascii")
-    return Image(JsonObject({"type": "base64", "media_type": kind, "data": encoded}))
-
-
-def _kind(data: bytes) -> str | None:
-    """By its first bytes: names lie."""
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "image/webp"
-    return next((kind for start, kind in _KINDS if data.startswith(start)), None)
 
 
 def render_error(error: SevenfoldError | None) -> str:
@@ -130,6 +53,9 @@ def render_error(error: SevenfoldError | None) -> str:
     return f"error {error.status}{kind}: {error}{remedy}"
 
 
+SHELL_PREFIX, MEMORY_PREFIX = "!", "#"
+TICK_SECONDS = 1.0
+"""A clock that moves shows that nothing hangs; more often would only cost bytes."""
 DOUBLE_INTERRUPT_WINDOW = timedelta(seconds=2)
 """Two Ctrl-C within this leave: a person who means it is faster, one who does not is slower."""
 
@@ -183,6 +109,10 @@ class Chat:
             self._keyboard, StatusLine(), root=str(agent.place.cwd), unfolding="ctrl-o or /expand"
         )
         self._earlier: Sequence[SpendSummary] = ()
+        self._started = timedelta()
+        """When the turn began, by uptime."""
+        self._context: list[Text] = []
+        """What commands that the person ran have printed, for the next prompt."""
         self._unanswered: Message | None = None
         """What was said last, where the provider failed in a way that may pass."""
         self._turn: asyncio.Task[None] | None = None
@@ -285,7 +215,13 @@ class Chat:
         return render_permission_question(question, brush) if question else ""
 
     def status_line(self, columns: int) -> str:
-        status = replace(self.view.status, queued=len(self.agent.inbox), tasks=count_running(self.agent))
+        status = replace(
+            self.view.status,
+            queued=len(self.agent.inbox),
+            tasks=count_running(self.agent),
+            elapsed=self._clock.uptime() - self._started,
+            phase=self.view.phase,
+        )
         return render_status_line(status, columns)
 
     def interrupt(self, *, is_typed: bool) -> None:
@@ -303,6 +239,23 @@ class Chat:
             self._keyboard.clear_input()
         else:
             self.say("Ctrl-C again leaves; so does Ctrl-D", "faint")
+
+    def escape(self) -> None:
+        """Esc interrupts the turn, and nothing else: Ctrl-C leaves."""
+        if self.is_busy:
+            self.agent.interrupt()
+
+    def cycle_mode(self) -> None:
+        """Shift-Tab: the next permission mode. `bypass` is for `/mode` alone: no key should be one press away
+        from allowing everything."""
+        modes: list[PermissionMode] = [mode for mode in PERMISSION_MODES if mode != "bypass"]
+        at = modes.index(self.agent.mode) if self.agent.mode in modes else -1
+        self.agent.mode = modes[(at + 1) % len(modes)]
+        self.refresh_status()
+
+    def show_keys(self) -> None:
+        for line in render_keys():
+            self.say(line)
 
     def unfold(self) -> None:
         if not self.view.unfold():
@@ -323,14 +276,53 @@ class Chat:
         """One line after the other: what follows a long command waits for it."""
         await self._is_shown.wait()
         while (line := await self._lines.get()) is not None:
-            asked = parse_slash_command(line.strip())
+            asked, typed = parse_slash_command(line.strip()), line.strip()
             if isinstance(asked, UnknownCommand):
                 self.say(asked.text, "warning")
             elif isinstance(asked, TypedCommand):
-                self._doing = asyncio.create_task(handle_slash_command(self, asked))
-                await asyncio.wait({self._doing})
+                await self._do(handle_slash_command(self, asked), typed)
+            elif typed.startswith(SHELL_PREFIX) and typed.strip(SHELL_PREFIX + " "):
+                await self._do(self._run_command(typed), typed)
+            elif typed.startswith(MEMORY_PREFIX) and not typed.startswith(MEMORY_PREFIX * 2):
+                await self._do(self._remember(typed.removeprefix(MEMORY_PREFIX).strip()), typed)
             else:
                 self._say_to_agent(line)
+
+    async def _do(self, work: Coroutine[None, None, None], typed: str) -> None:
+        """Carry out what was typed; Ctrl-C ends it, and the chat goes on."""
+        self.say(f"› {typed}", "strong")
+        self._doing = asyncio.create_task(work)
+        await asyncio.wait({self._doing})
+
+    async def _run_command(self, typed: str) -> None:
+        """`!command` runs it, shows what it prints, and tells the model with the next prompt; `!!` does not
+        tell. Whoever types a command has allowed it."""
+        is_told = not typed.startswith(SHELL_PREFIX * 2)
+        command = typed.lstrip(SHELL_PREFIX).strip()
+        tool = self.agent.toolbox.find("shell")
+        if tool is None:
+            self.say("this agent has no shell", "warning")
+            return
+        given = freeze_object({"command": command, "access": "open"})
+        try:
+            output = await tool.run(given, self.agent.place, lambda _: None)
+        except SevenfoldError as error:
+            self.say(render_error(error), "error")
+            return
+        printed = output.content if isinstance(output.content, str) else ""
+        self.view.show_command(command, output)
+        if is_told:
+            self._context.append(Text(fence_text("command the user ran", f"$ {command}\n{printed}")))
+
+    async def _remember(self, text: str) -> None:
+        """`#text` writes a memory."""
+        try:
+            lines = await asyncio.to_thread(self.services.memories, f"add -m {shlex.quote(text)}")
+        except SevenfoldError as error:
+            self.say(render_error(error), "error")
+            return
+        for line in (*lines, "/memory undo takes it back"):
+            self.say(line, "faint")
 
     def refresh_status(self) -> None:
         """The model or the mode may have changed."""
@@ -350,12 +342,13 @@ class Chat:
         typed = read_user_input(line, self.agent.place.cwd)
         for problem in typed.problems:
             self.say(problem, "warning")
+        message, self._context = add_context(typed.message, self._context), []
         if self.is_busy:
-            self.agent.post(typed.message)
+            self.agent.post(message)
             self.say(f"› {line}  (read at the next round)", "faint")
         else:
             self.view.begin(line)
-            self._start(typed.message)
+            self._start(message)
 
     def _try_again(self) -> None:
         """Send once more what the provider could not answer."""
@@ -364,10 +357,17 @@ class Chat:
             self._start(self._unanswered)
 
     def _start(self, prompt: Message | None) -> None:
-        self._unanswered = None
+        self._unanswered, self._started = None, self._clock.uptime()
         self._turn = asyncio.create_task(self._run_turn(prompt))
 
+    async def _tick(self) -> None:
+        """Have the status line say how long the turn has been running."""
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            self._keyboard.refresh()
+
     async def _run_turn(self, prompt: Message | None) -> None:
+        ticking = asyncio.create_task(self._tick())
         try:
             end = await self.agent.run_turn(prompt, self.view.watch)
             self.view.end()
@@ -378,6 +378,7 @@ class Chat:
             # The history is on disk and whole: a bug of ours costs this turn and not the conversation.
             self.say(f"unexpected {type(bug).__name__}: {bug}. This is a bug: please report it", "error")
         finally:
+            ticking.cancel()
             self.view.end()
             self._keyboard.settle()
 

@@ -1,27 +1,22 @@
-"""The input line: keys, completion, history and buffered output, built on prompt_toolkit.
+"""The input line: keys, pasted text, history and buffered output, built on prompt_toolkit.
 
 The library is imported when a terminal is opened, so classes that derive from it are defined in functions.
-Also here: asking a person whether a tool may run.
 """
 
 from __future__ import annotations
 
-import asyncio
-import difflib
 import os
 import re
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TextIO, cast
 
-from sevenfold.agent.permissions.guard import PermissionRequest, PermissionResponse
-from sevenfold.agent.tui.slash_commands import SLASH_COMMANDS
+from sevenfold.agent.tui.completion import ProjectFiles, list_completions
 from sevenfold.agent.tui.text_renderer import TextRenderer
 from sevenfold.core.errors import FileMissing, StoreError, WireError
 from sevenfold.core.json import freeze, read_object, write_json
-from sevenfold.core.messages import ToolUse
 from sevenfold.store.files.disk import write_all
 from sevenfold.store.files.folder import Folder
 
@@ -29,6 +24,7 @@ if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
     from prompt_toolkit.completion import CompleteEvent, Completer, Completion
     from prompt_toolkit.document import Document
+    from prompt_toolkit.filters import Filter
     from prompt_toolkit.history import History
     from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
     from prompt_toolkit.output import Output
@@ -56,10 +52,26 @@ class InputDelegate(Protocol):
         """Ctrl-O."""
         ...
 
+    def escape(self) -> None:
+        """Esc."""
+        ...
+
+    def cycle_mode(self) -> None:
+        """Shift-Tab."""
+        ...
+
+    def show_keys(self) -> None:
+        """A question mark in an empty input."""
+        ...
+
 
 # Standard output in one write: an erased line and its replacement arrive together.
 _ERRORS = "backslashreplace"
 """What the terminal's encoding cannot say is spelled out."""
+
+
+_ESCAPE, _SYNC_BEGIN, _SYNC_END = "\x1b", "\x1b[?2026h", "\x1b[?2026l"
+"""Around what is redrawn: a terminal that knows this mode shows all of it at once, and others ignore it."""
 
 
 class BufferedOutput:
@@ -88,7 +100,8 @@ class BufferedOutput:
         if self._is_held or not self._waiting:
             return
         text, self._waiting = "".join(self._waiting), []
-        self._stream.write(text.encode(self.encoding, _ERRORS).decode(self.encoding))
+        text = text.encode(self.encoding, _ERRORS).decode(self.encoding)
+        self._stream.write(f"{_SYNC_BEGIN}{text}{_SYNC_END}" if _ESCAPE in text else text)
         self._stream.flush()
 
     @contextmanager
@@ -141,59 +154,12 @@ def _text(line: bytes) -> str | None:
     return found if isinstance(found, str) else None
 
 
-# Completions: names of commands, and paths after an @.
-MAX_COMPLETIONS = 50
-"""Candidates that a person may still look through."""
-_MOST_SCANNED = 5_000
-_AT = re.compile(r"(?:^|\s)@(\S*)$")
-
-
-@dataclass(frozen=True, slots=True)
-class CompletionCandidate:
-    text: str
-    replaces: int
-    """How many characters before the cursor it stands for."""
-    remark: str = ""
-
-
-def list_completions(before: str, cwd: Path) -> tuple[CompletionCandidate, ...]:
-    """For the text before the cursor, the best first; looks into folders, and at nothing in them."""
-    if before.startswith("/") and " " not in before and "/" not in before[1:]:
-        word = before[1:].lower()
-        names = (slash for slash in SLASH_COMMANDS if slash.name.startswith(word))
-        return tuple(CompletionCandidate(f"/{slash.name}", len(before), slash.help) for slash in names)
-    mention = _AT.search(before)
-    return _list_paths(mention[1], cwd) if mention else ()
-
-
-def _list_paths(typed: str, cwd: Path) -> tuple[CompletionCandidate, ...]:
-    folder, _, start = typed.rpartition("/")
-    shown = f"{folder}/" if "/" in typed else ""
-    found: list[str] = []
-    try:
-        with os.scandir(cwd / Path(shown or ".").expanduser()) as entries:
-            for at, entry in enumerate(entries):
-                if at == _MOST_SCANNED:
-                    break
-                if entry.name.lower().startswith(start.lower()) and _is_wanted(entry.name, start):
-                    found.append(entry.name + ("/" if entry.is_dir() else ""))
-    except OSError:
-        return ()
-    best = sorted(found, key=lambda name: (name.startswith("."), name.lower()))[:MAX_COMPLETIONS]
-    return tuple(CompletionCandidate(shown + name, len(typed)) for name in best)
-
-
-def _is_wanted(name: str, start: str) -> bool:
-    """Hidden files only for whoever asks for them; names with spaces could not be told from two words."""
-    return (start.startswith(".") or not name.startswith(".")) and not re.search(r"\s", name)
-
-
 LINE_CONTINUATION = "\\"
 """Before Enter: the text goes on in a new line."""
 
 
 def make_prompt_session(
-    pane: BufferedOutput, scene: InputDelegate, past: InputHistory, cwd: Path
+    pane: BufferedOutput, scene: InputDelegate, past: InputHistory, cwd: Path, pastes: PastedTexts
 ) -> PromptSession[str]:
     """An input of several lines that leaves nothing behind when it is sent: whoever reads it prints it."""
     from prompt_toolkit import PromptSession
@@ -202,11 +168,12 @@ def make_prompt_session(
     return PromptSession(
         multiline=True,
         erase_when_done=True,
-        complete_while_typing=False,
+        complete_while_typing=True,
+        complete_in_thread=True,
         enable_suspend=True,
-        key_bindings=make_key_bindings(scene),
+        key_bindings=make_key_bindings(scene, pastes),
         completer=make_completer(cwd),
-        history=make_prompt_history(past),
+        history=make_prompt_history(past, pastes),
         output=make_prompt_output(pane),
         style=Style.from_dict({"bottom-toolbar": "noreverse"}),
         prompt_continuation="  ",
@@ -214,11 +181,42 @@ def make_prompt_session(
     )
 
 
-def make_key_bindings(scene: InputDelegate) -> KeyBindings:
-    from prompt_toolkit.filters import is_searching
+MIN_FOLDED_LINES, MIN_FOLDED_CHARS = 6, 1_000
+"""Pasted text from this size on is folded: it would push the conversation off the screen."""
+_FOLDED = re.compile(r"\[pasted text (\d+): [^\]]*\]")
+
+
+@dataclass(slots=True)
+class PastedTexts:
+    """Long pasted texts, each shown as a short token in the input and sent whole."""
+
+    _texts: list[str] = field(default_factory=list[str])
+
+    def fold(self, text: str) -> str:
+        """What is put into the input for a pasted text: itself, if it is short."""
+        lines = text.count("\n") + 1
+        if lines < MIN_FOLDED_LINES and len(text) < MIN_FOLDED_CHARS:
+            return text
+        self._texts.append(text)
+        size = f"{lines:,} lines" if lines > 1 else f"{len(text):,} characters"
+        return f"[pasted text {len(self._texts)}: {size}]"
+
+    def unfold(self, text: str) -> str:
+        """The text with every token of ours replaced by what it stands for."""
+        return _FOLDED.sub(self._find, text)
+
+    def _find(self, token: re.Match[str]) -> str:
+        number = int(token[1])
+        return self._texts[number - 1] if 1 <= number <= len(self._texts) else token[0]
+
+
+def make_key_bindings(scene: InputDelegate, pastes: PastedTexts) -> KeyBindings:
+    from prompt_toolkit.application import get_app
+    from prompt_toolkit.filters import Condition, is_searching
     from prompt_toolkit.key_binding import KeyBindings
 
     keys, typing = KeyBindings(), ~is_searching
+    is_empty = Condition(lambda: not get_app().current_buffer.text)
 
     @keys.add("enter", filter=typing)
     def send(event: KeyPressEvent) -> None:
@@ -250,27 +248,60 @@ def make_key_bindings(scene: InputDelegate) -> KeyBindings:
             event.app.exit(exception=EOFError)
 
     @keys.add("c-o")
-    def unfold(_: KeyPressEvent) -> None:
-        scene.unfold()
+    def unfold(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        whole = pastes.unfold(buffer.text)
+        if whole == buffer.text:
+            scene.unfold()
+        else:
+            buffer.text, buffer.cursor_position = whole, len(whole)
 
     # Named here for whoever reads; the library holds on to them.
     _ = (send, go_on, interrupt, leave, unfold)
+    _add_chat_keys(keys, scene, pastes, typing, is_empty)
     return keys
 
 
+def _add_chat_keys(
+    keys: KeyBindings, scene: InputDelegate, pastes: PastedTexts, typing: Filter, is_empty: Filter
+) -> None:
+    @keys.add("escape", filter=typing)
+    def escape(event: KeyPressEvent) -> None:
+        if event.current_buffer.complete_state:
+            event.current_buffer.cancel_completion()
+        else:
+            scene.escape()
+
+    @keys.add("s-tab", filter=typing)
+    def cycle_mode(_: KeyPressEvent) -> None:
+        scene.cycle_mode()
+
+    @keys.add("?", filter=typing & is_empty)
+    def show_keys(_: KeyPressEvent) -> None:
+        scene.show_keys()
+
+    @keys.add("<bracketed-paste>")
+    def paste(event: KeyPressEvent) -> None:
+        text = event.data.replace("\r\n", "\n").replace("\r", "\n")
+        event.current_buffer.insert_text(pastes.fold(text))
+
+    _ = (escape, cycle_mode, show_keys, paste)
+
+
 def make_completer(cwd: Path) -> Completer:
+    files = ProjectFiles(cwd)
     from prompt_toolkit.completion import Completer, Completion
 
     class Names(Completer):
         def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
             del complete_event  # whoever asked, the answer is the same
-            for found in list_completions(document.text_before_cursor, cwd):
+            for found in list_completions(document.text_before_cursor, files):
                 yield Completion(found.text, -found.replaces, display_meta=found.remark)
 
     return Names()
 
 
-def make_prompt_history(past: InputHistory) -> History:
+def make_prompt_history(past: InputHistory, pastes: PastedTexts) -> History:
     from prompt_toolkit.history import History
 
     class Lines(History):
@@ -281,7 +312,7 @@ def make_prompt_history(past: InputHistory) -> History:
         def store_string(self, string: str) -> None:
             # A line that cannot be kept is still sent.
             with suppress(StoreError):
-                past.add(string)
+                past.add(pastes.unfold(string))
 
     return Lines()
 
@@ -302,114 +333,3 @@ def make_prompt_output(pane: BufferedOutput) -> Output:
         return Size(rows=rows, columns=columns)
 
     return Screen(cast("TextIO", pane), size, enable_cpr=False)
-
-
-# Whether a tool may run: what is shown, and what an answer means.
-
-YES_WORDS = frozenset({"y", "yes"})
-NO_WORDS = frozenset({"n", "no"})
-SESSION_WORDS = frozenset({"s", "session"})
-ALWAYS_WORDS = frozenset({"a", "always"})
-
-REQUEST_PREVIEW_LINES = 30
-"""Of a change or a command, before it is allowed."""
-
-
-def parse_permission_answer(line: str, question: PermissionRequest) -> PermissionResponse | None:
-    """What a typed answer means; None when it says nothing, and the question stands.
-
-    Whatever is no answer we know is a no in the person's own words: a yes must be meant.
-    """
-    said = line.strip()
-    word = said.lower()
-    if not said:
-        return None
-    if word in YES_WORDS:
-        return PermissionResponse(True)
-    if word in SESSION_WORDS | ALWAYS_WORDS:
-        if question.rule is None:
-            return PermissionResponse(True)
-        return PermissionResponse(True, "always" if word in ALWAYS_WORDS else "session")
-    return PermissionResponse(False) if word in NO_WORDS else PermissionResponse(False, words=said)
-
-
-def render_permission_question(question: PermissionRequest, brush: TextRenderer) -> str:
-    """The line that is answered."""
-    longer = ""
-    if question.rule is not None:
-        longer = f"  s yes, in this session  a always ({question.rule})"
-    return brush.line(f"allow it?  y yes{longer}  n no  or say what to do instead", "warning")
-
-
-def render_permission_request(question: PermissionRequest, brush: TextRenderer) -> str:
-    """What is asked for, and why it is asked: printed once, above."""
-    use, need = question.use, question.need
-    title = need.said or use.name
-    parts = [brush.line(f"{use.name} asks: {title}" if use.name not in title else title, "warning")]
-    change = need.diff or _change(use)
-    if need.command and need.command not in title:
-        parts.append(brush.line(_beginning(need.command), indent=2))
-    if change:
-        parts.append(brush.diff(change, REQUEST_PREVIEW_LINES))
-    if question.reason:
-        parts.append(brush.line(question.reason, "faint", indent=2))
-    return "\n" + "\n".join(parts)
-
-
-@dataclass(slots=True)
-class _Open:
-    question: PermissionRequest
-    answered: asyncio.Future[PermissionResponse]
-
-
-class PermissionPrompt:
-    """The question that is open, if one is. Whoever asks waits; whoever reads the keyboard answers."""
-
-    def __init__(self) -> None:
-        self._open: _Open | None = None
-        self.on_change: Callable[[], None] = _nobody
-
-    @property
-    def question(self) -> PermissionRequest | None:
-        return self._open.question if self._open else None
-
-    async def ask(self, question: PermissionRequest) -> PermissionResponse:
-        """Open a question and wait. One at a time: the guard sees to that."""
-        self._open = _Open(question, asyncio.get_running_loop().create_future())
-        self.on_change()
-        try:
-            return await self._open.answered
-        finally:
-            self._open = None
-            self.on_change()
-
-    def answer(self, line: str) -> bool:
-        """Take a line as the answer; False when nothing was asked."""
-        if self._open is None:
-            return False
-        answer = parse_permission_answer(line, self._open.question)
-        if answer is not None and not self._open.answered.done():
-            self._open.answered.set_result(answer)
-        return True
-
-
-def _nobody() -> None:
-    """Nobody watches yet."""
-
-
-def _beginning(text: str) -> str:
-    lines = text.split("\n")
-    hidden = len(lines) - REQUEST_PREVIEW_LINES
-    return "\n".join(lines[:REQUEST_PREVIEW_LINES]) + (f"\n… {hidden} more lines" if hidden > 0 else "")
-
-
-def _change(use: ToolUse) -> str:
-    """What an edit or a new file would change, where the file may not be looked at before it is allowed: the
-    place in the file is not known."""
-    old, new = use.input.get("old_string"), use.input.get("new_string")
-    if use.name == "write":
-        old, new = "", use.input.get("content")
-    if not isinstance(old, str) or not isinstance(new, str):
-        return ""
-    lines = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=2)
-    return "\n".join(line for line in list(lines)[2:] if not line.startswith("@@"))

@@ -96,16 +96,25 @@ def render_chat_help() -> tuple[str, ...]:
     """One line a command, then the keys."""
     width = max(len(_usage(slash)) for slash in SLASH_COMMANDS)
     lines = [f"{_usage(slash):{width}}  {slash.help}" for slash in SLASH_COMMANDS]
-    return (*lines, "", *(f"{keys:{width}}  {what}" for keys, what in _KEYS))
+    return (*lines, "", *render_keys(width))
+
+
+def render_keys(width: int = 20) -> tuple[str, ...]:
+    """One line a key."""
+    return tuple(f"{keys:{width}}  {what}" for keys, what in _KEYS)
 
 
 _KEYS = (
     ("Enter", "send; in the middle of a turn it is read at the next round"),
     ("Alt-Enter, \\ Enter", "a new line"),
-    ("Ctrl-C", "interrupt the turn; twice within 2 s: leave"),
+    ("Esc, Ctrl-C", "interrupt the turn; Ctrl-C twice within 2 s: leave"),
+    ("Shift-Tab", "the next permission mode"),
     ("Ctrl-R", "search what you typed before"),
-    ("Ctrl-O", "unfold the last output"),
-    ("Tab", "complete a command or an @path"),
+    ("Ctrl-O", "unfold pasted text, or the last output"),
+    ("/  @", "a command, a file: a menu opens as you type"),
+    ("!command", "run it and show the model; !!command only runs it"),
+    ("#text", "remember it"),
+    ("?", "in an empty input: show this"),
     ("@photo.png", "show the model an image; so does its path alone"),
 )
 

@@ -29,6 +29,7 @@ from sevenfold.agent.tui.prompt_input import (
     BufferedOutput,
     InputDelegate,
     InputHistory,
+    PastedTexts,
     make_prompt_session,
 )
 from sevenfold.agent.tui.text_renderer import TextRenderer
@@ -100,8 +101,8 @@ class Terminal:
 
     def __init__(self, scene: InputDelegate, past: InputHistory, cwd: Path) -> None:
         self._scene = scene
-        self._pane = BufferedOutput(sys.stdout)
-        self._session: PromptSession[str] = make_prompt_session(self._pane, scene, past, cwd)
+        self._pane, self._pastes = BufferedOutput(sys.stdout), PastedTexts()
+        self._session: PromptSession[str] = make_prompt_session(self._pane, scene, past, cwd, self._pastes)
         self._session.app.min_redraw_interval = REDRAW_SECONDS
         self._saved = ""
         self._raw = ExitStack()
@@ -144,7 +145,8 @@ class Terminal:
 
     async def read(self) -> str:
         """The next line; EOFError when the person leaves."""
-        return await self._session.prompt_async(self._prompt, bottom_toolbar=self._toolbar)
+        typed = await self._session.prompt_async(self._prompt, bottom_toolbar=self._toolbar)
+        return self._pastes.unfold(typed)
 
     def leave(self) -> None:
         """Have `read` end with EOFError, whatever is typed."""

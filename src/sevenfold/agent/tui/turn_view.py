@@ -21,10 +21,12 @@ from sevenfold.agent.loop.turn import (
     ToolStarted,
     TurnEvent,
 )
+from sevenfold.agent.tool import ToolOutput
 from sevenfold.agent.tools.executor import MAIN_AGENT
 from sevenfold.agent.tui.event_text import render_event_text
 from sevenfold.agent.tui.text_renderer import MarkdownBlock, MarkdownStream, TextRenderer, TextTone
 from sevenfold.core.events import ToolDenied
+from sevenfold.core.json import EMPTY_OBJECT
 from sevenfold.core.messages import Block, Text, ToolUse, ToolUseId
 from sevenfold.core.tool_kinds import Effect, find_effect
 from sevenfold.providers.provider import Delta, TextDelta, ThinkingDelta
@@ -52,6 +54,10 @@ class StatusLine:
     news: str = ""
     """What a layer did last."""
     is_working: bool = False
+    phase: str = ""
+    """What the turn is doing now."""
+    elapsed: timedelta = timedelta()
+    """Since the turn began."""
 
 
 def render_status_line(status: StatusLine, columns: int) -> str:
@@ -75,8 +81,14 @@ def _parts(status: StatusLine) -> list[str]:
     if status.queued:
         parts.insert(1, f"{status.queued} queued")
     if status.is_working:
-        parts.insert(0, "working")
+        parts = [_working(status), *parts, "Esc interrupts" if status.phase else ""]
     return [part for part in parts if part]
+
+
+def _working(status: StatusLine) -> str:
+    seconds = int(status.elapsed.total_seconds())
+    took = f" {seconds} s" if seconds else ""
+    return f"working{took}{f': {status.phase}' if status.phase else ''}"
 
 
 def _context(status: StatusLine) -> str:
@@ -100,11 +112,14 @@ MAX_FOLDS = 30
 """Outputs that can still be unfolded."""
 MAX_LIVE_LINES = 12
 """That are drawn anew with each change: few enough for any terminal."""
+MAX_ECHOED_LINES = 4
+"""Of what a person sent, after its first: a long paste was on the screen once."""
 MAX_PRINTED_LINES = 3
 """Of what a running tool prints."""
 SLOW_TOOL_TIME = timedelta(seconds=1)
 """From which on it is said how long a tool took."""
 _THINKING_CHARS = 200
+_WAITING = "waiting for the model"
 
 
 class TurnSurface(Protocol):
@@ -132,6 +147,7 @@ class FoldedOutput:
 @dataclass(slots=True)
 class _Running:
     title: str
+    tool: str
     printed: deque[str] = field(default_factory=lambda: deque[str](maxlen=MAX_PRINTED_LINES))
     partial: str = ""
 
@@ -159,8 +175,20 @@ class TurnView:
         self.folds: deque[FoldedOutput] = deque(maxlen=MAX_FOLDS)
         self._stream = MarkdownStream()
         self._thinking = ""
+        self._waits_for = _WAITING
         self._running: dict[ToolUseId, _Running] = {}
         self._is_after_tool = False
+
+    @property
+    def phase(self) -> str:
+        """What the turn is doing now, in a few words."""
+        running = next(iter(self._running.values()), None)
+        return f"running {running.tool}" if running else self._waits_for
+
+    def show_command(self, command: str, output: ToolOutput) -> None:
+        """What a command printed that the person ran."""
+        use = ToolUse(ToolUseId(""), "shell", EMPTY_OBJECT)
+        self._show_ended(ToolEnded(use=use, output=output, took=timedelta(), said=command))
 
     def watch(self, seen: TurnEvent) -> None:
         match seen:
@@ -168,7 +196,7 @@ class TurnView:
                 self._stream_in(seen.delta)
             case ToolStarted():
                 self._end_text()
-                self._running[seen.use.id] = _Running(self._title(seen.use, seen.said))
+                self._running[seen.use.id] = _Running(self._title(seen.use, seen.said), seen.use.name)
             case ToolPrinted():
                 if seen.use.id in self._running:
                     self._running[seen.use.id].take(seen.text)
@@ -191,6 +219,8 @@ class TurnView:
         """A turn begins with what was typed."""
         brush = self._surface.brush()
         first, *more = typed.split("\n")
+        if len(more) > MAX_ECHOED_LINES:
+            more = [*more[:MAX_ECHOED_LINES], f"… {len(more) - MAX_ECHOED_LINES} more lines"]
         lines = [brush.line(f"› {first}", "strong"), *(brush.line(line, "strong", indent=2) for line in more)]
         self._surface.put("\n" + "\n".join(lines))
         self._is_after_tool = False
@@ -226,12 +256,13 @@ class TurnView:
 
     def _stream_in(self, delta: Delta) -> None:
         if isinstance(delta, TextDelta):
-            self._thinking = ""
+            self._thinking, self._waits_for = "", "writing"
             self._put_blocks(self._stream.feed(delta.text))
             if settled := self._stream.settle(self._surface.brush(), MAX_LIVE_LINES):
                 self._put_blocks((settled,))
         elif isinstance(delta, ThinkingDelta):
             self._thinking = (self._thinking + delta.text)[-_THINKING_CHARS:]
+            self._waits_for = "thinking"
 
     def _end_text(self) -> None:
         self._thinking = ""
@@ -276,6 +307,7 @@ class TurnView:
 
     def _end_round(self, seen: RoundEnded) -> None:
         self._end_text()
+        self._waits_for = _WAITING
         self.status = replace(
             self.status,
             context_tokens=seen.context_tokens,
