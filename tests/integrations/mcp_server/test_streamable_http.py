@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from sevenfold.integrations.mcp_server.protocol import HANDSHAKE_VERSIONS, HEADER_MISMATCH, MAX_INPUT_BYTES
-from sevenfold.integrations.mcp_server.streamable_http import MAX_SESSIONS, McpHttpServer
+from sevenfold.integrations.mcp_server.streamable_http import MAX_HTTP_SESSIONS, McpHttpServer
 from tests.integrations.mcp_server.talking import FakeClient, make_request
 
 JSON = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
@@ -188,6 +188,6 @@ def test_a_session_at_another_version_is_refused(client: HttpClient) -> None:
 
 def test_the_oldest_of_too_many_sessions_is_forgotten(client: HttpClient) -> None:
     first = client.open("2025-11-25")
-    for _ in range(MAX_SESSIONS):
+    for _ in range(MAX_HTTP_SESSIONS):
         client.server.sessions.open()
     assert client.ask(make_request("ping", "2025-11-25"), first)[0] == 404

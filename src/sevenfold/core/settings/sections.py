@@ -71,7 +71,7 @@ class McpSettings:
     """On: what a repository's .mcp.json names is run once a person has agreed to it, and not before."""
 
     start_seconds: int = limit(10)
-    """What a session waits for servers that it has never seen; later ones know their tools and do not wait."""
+    """How long a session waits for servers that it has never seen; the tools of others are known."""
 
     connect_seconds: int = limit(30, at_least=1)
     """A server that is fetched and built by its own command takes long the first time; more is a hang."""

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from sevenfold.integrations.mcp_server.protocol import RpcId, Wire
 
 _ADDRESS = "127.0.0.1"
-MAX_SESSIONS = 200
+MAX_HTTP_SESSIONS = 200
 """The oldest is forgotten first; its client is told to begin again."""
 MAX_HTTP_CONNECTIONS = 32
 _IDLE_SECONDS = 60
@@ -97,7 +97,7 @@ class SessionTable:
         name = secrets.token_urlsafe(24)
         with self._lock:
             self._sessions[name] = HttpSession()
-            while len(self._sessions) > MAX_SESSIONS:
+            while len(self._sessions) > MAX_HTTP_SESSIONS:
                 self._sessions.popitem(last=False)
         return name
 
