@@ -141,20 +141,25 @@ class Copy:
         with ExitStack() as changes:
             for path, numbers in lines.items():
                 changes.enter_context(self._changed(path, partial(add_probes, lines=numbers)))
+            started = time.monotonic()
             code = self.run_tests([folder], {"out": str(out)}, MAP_SECONDS)
+            taken = time.monotonic() - started
         # Otherwise tests did not run at all, such as those of a module that cannot be imported.
         if code not in (0, 1):
             how = f"took over {MAP_SECONDS} s" if code is None else f"ended with {code}"
             raise RuntimeError(f"pytest {folder} {how} without a mutant:\n{self.tail()}")
         text = out.read_text(encoding="utf-8").replace(f"{self.root}{os.sep}", "")
-        return cast("LineMap", json.loads(text))
+        known = cast("LineMap", json.loads(text))
+        # Under no test's name: what it takes to start, which on a busy machine is most of it.
+        known["seconds"][""] = max(0.0, taken - sum(known["seconds"].values()))
+        return known
 
     def judge(self, mutant: Mutant, folder: str, known: LineMap) -> Verdict:
         started = time.monotonic()
         tests = choose_tests(mutant, known)
         paths = {test.partition("::")[0] for test in tests} or {folder}
         plan: Plan = {"tests": tests} if tests else {}
-        limit = max(LEAST_SECONDS, TIMES * sum(known["seconds"].get(test, 0.0) for test in tests))
+        limit = max(LEAST_SECONDS, TIMES * sum(known["seconds"].get(test, 0.0) for test in ("", *tests)))
         if not tests:
             limit = max(LEAST_SECONDS, TIMES * sum(known["seconds"].values()))
         left_out = [f"--deselect={test}" for test in known["failed"]]

@@ -32,6 +32,7 @@ class LineMap(TypedDict):
     """Tests by `file:line`; an empty one stands for what runs outside of tests."""
     failed: list[str]
     seconds: dict[str, float]
+    """By test; under an empty name, what it takes to start."""
 
 
 # Compared by identity, because pytest keeps its plugins in a set.
