@@ -331,7 +331,7 @@ class ClearableTools:
 
 
 def _matches(name: str, patterns: tuple[str, ...]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
+    return bool(patterns) and any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def find_called_tool(use: ToolUse) -> str:
@@ -356,7 +356,11 @@ def own_tool_name(name: str) -> str:
 
 def first_text(given: JsonObject, keys: tuple[str, ...]) -> str:
     """The first of these arguments that is a text with something in it; empty where there is none."""
-    return next((value for key in keys if isinstance(value := given.get(key), str) and value), "")
+    for key in keys:
+        value = given.get(key)
+        if isinstance(value, str) and value:
+            return value
+    return ""
 
 
 def read_path(use: ToolUse) -> str | None:

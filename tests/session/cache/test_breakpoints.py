@@ -55,6 +55,9 @@ def test_a_place_that_nobody_touched_for_a_lifetime_is_not_marked() -> None:
     # Ten minutes back: only the frame and the ends of the last five minutes are in the cache.
     assert marks_after_cut("5m", timedelta(seconds=30), first) == {2 * ROUNDS - 1}
     assert first - 1 in marks_after_cut("5m", timedelta(seconds=10), first)
+    # Twenty rounds back is five minutes back, and no more.
+    assert first - 1 in marks_after_cut("5m", timedelta(seconds=15), first)
+    assert first - 1 not in marks_after_cut("5m", timedelta(seconds=15, microseconds=1), first)
 
 
 def shown_of(*entries: int) -> ViewMessages:

@@ -10,6 +10,7 @@ import string
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import partial
+from operator import mul
 from typing import TypeAlias
 
 from sevenfold.core.json import Json, write_json
@@ -288,10 +289,13 @@ class TokenMix:
         return (self.said, self.asked, self.got, self.told)
 
     def __add__(self, other: TokenMix) -> TokenMix:
-        return TokenMix(*(mine + its for mine, its in zip(self.values, other.values, strict=True)))
+        # Spelled out: every request adds several.
+        return TokenMix(
+            self.said + other.said, self.asked + other.asked, self.got + other.got, self.told + other.told
+        )
 
     def times(self, factor: float) -> TokenMix:
-        return TokenMix(*(factor * value for value in self.values))
+        return TokenMix(factor * self.said, factor * self.asked, factor * self.got, factor * self.told)
 
 
 TOKEN_CLASSES = tuple(item.name for item in fields(TokenMix))
@@ -341,4 +345,4 @@ def _bounded(factor: float) -> float:
 
 
 def _dot(left: Vector, right: Vector) -> float:
-    return sum(a * b for a, b in zip(left, right, strict=True))
+    return sum(map(mul, left, right))

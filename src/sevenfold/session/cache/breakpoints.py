@@ -135,6 +135,8 @@ class BreakpointPlanner:
     _standing: BlockPosition | None = None
     _touched: dict[BlockPosition, datetime] = field(default_factory=dict[BlockPosition, datetime])
     """When a request last wrote or found what stands at each written place."""
+    _oldest: datetime | None = None
+    """None of these is older: as long as it is alive, all are."""
 
     def use(self, frame: RequestParams, model: Model, capabilities: Capabilities, frame_tokens: int) -> None:
         """Use other request parameters: nothing that was written behind the old ones can be read, unless
@@ -175,6 +177,8 @@ class BreakpointPlanner:
         # The end looks back and finds the place that was written last, be it marked again or not.
         for spot in (*self._state.written[-1:], *self._placement.spots):
             self._touched[spot] = started
+        # A clock may be set back.
+        self._oldest = min(self._oldest or started, started)
         self._state, self._placement = self._placement.answered(), None
         kept = {*self._state.written, self._state.standing}
         self._touched = {spot: when for spot, when in self._touched.items() if spot in kept}
@@ -182,9 +186,12 @@ class BreakpointPlanner:
     def _forget_dead(self, now: datetime) -> None:
         """Drop expired positions: a breakpoint there would read nothing, where an older one might."""
         lifetime = self.settings.lifetime
+        if self._oldest is None or now - self._oldest <= lifetime:
+            return
         alive = tuple(spot for spot in self._state.written if now - self._touched[spot] <= lifetime)
         if len(alive) < len(self._state.written):
             self._state = replace(self._state, written=alive)
+        self._oldest = min((self._touched[spot] for spot in alive), default=None)
 
     def cut(self, first: int) -> None:
         """The view was rewritten from this message on."""
