@@ -12,7 +12,7 @@ from openai import OpenAI
 
 from sevenfold.core.json import JsonObject, read_object
 from sevenfold.core.messages import Text
-from sevenfold.testing import Choices, Prompt, RateLimits, Simulator, StatusFault, StreamFault, say
+from sevenfold.testing import Choices, Prompt, RateLimits, Reply, Simulator, StatusFault, StreamFault, say
 
 MODEL = "gpt-5.6"
 CALL = {"name": "f", "arguments": "{}"}
@@ -81,6 +81,25 @@ def test_the_official_client_asks_for_responses(sim: Simulator, sdk: OpenAI) -> 
     assert [item.type for item in done.output] == ["message", "function_call"]
     assert done.usage is not None
     assert done.usage.input_tokens == sim.last.usage.prompt
+
+
+def test_a_tool_in_a_namespace_is_called_in_it(sim: Simulator, http: httpx2.Client) -> None:
+    asked: list[Prompt] = []
+
+    def reply(prompt: Prompt) -> Reply:
+        asked.append(prompt)
+        return say("Done.") if prompt.results else say(calls={"mcp__own.look": {"at": "it"}})
+
+    sim.reset(reply)
+    look = {"type": "function", "name": "look", "parameters": {"type": "object"}}
+    tools = [look, {"type": "namespace", "name": "mcp__own", "tools": [look]}]
+    first = {"role": "user", "content": "Hi"}
+    body = {"model": MODEL, "input": [first], "tools": tools}
+    (item,) = post(sim, http, "/v1/responses", body).json()["output"]
+    assert (item["namespace"], item["name"]) == ("mcp__own", "look")
+    output = {"type": "function_call_output", "call_id": item["call_id"], "output": "seen"}
+    assert post(sim, http, "/v1/responses", {**body, "input": [first, item, output]}).status_code == 200
+    assert asked[-1].tools == ("look", "mcp__own.look")
 
 
 def test_the_official_client_streams_responses(sim: Simulator, sdk: OpenAI) -> None:

@@ -40,6 +40,7 @@ from sevenfold.simulator.openai.chat import (
 )
 from sevenfold.simulator.openai.responses import (
     iter_response_events,
+    list_tool_names,
     parse_responses_request,
     render_response,
 )
@@ -177,7 +178,7 @@ class OpenAIExchange:
 
     async def _ask(self, model: Model, talk: OpenAIRequest) -> Reply:
         world = self.world
-        names = tuple(name for tool in talk.tools if isinstance(name := tool.get("name"), str))
+        names = tuple(list_tool_names(talk.tools))
         most = talk.max_tokens or model.max_output_tokens
         prompt = Prompt(
             number=world.next_question(),

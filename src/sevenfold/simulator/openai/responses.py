@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject, write_json
 from sevenfold.core.messages import Block, Message, Role, Text, Thinking, ToolResult, ToolUse, ToolUseId
@@ -24,6 +24,8 @@ from sevenfold.simulator.openai.chat import (
 from sevenfold.simulator.wire.error_response import make_invalid_request
 
 _INCOMPLETE = {"max_tokens": "max_output_tokens", "model_context_window_exceeded": "max_output_tokens"}
+_IN_NAMESPACE = "."
+"""Between a namespace and a tool in it. No name of a function has a dot."""
 _ROLES: dict[str, Role] = {
     "user": "user",
     "assistant": "assistant",
@@ -56,6 +58,19 @@ def parse_responses_request(body: JsonObject) -> OpenAIRequest:
         streams=body.get("stream") is True,
         thinks=effort not in (None, "none"),
     )
+
+
+def list_tool_names(tools: Iterable[JsonObject]) -> Iterator[str]:
+    """What a model may call. A tool in a namespace, as Codex declares MCP servers, is `space.tool`."""
+    for tool in tools:
+        name, inner = tool.get("name"), tool.get("tools")
+        if not isinstance(name, str):
+            continue
+        if tool.get("type") == "namespace" and isinstance(inner, tuple):
+            below = list_tool_names(item for item in inner if isinstance(item, JsonObject))
+            yield from (f"{name}{_IN_NAMESPACE}{one}" for one in below)
+        else:
+            yield name
 
 
 def render_response(answer: OpenAIReply) -> JsonObject:
@@ -96,7 +111,10 @@ class _Reader:
                     raise make_invalid_request(f"Invalid value: '{item.get('role')}' at '{path}.role'.")
                 self._put(role, *parse_content(f"{path}.content", item.get("content")))
             case "function_call":
-                call = parse_tool_call(path, item.get("call_id"), item.get("name"), item.get("arguments"))
+                space, name = item.get("namespace"), item.get("name")
+                if isinstance(space, str) and space:
+                    name = f"{space}{_IN_NAMESPACE}{name}"
+                call = parse_tool_call(path, item.get("call_id"), name, item.get("arguments"))
                 self._pairing.ask((call,))
                 self._put("assistant", call)
             case "function_call_output":
@@ -145,7 +163,9 @@ def _items(answer: OpenAIReply) -> Iterator[JsonObject]:
                 yield _item("reasoning", f"rs_{item_id}", summary=(), encrypted_content=sealed)
             case ToolUse():
                 arguments = write_json(block.input).decode()
-                call: dict[str, Json] = {"call_id": block.id, "name": block.name, "arguments": arguments}
+                space, _, name = block.name.rpartition(_IN_NAMESPACE)
+                call: dict[str, Json] = {"call_id": block.id, "name": name, "arguments": arguments}
+                call |= {"namespace": space} if space else {}
                 yield _item("function_call", f"fc_{item_id}", status="completed", **call)
             case _:
                 pass
