@@ -57,6 +57,7 @@ from sevenfold.layers.memory.trust.taint import ConversationSources, find_tool_t
 from sevenfold.layers.memory.trust.taint_changes import attribute_change
 from sevenfold.resident.agent_sessions import AgentConversation, AgentSession, ShownRule
 from sevenfold.resident.projects import OpenProject
+from sevenfold.store.memory.index_text import drop_index_entries
 from sevenfold.store.memory.sidecars import UseStore
 
 MAX_CONTEXT_BYTES = 9_500
@@ -309,8 +310,11 @@ def _take_edit(call: HookCall, path: str) -> None:
     if not real.startswith(f"{folder}{os.sep}") or not real.endswith(".md"):
         return
     key = os.path.relpath(real, folder).replace(os.sep, "/")
-    if key == INDEX_FILE or key.startswith(TEAM_PREFIX):
-        return  # the index is made from the memories, whoever wrote a line of it
+    if key.startswith(TEAM_PREFIX):
+        return
+    if key == INDEX_FILE:
+        _settle_index(call)
+        return
     try:
         text = Path(real).read_text(encoding="utf-8")
         stored, now = memory.find(key), read_memory(key, text)
@@ -327,6 +331,23 @@ def _take_edit(call: HookCall, path: str) -> None:
         memory.record_edit([key], origin)
     except (SevenfoldError, OSError, UnicodeDecodeError):
         return  # it is noticed as an edit, and waits for a person
+
+
+def _settle_index(call: HookCall) -> None:
+    """Lines of the index are made from the memories. An agent that writes some for its own memories has said
+    nothing new by that, and nobody is asked about it."""
+    memory = call.project.memory
+    edits = [one for one in memory.notice() if [change.key for change in one.changes] == [INDEX_FILE]]
+    keys = [name for name in os.listdir(memory.path) if name.endswith(".md")]
+    shown = _list_own_lines(memory.index_text().text, keys)
+    for edit in edits:
+        if _list_own_lines(edit.changes[0].text or "", keys) == shown:
+            memory.reject(edit.id, "lines of the index are made from the memories", who="agent")
+
+
+def _list_own_lines(text: str, keys: Sequence[str]) -> list[str]:
+    """What an index says beside the lines of memories."""
+    return [line for line in drop_index_entries(text, keys).split("\n") if line.strip()]
 
 
 def list_messages_of(conversation: AgentConversation, session: AgentSession) -> list[Message]:
@@ -356,8 +377,10 @@ def _keep_for_summary(call: HookCall) -> str:
     return truncate_bytes("\n".join(lines), MAX_CONTEXT_BYTES)
 
 
-def _say_nothing(_call: HookCall) -> str:
-    """Its work is done by the queue."""
+def _end_turn(call: HookCall) -> str:
+    """The rest is done by the queue."""
+    if call.project.workspace.settings.of(PlaceSettings).claude_memory:
+        _settle_index(call)
     return ""
 
 
@@ -367,8 +390,8 @@ _EVENTS: dict[str, Callable[[HookCall], str]] = {
     "PreToolUse": _check_call,
     "PostToolUse": _take_result,
     "PreCompact": _keep_for_summary,
-    "Stop": _say_nothing,
-    "SessionEnd": _say_nothing,
+    "Stop": _end_turn,
+    "SessionEnd": _end_turn,
 }
 HOOK_EVENTS = tuple(_EVENTS)
 

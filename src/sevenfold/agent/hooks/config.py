@@ -280,6 +280,8 @@ def _read_group(event: HookEvent, group: JsonObject, like: Hook, found: HookList
         if kind != "command" or not isinstance(command, str) or not command.strip():
             found.problems.append(f"{event}: a hook of type {kind!r} is not run; expected a command")
             continue
+        if _is_ours(command):
+            continue
         limit = _limit(event, hook.get("timeout"), found)
         found.hooks.append(
             Hook(
@@ -291,6 +293,15 @@ def _read_group(event: HookEvent, group: JsonObject, like: Hook, found: HookList
                 source=like.source,
             )
         )
+
+
+def _is_ours(command: str) -> bool:
+    """Whether `sevenfold install` has put it there for another agent: here memory and rules work without."""
+    if "hook_script.py" not in command:
+        return False
+    from sevenfold.resident.agent_configs import is_own_command
+
+    return is_own_command(command)
 
 
 def _limit(event: HookEvent, seconds: Json, found: HookList) -> timedelta:

@@ -11,7 +11,7 @@ import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from sevenfold.agent.hooks.config import (
     MAX_HOOK_TEXT_CHARS,
     NO_HOOK_RESULT,
     Hook,
+    HookDialect,
     HookEvent,
     HookResult,
     merge_hook_results,
@@ -143,6 +144,8 @@ def _kill(group: int) -> None:
 
 
 HOOK_SPILL_PREFIX = "hook-output"
+MAX_KEPT_FILES = 16
+"""As many calls as are run at the same time."""
 
 _CLAUDE_MODES: dict[PermissionMode, str] = {
     "ask": "default",
@@ -191,6 +194,8 @@ class SessionHooks:
 
     def __init__(self, hooks: Sequence[Hook], place: HookContext, emit: Emit = ignore_event) -> None:
         self._hooks, self.place, self._emit = tuple(hooks), place, emit
+        self._before: dict[str, str] = {}
+        """What files held before calls that are being run, by the call's id."""
 
     async def ask(self, event: HookEvent, subject: str = "", **details: object) -> HookResult:
         """What the hooks of an event say; `subject` is what their matchers look at."""
@@ -201,21 +206,61 @@ class SessionHooks:
 
     async def ask_before(self, use: ToolUse, name: str = "") -> HookResult:
         """Before a tool runs: whether it may, and with which input. `name` is the tool really meant."""
+        await self._keep_before(use)
         return await self._ask_of_tool("PreToolUse", use, name)
 
     async def ask_after(self, use: ToolUse, response: str, took: timedelta, name: str = "") -> HookResult:
         """After a tool ran: what to say of it, and what the model is shown."""
-        milliseconds = round(took.total_seconds() * 1_000)
-        return await self._ask_of_tool(
-            "PostToolUse", use, name, tool_response=response, duration_ms=milliseconds
-        )
+        before = self._before.pop(use.id, None)
+        chosen = [one for one in self._hooks if one.event == "PostToolUse" and one.matches(name or use.name)]
+        if not chosen:
+            return NO_HOOK_RESULT
+        told: dict[HookDialect, object] = {"own": response}
+        if any(hook.dialect == "claude" for hook in chosen):
+            from sevenfold.agent.hooks.claude_response import build_claude_response
 
-    async def _ask_of_tool(self, event: HookEvent, use: ToolUse, name: str, **details: object) -> HookResult:
+            cwd, meant = self.place.cwd, replace(use, name=name or use.name)
+            told["claude"] = await run_blocking(
+                lambda: build_claude_response(meant, response, took, cwd=cwd, before=before)
+            )
+        milliseconds = round(took.total_seconds() * 1_000)
+        return await self._ask_of_tool("PostToolUse", use, name, told, duration_ms=milliseconds)
+
+    async def _ask_of_tool(
+        self,
+        event: HookEvent,
+        use: ToolUse,
+        name: str,
+        responses: Mapping[HookDialect, object] | None = None,
+        **details: object,
+    ) -> HookResult:
         named = name or use.name
         described = {"tool_input": use.input, "tool_use_id": use.id, **details}
         chosen = [hook for hook in self._hooks if hook.event == event and hook.matches(named)]
-        asked = (self._ask(hook, {"tool_name": hook.tool_name(named), **described}) for hook in chosen)
+        asked = (
+            self._ask(
+                hook,
+                {
+                    "tool_name": hook.tool_name(named),
+                    **described,
+                    **({"tool_response": responses[hook.dialect]} if responses else {}),
+                },
+            )
+            for hook in chosen
+        )
         return merge_hook_results(await asyncio.gather(*asked))
+
+    async def _keep_before(self, use: ToolUse) -> None:
+        """For hooks of Claude Code, which are told what a file held before it was changed."""
+        if any(hook.event == "PostToolUse" and hook.dialect == "claude" for hook in self._hooks):
+            from sevenfold.agent.hooks.claude_response import read_before
+
+            cwd = self.place.cwd
+            before = await run_blocking(lambda: read_before(use, cwd))
+            if before is not None:
+                self._before[use.id] = before
+            while len(self._before) > MAX_KEPT_FILES:  # of calls that were never run
+                self._before.pop(next(iter(self._before)))
 
     async def _ask(self, hook: Hook, details: Mapping[str, object]) -> HookResult:
         question = write_json(self.place.build_input(hook.event, details))
