@@ -40,7 +40,7 @@ from sevenfold.simulator.openai.chat import (
 )
 from sevenfold.simulator.openai.responses import (
     iter_response_events,
-    list_tool_names,
+    list_callable_names,
     parse_responses_request,
     render_response,
 )
@@ -178,7 +178,7 @@ class OpenAIExchange:
 
     async def _ask(self, model: Model, talk: OpenAIRequest) -> Reply:
         world = self.world
-        names = tuple(list_tool_names(talk.tools))
+        names = tuple(list_callable_names(talk.tools))
         most = talk.max_tokens or model.max_output_tokens
         prompt = Prompt(
             number=world.next_question(),

@@ -60,14 +60,14 @@ def parse_responses_request(body: JsonObject) -> OpenAIRequest:
     )
 
 
-def list_tool_names(tools: Iterable[JsonObject]) -> Iterator[str]:
+def list_callable_names(tools: Iterable[JsonObject]) -> Iterator[str]:
     """What a model may call. A tool in a namespace, as Codex declares MCP servers, is `space.tool`."""
     for tool in tools:
         name, inner = tool.get("name"), tool.get("tools")
         if not isinstance(name, str):
             continue
         if tool.get("type") == "namespace" and isinstance(inner, tuple):
-            below = list_tool_names(item for item in inner if isinstance(item, JsonObject))
+            below = list_callable_names(item for item in inner if isinstance(item, JsonObject))
             yield from (f"{name}{_IN_NAMESPACE}{one}" for one in below)
         else:
             yield name
