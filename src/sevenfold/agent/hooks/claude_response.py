@@ -23,7 +23,7 @@ MAX_FILE_BYTES = 1024 * 1024
 
 _CONTEXT_LINES = 3
 
-Answer: TypeAlias = dict[str, object]
+_Response: TypeAlias = dict[str, object]
 
 
 def read_before(use: ToolUse, cwd: Path) -> str | None:
@@ -54,7 +54,7 @@ class _Call:
         self.cwd = cwd
 
 
-def _ran(call: _Call) -> Answer:
+def _ran(call: _Call) -> _Response:
     return {
         "stdout": call.response,
         "stderr": "",
@@ -64,7 +64,7 @@ def _ran(call: _Call) -> Answer:
     }
 
 
-def _was_read(call: _Call) -> Answer:
+def _was_read(call: _Call) -> _Response:
     lines = (_read(call.use, call.cwd) or "").split("\n")
     start, count = _number(call.given, "offset", 1), _number(call.given, "limit", len(lines))
     shown = lines[max(0, start - 1) : max(0, start - 1) + count]
@@ -78,7 +78,7 @@ def _was_read(call: _Call) -> Answer:
     return {"type": "text", "file": file}
 
 
-def _was_edited(call: _Call) -> Answer:
+def _was_edited(call: _Call) -> _Response:
     after = _read(call.use, call.cwd) or ""
     return {
         "filePath": call.path,
@@ -91,7 +91,7 @@ def _was_edited(call: _Call) -> Answer:
     }
 
 
-def _was_written(call: _Call) -> Answer:
+def _was_written(call: _Call) -> _Response:
     content = first_text(call.given, ("content",))
     is_new = call.before is None
     return {
@@ -104,7 +104,7 @@ def _was_written(call: _Call) -> Answer:
     }
 
 
-def _was_listed(call: _Call) -> Answer:
+def _was_listed(call: _Call) -> _Response:
     names = call.response.splitlines()
     return {
         "filenames": names,
@@ -116,7 +116,7 @@ def _was_listed(call: _Call) -> Answer:
     }
 
 
-def _was_found(call: _Call) -> Answer:
+def _was_found(call: _Call) -> _Response:
     lines = call.response.splitlines()
     return {
         "mode": "content",
@@ -128,7 +128,7 @@ def _was_found(call: _Call) -> Answer:
     }
 
 
-def _was_fetched(call: _Call) -> Answer:
+def _was_fetched(call: _Call) -> _Response:
     return {
         "bytes": len(call.response.encode("utf-8", "replace")),
         "code": 200,
@@ -139,7 +139,7 @@ def _was_fetched(call: _Call) -> Answer:
     }
 
 
-_BUILDERS: Mapping[str, Callable[[_Call], Answer]] = {
+_BUILDERS: Mapping[str, Callable[[_Call], _Response]] = {
     "run": _ran,
     "read": _was_read,
     "edit": _was_edited,
@@ -166,10 +166,10 @@ def _number(given: JsonObject, key: str, otherwise: int) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else otherwise
 
 
-def _diff(before: str, after: str) -> list[Answer]:
+def _diff(before: str, after: str) -> list[_Response]:
     """Hunks as Claude Code describes them."""
     old, new = before.splitlines(), after.splitlines()
-    hunks: list[Answer] = []
+    hunks: list[_Response] = []
     for group in difflib.SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(_CONTEXT_LINES):
         lines: list[str] = []
         for kind, i1, i2, j1, j2 in group:
