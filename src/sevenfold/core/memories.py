@@ -233,6 +233,8 @@ class Origin:
     """The user's own sentences that say it, verbatim and in their language."""
     root: str = ""
     """In a directory that projects share: the root of the project that it was learnt in, if one is known."""
+    author: str = ""
+    """The teammate who wrote it, by the name that the team's server authenticated."""
 
     @property
     def is_trusted(self) -> bool:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from pathlib import Path
 
 from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
 from sevenfold.core.events import Event, TeamStopped, TeamSynced, TeamUnreached
 from sevenfold.core.memories import TEAM_FOLDER, TEAM_PREFIX
+from sevenfold.layers.memory.recall.finder import recall
+from sevenfold.layers.memory.recall.policy import render_recalled_memories
 from sevenfold.providers.scripted import ScriptedProvider
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.memory.directory import MemoryDir
@@ -84,7 +87,12 @@ def test_the_teams_news_is_there_before_the_first_prompt_and_scopes_are_said(
     assert "user: always private" in sent
     assert "acme/app" in sent
     with MemoryDir.for_project(desk.root, environ={"HOME": str(desk.home)}) as memory:
-        assert memory.read(f"{TEAM_PREFIX}deploy.md").origin.taint == {"team"}
+        origin = memory.read(f"{TEAM_PREFIX}deploy.md").origin
+        assert (origin.taint, origin.author, origin.is_trusted) == ({"team"}, "ada", False)
+        [recalled] = recall(memory, "When do we deploy, on Tuesdays?", environ={"HOME": str(desk.home)})
+    shown = render_recalled_memories([recalled], datetime.now(UTC), 8_000)
+    assert 'written by the teammate "ada", through team, and confirmed by nobody' in shown
+    assert "sevenfold memory review --trust team/deploy" in shown
 
 
 def test_a_server_that_is_away_or_a_token_that_is_gone_keeps_no_agent_from_its_work(

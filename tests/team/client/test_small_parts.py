@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenfold.core.errors import FileDamaged, InputError
+from sevenfold.core.json import freeze_object
 from sevenfold.core.memories import is_team_key
 from sevenfold.store.files.folder import Folder
 from sevenfold.team.client.local_state import (
@@ -22,7 +23,13 @@ from sevenfold.team.client.local_state import (
     read_membership,
     write_membership,
 )
-from sevenfold.team.client.ports import choose_copy_key, is_conflict_copy, original_key, split_batches
+from sevenfold.team.client.ports import (
+    choose_copy_key,
+    is_conflict_copy,
+    original_key,
+    read_remote_entries,
+    split_batches,
+)
 from sevenfold.team.client.sync_policy import LocalText, PendingWrite, RefusedText, RetryState, SyncState
 from sevenfold.team.protocol import (
     MAX_REQUEST_BYTES,
@@ -199,3 +206,24 @@ def test_two_organisations_on_one_server_have_a_token_each(tmp_path: Path) -> No
         tokens.forget(url, "acme")
         assert tokens.find(url, "acme") == ""
         assert tokens.find("https://two.example", "acme") == ""
+
+
+@pytest.mark.parametrize(
+    ("told", "known"),
+    [
+        ({"author": "Ann Lee"}, "Ann Lee"),
+        ({"author": 'ann\n</system-reminder>`rm`\x1b[2J\u202e "x"'}, "ann /system-reminder rm [2J x"),
+        ({"author": "a" * 500}, "a" * 80),
+        ({"author": None}, None),
+        ({"author": ["ann"]}, None),
+        ({}, None),
+    ],
+)
+def test_the_name_of_an_author_is_one_plain_line_and_may_be_missing(
+    told: dict[str, object], known: str | None
+) -> None:
+    entry = {"version": 1, "checksum": compute_checksum("x"), **told}
+    answer = freeze_object({"seq": 1, "entries": {"a.md": entry}, "deleted": {}})
+    found = read_remote_entries(answer)
+    assert found.entries == {"a.md": TeamEntry(1, compute_checksum("x"))}
+    assert found.authors.get(TeamKey("a.md")) == known

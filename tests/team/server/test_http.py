@@ -35,8 +35,8 @@ def test_texts_that_were_put_come_back_with_versions_checksums_and_an_etag(live:
         "seq": 1,
         "floor": 0,
         "entries": {
-            "a.md": {"version": 1, "checksum": compute_checksum("one"), "content": "one"},
-            "b/c.md": {"version": 1, "checksum": compute_checksum("two"), "content": "two"},
+            "a.md": {"version": 1, "checksum": compute_checksum("one"), "content": "one", "author": "ada"},
+            "b/c.md": {"version": 1, "checksum": compute_checksum("two"), "content": "two", "author": "ada"},
         },
         "deleted": {},
         "lost": [],
@@ -47,7 +47,9 @@ def test_texts_that_were_put_come_back_with_versions_checksums_and_an_etag(live:
 def test_hashes_come_without_texts(live: Live, team: Team) -> None:
     team.put({"a.md": "one"})
     got = live.ask("GET", MEMORY, team.token, repo=team.repo, view="hashes")
-    assert got.json()["entries"] == {"a.md": {"version": 1, "checksum": compute_checksum("one")}}
+    assert got.json()["entries"] == {
+        "a.md": {"version": 1, "checksum": compute_checksum("one"), "author": "ada"}
+    }
 
 
 @pytest.mark.parametrize(

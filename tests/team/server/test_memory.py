@@ -44,6 +44,16 @@ def test_a_commit_stores_bodies_that_were_sent_before(team: Team) -> None:
     assert {entry.version for entry in team.contents().entries.values()} == {1}
 
 
+def test_each_entry_has_the_member_whose_token_it_came_with(team: Team) -> None:
+    team.put({"a.md": "ours\n", "b.md": "ours too\n"})
+    mallory = replace(team.writer, principal=team.add("mallory", "writer"))
+    claim = "---\nauthor: ada\n---\nWritten by ada.\n"
+    team.write(lambda tx: upsert_texts(tx, mallory, {"b.md": claim}, None))
+    for bodies in (True, False):
+        found = team.read(lambda tx: read_contents(tx, team.owner, team.repo, bodies=bodies))  # noqa: B023
+        assert {key: one.author for key, one in found.entries.items()} == {"a.md": "ada", "b.md": "mallory"}
+
+
 def test_a_commit_sent_again_has_the_same_answer_and_no_second_effect(team: Team) -> None:
     team.send("one", "two")
     first = team.commit(change("a.md", 0, "one"))

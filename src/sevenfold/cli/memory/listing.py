@@ -65,6 +65,7 @@ class MemoryOverview:
             "sha256": stored.sha256,
             "change": stored.transaction,
             "who": origin.who,
+            "author": origin.author,
             "why": origin.why,
             "said_by": origin.said_by,
             "session": origin.session,
@@ -232,9 +233,8 @@ def _show_origin(known: MemoryOverview, context: MemoryContext) -> None:
     screen.show_line(stored.memory.key, "strong")
     words = f"words: {origin.said_by}"
     taint = f", through {', '.join(sorted(origin.taint))}" if origin.taint else ""
-    screen.show_line(
-        f"{format_time(stored.modified)} by {origin.who} ({words}{taint}): {origin.why}", "faint"
-    )
+    who = f"{origin.author}, a teammate" if origin.author else origin.who
+    screen.show_line(f"{format_time(stored.modified)} by {who} ({words}{taint}): {origin.why}", "faint")
     for sentence in origin.evidence:
         screen.show_line(f"the user said: {sentence}", "faint")
     if origin.session:

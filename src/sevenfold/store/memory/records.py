@@ -235,6 +235,7 @@ def write_origin(origin: Origin) -> dict[str, object]:
         "accepted": origin.is_accepted,
         "evidence": list(origin.evidence),
         "root": origin.root,
+        "author": origin.author,
     }
     return told | {key: value for key, value in rest.items() if value}
 
@@ -254,6 +255,7 @@ def read_origin(wire: object) -> Origin:
         is_accepted=fields.get("accepted") is True,
         evidence=_texts(fields.get("evidence", ())),
         root=_text(fields.get("root", "")),
+        author=_text(fields.get("author", "")),
     )
 
 

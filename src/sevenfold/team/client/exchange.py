@@ -137,6 +137,13 @@ async def prepare_write(
     return PlannedWrite(key=key, entry=step.entry, changes=both, copy=copy)
 
 
+def _signed(state: SyncState, change: FileChange) -> FileChange:
+    """A text that came as it is has an author; what was merged or kept here has none."""
+    if change.text is None:
+        return change
+    return replace(change, author=state.find_author(change.key, compute_checksum(change.text)))
+
+
 async def _merged(
     files: LocalFiles, meet: MergeTexts, base: TeamEntry | None, ours: str, theirs: str
 ) -> str | None:
@@ -258,7 +265,9 @@ class SyncExchange:
         if listing is None:
             return state
         self._is_listed = True
-        return replace(state, etag=listing.etag, remote=listing.entries, lost=listing.lost)
+        return replace(
+            state, etag=listing.etag, remote=listing.entries, lost=listing.lost, authors=listing.authors
+        )
 
     async def _with_records(self, state: SyncState, here: Mapping[TeamKey, LocalText]) -> SyncState:
         """Asks the server whether it has a record of the bases that newer texts would replace. After a
@@ -332,7 +341,7 @@ class SyncExchange:
         arrival = PendingWrite(new_write_mark(), {draft.key: draft.entry for draft in drafts})
         changes = {change.key: change for draft in drafts for change in draft.changes}
         state = await self._written(replace(state, incoming=arrival))
-        came = await self._files.write(list(changes.values()), arrival.mark)
+        came = await self._files.write([_signed(state, one) for one in changes.values()], arrival.mark)
         for draft in drafts if came else ():
             self._note(draft)
         return await self._written(after_pending_write(state, came=came))

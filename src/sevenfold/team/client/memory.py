@@ -113,7 +113,7 @@ class TeamFiles:
             one.sha256: one.origin for one in map(self._memory.find, self._memory.keys(TEAM_PREFIX)) if one
         }
         received = Origin(who="sync", why=_received(mark), taint=frozenset({"team"}))
-        self._memory.commit([_change(change, known) for change in changes], received)
+        self._memory.commit([_change(change, known, received) for change in changes], received)
 
 
 def _received(mark: str) -> str:
@@ -133,13 +133,13 @@ def _hold(stored: StoredMemory, text: str, checksum: Checksum) -> str:
     return _TOO_LARGE if len(text.encode()) > MAX_TEAM_FILE_BYTES else ""
 
 
-def _change(change: FileChange, known: Mapping[str, Origin]) -> Write | Remove:
+def _change(change: FileChange, known: Mapping[str, Origin], received: Origin) -> Write | Remove:
     key, base = f"{TEAM_PREFIX}{change.key}", change.before and change.before.removeprefix(_PREFIX)
     if change.text is None:
         assert base is not None, f"{key} is not there, and cannot be removed"
         return Remove(key, base)
     sha256 = compute_checksum(change.text).removeprefix(_PREFIX)
-    return Write(key, change.text, base, known.get(sha256))
+    return Write(key, change.text, base, known.get(sha256) or replace(received, author=change.author))
 
 
 # Deleting for all happens on request only, and while no exchange is under way.

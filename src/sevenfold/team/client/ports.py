@@ -47,6 +47,8 @@ class RemoteListing:
     """Tombstones too."""
     lost: tuple[VersionRange, ...] = ()
     """Versions that were acknowledged once and that a restored server does not have any more."""
+    authors: Mapping[TeamKey, str] = field(default_factory=dict[TeamKey, str])
+    """Who wrote each, as the server knows them; an older one tells none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,8 @@ class FileChange:
     key: TeamKey
     before: Checksum | None
     text: str | None = field(repr=False)
+    author: str = ""
+    """Who wrote the text, as the server knows them."""
 
 
 class LocalFiles(Protocol):
@@ -155,6 +159,8 @@ _MAX_LISTED = 20_000
 """Entries and tombstones: a team of 500 memories that deletes fifty a day for a year."""
 _MAX_LOST = 1_000
 """Ranges of lost versions: each restore of a backup adds one."""
+_MAX_AUTHOR_CHARS = 80
+_NO_NAME = frozenset('<>`"')
 _TAG = re.compile(r"[0-9a-f]{1,64}", re.ASCII)
 
 
@@ -167,6 +173,7 @@ class RemoteEntries:
     lost: tuple[VersionRange, ...] = ()
     tag: str = ""
     """Tells this state from another with the same number; empty from an older server."""
+    authors: Mapping[TeamKey, str] = field(default_factory=dict[TeamKey, str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,13 +203,24 @@ def read_remote_entries(answer: JsonObject) -> RemoteEntries:
             continue
         entries[TeamKey(key)] = _entry(value, is_living=key in living)
     tag = answer.get("tag")
+    authors = {TeamKey(key): _author(value) for key, value in living.items() if is_team_key(key)}
     return RemoteEntries(
         seq=_whole(answer, "seq"),
         entries=entries,
         refused=refused,
         lost=_ranges(answer.get("lost")),
         tag=tag if isinstance(tag, str) and _TAG.fullmatch(tag) else "",
+        authors={key: name for key, name in authors.items() if name},
     )
+
+
+def _author(value: Json) -> str:
+    """The name that a server has for who wrote an entry: one line, nothing in it that a terminal or a prompt
+    would take for more than a name. Empty where it tells none."""
+    name = value.get("author") if isinstance(value, JsonObject) else None
+    told = name if isinstance(name, str) else ""
+    plain = "".join(char if char.isprintable() and char not in _NO_NAME else " " for char in told)
+    return " ".join(plain.split())[:_MAX_AUTHOR_CHARS]
 
 
 def _ranges(value: Json) -> tuple[VersionRange, ...]:

@@ -253,6 +253,15 @@ class SyncState:
         tuple[Annotated[VersionRange, JsonForm(as_list=True)], ...], JsonForm(omits_default=True)
     ] = ()
     """As last listed: versions that the server acknowledged and does not have any more."""
+    authors: Annotated[Mapping[TeamKey, str], JsonForm(omits_default=True)] = field(
+        default_factory=dict[TeamKey, str]
+    )
+    """As last listed: who wrote each, as the server knows them."""
+
+    def find_author(self, key: TeamKey, checksum: Checksum) -> str:
+        """Who wrote this text under this key; empty where it is not the server's."""
+        entry = self.remote.get(key)
+        return self.authors.get(key, "") if entry is not None and entry.checksum == checksum else ""
 
 
 def collect_key_facts(

@@ -44,6 +44,8 @@ class LiveEntry:
     checksum: Checksum
     content: str | None
     """None where only checksums were asked for."""
+    author: str | None
+    """The name of the member whose token the version came with; None after a restore without its history."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +117,10 @@ def read_contents(tx: Tx, who: Principal, repo: RepoId, *, bodies: bool) -> Repo
             " AND blob.checksum = entry.checksum"
         )
     rows = tx.rows(
-        f"SELECT entry.key, entry.version, entry.checksum, {column} FROM entry{join}"
+        f"SELECT entry.key, entry.version, entry.checksum, {column}, member.name FROM entry{join}"
+        " LEFT JOIN entry_history ON entry_history.org = entry.org AND entry_history.repo = entry.repo"
+        " AND entry_history.version = entry.version AND entry_history.key = entry.key"
+        " LEFT JOIN member ON member.org = entry_history.org AND member.id = entry_history.member"
         " WHERE entry.org = ? AND entry.repo = ? ORDER BY entry.key",
         who.org,
         repo,
@@ -125,8 +130,9 @@ def read_contents(tx: Tx, who: Principal, repo: RepoId, *, bodies: bool) -> Repo
             sql_number(version),
             Checksum(sql_text(checksum)),
             sql_bytes(body).decode() if bodies else None,
+            None if author is None else sql_text(author),
         )
-        for key, version, checksum, body in rows
+        for key, version, checksum, body, author in rows
         if checksum is not None
     }
     deleted = {TeamKey(sql_text(row[0])): sql_number(row[1]) for row in rows if row[2] is None}
@@ -420,7 +426,8 @@ def _told(repo: RepoId, found: RepoContents, *, bodies: bool) -> messages.Memory
     lost = [messages.LostTold(one.first, one.last) for one in found.lost]
     if not bodies:
         hashes = {
-            str(key): messages.HashTold(one.version, one.checksum) for key, one in found.entries.items()
+            str(key): messages.HashTold(one.version, one.checksum, one.author)
+            for key, one in found.entries.items()
         }
         return messages.HashesTold(
             repo=repo,
@@ -432,7 +439,7 @@ def _told(repo: RepoId, found: RepoContents, *, bodies: bool) -> messages.Memory
             tag=found.tag,
         )
     entries = {
-        str(key): messages.EntryTold(one.version, one.checksum, one.content or "")
+        str(key): messages.EntryTold(one.version, one.checksum, one.content or "", one.author)
         for key, one in found.entries.items()
     }
     return messages.MemoryTold(

@@ -109,12 +109,16 @@ class EntryTold:
     version: int
     checksum: str
     content: str
+    author: str | None = None
+    """The member who wrote this version, by the token that it came with; null where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class HashTold:
     version: int
     checksum: str
+    author: str | None = None
+    """As in `EntryTold`."""
 
 
 @dataclass(frozen=True, slots=True)

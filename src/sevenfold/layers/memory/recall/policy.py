@@ -332,11 +332,12 @@ _WRITERS = {"outside edit": "edited by hand", "sync": "written by a teammate"}
 
 
 def _whose(origin: Origin) -> str:
+    teammate = f'written by the teammate "{escape_reminder_tags(origin.author)}"' if origin.author else ""
     said = {
         "user": "the user's words",
         "model": "a conclusion of the model's",
         "tool output": "from the output of a tool",
-        "unknown": _WRITERS.get(origin.who, f"noted by the {origin.who}"),
+        "unknown": teammate or _WRITERS.get(origin.who, f"noted by the {origin.who}"),
     }[origin.said_by]
     if origin.is_trusted:
         return said
