@@ -2,18 +2,46 @@
 
     python -m bench.extraction [--show] [--json]
 
-The rules were tuned on half of the kinds; the other half is only measured.
+The rules were tuned on half of the kinds; the other half is only measured. Each turn is played as the first of
+a session, and once more after another turn.
+
+    wanted     turns that say something worth keeping
+    found      of these, turns that left a memory of it and of nothing else
+    pass       turns with nothing to keep
+    false      turns that left a memory which is not wanted
+    precision  found / (found + false)
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench import extraction_kept as kept
 from bench import extraction_passed as passed
 from bench import extraction_passed_unseen as unseen
+
+from sevenfold.core.events import ignore_event
+from sevenfold.core.memories import read_memory
+from sevenfold.core.messages import Message, Text
+from sevenfold.layers.memory.extraction.drafts import (
+    ConversationSnapshot,
+    MemorySnapshot,
+    RecordedMessage,
+    StatementReader,
+)
+from sevenfold.layers.memory.extraction.gate import GateContext
+from sevenfold.layers.memory.extraction.policy import Topic
+from sevenfold.layers.memory.trust.taint import SourceTracker
+from sevenfold.store.memory.directory import MemoryDir
 
 Turns = Mapping[str, tuple[str, ...]]
 
@@ -94,16 +122,135 @@ def label_turns() -> Iterator[LabelledTurn]:
                 yield label(kind, language, marked)
 
 
+BEFORE = (
+    Message("user", (Text("Have a look at the failing test."),)),
+    Message("assistant", (Text("Done: the parser had lost a line, and the suite passes. What is next?"),)),
+)
+"""What was said before, where a turn is not the first of its session."""
+AFTER = Message("assistant", (Text("All right."),))
+TODAY = date(2026, 11, 16)
+
+
+class RuleLearner:
+    """What extraction without a model writes about one turn, with an empty memory directory."""
+
+    def __init__(self, folder: Path) -> None:
+        self._shelf = MemorySnapshot(
+            MemoryDir.for_project(folder, environ={"SEVENFOLD_HOME": str(folder / "home")})
+        )
+        self._shelf.refresh()
+
+    def learn(self, text: str, before: Sequence[Message] = ()) -> tuple[str, ...]:
+        """The bodies of the memories that are written."""
+        said = [*before, Message("user", (Text(text),)), AFTER]
+        history = [RecordedMessage(str(number), message) for number, message in enumerate(said)]
+        ground = GateContext(SourceTracker().update(said, TODAY), (), self._shelf.near, TODAY)
+        reader = StatementReader("bench", self._shelf, ignore_event)
+        run = reader.read(ground, ConversationSnapshot(history, said), history[len(before) :], Topic())
+        return tuple(read_memory(key, item.text).body for key, item in run.admitted.items())
+
+
+@dataclass(slots=True)
+class Tally:
+    """Turns of some group, and what became of them."""
+
+    wanted: int = 0
+    found: int = 0
+    passed: int = 0
+    """Turns with nothing to keep."""
+    false: int = 0
+    """Turns that left something else than is wanted."""
+
+    def add(self, turn: LabelledTurn, bodies: Sequence[str]) -> None:
+        is_right = bool(turn.wanted) and any(shares_words(body, turn.wanted) for body in bodies)
+        is_wrong = any(not turn.wanted or not shares_words(body, turn.wanted) for body in bodies)
+        self.wanted += bool(turn.wanted)
+        self.found += is_right
+        self.passed += not turn.wanted
+        self.false += is_wrong
+
+    @property
+    def recall(self) -> float:
+        return self.found / self.wanted if self.wanted else 1.0
+
+    @property
+    def precision(self) -> float:
+        return self.found / (self.found + self.false) if self.found + self.false else 1.0
+
+
+def shares_words(body: str, wanted: str) -> bool:
+    """Whether a memory says some of what is wanted, and nothing else. Under what problem it was decided does
+    not count."""
+    lines = [line for line in body.splitlines() if line.strip() and not line.startswith("**Why:**")]
+    return bool(lines) and all(_squeeze(line) in _squeeze(wanted) for line in lines)
+
+
+def _squeeze(text: str) -> str:
+    return "".join(filter(str.isalnum, text.casefold()))
+
+
+def count_by(
+    results: Sequence[tuple[LabelledTurn, tuple[str, ...]]], name: Callable[[LabelledTurn], str]
+) -> dict[str, Tally]:
+    tallies: dict[str, Tally] = {}
+    for turn, bodies in results:
+        tallies.setdefault(name(turn), Tally()).add(turn, bodies)
+    return tallies
+
+
+def name_half(turn: LabelledTurn) -> str:
+    return "tuned kinds" if turn.kind.is_tuned else "unseen kinds"
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.parse_args()
-    turns = tuple(label_turns())
-    languages = {turn.language for turn in turns}
-    print(f"{len(turns)} turns, {len(KINDS)} kinds, {len(languages)} languages")
-    for kind in KINDS:
-        count = sum(turn.kind is kind for turn in turns)
-        wanted, half = "keep" if kind.is_kept else "pass", "tuned" if kind.is_tuned else "unseen"
-        print(f"{kind.name:24} {wanted} {half:7} {count}")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--show", action="store_true", help="print each turn of a tuned kind that went wrong")
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as root:
+        learner = RuleLearner(Path(root))
+        turns = tuple(label_turns())
+        results = [(turn, learner.learn(turn.text)) for turn in turns]
+        later = [(turn, learner.learn(turn.text, BEFORE)) for turn in turns]
+    direct = [item for item in results if item[0].kind.is_direct]
+    tables = {
+        "all": count_by([*results, *later], name_half),
+        "first turn": count_by(results, name_half),
+        "later turn": count_by(later, name_half),
+        "kind": count_by(results, lambda turn: f"{name_half(turn)[:6]} {turn.kind.name}"),
+        "language": count_by(results, lambda turn: turn.language),
+        "direct statements": count_by(direct, lambda turn: turn.language),
+    }
+    if given.json:
+        print(
+            json.dumps(
+                {name: {key: asdict(row) for key, row in table.items()} for name, table in tables.items()}
+            )
+        )
+        return
+    if given.show:
+        show_wrong(results, "first")
+        show_wrong(later, "later")
+    print(f"{len(turns)} turns, {len(KINDS)} kinds")
+    for name, table in tables.items():
+        print_table(name, table)
+
+
+def show_wrong(results: Sequence[tuple[LabelledTurn, tuple[str, ...]]], place: str) -> None:
+    for turn, bodies in results:
+        tally = Tally()
+        tally.add(turn, bodies)
+        if turn.kind.is_tuned and (tally.false or tally.found < tally.wanted):
+            print(f"{place} {turn.kind.name}, {turn.language}: {turn.text!r} -> {list(bodies)}")
+
+
+def print_table(name: str, table: Mapping[str, Tally]) -> None:
+    print(f"\n{name:34} wanted  found recall   pass  false precision")
+    for key, row in table.items():
+        wanted = f"{row.wanted:6} {row.found:6} {row.recall:6.2f}" if row.wanted else " " * 20
+        print(f"{key:34} {wanted} {row.passed:6} {row.false:6} {row.precision:9.2f}")
 
 
 if __name__ == "__main__":
