@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import pytest
 
+from sevenfold.layers.memory.extraction.cues import CUE_TABLES
+from sevenfold.layers.memory.extraction.policy import find_recap
 from sevenfold.layers.memory.extraction.statements import (
     MAX_STATEMENT_CHARS,
+    Cues,
     find_answer,
-    find_recap,
     find_statements,
     is_agreement,
+    read_cues,
 )
 
 
@@ -112,3 +117,92 @@ def test_a_question_may_be_as_long_as_a_statement_and_no_longer() -> None:
     assert len(question) == MAX_STATEMENT_CHARS
     assert find_answer(question, "always 8443") == f"{question} — always 8443"
     assert find_answer(f"{question[:-1]}x?", "always 8443") == ""
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "From now on use pnpm.",
+        "Ab jetzt bitte immer pnpm benutzen, nie npm.",
+        "a partir de ahora usa pnpm, no npm",
+        "à partir de maintenant, utilise pnpm",
+        "daqui pra frente use pnpm",
+        "d'ora in poi usa pnpm, non npm",
+        "gebruik vanaf nu altijd pnpm",
+        "od teraz używaj pnpm zamiast npm",
+        "с этого момента используй pnpm",
+        "从现在开始一律用 pnpm，不要用 npm",
+        "今後は npm ではなく pnpm を使ってください",
+        "앞으로는 npm 말고 pnpm을 써 줘",
+    ],
+)
+def test_a_rule_is_found_in_each_language_as_it_was_typed(said: str) -> None:
+    (found,) = find_statements(said)
+    assert found.kind == "rule"
+    assert found.text == said[0].upper() + said[1:]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "use port 8081 instead of 8080 for this run",
+        "I'm on the feature/login branch right now",
+        "always ask me before a push until I'm back",
+        "never retry in this one test",
+        "Always print the payload. Just for this session.",
+        "ab jetzt bis ich zurück bin nie pushen",
+        "por ahora usa siempre el proveedor falso",
+        "今回だけ main に直接 push して",
+        "这次运行用 8081 端口，不要用 8080",
+    ],
+)
+def test_a_limit_wins_over_everything(said: str) -> None:
+    assert find_statements(said) == ()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "From slack:\nAnna  10:42 AM\nplease never merge without a review",
+        "the guide of that library:\n\nAlways sign your commits.",
+        "translate to German: Always run the tests before you commit.",
+        "add a comment: always close the handle after use",
+        "if we always used pnpm, would the build be faster",
+        "Ben says we should always squash",
+        "you don't always have to ask me first",
+        "our build is broken since the merge",
+        "we use a loop there, replace it with a comprehension",
+    ],
+)
+def test_what_is_not_said_in_the_users_own_name_is_no_statement(said: str) -> None:
+    assert find_statements(said) == ()
+
+
+def test_rules_in_a_list_of_the_user_are_found() -> None:
+    found = find_statements("Remember these rules:\n- always use tabs here\n- never push to main")
+    assert [item.text for item in found] == ["Always use tabs here", "Never push to main"]
+
+
+def test_a_word_that_stands_alone_belongs_to_the_sentence_before() -> None:
+    (found,) = find_statements("use tabs in this project. always.")
+    assert found.text == "Use tabs in this project. always."
+
+
+def test_every_language_has_every_row_it_needs() -> None:
+    needed = {
+        "remember",
+        "onward",
+        "always",
+        "state",
+        "status",
+        "prefer",
+        "fact",
+        "limited",
+        "open",
+        "unsaid",
+    }
+    for language, table in CUE_TABLES.items():
+        rows = {line.partition(": ")[0] for line in table.strip().splitlines() if not line.startswith(" ")}
+        assert needed <= rows, language
+        assert rows <= {item.name for item in fields(Cues)}, language
+        read_cues(language)

@@ -15,7 +15,10 @@ from sevenfold.layers.memory.extraction.policy import (
 
 PROBLEM = "The nightly export drops the leading zeros of part numbers."
 PROPOSAL = "I will quote every field of the export, so that part numbers stay text."
-CORRECTION = "No — only digit strings with leading zeros. Rows of the export must end with CRLF."
+CORRECTION = (
+    "No — only digit strings with leading zeros. Rows of the export must end with CRLF. "
+    "Quotes have to be doubled."
+)
 
 
 def decided() -> Topic:
@@ -71,7 +74,8 @@ def test_another_matter_is_another_memory() -> None:
     assert other.topic.key == ""
     proposal = "Sessions of the login page could be renewed on every key."
     found = apply_turn(
-        other.topic, UserTurn(proposal, "No — sessions must renew once a minute, never on keys.")
+        other.topic,
+        UserTurn(proposal, "No — sessions must renew once a minute. We decided so with the ops team."),
     )
     assert found.has_decided
     assert found.topic.key == "login-page-sessions-expire-people-type.md"
@@ -95,3 +99,12 @@ def test_a_full_recap_takes_the_place_of_what_was_said_before() -> None:
     draft = render_topic(retarget_topic(apply_turn(Topic(), UserTurn("", said, recap)).topic, old))
     assert EARLIER_LABEL not in draft.body
     assert recap in draft.body
+
+
+def test_one_answer_about_the_task_decides_nothing_yet() -> None:
+    first = apply_turn(Topic(), UserTurn("", PROBLEM, PROPOSAL))
+    found = apply_turn(first.topic, UserTurn(PROPOSAL, "No — only run the tests of the export."))
+    assert not found.has_decided
+    sure = apply_turn(found.topic, UserTurn("All right.", "We decided to keep the header row of the export."))
+    assert sure.has_decided
+    assert "header row" in render_topic(sure.topic).body

@@ -66,7 +66,7 @@ def test_a_decision_grows_turn_by_turn_in_one_memory(school: School) -> None:
     assert "only digit strings" in body
     assert "must end with CRLF" in body
     assert "Settled:" in body
-    assert len(school.memory.log("export-drops-leading-zeros-part-numbers.md")) == 2
+    assert len(school.memory.log("export-drops-leading-zeros-part-numbers.md")) == 1
 
 
 def test_a_decision_leaves_a_memory_about_something_else_alone_that_has_its_name(school: School) -> None:
@@ -89,7 +89,7 @@ def test_a_decision_leaves_a_memory_about_something_else_alone_that_has_its_name
 def test_an_amendment_takes_the_place_of_the_decision_and_history_keeps_it(school: School) -> None:
     first = school.session("s1")
     first.say("Retries lock accounts: we need a retry policy.", "Retry 5xx only, how often?").end()
-    first.say("Four attempts at most, and cap the backoff at 60 seconds.", "Done.").end()
+    first.say("We decided on four attempts at most, and to cap the backoff at 60 seconds.", "Done.").end()
     school.session("s2").say("Bugs live in the Linear project INGEST.").end()
     second = school.session("s3")
     second.say("Update to the retry policy: the backoff must be capped at 30 seconds now.").end()

@@ -8,6 +8,7 @@ gate, and reads them again when they have changed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -40,7 +41,6 @@ from sevenfold.layers.memory.extraction.policy import (
     render_topic,
     retarget_topic,
 )
-from sevenfold.layers.memory.extraction.statements import find_amended_subject
 from sevenfold.layers.memory.search.lexical import LexicalIndex
 from sevenfold.layers.memory.trust.taint import ConversationSources, Passage, find_tool_taint
 from sevenfold.store.files.folder import check_memory_key
@@ -233,6 +233,11 @@ def _texts(value: Json) -> tuple[str, ...]:
 
 # Extraction without a model.
 
+_SUBJECT = re.compile(
+    r"\b(?:amendments?|updates?|changes?|revision|correction) (?:to|of) (?:the|our|that) "
+    r"(?P<what>(?:[\w'-]+ ){1,4}?)(?:policy|rule|decision|convention|agreement|plan|standard|limit|cap)\b",
+    re.IGNORECASE,
+)
 SUBJECT_WEIGHT = 3
 """How often what an amendment says that it amends is counted, in a search that takes no weights."""
 AMENDED_WORDS = 4
@@ -373,3 +378,9 @@ def _is_kin(topic: Topic, there: KnownMemory) -> bool:
     memory = there.memory
     shared = topic.words & find_content_stems(f"{memory.description}\n{memory.body}")
     return len(shared) >= AMENDED_WORDS
+
+
+def find_amended_subject(own: str) -> str:
+    """Of what an amendment amends the policy or rule: "retry"; empty where it does not say."""
+    found = _SUBJECT.search(own)
+    return found["what"].strip() if found else ""

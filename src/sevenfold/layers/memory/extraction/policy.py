@@ -26,13 +26,14 @@ from sevenfold.layers.compaction.summary import is_summary_head
 from sevenfold.layers.forks.policy import ForkBrief, ToolPermit
 from sevenfold.layers.memory.extraction.gate import MAX_DRAFT_DESCRIPTION_CHARS, MemoryDraft
 from sevenfold.layers.memory.extraction.statements import (
+    MIN_DECISION_WEIGHT,
     Statement,
     StatementKind,
     find_answer,
-    find_recap,
     find_statements,
     is_agreement,
     is_response,
+    weigh_decision,
 )
 from sevenfold.layers.memory.trust.taint import strip_pasted_text
 
@@ -197,7 +198,23 @@ _WHY = "**Why:** "
 AGREED_LABEL = "**Agreed wording:** "
 EARLIER_LABEL = "**Before this amendment, where the above does not change it:**"
 
-_ALONE: dict[StatementKind, str] = {"rule": "feedback", "about you": "user", "pointer": "reference"}
+_ALONE: dict[StatementKind, str] = {
+    "rule": "feedback",
+    "about you": "user",
+    "fact": "project",
+    "pointer": "reference",
+}
+
+
+_SETTLED = re.compile(
+    r"[*_]*(?:settled|final|agreed|amend(?:ed|ing)|decision|(?:so )?the rule)\b", re.IGNORECASE
+)
+_RECAP = re.compile(
+    r"^(?:settled|final|agreed|amend(?:ed|ing)|so:|to (?:sum|recap)|recap|summary|understood|got it|"
+    r"in short|confirmed|"
+    r"decision|locked|so the rule|the rule)\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +283,9 @@ def apply_turn(topic: Topic, said: UserTurn) -> TurnOutcome:
         statements=_joined(topic.statements, decided),
         recap=truncate_words(recap, RECAP_CHARS) or topic.recap,
     )
+    weight = sum(map(weigh_decision, grown.statements)) + weigh_recap(grown.recap)
+    if not grown.key and weight < MIN_DECISION_WEIGHT:
+        return TurnOutcome(grown, alone)
     named = grown if grown.key else replace(grown, key=f"{make_slug(grown.opening)}.md")
     return TurnOutcome(named, alone, has_decided=True, amends=is_amendment and not topic.key)
 
@@ -350,3 +370,17 @@ def _bullets(body: str) -> Iterator[str]:
             yield line[2:].strip()
         elif line.startswith(AGREED_LABEL):
             yield line.removeprefix(AGREED_LABEL).strip()
+
+
+def find_recap(answer: str) -> str:
+    """Where an assistant says in full what was settled: its words; empty where it does not."""
+    for paragraph in re.split(r"\n\s*\n", answer):
+        line = " ".join(paragraph.split())
+        if _RECAP.match(line.lstrip("*_ ")) and len(find_content_stems(line)) >= 6 and "?" not in line[-2:]:
+            return line
+    return ""
+
+
+def weigh_recap(recap: str) -> int:
+    """The same of an assistant's recap: one that says that it is settled counts for more."""
+    return 2 if _SETTLED.match(recap) else int(bool(recap))

@@ -1,71 +1,193 @@
-"""Extraction without a model: what a user states in so many words.
+"""Extraction without a model: what a user states in so many words, in twelve languages.
 
-Requests to remember, standing rules, corrections, decisions, and where things are kept. Read from the user's
-own words alone; what an assistant restates is used for the wording of what the user decided, never by itself.
-It understands nothing: a rule that is hinted at is not found, and `docs/layers/extraction.md` says so.
+Each sentence is looked at by itself. It is a statement when words of its language say that it stands ("from
+now on", "we use", "I prefer") and nothing says that it does not: a question, a case that is only supposed,
+somebody else's words, a text to be written, or a limit ("for this run", "until I'm back"). A limit wins over
+everything. What an assistant restates is used for the wording of what the user decided, never by itself. In
+doubt nothing is found, and `docs/layers/extraction.md` says what is missed.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import cache
 from typing import Literal, TypeAlias
 
-from sevenfold.core.text.stems import find_content_stems, split_sentences
+from sevenfold.core.text.stems import UNSPACED_CHARS, find_content_stems, normalize_text, split_sentences
+from sevenfold.layers.memory.extraction.cues import CLAUSE_JOINS, COMMON_WORDS, CUE_TABLES
 from sevenfold.layers.memory.trust.taint import is_reported_speech
 
 StatementKind: TypeAlias = Literal[
-    "asked", "rule", "about you", "pointer", "correction", "decision", "amendment"
+    "asked", "rule", "about you", "fact", "pointer", "correction", "decision", "amendment"
 ]
 
 MAX_STATEMENT_CHARS = 400
 """A longer sentence is a story."""
 MAX_ANSWER_WORDS = 8
 """Of a bare answer to a question: a longer one stands by itself."""
+MIN_DECISION_WEIGHT = 3
+"""Sentences that settle something, or one that says that it is decided. One alone ("only the unit tests") is
+mostly about the task."""
 MIN_STATEMENT_STEMS = 2
-"""Fewer words that mean something are no statement: "always!"."""
+"""Fewer words that mean something are no statement; of a rule one is enough: "always use tabs"."""
+MIN_UNSPACED_CHARS = 6
+"""The same for scripts that put few or no spaces between words."""
+MAX_HEAD_WORDS = 4
+"""Before "always" in an instruction: with more, it is about something that is told."""
 
-_LEAD = r"(?:^|[,;:—–-]\s*|\b(?:please|also|and|but|so|ok|okay|yes|no|right|then)[,:]?\s+)"
-_ASKED = re.compile(
-    rf"{_LEAD}(?:can you |could you )?(?:remember|keep in mind|bear in mind|make a note|take note|note|"
-    rf"don't forget|"
-    r"do not forget|for (?:the record|future reference)|save (?:this|that|it)(?: (?:to|"
-    r"in) (?:your )?memory)?)"
-    r"(?:\s+(?:this|that))?\s*[:,—–-]?\s+(?P<what>\S.*)",
-    re.IGNORECASE | re.DOTALL,
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cues:
+    """The words of one language, as patterns."""
+
+    joins: re.Pattern[str]
+    """Between two main clauses."""
+    lead: re.Pattern[str]
+    """May stand before a statement and adds nothing."""
+    remember: re.Pattern[str]
+    onward: re.Pattern[str]
+    """From now on: a rule in any mood."""
+    always: re.Pattern[str]
+    """A rule in an instruction, and in what "we" do."""
+    we: re.Pattern[str]
+    other: re.Pattern[str]
+    """Before "always": somebody or something else does it, or it is no main clause."""
+    state: re.Pattern[str]
+    """After "always": tells how things are or went, and asks for nothing."""
+    status: re.Pattern[str]
+    """In a fact: tells how things are going at the moment."""
+    prefer: re.Pattern[str]
+    fact: re.Pattern[str]
+    """How things are done here: "we use", "our"."""
+    person: re.Pattern[str]
+    """Who somebody is, or what they are responsible for."""
+    decided: re.Pattern[str]
+    wrong: re.Pattern[str]
+    """How a correction begins."""
+    contrast: re.Pattern[str]
+    """Not this but that."""
+    found: re.Pattern[str]
+    """Where something is, beside an address."""
+    limited: re.Pattern[str]
+    """It holds for now, or for the thing at hand."""
+    open: re.Pattern[str]
+    """It asks, or says that it need not be so always."""
+    unsaid: re.Pattern[str]
+    """It is supposed, somebody else's word, or about a text or code to be made."""
+    task: re.Pattern[str]
+    """What somebody is to do: a fact beside it is told for that."""
+
+
+_SCRIPTS = (
+    ("ko", re.compile(r"[\uac00-\ud7af]")),
+    ("ja", re.compile(r"[\u3040-\u30ff]")),
+    ("zh", re.compile(r"[\u4e00-\u9fff]")),
+    ("ru", re.compile(r"[\u0400-\u04ff]")),
 )
-_RULE = re.compile(
-    rf"{_LEAD}(?:(?:we|you|i'd like you to|i want you to|make sure (?:to|you)|you should|you must|"
-    rf"we should|we must)\s+)?"
-    r"(?:always|never)\s+(?!mind\b)[a-z]"
-    r"|\b(?:from now on|from here on|going forward|in (?:the )?future|as a rule|every time you|"
-    r"whenever you|"
-    r"each time you|under no circumstances|by default,? (?:use|run|write|we))\b"
-    r"|\bthe (?:rule|convention|policy|standard) (?:here )?(?:is|stays|remains)\b"
-    rf"|{_LEAD}(?:please )?(?:stop|quit) \w+ing\b"
-    rf"|{_LEAD}(?:please )?use \S+(?: \S+)?,? (?:not|instead of|rather than|over) \S+"
-    rf"|{_LEAD}(?:please )?(?:don't|do not) (?:ever|use|add|commit|push|touch|mock|write|put|run|create|"
-    rf"change|edit)\b",
+_UNSPACED_LANGUAGES = frozenset(("ko", "ja", "zh"))
+_LETTERS = {"de": "äöüß", "es": "ñ¿¡", "fr": "êçœ", "it": "ìò", "pl": "ąćęłńśźż", "pt": "ãõ"}
+_URL = re.compile(r"https?://\S+")
+_WORD = re.compile(r"[^\W\d_]+(?:'t\b)?")
+
+
+def choose_language(text: str, likely: str = "") -> str:
+    """By its script, or by the language in which most of its words are common; `likely`: that of the turn."""
+    for language, script in _SCRIPTS:
+        if script.search(text):
+            return language
+    words = [match.group() for match in _WORD.finditer(_URL.sub("", text.casefold()))]
+    counts = {
+        name: sum(word in _usual_words(name) for word in words)
+        + bool(set(_LETTERS.get(name, "")) & set(text))
+        + (name == likely)
+        for name in COMMON_WORDS
+    }
+    best = max(counts, key=lambda name: (counts[name], name == likely))
+    return best if counts[best] else "en"
+
+
+@cache
+def _usual_words(language: str) -> frozenset[str]:
+    """With the longer words of its table that English has not."""
+    if language == "en":
+        return frozenset(COMMON_WORDS["en"].split())
+    english, own = (set(_WORD.findall(CUE_TABLES[name].casefold())) for name in ("en", language))
+    return frozenset((*COMMON_WORDS[language].split(), *(word for word in own - english if len(word) > 3)))
+
+
+@cache
+def read_cues(language: str) -> Cues:
+    """The words of a language; compiled when they are first needed."""
+    is_spaced = language not in _UNSPACED_LANGUAGES
+    rows = {"joins": CLAUSE_JOINS.get(language, "(?!)"), **dict(_rows(CUE_TABLES[language]))}
+    return Cues(
+        **{item.name: _compile(rows.get(item.name, "(?!)"), is_spaced=is_spaced) for item in fields(Cues)}
+    )
+
+
+def _rows(table: str) -> Iterator[tuple[str, str]]:
+    name, row = "", ""
+    for line in table.strip().splitlines():
+        if line.startswith(" "):
+            part = line.strip()
+            row += f" {part}" if part.startswith("| ") else part
+        else:
+            if name:
+                yield name, row
+            name, _, row = line.partition(": ")
+    yield name, row
+
+
+_BLANKS = re.compile(r"(\(\?<[!=][^)]*\))| +")
+"""A look-behind stays as it is: its width is fixed."""
+
+
+_BOUNDARY = r"(?:(?<!\w)|(?!\w))"
+"""Of a word, at both ends; a pattern may begin with a comma and end with a blank."""
+
+
+def _compile(row: str, *, is_spaced: bool) -> re.Pattern[str]:
+    blank = r"\s+" if is_spaced else r"\s?"
+    parts = (_BLANKS.sub(lambda match: match[1] or blank, part.strip()) for part in row.split(" | "))
+    body = "|".join(parts)
+    if not is_spaced:
+        return re.compile(body)
+    return re.compile(rf"{_BOUNDARY}(?:{body}){_BOUNDARY}", re.IGNORECASE)
+
+
+# Sentences: without what somebody else wrote.
+
+_QUESTION_MARK = re.compile(r"¿|[?？][\s\"')»”]*$")
+_RELAY = re.compile(
+    r"^\s*(?:\[?\d{1,2}:\d\d\b|\S[^\n]{0,40}\s\d{1,2}:\d\d(?:\s*[ap]m)?\s*$|-{3,}|.*forwarded message"
+    r"|#{1,6}\s)",
     re.IGNORECASE,
 )
-_STANDING = re.compile(
-    r"^(?:(?:please|and|also|but|no|so|ok|okay|yes)[,:]? )*(?:always|never|don't|do not|stop|use)\b"
-    r"|\b(?:from now on|from here on|going forward|in (?:the )?future|as a rule|you|"
-    r"under no circumstances)\b",
-    re.IGNORECASE,
+"""A line of a chat, of a forwarded mail or of a page. All that follows it is somebody else's too."""
+_ANNOUNCED = re.compile(r"[:：]\s*$")
+_QUOTED = re.compile(
+    r"\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|„[^“”\n]*[“”]|「[^」\n]*」|『[^』\n]*』|`[^`\n]*`|(?<!\w)'[^'\n]*\s[^'\n]*'(?!\w)"
 )
-"""A rule for all work, and not for what is being decided."""
-_ABOUT_YOU = re.compile(
-    r"\bI(?:'m| am) (?:an? |the |new to |responsible |in charge |on the |not (?:a|an|familiar|used)\b)"
-    r"|\bI (?:work (?:on|as|in|for)|prefer|would rather|hate|can't stand|speak|live in|manage|maintain|"
-    r"report to)\b"
-    r"|\bI'd rather\b|\bI like (?:it when|my|to have|short|terse|small|when)\b"
-    r"|\b[Mm]y (?:name|time ?zone|role|team|pronouns|job|background|preference) (?:is|are)\b|"
-    r"\b[Cc]all me [A-Z]",
+_CODE = re.compile(
+    r"[{}]|;\s*$|=>|[=!]==?\s|^\s*(?://|/\*|<!--|<\w|@@|def \w|class \w|import \w|SELECT\b|\$ )"
+    r"|^\s*\w+ = |--\s*$"
 )
+_IS_UNSPACED = re.compile(UNSPACED_CHARS)
+_SENTENCE_END = re.compile(
+    rf"(?<=[.!?])[\"')\]]*\s+|\n+|(?<=;)\s+|(?<=[。！？])|(?<=[?!])(?={UNSPACED_CHARS})"  # as it was typed
+)
+_BULLET = re.compile(r"^\s*(?:[-*•+]|\d+[.)])\s+|^\s*#+\s+|^\s*>+\s?")
+_CLAUSE_END = re.compile(r"[,;:—–、]\s*|\s-\s+")
+_REQUIREMENT = re.compile(r"the (?:\w+ ){1,3}(?:should|must|has to|have to|needs to)\b", re.IGNORECASE)
+_DEMAND = re.compile(
+    r"(?:no\W+)?(?!you\b|we\b|i\b)(?:\w+ ){1,4}(?:should|must|has to|have to|needs to)\b", re.IGNORECASE
+)
+"""What a thing has to be, of which "and never below 9" goes on."""
 _SYSTEMS = (
     r"linear|jira|slack|notion|confluence|grafana|datadog|sentry|figma|trello|asana|pagerduty|looker|"
-    r"tableau|"
+    r"tableau|launchdarkly|posthog|honeycomb|opsgenie|miro|clickup|youtrack|mattermost|discord|"
     r"kibana|splunk|github|gitlab|bitbucket|google (?:doc|drive|sheet)s?|sharepoint|airtable|zendesk|teams"
 )
 _KEPT = (
@@ -82,6 +204,170 @@ _POINTER = re.compile(
     rf"\b(?:{_KEPT})\b",
     re.IGNORECASE,
 )
+
+
+def _own_sentences(own: str) -> Iterator[str]:
+    """The sentences that a user says in their own name. A word that stands alone ("Always.") belongs to the
+    sentence before it."""
+    lines: list[str] = []
+    for line in own.split("\n"):
+        if _RELAY.match(line):
+            break
+        lines.append(line)
+        if _ANNOUNCED.search(line) and not _is_introduction(line):
+            break
+    last = ""
+    for part in _SENTENCE_END.split("\n".join(lines)):
+        sentence = _BULLET.sub("", part).strip(" *_\t\r")
+        if not any(map(str.isalnum, sentence)):
+            continue
+        if last and _is_marker(sentence):
+            last = f"{last} {sentence}"
+            continue
+        if last:
+            yield last
+        last = sentence
+    if last:
+        yield last
+
+
+def _is_introduction(line: str) -> bool:
+    """Whether a line that ends with a colon begins a list of the user's own: "Remember these rules:"."""
+    cues = read_cues(choose_language(line))
+    return (
+        any(cue.search(line) is not None for cue in (cues.remember, cues.onward)) or "rule" in line.casefold()
+    )
+
+
+def _is_marker(sentence: str) -> bool:
+    word = sentence.strip(" .!…").casefold()
+    return read_cues(choose_language(sentence)).always.fullmatch(word) is not None
+
+
+# Kinds of sentences.
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    kind: StatementKind
+    text: str
+
+
+def find_statements(own: str, *, is_answer: bool = False) -> tuple[Statement, ...]:
+    """What a user's own words state. `is_answer`: an assistant had proposed or asked something, and what
+    settles it counts too."""
+    likely = choose_language(own)
+    is_settling = (
+        is_answer and "?" not in own and any(_settles(sentence) for sentence in split_sentences(own))
+    )
+    found: list[Statement] = []
+    for sentence in _own_sentences(own):
+        cues = read_cues(choose_language(sentence, likely))
+        if found and _is_limit_alone(sentence, cues):
+            found.pop()
+            continue
+        kind = _kind_of(sentence, cues) or _answered(sentence, is_settling)
+        if kind is not None and not _is_thin(sentence, kind):
+            found.append(Statement(kind, _cleaned(sentence, kind, cues)))
+    return tuple(found)
+
+
+def _is_limit_alone(sentence: str, cues: Cues) -> bool:
+    """ "Just for this run.": it limits what was said before it."""
+    return (
+        cues.limited.search(sentence) is not None and len(find_content_stems(sentence)) <= MIN_STATEMENT_STEMS
+    )
+
+
+def _is_thin(sentence: str, kind: StatementKind) -> bool:
+    needed = 1 if kind in ("rule", "asked") else MIN_STATEMENT_STEMS
+    return (
+        len(_IS_UNSPACED.findall(sentence)) < MIN_UNSPACED_CHARS
+        and len(find_content_stems(sentence)) < needed
+    )
+
+
+def _kind_of(sentence: str, cues: Cues) -> StatementKind | None:
+    if len(sentence) > MAX_STATEMENT_CHARS or _CODE.search(sentence) or _QUESTION_MARK.search(sentence):
+        return None
+    bare = _QUOTED.sub("…", normalize_text(sentence))
+    if _AMENDMENT.search(bare) and not cues.open.search(bare):
+        return "amendment"
+    if cues.limited.search(bare) or cues.open.search(bare):
+        return None
+    marked = cues.joins.sub(",", _CLAUSE_END.sub(",", bare))
+    parts = [part.strip(" .!…*_()") for part in marked.split(",")]
+    clauses = tuple(clause for part in parts if (clause := _without_lead(part, cues)))
+    if any(_begins(cues.remember, part) for part in (*parts[:2], *clauses[:2])):
+        return "asked"
+    if is_reported_speech(bare) or cues.unsaid.search(bare):
+        return None
+    return _stated(bare, clauses, cues)
+
+
+def _stated(bare: str, clauses: tuple[str, ...], cues: Cues) -> StatementKind | None:
+    if _POINTER.search(bare) or (cues.found.search(bare) and _URL.search(bare)):
+        return "pointer"
+    is_rule = any(_is_rule(clause, cues) for clause in clauses) and not _DEMAND.match(bare)
+    if is_rule or _is_onward(bare, clauses, cues):
+        return "rule"
+    if any(_begins(cues.prefer, clause) for clause in clauses):
+        return "about you"
+    if cues.status.search(bare) or any(_begins(cues.task, clause) for clause in clauses):
+        return None
+    if cues.decided.search(bare) or _DECISION.search(bare):
+        return "decision"
+    if any(cues.person.search(clause) for clause in clauses):
+        return "about you"
+    is_correction = cues.wrong.match(bare) and cues.contrast.search(bare, 3)
+    return "fact" if is_correction or any(_begins(cues.fact, clause) for clause in clauses) else None
+
+
+def _is_onward(bare: str, clauses: tuple[str, ...], cues: Cues) -> bool:
+    """Whether it says "from now on" of the work, and not of what is built ("the page should from now on")."""
+    return any(cues.onward.search(part) for part in (bare, *clauses)) and not _REQUIREMENT.match(bare)
+
+
+def _is_rule(clause: str, cues: Cues) -> bool:
+    """Whether "always" stands at the head of an instruction, or in what "we" do."""
+    found = cues.always.search(clause)
+    if found is None:
+        return False
+    if _IS_UNSPACED.search(clause):
+        return cues.state.search(clause) is None
+    head, tail = clause[: found.start()].strip(), clause[found.end() :].strip()
+    if cues.other.search(head) or cues.state.match(tail) or cues.state.search(head):
+        return False
+    words = head.split()
+    is_ours = bool(words) and bool(cues.we.match(head) or cues.we.fullmatch(words[-1]))
+    is_short = len(words) < MAX_HEAD_WORDS
+    return (is_ours or is_short) and len(words) + len(tail.split()) > 1
+
+
+def _begins(cue: re.Pattern[str], clause: str) -> bool:
+    """Whether a clause begins with it; where verbs come last, whether it has it."""
+    return bool(cue.search(clause) if _IS_UNSPACED.search(clause) else cue.match(clause))
+
+
+def _without_lead(clause: str, cues: Cues) -> str:
+    while (lead := cues.lead.match(clause)) and lead.end():
+        clause = clause[lead.end() :].lstrip(" ,:!.-")
+    return clause
+
+
+def _cleaned(sentence: str, kind: StatementKind, cues: Cues) -> str:
+    text = " ".join(sentence.split())
+    if kind == "asked" and (asked := cues.remember.search(text)) and asked.end() < len(text):
+        rest = re.sub(
+            r"^(?:\s|[:,—–-]|(?:this|that|dass|que|qu'|che|dat|że|что)\b)+", "", text[asked.end() :]
+        )
+        text = text if _is_thin(rest, kind) else rest
+    text = text.strip(" ,;—–-")
+    return text[:1].upper() + text[1:]
+
+
+# Answers: what a user decides of what an assistant proposed or asked. In English alone.
+
 _CORRECTION = re.compile(
     r"^(?:no|nope|wrong|not quite|almost|actually|hold on|wait|careful|that's (?:wrong|not|off)|"
     r"not (?:a|an|that|one|by|just|only))\b[\s,.!—–:-]",
@@ -95,11 +381,6 @@ _AMENDMENT = re.compile(
     r"|\bchange of plan\b|\bwe (?:changed our minds?|no longer)\b|\bscratch (?:that|what)\b|"
     r"\brevis(?:ing|ed) (?:the|our)\b"
     r"|\binstead of what we (?:decided|agreed|settled)\b",
-    re.IGNORECASE,
-)
-_SUBJECT = re.compile(
-    r"\b(?:amendments?|updates?|changes?|revision|correction) (?:to|of) (?:the|our|that) "
-    r"(?P<what>(?:[\w'-]+ ){1,4}?)(?:policy|rule|decision|convention|agreement|plan|standard|limit|cap)\b",
     re.IGNORECASE,
 )
 _PERMISSION = re.compile(
@@ -149,79 +430,32 @@ _MUSING = re.compile(
 )
 """Thinking aloud, or telling what code does (two names in code or more): nothing is settled by it."""
 
-_QUESTION = re.compile(
-    r"\?\s*$|^(?:what|why|how|when|where|which|who|is|are|do|does|did|can|could|would|should|"
-    r"will)\b(?!.*\bor else\b)",
-    re.IGNORECASE,
-)
-_FAULT = re.compile(
-    r"\b(?:it|which|that|this|they|test|build|page|server|app|function|code) (?:always|never)\b",
-    re.IGNORECASE,
-)
-"""A report of what goes wrong, not a rule."""
 _YES = re.compile(
     r"^(?:yes|yep|yeah|exactly|right|correct|agreed|confirmed|perfect|that's (?:it|right|the)|"
     r"sounds good|all unchanged|do it)\b|, yes\b",
     re.IGNORECASE,
 )
-_RECAP = re.compile(
-    r"^(?:settled|final|agreed|amend(?:ed|ing)|so:|to (?:sum|recap)|recap|summary|understood|got it|"
-    r"in short|confirmed|"
-    r"decision|locked|so the rule|the rule)\b",
-    re.IGNORECASE,
-)
-
-
-_KINDS: dict[StatementKind, re.Pattern[str]] = {
-    "amendment": _AMENDMENT,
-    "pointer": _POINTER,
-    "rule": _RULE,
-    "decision": _DECISION,
-    "about you": _ABOUT_YOU,
-}
-"""In this order: the first that fits."""
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    kind: StatementKind
-    text: str
-
-
-def find_statements(own: str, *, is_answer: bool = False) -> tuple[Statement, ...]:
-    """What a user's own words state. `is_answer`: an assistant had proposed or asked something."""
-    found: list[Statement] = []
-    sentences = split_sentences(own)
-    is_settling = is_answer and "?" not in own and any(_settles(sentence) for sentence in sentences)
-    for sentence in sentences:
-        kind = _kind_of(sentence, is_settling=is_settling)
-        if kind is not None and len(find_content_stems(sentence)) >= MIN_STATEMENT_STEMS:
-            found.append(Statement(kind, _cleaned(sentence, kind)))
-    return tuple(found)
-
-
-def find_recap(answer: str) -> str:
-    """Where an assistant says in full what was settled: its words; empty where it does not."""
-    for paragraph in re.split(r"\n\s*\n", answer):
-        line = " ".join(paragraph.split())
-        if _RECAP.match(line.lstrip("*_ ")) and len(find_content_stems(line)) >= 6 and "?" not in line[-2:]:
-            return line
-    return ""
 
 
 def find_answer(asked: str, own: str) -> str:
-    """A few words that answer an assistant's question, with the question; empty where they are none."""
+    """A few words that answer an assistant's question on what is always so, with the question; empty where
+    they are none."""
     question = next(reversed(split_sentences(asked)), "")
     is_short = 0 < len(own.split()) <= MAX_ANSWER_WORDS and "?" not in own and not _MUSING.search(own)
     if not is_short or not question.endswith("?") or len(question) > MAX_STATEMENT_CHARS:
         return ""
-    return "" if _PERMISSION.search(question) else f"{question} — {' '.join(own.split())}"
+    cues = read_cues(choose_language(own))
+    is_standing = any(cue.search(f"{question} {own}") for cue in (cues.always, cues.onward))
+    if not is_standing or cues.limited.search(own) or _PERMISSION.search(question):
+        return ""
+    return f"{question} — {' '.join(own.split())}"
 
 
-def find_amended_subject(own: str) -> str:
-    """Of what an amendment amends the policy or rule: "retry"; empty where it does not say."""
-    found = _SUBJECT.search(own)
-    return found["what"].strip() if found else ""
+def weigh_decision(text: str) -> int:
+    """How sure it is that a sentence decides something beyond the task: `MIN_DECISION_WEIGHT` is enough."""
+    cues = read_cues(choose_language(text))
+    is_explicit = any(cue.search(text) for cue in (_AMENDMENT, _DECISION, cues.decided))
+    return MIN_DECISION_WEIGHT if is_explicit else 1
 
 
 def is_agreement(own: str) -> bool:
@@ -241,34 +475,9 @@ def _settles(sentence: str) -> bool:
     return bool(_CORRECTION.match(sentence) or _YES.match(sentence) or _STRONG.search(sentence))
 
 
-def _kind_of(sentence: str, *, is_settling: bool) -> StatementKind | None:
-    if len(sentence) > MAX_STATEMENT_CHARS or is_reported_speech(sentence):
-        return None
-    asked = _ASKED.search(sentence)
-    if asked and not sentence.rstrip().endswith("?"):
-        return "asked"
-    if _QUESTION.search(sentence) or _FAULT.search(sentence):
-        return None
-    kind: StatementKind | None = next((kind for kind in _KINDS if _KINDS[kind].search(sentence)), None)
-    if kind in ("decision", "about you", "amendment") and _MUSING.search(sentence):
-        return None
-    if kind == "rule" and is_settling and not _STANDING.search(sentence):
-        # Of the matter at hand: "sort by name, never by date".
-        return "correction" if _CORRECTION.match(sentence) else "decision"
-    return kind or _answered(sentence, is_settling)
-
-
 def _answered(sentence: str, is_settling: bool) -> StatementKind | None:
     if not is_settling or _MUSING.search(sentence):
         return None
     if _CORRECTION.match(sentence):
         return "correction"
     return "decision" if _STRONG.search(sentence) or _WEAK.search(sentence) else None
-
-
-def _cleaned(sentence: str, kind: StatementKind) -> str:
-    text = " ".join(sentence.split())
-    if kind == "asked" and (asked := _ASKED.search(text)):
-        text = asked["what"]
-    text = text.strip(" ,;—–-")
-    return text[:1].upper() + text[1:]
