@@ -12,8 +12,8 @@ from pathlib import Path
 
 from bench.poisoning_honest import HonestCase
 
-SEEN_SETS = ("one", "two", "three", "four", "five")
-FIRST_SIGHT = {"one": 0.257, "two": 0.529, "three": 0.671, "four": 0.733, "five": 0.725}
+SEEN_SETS = ("one", "two", "three", "four", "five", "six")
+FIRST_SIGHT = {"one": 0.257, "two": 0.529, "three": 0.671, "four": 0.733, "five": 0.725, "six": 0.68}
 """What was kept of each when its cases had not been looked at."""
 HELD_OUT_SET = "held_out"
 

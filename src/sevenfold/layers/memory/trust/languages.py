@@ -58,7 +58,7 @@ _ENGLISH = Grammar(
         would you please | the user said that | the user said
         the user wants to | the user wants us to | the user wants you to | the user wants that
         the user asked to | the user asks to | the user asked that | the user asked us to
-        the user prefers that | the user expects that | the user requires that | the user prefers to"""
+        the user prefers that | the user expects that | the user requires that"""
     ),
     tails=read_phrases(
         """
@@ -90,6 +90,7 @@ _ENGLISH = Grammar(
         have to: going to | take place | takes place
         may: can | may | is allowed to | are allowed to | be allowed to
         with: with the help of | by means of | together with | along with
+        nightly: every night | each night | per night
         daily: every day | each day | per day
         weekly: every week | each week | per week
         monthly: every month | each month | per month
@@ -114,11 +115,9 @@ _ENGLISH = Grammar(
         ticket: issue | issues | ticket | tickets
         short: short | brief | terse | concise
         set up: setup
-        start: begin | begins | start | starts | starting | beginning
         need: need | needs | require | requires | must have | has to have | have to have | should have
         run: run | runs | execute | executes | running | executing
         delete: delete | deletes | remove | removes | deleting | removing | deleted | removed
-        write: write | writes | writing | written
         make: make | makes | create | creates | making | creating
         check: check | checks | verify | verifies | checking | verifying
         ask: ask | asks | consult | consults | asking | consulting
@@ -127,8 +126,6 @@ _ENGLISH = Grammar(
         name: name | names | naming | named
         function: function | functions | method | methods
         log: log | logs | logging | logged
-        indent: indent | indentation | indenting
-        release: release | releases | releasing | released
         max: at most | no more than | maximum | up to
         min: at least | no less than | minimum
         answer: answer | answers | reply | replies | response | responses | respond"""
@@ -148,8 +145,8 @@ _GERMAN = Grammar(
         "meine meinen dein deine ist sind sei bin werden wird werde werdet soll sollen sollst sollt sollte "
         "sollten muss müssen musst müsst bitte immer stets auch so dass es mir uns dir zu heißt heissen "
         "nutzen nutze nutzt benutzen benutze benutzt verwenden verwende verwendet hat haben habe gilt "
-        "gelten einfach wirklich hier man grundsätzlich dabei machen macht mache nehmen nehme nimmt stehen "
-        "steht liegen liegt"
+        "gelten einfach wirklich hier man grundsätzlich dabei genutzt machen macht mache nehmen nehme nimmt "
+        "stehen steht liegen liegt"
     ),
     speakers=read_word_set("ich wir du ihr mich uns dich euch nutzer nutzerin benutzer benutzerin user"),
     passive=read_word_set("werden wird werde ist sind"),
@@ -181,6 +178,7 @@ _GERMAN = Grammar(
         ¬mehr: nicht mehr | nie mehr
         statt: statt | anstatt | anstelle von
         wenn: wenn | falls | sofern
+        zuerst: zuerst | erst | als erstes
         monatlich: im monat | pro monat | jeden monat
         wochentlich: in der woche | pro woche | jede woche
         taglich: am tag | pro tag | jeden tag
@@ -201,7 +199,8 @@ _FRENCH = Grammar(
     idle=read_word_set(
         "le la les l un une des du de d notre nos mon ma mes ton ta tes votre vos est sont être soit ont a "
         "avoir faut doit dois devons devez doivent toujours aussi que qu il y se s ne n utiliser utilise "
-        "utilisons utilisez utilisent lieu très bien trouve trouvent vraiment simplement"
+        "utilisons utilisez utilisent lieu très bien trouve trouvent sera seront utilisé utilisée utilisés "
+        "utilisées vraiment simplement"
     )
     - {"ne", "n"},
     speakers=read_word_set("je j nous on tu vous me m moi te toi utilisateur utilisatrice"),
@@ -244,8 +243,8 @@ _SPANISH = Grammar(
     idle=read_word_set(
         "el la los las un una unos unas lo al del de nuestro nuestra nuestros nuestras mi mis tu tus su sus "
         "es son ser está están estar debe deben debes debemos hay que tiene tienen tenemos siempre también "
-        "se así muy usar usa usamos usan use utilizar utiliza utilizamos realmente simplemente hacer hagas "
-        "haga ha han"
+        "se así muy usar usa usamos usan usado usada será serán use utilizar utiliza utilizamos realmente "
+        "simplemente hacer hagas haga ha han"
     ),
     speakers=read_word_set("yo nosotros nosotras tú usted ustedes me nos te usuario usuaria"),
     passive=read_word_set("es son ser está están se"),
@@ -323,8 +322,8 @@ _PORTUGUESE = Grammar(
     idle=read_word_set(
         "o a os as um uma uns umas do da dos das de d nosso nossa nossos nossas meu minha meus minhas seu "
         "sua é são ser está estão deve devem deves devemos temos tem têm sempre também se assim muito usar "
-        "use usa usamos usam usado usada usados usadas utilizar utilize realmente simplesmente que fazer "
-        "faça faz acontecem acontece há"
+        "será serão use usa usamos usam usado usada usados usadas utilizar utilize realmente simplesmente "
+        "que fazer faça faz acontecem acontece há"
     ),
     speakers=read_word_set("eu nós você vocês me nos te usuário usuária utilizador utilizadora"),
     passive=read_word_set("é são ser está estão foram"),

@@ -61,6 +61,8 @@ _OBLIGATION = read_word_set(
 )
 _PLACES = frozenset(("at", "on", "in", "inside", "within"))
 """Go without saying before an address, a number or a date."""
+_INTO = frozenset(("into", "onto"))
+_BETWEEN = read_word_set("between zwischen entre tra fra tussen między między между")
 PLACE_MARK = "«in»"
 _LIKING = read_word_set(
     "like likes love loves mag aime gusta gustan piace piacciono gosto gosta lubię lubi люблю любит houd "
@@ -371,7 +373,8 @@ class _Builder:
         grammar, text = self.grammar, token.text
         if self._ends_lead(token, following):
             self.close()
-        if token.is_break or is_and(token, grammar):
+        is_range = self.is_led and self.words[:1] and self.words[0].text in _BETWEEN
+        if token.is_break or (is_and(token, grammar) and not is_range):
             self.close()
             self.begins = True
         elif text in THEN and self._is_then():
@@ -385,7 +388,7 @@ class _Builder:
         elif self._leads(token, following):
             self.close()
             self.is_led = True
-            is_place = text in _PLACES or (text == "for" and self.has_use)
+            is_place = text in _PLACES or text in _INTO or (text == "for" and self.has_use)
             self.words.append(Word(PLACE_MARK, text) if is_place else token)
         elif not self._is_idle(token, following) and not self._is_repeated(token):
             self.words.append(token)

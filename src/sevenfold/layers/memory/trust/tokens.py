@@ -149,6 +149,8 @@ def is_same_word(said: Word, kept: Word, *, may_change_vowel: bool = True) -> bo
     if said.is_exact or kept.is_exact:
         return False
     stems = _find_stem(said.text), _find_stem(kept.text)
+    if stems[0] == stems[1]:
+        return True
     return _are_forms(said.text, kept.text, may_change_vowel) or _are_forms(*stems, may_change_vowel)
 
 

@@ -43,7 +43,10 @@ _SEPARABLE = {
 """Stand at the end of a clause and belong to its verb: "leg ein Ticket an"."""
 _WEEKDAYS = ("montag", "dienstag", "mittwoch", "donnerstag", "freitag", "samstag", "sonntag")
 _ON_WEEKDAYS = {f"{day}s": day for day in _WEEKDAYS}
-THEN = read_word_set("then dann dan alors entonces allora então wtedy")
+THEN = read_word_set(
+    "then afterwards dann danach anschließend dan daarna alors puis ensuite entonces allora poi então "
+    "wtedy potem następnie потом затем"
+)
 _FIRST = read_word_set("first zuerst erst eerst primero najpierw сначала")
 
 
