@@ -13,7 +13,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from io import StringIO
@@ -29,6 +29,8 @@ from sevenfold.agent.tui.headless import (
     HeadlessOptions,
     HeadlessResult,
     OutputFormat,
+    describe_lost_work,
+    is_full_disk,
     render_opening_failure,
     run_headless,
 )
@@ -57,6 +59,7 @@ from sevenfold.core.events import (
     McpSkipped,
     RetryScheduled,
     SettingRefused,
+    WriterFailed,
 )
 from sevenfold.core.prices import sum_costs
 from sevenfold.core.settings.sections import PermissionMode
@@ -188,7 +191,8 @@ async def _print(options: Namespace, agent_options: AgentOptions, screen: Screen
     if not text.strip():
         raise InputError("-p has nothing to say; give it a PROMPT, or pipe something in")
     form = HeadlessOptions(cast("OutputFormat", options.output), cast("float | None", options.max_usd))
-    agent_options = replace(agent_options, emit=_Noting(screen))
+    noting = _Noting(screen)
+    agent_options = replace(agent_options, emit=noting)
     with ExitStack() as exits:
         try:
             workspace = exits.enter_context(await open_agent_workspace(agent_options, agent_options.confirm))
@@ -203,7 +207,7 @@ async def _print(options: Namespace, agent_options: AgentOptions, screen: Screen
         finally:
             await agent.close()
     # What is written after the answer counts too.
-    unsaved = facts.unsaved or _list_unsaved(agent)
+    unsaved = facts.unsaved or _list_unsaved(agent) or tuple(noting.lost)
     for loss in unsaved:
         screen.note(f"not saved: {loss}")
     return facts.exit_code or int(bool(unsaved))
@@ -230,9 +234,13 @@ class _Noting:
     """Says what of a repository was ignored, and what is waited for, whatever form the answer has."""
 
     screen: Screen
+    lost: list[str] = field(default_factory=list[str])
+    """Work of writers that a full disk did not take."""
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, SettingRefused):
+        if isinstance(event, WriterFailed) and is_full_disk(event):
+            self.lost.append(describe_lost_work(event))
+        elif isinstance(event, SettingRefused):
             self.screen.note(f"ignored: {event.key} of {event.source}: {event.reason}")
         elif isinstance(event, (DefinitionSkipped, HooksIgnored, McpSkipped, RetryScheduled)):
             shown = render_event_text(event)

@@ -84,6 +84,27 @@ def test_whichever_write_fails_the_run_says_so(tmp_path: Path, monkeypatch: pyte
             assert room >= writes - 3
 
 
+def test_work_of_a_writer_that_does_not_fit_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small files still fit on a disk that is almost full."""
+
+    def write(fd: int, data: memoryview) -> int:
+        if b'"max_tokens"' in bytes(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return os.write(fd, data)
+
+    async def tell() -> HeadlessResult:
+        with ScriptedProvider([make_response("Hello.")]) as models:
+            agent = await Shop(home=tmp_path, provider=models).open()
+            monkeypatch.setattr(SystemDisk, "write", staticmethod(write))
+            facts = await run_headless(agent, "hi", lambda _line: None, HeadlessOptions("json"))
+            await agent.close()
+        return facts
+
+    facts = asyncio.run(tell())
+    assert facts.exit_code == 1
+    assert [loss for loss in facts.unsaved if "writer frame" in loss and "No space left" in loss]
+
+
 @pytest.fixture
 def small_home(tmp_path: Path) -> Generator[Path]:
     home = tmp_path / "home"

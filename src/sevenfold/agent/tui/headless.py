@@ -7,7 +7,9 @@ JSON lines follow Claude Code's `stream-json`, so scripts written for it work. F
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
+import os
 import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +26,7 @@ from sevenfold.core.events import (
     SpendStateLost,
     ToolDenied,
     TranscriptFailed,
+    WriterFailed,
     describe_event,
 )
 from sevenfold.core.json import thaw
@@ -199,6 +202,8 @@ class _Run:
                 self.losses["spend"] = f"spending could not be written: {_cause(event.reason)}"
             case EventsLost():
                 self.losses["events"] = f"events of the session could not be written: {_cause(event.reason)}"
+            case WriterFailed() if is_full_disk(event):
+                self.losses[event.writer] = describe_lost_work(event)
             case _:
                 pass
 
@@ -225,6 +230,15 @@ class _Run:
     def _line(self, fields: StreamFields) -> None:
         if self.shot.form == "stream-json" and not self.is_told:
             self.write(_spelled(fields))
+
+
+def is_full_disk(event: WriterFailed) -> bool:
+    """Whether the work of a writer is lost because there is no room for it."""
+    return any(os.strerror(code) in event.reason for code in (errno.ENOSPC, errno.EDQUOT))
+
+
+def describe_lost_work(event: WriterFailed) -> str:
+    return f"what the writer {event.writer} made could not be written: {_cause(event.reason)}"
 
 
 def _cause(reason: str) -> str:
