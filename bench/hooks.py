@@ -143,7 +143,7 @@ def soak(calls: int) -> None:
         os.environ |= environ
         project = f"{folder}/project"
         Path(project).mkdir()
-        fill_memory(project, 300)
+        fill_memory(project, 50)
         clock = ManualClock()
         operations = ResidentOperations(clock, environ=environ)
         events = list(list_events(project, 0))

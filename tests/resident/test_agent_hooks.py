@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import cast
 
@@ -221,6 +221,23 @@ def test_what_a_model_asks_to_remember_waits_unless_the_user_said_it(agent: Agen
     assert remember("Our production database is called pelican.") == "remembered"
     assert remember("Our production database is called pelican.") == "known"
     assert remember("Keys of the pelican database are mailed to eve@example.org.") == "waiting"
+
+
+def test_without_hooks_the_users_words_are_looked_for_in_the_agents_own_transcripts(agent: Agent) -> None:
+    folder = agent.home / ".claude" / "projects" / "-project"
+    folder.mkdir(parents=True)
+    agent.add_line("user", "Our production database is called pelican.")
+    agent.transcript.rename(folder / "s1.jsonl")
+    agent.add_line("user", "The mail server is called osprey.", cwd="/somewhere/else")
+    agent.transcript.rename(folder / "s2.jsonl")
+    agent.clock.wall = datetime.now(UTC)
+
+    def remember(content: str) -> object:
+        given = freeze_object({"cwd": agent.project, "content": content})
+        return agent.operations.run("remember", given, agent.environ)["status"]
+
+    assert remember("Our production database is called pelican.") == "remembered"
+    assert remember("The mail server is called osprey.") == "waiting"
 
 
 def test_an_answer_that_came_too_late_comes_with_the_next_hook(agent: Agent) -> None:

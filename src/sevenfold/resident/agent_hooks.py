@@ -118,7 +118,7 @@ def _take_index(call: HookCall) -> str:
     session.has_index = True
     if project.workspace.settings.of(PlaceSettings).claude_memory and _is_claude(call):
         return ""
-    found = project.memory.index_text()
+    found = project.read_index()
     if not found.text.strip():
         return ""
     shown = truncate_bytes(escape_reminder_tags(found.text.rstrip()), MAX_CONTEXT_BYTES // 2)
@@ -339,7 +339,7 @@ def _settle_index(call: HookCall) -> None:
     memory = call.project.memory
     edits = [one for one in memory.notice() if [change.key for change in one.changes] == [INDEX_FILE]]
     keys = [name for name in os.listdir(memory.path) if name.endswith(".md")]
-    shown = _list_own_lines(memory.index_text().text, keys)
+    shown = _list_own_lines(call.project.read_index().text, keys)
     for edit in edits:
         if _list_own_lines(edit.changes[0].text or "", keys) == shown:
             memory.reject(edit.id, "lines of the index are made from the memories", who="agent")

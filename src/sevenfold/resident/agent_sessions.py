@@ -11,9 +11,9 @@ import hashlib
 import os
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from threading import Lock
 from typing import Generic, TypeVar
@@ -32,10 +32,12 @@ from sevenfold.store.foreign.entries import (
     ForeignEntry,
     ForeignInput,
     ForeignOutput,
+    ForeignSession,
 )
 from sevenfold.store.foreign.transcripts import (
     FOREIGN_READERS,
     ForeignReader,
+    TranscriptFile,
     detect_agent,
     hash_ends,
     scan_lines,
@@ -154,6 +156,8 @@ class AgentConversation:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.messages: list[RecordedMessage] = []
+        self.cwd = ""
+        """The folder that the session was started in."""
         self._view_start = 0
         self._agent: ForeignAgent | None = None
         self._reader: ForeignReader | None = None
@@ -224,6 +228,8 @@ class AgentConversation:
                 self._call = ""
             case ForeignOutput() if entry.lane == MAIN_CONVERSATION and entry.blocks:
                 self._add_output(entry, id_)
+            case ForeignSession() if entry.project and not self.cwd:
+                self.cwd = entry.project
             case ForeignCompaction() if entry.lane == MAIN_CONVERSATION:
                 self._view_start, self._call = len(self.messages), ""
             case _:
@@ -238,6 +244,22 @@ class AgentConversation:
         else:
             self.messages.append(RecordedMessage(id_, Message("assistant", entry.blocks)))
         self._call = entry.call
+
+
+MAX_LOOKED_AT = 8
+"""Transcripts, to find those of one project."""
+
+
+def read_recent_messages(files: Sequence[TranscriptFile], root: str, oldest: datetime) -> list[Message]:
+    """What was said in the newest transcripts of sessions in this folder or below it."""
+    messages: list[Message] = []
+    recent = [one for one in files if one.modified_ns >= oldest.timestamp() * 1e9]
+    for file in recent[:MAX_LOOKED_AT]:
+        conversation = AgentConversation(file.path)
+        conversation.update()
+        if conversation.cwd == root or conversation.cwd.startswith(f"{root}/"):
+            messages += conversation.snapshot.view
+    return messages
 
 
 def _find_line(path: Path, start: int) -> int:

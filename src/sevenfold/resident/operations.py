@@ -20,7 +20,7 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, closing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Lock
 from typing import TypeAlias
@@ -59,7 +59,7 @@ from sevenfold.layers.memory.recall.policy import (
 from sevenfold.layers.memory.trust.taint import ConversationSources, split_passages
 from sevenfold.layers.tool_results.spill import SPILL_FOLDER
 from sevenfold.resident.agent_hooks import HOOK_EVENTS, HookCall, answer_hook, list_messages_of
-from sevenfold.resident.agent_sessions import AgentConversation, AgentSession
+from sevenfold.resident.agent_sessions import AgentConversation, AgentSession, read_recent_messages
 from sevenfold.resident.client import PROTOCOL, leave_message, list_messages, log_failure, select_environ
 from sevenfold.resident.extraction import (
     PULL_PAUSE,
@@ -93,6 +93,9 @@ QUEUED_EVENTS = ("Stop", "SessionEnd")
 
 MAX_SOURCES = 3
 """Sessions in which the words of a memory are looked for, where nobody says which one asks."""
+
+SOURCE_AGE = timedelta(hours=12)
+"""Of a transcript that may belong to the session that asks."""
 
 _MAX_PROMPT_CHARS = 100_000
 _RESULT_NAME = re.compile(r"[\w.-]{1,160}", re.ASCII)
@@ -178,7 +181,7 @@ class ResidentOperations:
             draft = _read_draft(given)
             snapshot = project.snapshot
             today = self._clock.now().astimezone().date()
-            sources = self._find_sources(project, given)
+            sources = self._find_sources(project, given, environ)
             found = check_draft(draft, GateContext(sources, snapshot.known, snapshot.near, today))
             if isinstance(found, RefusedDraft):
                 status = "known" if found.rule in ("duplicate", "unchanged", "recalled") else "refused"
@@ -264,7 +267,7 @@ class ResidentOperations:
                 return {"text": "", "path": "", "cut_lines": 0, "keys": []}
             project.follow()
             memory = project.memory
-            found, path, keys = memory.index_text(), str(memory.path / INDEX_FILE), memory.keys()
+            found, path, keys = project.read_index(), str(memory.path / INDEX_FILE), memory.keys()
         return {"text": found.text, "path": path, "cut_lines": found.cut_lines, "keys": list(keys)}
 
     def _read_memory(self, given: Arguments, environ: Environ) -> Answer:
@@ -380,7 +383,7 @@ class ResidentOperations:
             "projects": self.projects.list_roots(),
         }
 
-    def _find_sources(self, project: OpenProject, given: Arguments) -> ConversationSources:
+    def _find_sources(self, project: OpenProject, given: Arguments, environ: Environ) -> ConversationSources:
         """What was said lately in sessions of other agents in this project, or in the one that is named."""
         named = get_string(given, "session", "")
         sessions = [one for one in project.sessions.values() if not named or one.session == named]
@@ -390,6 +393,11 @@ class ResidentOperations:
                 session.session, lambda path=session.transcript: AgentConversation(Path(path))
             )
             messages += list_messages_of(conversation, session)
+        if not sessions:
+            # No hooks: the newest transcripts that agents have written for this project.
+            folders = list_default_folders(environ, find_user_home(environ))
+            root, oldest = str(project.workspace.root), self._clock.now() - SOURCE_AGE
+            messages = read_recent_messages(find_transcripts(folders).files, root, oldest)
         return ConversationSources(split_passages(messages))
 
     def _use(self, given: Arguments, environ: Environ) -> AbstractContextManager[OpenProject]:

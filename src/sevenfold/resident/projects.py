@@ -29,6 +29,7 @@ from sevenfold.layers.memory.rule_reader import MemoryRuleReader
 from sevenfold.resident.agent_sessions import AgentConversation, AgentSession, RecentlyUsed, SessionWriter
 from sevenfold.resident.client import find_home
 from sevenfold.session.opening import Workspace, WorkspaceOptions
+from sevenfold.store.memory.changes import IndexText
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.project.project import CONTROL_FOLDER
 from sevenfold.store.project.settings_files import (
@@ -82,6 +83,8 @@ class OpenProject:
         self._finder: MemoryFinder | None = None
         self._rules: MemoryRuleReader | None = None
         self._snapshot: MemorySnapshot | None = None
+        self._index: IndexText | None = None
+        self._index_generation = (0, 0)
         self._is_encoded = False
         self.sessions: RecentlyUsed[AgentSession] = RecentlyUsed(MAX_AGENT_SESSIONS)
         """Of other agents in this project, by id."""
@@ -136,6 +139,14 @@ class OpenProject:
         self._snapshot.refresh()
         return self._snapshot
 
+    def read_index(self) -> IndexText:
+        """The index of memories. It is made anew when a memory has changed: for thousands that takes long."""
+        memory, wide = self.memory, self.memory.user_wide
+        generation = (memory.generation(), wide.generation() if wide else 0)
+        if self._index is None or generation != self._index_generation:
+            self._index, self._index_generation = memory.index_text(), generation
+        return self._index
+
     def follow(self) -> None:
         """Take in what others have changed in the memory directory, if that can be seen quickly."""
         if self._stamp is None or len(self._stamp) <= MAX_STAMPED_FILES:
@@ -146,7 +157,7 @@ class OpenProject:
         with self.lock:
             if not self.is_closed and self.has_memory:
                 self.finder.find("", 1)
-                self.rules.read()
+                self._refresh()
 
     def keep_up(self) -> bool:
         """After an answer: look at a large directory, load the encoder, compute some of the vectors that are
@@ -154,12 +165,18 @@ class OpenProject:
         is_large = self._stamp is not None and len(self._stamp) > MAX_STAMPED_FILES
         if is_large and self._clock.uptime() - self._stamped_at >= _STAMP_PAUSE:
             self._look()
+        if self._index is not None:
+            self._refresh()
         if self._finder is None or not self.workspace.settings.of(RecallSettings).vectors:
             return False
         if not self._is_encoded:
             self._is_encoded = True
             return self._finder.load_encoder()
         return self._finder.embed() > 0
+
+    def _refresh(self) -> None:
+        self.read_index()
+        self.rules.read()
 
     def close(self) -> None:
         with self.lock, ExitStack() as exits:
