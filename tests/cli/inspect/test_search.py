@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 from secrets import token_urlsafe
 from typing import Any
@@ -155,3 +157,28 @@ def test_a_session_id_that_is_none_is_not_put_into_a_command(
     path.write_text(json.dumps({**json.loads(path.read_text()), "sessionId": session}) + "\n")
     (hit,) = search(capsys, "walrus")
     assert hit["resume"] == f"sevenfold replay -- {path}"
+
+
+@pytest.mark.parametrize("name", [".claude/projects", ".claude/projects/-srv-app", ".sevenfold/projects"])
+def test_an_unreadable_folder_forgets_no_session(
+    home: Path, name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk(home, "Mend the walrus parser")
+    write_claude(home, "Feed the walrus")
+    assert len(search(capsys, "walrus")) == 2
+    refused = home.parent / name
+
+    def refuse(work: Callable[..., object]) -> Callable[..., object]:
+        def run(path: str | Path | int = ".", *rest: object, **more: object) -> object:
+            if not isinstance(path, int) and Path(path) == refused:
+                raise PermissionError(13, "Permission denied", str(path))
+            return work(path, *rest, **more)
+
+        return run
+
+    monkeypatch.setattr(os, "scandir", refuse(os.scandir))
+    monkeypatch.setattr(os, "listdir", refuse(os.listdir))
+    assert main(["search", "walrus", "--json"]) == 0
+    out = capsys.readouterr()
+    assert len(json.loads(out.out)) == 2
+    assert "Permission denied" in out.err

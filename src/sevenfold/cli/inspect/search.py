@@ -6,6 +6,7 @@ import os
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -93,22 +94,24 @@ def _read_project(text: str | None) -> str | None:
 
 def _update(index: SessionIndex, home: Path, screen: Screen) -> IndexUpdate:
     folders = list_default_folders(os.environ, find_user_home(os.environ))
-    files = [*find_own_transcripts(home).files, *find_transcripts(folders).files]
+    own, others = find_own_transcripts(home), find_transcripts(folders)
+    files, unreadable = [*own.files, *others.files], [*own.unreadable, *others.unreadable]
 
     def tell(done: int, total: int) -> None:
         screen.show_progress(f"indexing {total / 1e6:,.0f} MB", done / max(total, 1))
 
     try:
-        return index.update(files, tell)
+        update = index.update(files, tell, kept=[item.path for item in unreadable])
     finally:
         screen.clear_progress()
+    return replace(update, unreadable=(*unreadable, *update.unreadable))
 
 
 def _warn_of(update: IndexUpdate, screen: Screen) -> None:
     if update.is_busy:
         screen.note("another process is updating the index: the newest turns may be missing")
     for item in update.unreadable:
-        screen.note(f"warning: {item.path}: {item.reason}")
+        screen.note(f"warning: cannot read {item.path}: {item.reason}; what was read before is searched")
 
 
 def _explain_nothing(query: SessionQuery, total: int, *, is_busy: bool) -> str:

@@ -249,14 +249,39 @@ def list_default_folders(environ: Mapping[str, str], user_home: Path) -> tuple[P
     codex = Path(environ.get("CODEX_HOME") or user_home / ".codex")
     homes = [Path(claude)] if claude else [user_home / ".claude", user_home / ".config" / "claude"]
     places = [*(home / "projects" for home in homes), codex / "sessions", codex / "archived_sessions"]
-    return tuple(place for place in places if place.is_dir())
+    return tuple(place for place in places if _may_be_folder(place))
+
+
+def _may_be_folder(path: Path) -> bool:
+    try:
+        return stat.S_ISDIR(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True  # who searches it reports why it cannot be read
 
 
 def find_own_transcripts(home: Path) -> TranscriptSearch:
     """The transcripts of every project below Sevenfold's own home."""
-    return find_transcripts(
-        sorted(path for path in home.glob("projects/*/sessions/*.jsonl") if path.is_file())
-    )
+    failures: list[UnreadableFile] = []
+    paths = [
+        path
+        for project in _list_folder(home / "projects", failures)
+        for path in _list_folder(project / "sessions", failures)
+        if path.suffix == _SUFFIX and path.is_file()
+    ]
+    found = find_transcripts(paths)
+    return TranscriptSearch(found.files, (*failures, *found.unreadable))
+
+
+def _list_folder(path: Path, failures: list[UnreadableFile]) -> list[Path]:
+    try:
+        return sorted(path / name for name in os.listdir(path))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        failures.append(UnreadableFile(path, error.strerror or type(error).__name__))
+        return []
 
 
 def find_transcripts(paths: Iterable[Path]) -> TranscriptSearch:
@@ -275,11 +300,14 @@ def find_transcripts(paths: Iterable[Path]) -> TranscriptSearch:
 
 def _below(path: Path) -> Iterator[TranscriptFile | UnreadableFile]:
     try:
-        is_folder = path.is_dir()
-        if not is_folder and not path.exists():
-            raise InputError(f"{str(path)!r} does not exist; name a transcript, or a folder that holds some")
+        is_folder = stat.S_ISDIR(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise InputError(
+            f"{str(path)!r} does not exist; name a transcript, or a folder that holds some"
+        ) from error
     except OSError as error:
-        raise InputError(f"{str(path)!r} cannot be looked at: {error.strerror}") from error
+        yield UnreadableFile(path, error.strerror or type(error).__name__)
+        return
     if not is_folder:
         yield _measured(path)
         return

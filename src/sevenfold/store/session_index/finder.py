@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from math import inf
 from pathlib import Path
 from typing import cast
 
@@ -22,7 +23,7 @@ COMMON_SHARE = 0.2
 """A word in more passages than this says little. Looking for any of several words leaves it out."""
 TURNS_PER_SESSION = 3
 """So that one long session does not fill the whole answer."""
-_CANDIDATES = 20
+_CANDIDATES = 60
 """Passages looked at for each turn that is wanted: several passages may be of one turn or session."""
 MARK_START, MARK_END = "\x02", "\x03"
 """Around each word of a snippet that was found."""
@@ -30,8 +31,13 @@ _SNIPPET_WORDS = 32
 _GAP = " … "
 _NOT_INDEXED = dict.fromkeys(map(ord, "\x00\x02\x03"), " ")
 """What ends a text for SQLite, and the marks of a snippet."""
-CONTEXT_CHARS = 1_000
-"""On each side of a snippet. All but the longest keys fit, and checking ten of these takes 20 ms."""
+CONTEXT_CHARS = 120
+"""On each side of a snippet, and further to the next blank: a word such as "password" that makes a secret of
+what follows. Checking ten of these takes 10 ms."""
+MAX_CONTEXT_CHARS = 1_000
+"""To the next blank at most: all but the longest keys fit."""
+_LONG_SECRET = "PRIVATE KEY-----"
+"""Of a secret that has blanks: where it occurs, the whole passage is checked."""
 
 # Scripts written without spaces: each character becomes a word, and a query for several becomes a phrase.
 _UNSPACED = re.compile(f"({UNSPACED_CHARS})")
@@ -69,8 +75,10 @@ class SessionQuery:
     limit: int = 10
 
 
-_IN_PROJECT = (
-    "(:project IS NULL OR CASE WHEN substr(:project, 1, 1) = '/'"
+_NARROWED = (
+    "SELECT passage.id FROM passage JOIN file ON file.id = passage.file"
+    " WHERE (:since IS NULL OR passage.at >= :since)"
+    " AND (:project IS NULL OR CASE WHEN substr(:project, 1, 1) = '/'"
     " THEN file.project = :project OR substr(file.project, 1, length(:project) + 1) = :project || '/'"
     " ELSE instr(file.project, :project) > 0 END)"
 )
@@ -89,7 +97,8 @@ class TurnFinder:
             raise InputError(f"{query.text!r} holds no word to look for; give one, such as: retry timeout")
         places = self._match(" AND ".join(terms), query)
         if len(places) < query.limit and len(terms) > 1:
-            rare = [term for term in terms if self._share(term) <= COMMON_SHARE]
+            total = self._count_passages()
+            rare = [term for term in terms if self._count(term) <= COMMON_SHARE * total]
             seen = {place.id for place in places}
             found = self._match(" OR ".join(rare), query) if rare else []
             places += [place for place in found if place.id not in seen]
@@ -100,31 +109,53 @@ class TurnFinder:
         return [self._describe(place, snippets[place.id], more) for place in chosen if place.id in snippets]
 
     def _match(self, match: str, query: SessionQuery) -> list[_Place]:
+        """The best passages, best first. More of them where few sessions fill the answer."""
+        most = query.limit * _CANDIDATES
+        places = self._select(match, query, most)
+        while len(places) == most and len(_choose_turns(places, query.limit)[0]) < query.limit:
+            most *= _CANDIDATES
+            places = self._select(match, query, most)
+        return places
+
+    def _select(self, match: str, query: SessionQuery, most: int) -> list[_Place]:
+        # Ranked before anything is joined: a common word is in most of all passages. The plus sign keeps
+        # SQLite from running the full-text query once for each of the rows.
+        is_narrow = query.since is not None or query.project is not None
+        narrowed = f" AND +rowid IN ({_NARROWED})" if is_narrow else ""
         sql = (
-            "SELECT id, file, session, turn, conversation, at FROM ("
-            " SELECT *, row_number() OVER (PARTITION BY session ORDER BY score, at DESC) AS place FROM ("
-            "  SELECT passage.id, passage.file, file.session, passage.turn, passage.conversation, passage.at,"
-            "  bm25(words, 4.0, 2.0, 1.0) AS score"
-            "  FROM words JOIN passage ON passage.id = words.rowid JOIN file ON file.id = passage.file"
-            f"  WHERE words MATCH :match AND (:since IS NULL OR passage.at >= :since) AND {_IN_PROJECT}))"
-            " WHERE place <= :each ORDER BY score, at DESC LIMIT :most"
+            "SELECT passage.id, passage.file, file.session, passage.turn, passage.conversation, passage.at,"
+            " passage.hash, file.project, file.last_at FROM ("
+            " SELECT rowid AS id, bm25(words, 4.0, 2.0, 1.0) AS score FROM words"
+            f" WHERE words MATCH :match{narrowed} ORDER BY score LIMIT :most"
+            ") AS best JOIN passage USING (id) JOIN file ON file.id = passage.file"
+            " ORDER BY score, passage.at DESC"
         )
         wanted = {
             "match": match,
             "since": query.since.timestamp() if query.since else None,
             "project": query.project,
-            "each": _CANDIDATES,
-            "most": query.limit * _CANDIDATES,
+            "most": most,
         }
-        rows = self._database.execute(sql, wanted)
         return [
-            _Place(id=row[0], file=row[1], session=row[2], turn=row[3], conversation=row[4], at=row[5])
-            for row in rows
+            _Place(
+                id=row[0],
+                file=row[1],
+                session=row[2],
+                turn=row[3],
+                conversation=row[4],
+                at=row[5],
+                hash=row[6],
+                project=row[7],
+                last_at=row[8],
+            )
+            for row in self._database.execute(sql, wanted)
         ]
 
-    def _share(self, term: str) -> float:
-        """In how many of all passages the rarest word of a term occurs."""
-        total = cast("int", self._database.execute("SELECT count(*) FROM passage").fetchone()[0])
+    def _count_passages(self) -> int:
+        return cast("int", self._database.execute("SELECT count(*) FROM passage").fetchone()[0])
+
+    def _count(self, term: str) -> int:
+        """In how many passages the rarest word of a term occurs."""
         counts = [
             cast(
                 "int",
@@ -134,7 +165,7 @@ class TurnFinder:
             )
             for word in re.findall(r"\w+", term.strip('"').lower())
         ]
-        return min(counts, default=0) / max(total, 1)
+        return min(counts, default=0)
 
     def _snippets(self, match: str, ids: Sequence[int]) -> dict[int, _Snippet]:
         marks = ",".join("?" * len(ids))
@@ -172,6 +203,16 @@ class _Place:
     turn: int
     conversation: str
     at: float | None
+    hash: bytes
+    """Of the conversation up to here: the same in every copy."""
+    project: str
+    last_at: float | None
+    """When the session last went on."""
+
+    @property
+    def age(self) -> tuple[float, float, int]:
+        """Smaller for an original than for its copies, which have the same time or a later one, and go on."""
+        return self.at or inf, self.last_at or inf, -self.id
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,21 +222,37 @@ class _Snippet:
 
     def find_context(self) -> str:
         """The passage around each part of the snippet."""
+        if _LONG_SECRET in self.passage:
+            return self.passage
         parts: list[str] = []
         for part in self.text.replace(MARK_START, "").replace(MARK_END, "").split(_GAP):
             start = self.passage.find(part)
             if part.strip() and start < 0:
                 return self.passage
-            end = start + len(part) + CONTEXT_CHARS
-            parts.append(self.passage[max(0, start - CONTEXT_CHARS) : end])
+            end = start + len(part)
+            before = self.passage[max(0, start - MAX_CONTEXT_CHARS) : max(0, start - CONTEXT_CHARS)]
+            after = self.passage[end + CONTEXT_CHARS : end + MAX_CONTEXT_CHARS]
+            # Not from the middle of a word: half a key may not look like one.
+            first = max(0, start - CONTEXT_CHARS) - len(re.findall(r"\S*\Z", before)[0])
+            last = end + CONTEXT_CHARS + len(re.findall(r"\A\S*", after)[0])
+            parts.append(self.passage[first:last])
         return "\n".join(parts)
 
 
 def _choose_turns(places: Sequence[_Place], limit: int) -> tuple[list[_Place], dict[int, int]]:
-    """The best passage of each turn, at most a few of each session; and how many further turns there are."""
+    """The best passage of each turn, at most a few of each session; and how many further turns there are.
+
+    A session that branched off repeats the turns of its source: they are listed with the source.
+    """
+    originals: dict[tuple[str, bytes], _Place] = {}
+    for place in places:
+        known = originals.setdefault((place.project, place.hash), place)
+        if place.age < known.age:
+            originals[place.project, place.hash] = place
     turns: dict[tuple[int, int, str], _Place] = {}
     for place in places:
-        turns.setdefault((place.file, place.turn, place.conversation), place)
+        if place.file == originals[place.project, place.hash].file:
+            turns.setdefault((place.file, place.turn, place.conversation), place)
     by_session: dict[str, list[_Place]] = {}
     for place in turns.values():
         by_session.setdefault(place.session, []).append(place)

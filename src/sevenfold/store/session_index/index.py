@@ -19,13 +19,13 @@ from sevenfold.core.errors import LockBusy, SevenfoldError
 from sevenfold.core.events import Emit, ignore_event
 from sevenfold.core.text.safe_text import replace_lone_surrogates
 from sevenfold.store.files.locks import mutex
-from sevenfold.store.foreign.entries import ForeignAgent
+from sevenfold.store.foreign.entries import ConversationId, ForeignAgent
 from sevenfold.store.foreign.transcripts import TranscriptFile, UnreadableFile, detect_agent, hash_ends
 from sevenfold.store.session_index.database import RebuildableDatabase
 from sevenfold.store.session_index.finder import SessionHit, SessionQuery, TurnFinder, separate_characters
 from sevenfold.store.session_index.passages import PassageReader, ReadPosition, SessionPassage
 
-SESSION_INDEX_FILE = "sessions-2.db"
+SESSION_INDEX_FILE = "sessions-3.db"
 """With the version of its schema: two versions of Sevenfold have an index each."""
 _MUTEX = "sessions"
 INDEX_UPDATE_WAIT = timedelta(seconds=1)
@@ -39,12 +39,12 @@ _SCHEMA = """
 CREATE TABLE file (
   id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE, agent TEXT,
   size INTEGER NOT NULL, modified_ns INTEGER NOT NULL, head BLOB NOT NULL,
-  offset INTEGER NOT NULL, turn INTEGER NOT NULL,
+  offset INTEGER NOT NULL, turns TEXT NOT NULL,
   session TEXT NOT NULL, project TEXT NOT NULL, title TEXT NOT NULL, first_at REAL, last_at REAL
 );
 CREATE TABLE passage (
   id INTEGER PRIMARY KEY, file INTEGER NOT NULL, offset INTEGER NOT NULL, turn INTEGER NOT NULL,
-  conversation TEXT NOT NULL, at REAL
+  conversation TEXT NOT NULL, at REAL, hash BLOB NOT NULL
 );
 CREATE INDEX passage_of_file ON passage (file, offset);
 CREATE VIRTUAL TABLE words USING fts5 (prompt, answer, tools, tokenize = "unicode61 remove_diacritics 2");
@@ -85,17 +85,22 @@ class SessionIndex:
         return self._store.run(lambda: cast("int", self._store.connection.execute(count).fetchone()[0]))
 
     def update(
-        self, files: Sequence[TranscriptFile], on_progress: Callable[[int, int], None] | None = None
+        self,
+        files: Sequence[TranscriptFile],
+        on_progress: Callable[[int, int], None] | None = None,
+        *,
+        kept: Sequence[Path] = (),
     ) -> IndexUpdate:
         """Read what is new in these transcripts, and forget those that are not among them.
 
+        What is at or below one of `kept` is not forgotten: a folder that could not be looked at.
         `on_progress` hears how many bytes were read, and of how many.
         """
         try:
             if not self._is_stale(files):
                 return IndexUpdate()
             with mutex(self._store.folder, _MUTEX, wait=INDEX_UPDATE_WAIT):
-                return self._store.run(lambda: self._update(files, on_progress))
+                return self._store.run(lambda: self._update(files, on_progress, kept))
         except LockBusy:
             return IndexUpdate(is_busy=True)
 
@@ -116,11 +121,15 @@ class SessionIndex:
         return {path: (size, modified_ns) for path, size, modified_ns in rows}
 
     def _update(
-        self, files: Sequence[TranscriptFile], on_progress: Callable[[int, int], None] | None
+        self,
+        files: Sequence[TranscriptFile],
+        on_progress: Callable[[int, int], None] | None,
+        kept: Sequence[Path],
     ) -> IndexUpdate:
         known = self._read_stamps()
         paths = {os.fsencode(item.path) for item in files}
-        removed = [path for path in known if path not in paths]
+        gone = [path for path in known if path not in paths]
+        removed = [path for path in gone if not _is_below(path, kept)]
         with self._store.transaction():
             for path in removed:
                 self._forget(path)
@@ -153,13 +162,13 @@ class SessionIndex:
     def _read_file(self, item: TranscriptFile, on_bytes: Callable[[int], None]) -> None:
         path = os.fsencode(item.path)
         row = self._store.connection.execute(
-            "SELECT id, agent, head, offset, turn, size FROM file WHERE path = ?", (path,)
+            "SELECT id, agent, head, offset, turns, size FROM file WHERE path = ?", (path,)
         ).fetchone()
         if row is not None and _has_grown(item, row[1], row[2], offset=row[3], size=row[5]):
-            file, agent, _, offset, turn, _ = row
+            file, agent, _, offset, turns, _ = row
             on_bytes(offset)
             self._delete_passages(file, offset)
-            start = ReadPosition(offset, turn)
+            start = ReadPosition(offset, cast("dict[ConversationId, int]", json.loads(turns)))
         else:
             if row is not None:
                 self._forget(path)
@@ -169,13 +178,16 @@ class SessionIndex:
             # Kept as known, so that it is not looked at again until it changes.
             return
         reader = PassageReader(item.path, agent, start)
+        hashes = self._read_hashes(file)
         for passage in reader.read(on_bytes):
-            self._insert_passage(file, passage)
+            before = hashes.get(passage.conversation, b"")
+            hashes[passage.conversation] = passage.hash_after(before)
+            self._insert_passage(file, passage, hashes[passage.conversation])
         self._save_file(file, item, hash_ends(item.path, reader.position.offset), reader)
 
     def _insert_file(self, item: TranscriptFile, agent: ForeignAgent | None) -> int:
         row = self._store.connection.execute(
-            "INSERT INTO file VALUES (NULL, ?, ?, ?, ?, ?, 0, 0, ?, ?, '', NULL, NULL) RETURNING id",
+            "INSERT INTO file VALUES (NULL, ?, ?, ?, ?, ?, 0, '{}', ?, ?, '', NULL, NULL) RETURNING id",
             (
                 *(os.fsencode(item.path), agent, *_stamp(item), b""),
                 replace_lone_surrogates(item.path.stem),
@@ -186,24 +198,32 @@ class SessionIndex:
 
     def _save_file(self, file: int, item: TranscriptFile, head: bytes, reader: PassageReader) -> None:
         self._store.connection.execute(
-            "UPDATE file SET size = ?, modified_ns = ?, head = ?, offset = ?, turn = ?,"
+            "UPDATE file SET size = ?, modified_ns = ?, head = ?, offset = ?, turns = ?,"
             " session = coalesce(nullif(?, ''), session),"
             " project = CASE project WHEN '' THEN ? ELSE project END,"
             " title = CASE title WHEN '' THEN ? ELSE title END,"
             " first_at = coalesce(first_at, ?), last_at = coalesce(?, last_at) WHERE id = ?",
             (
-                *(*_stamp(item), head, reader.position.offset, reader.position.turn),
+                *(*_stamp(item), head, reader.position.offset, json.dumps(dict(reader.position.turns))),
                 *map(replace_lone_surrogates, (reader.session, reader.project, reader.title)),
                 *(_seconds(reader.first_at), _seconds(reader.last_at), file),
             ),
         )
 
-    def _insert_passage(self, file: int, passage: SessionPassage) -> None:
+    def _read_hashes(self, file: int) -> dict[str, bytes]:
+        """That of the last passage of each conversation."""
+        rows = self._store.connection.execute(
+            "SELECT conversation, hash, max(offset) FROM passage WHERE file = ? GROUP BY conversation",
+            (file,),
+        )
+        return {conversation: hash_ for conversation, hash_, _ in rows}
+
+    def _insert_passage(self, file: int, passage: SessionPassage, hash_: bytes) -> None:
         row = self._store.connection.execute(
-            "INSERT INTO passage VALUES (NULL, ?, ?, ?, ?, ?) RETURNING id",
+            "INSERT INTO passage VALUES (NULL, ?, ?, ?, ?, ?, ?) RETURNING id",
             (
                 *(file, passage.offset, passage.turn),
-                *(replace_lone_surrogates(passage.conversation), _seconds(passage.at)),
+                *(replace_lone_surrogates(passage.conversation), _seconds(passage.at), hash_),
             ),
         ).fetchone()
         texts = (separate_characters(text) for text in (passage.prompt, passage.answer, passage.tools))
@@ -249,6 +269,10 @@ def _batches(files: Sequence[TranscriptFile]) -> Iterator[list[TranscriptFile]]:
 def _has_grown(item: TranscriptFile, agent: str | None, head: bytes, *, offset: int, size: int) -> bool:
     """Whether the file still begins with what was read of it."""
     return bool(agent) and item.size_bytes >= size and hash_ends(item.path, offset) == head
+
+
+def _is_below(path: bytes, folders: Sequence[Path]) -> bool:
+    return any(Path(os.fsdecode(path)).is_relative_to(folder) for folder in folders)
 
 
 def _stamp(item: TranscriptFile) -> tuple[int, int]:

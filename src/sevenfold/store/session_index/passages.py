@@ -6,9 +6,10 @@ transcript that grew costs only what is new in it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from hashlib import blake2b
 from pathlib import Path
 
 from sevenfold.core.json import Json, JsonObject
@@ -17,12 +18,13 @@ from sevenfold.store.foreign.entries import (
     MAIN_CONVERSATION,
     ConversationId,
     ForeignAgent,
+    ForeignCompaction,
     ForeignEntry,
     ForeignInput,
     ForeignOutput,
     ForeignSession,
 )
-from sevenfold.store.foreign.transcripts import FOREIGN_READERS, scan_lines
+from sevenfold.store.foreign.transcripts import FOREIGN_READERS, ForeignLine, ForeignReader, scan_lines
 
 PASSAGE_CHARS = 8_000
 """Two screens: enough for a question and its answer, and short enough for a snippet to say where it is."""
@@ -40,8 +42,8 @@ class ReadPosition:
     """Where to go on reading a transcript."""
 
     offset: int = 0
-    turn: int = 0
-    """Turns that began before it."""
+    turns: Mapping[ConversationId, int] = field(default_factory=dict[ConversationId, int])
+    """Turns of each conversation that began before it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +51,7 @@ class SessionPassage:
     offset: int
     """Where its first line starts."""
     turn: int
-    """From 1. Passages of one turn share the number."""
+    """From 1, in its conversation. Passages of one turn share the number."""
     conversation: ConversationId
     at: datetime | None
     prompt: str
@@ -58,12 +60,17 @@ class SessionPassage:
     tools: str
     """Arguments of tool calls, and the beginnings and ends of their results."""
 
+    def hash_after(self, before: bytes) -> bytes:
+        """A hash of its conversation up to its end, from that of the passage before: the same in a copy."""
+        text = "\0".join((self.prompt, self.answer, self.tools))
+        return blake2b(before + text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+
 
 @dataclass(slots=True, kw_only=True)
 class _OpenPassage:
     offset: int
     turn: int
-    turns_before: int
+    turns_before: Mapping[ConversationId, int]
     at: datetime | None
     prompt: list[str] = field(default_factory=list[str])
     answer: list[str] = field(default_factory=list[str])
@@ -102,7 +109,7 @@ class PassageReader:
         self.position = start
         self._path, self._start = path, start
         self._agent: ForeignAgent = agent
-        self._turn = start.turn
+        self._turns = dict(start.turns)
         self._open: dict[ConversationId, _OpenPassage] = {}
 
     def read(self, on_bytes: Callable[[int], None]) -> Iterator[SessionPassage]:
@@ -114,14 +121,21 @@ class PassageReader:
             if line.fault == "half-written":
                 break
             end = line.offset + line.length_bytes
-            for entry in reader.read(line.fields) if line.fault is None else ():
+            for entry in self._read_line(reader, line):
                 yield from self._take(entry, line.offset)
         self.position = self._next_position(end)
         yield from self._close_all()
 
+    def _read_line(self, reader: ForeignReader, line: ForeignLine) -> Iterator[ForeignEntry]:
+        for entry in reader.read(line.fields) if line.fault is None else ():
+            yield entry
+            if self._agent == "codex" and isinstance(entry, ForeignCompaction):
+                # The rest of the line repeats what stays in the context: it was said before.
+                return
+
     def _next_position(self, end: int) -> ReadPosition:
         first = min(self._open.values(), key=lambda item: item.offset, default=None)
-        return ReadPosition(first.offset, first.turns_before) if first else ReadPosition(end, self._turn)
+        return ReadPosition(first.offset, first.turns_before) if first else ReadPosition(end, self._turns)
 
     def _take(self, entry: ForeignEntry, offset: int) -> Iterator[SessionPassage]:
         match entry:
@@ -140,9 +154,9 @@ class PassageReader:
     def _take_message(self, entry: ForeignInput | ForeignOutput, offset: int) -> Iterator[SessionPassage]:
         self.first_at, self.last_at = self.first_at or entry.at, entry.at or self.last_at
         prompt = _prompt_text(entry)
-        turns_before = self._turn
+        turns_before = dict(self._turns)
         if prompt:
-            self._turn += entry.lane == MAIN_CONVERSATION
+            self._turns[entry.lane] = self._turns.get(entry.lane, 0) + 1
             self.title = self.title or " ".join(prompt[:TITLE_CHARS].split())
         held = self._open.get(entry.lane)
         if held and (prompt or held.chars > PASSAGE_CHARS):
@@ -150,7 +164,10 @@ class PassageReader:
             held = None
         if held is None:
             held = _OpenPassage(
-                offset=offset, turn=max(self._turn, 1), turns_before=turns_before, at=entry.at
+                offset=offset,
+                turn=max(self._turns.get(entry.lane, 0), 1),
+                turns_before=turns_before,
+                at=entry.at,
             )
             self._open[entry.lane] = held
         held.add(held.prompt, prompt)
