@@ -1,10 +1,15 @@
-"""Recall of memories: how often the right ones are among the first five, and how fast.
+"""Recall of memories: how often the right ones are among the first five, what a session shows, and how fast.
 
-    python bench/recall.py --data DIR [--cache DIR] [--speed] [--documents N] [--memories N]
+    python bench/recall.py --data DIR [--cache DIR] [--rivals] [--speed] [--documents N] [--memories N]
 
-On every retrieval set below DIR, without a model: plain BM25; ours by words; plain BM25 and MiniLM added half
-and half, by whichever of two measures is better on the set; ours by words and meanings. A paired test by
-flipping signs beside each. Then how the weight of words would be chosen with each set left out in turn.
+On every retrieval set below DIR, without a model, by words and by words and meanings: recall@5 of the
+ranking, recall@5 of what a session shows with default settings, and how many of 200 prompts that ask for
+nothing bring anything. Beside it what a side query adds, with a model that is always right and with one that
+misses three in ten.
+
+With `--rivals`: plain BM25; ours by words; plain BM25 and MiniLM added half and half, by whichever of two
+measures is better on the set; ours by words and meanings. A paired test by flipping signs beside each. Then
+how the weight of words would be chosen with each set left out in turn.
 
 Meanings need the weights: `make models`, or `sevenfold recall --setup`. `--cache` keeps vectors between runs.
 With `--speed`: questions to 10,000 memories with vectors, and to 1,000,000 by words alone, with what it takes
@@ -20,6 +25,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+from recall_delivered import report_delivery, report_silence
 from recall_sets import (
     QuestionSet,
     Scores,
@@ -52,6 +58,21 @@ def main() -> None:
     options = read_options()
     sets = read_sets(options.data)
     encoder = choose_encoder(options.home)
+    for network in (None, encoder) if encoder else (None,):
+        print("\nby words and meanings" if network else "by words")
+        report_delivery(sets, network, options.cache)
+        report_silence(sets, network, options.cache)
+    if options.rivals:
+        compare_rivals(sets, encoder, options)
+    elif encoder is None:
+        print("\nno weights at hand, so nothing by meaning: run `make models`, or `sevenfold recall --setup`")
+    if options.speed:
+        if encoder is not None:
+            measure_small(options.data, encoder, options.memories, options.cache)
+        measure_large(options.data, options.documents)
+
+
+def compare_rivals(sets: Sequence[QuestionSet], encoder: TextEncoder | None, options: Options) -> None:
     for found in sets:
         score_words(found)
         if encoder is not None:
@@ -63,16 +84,13 @@ def main() -> None:
         print(f"\nmeanings by {encoder.name}, ", end="")
         report_fusion(sets)
         report_choice(sets)
-    if options.speed:
-        if encoder is not None:
-            measure_small(options.data, encoder, options.memories, options.cache)
-        measure_large(options.data, options.documents)
 
 
 class Options(argparse.Namespace):
     data: Path
     home: Path
     cache: Path | None
+    rivals: bool
     speed: bool
     memories: int
     documents: int
@@ -85,6 +103,7 @@ def read_options() -> Options:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--home", type=Path, default=Path.home() / ".sevenfold")
     parser.add_argument("--cache", type=Path)
+    parser.add_argument("--rivals", action="store_true")
     parser.add_argument("--speed", action="store_true")
     parser.add_argument("--memories", type=int, default=10_000)
     parser.add_argument("--documents", type=int, default=1_000_000)

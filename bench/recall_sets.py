@@ -160,3 +160,10 @@ def chance_of(better: Scores, worse: Scores) -> float:
     flips, seen = random.Random(7), sum(differences)
     signs = np.array([[flips.choice((-1, 1)) for _ in differences] for _ in range(FLIPS // 10)])
     return float(((signs @ np.array(differences)) >= seen - 1e-12).mean())
+
+
+def resample_mean(differences: Scores) -> tuple[float, float]:
+    """Between which the mean of nine in ten resamples lies."""
+    draws = np.random.default_rng(7).choice(differences, (2_000, len(differences)))
+    low, high = np.percentile(draws.mean(axis=1), [5, 95])
+    return float(low), float(high)

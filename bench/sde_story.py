@@ -40,7 +40,7 @@ from sevenfold.layers.memory.extraction.drafts import ConversationSnapshot, Reco
 from sevenfold.layers.memory.extraction.policy import ExtractionSettings
 from sevenfold.layers.memory.extraction.writer import ExtractionPlaces, ExtractionWriter, ForkTools
 from sevenfold.layers.memory.recall.finder import MemoryFinder, MemoryLibrary
-from sevenfold.layers.memory.recall.policy import MIN_CERTAINTY, estimate_certainty
+from sevenfold.layers.memory.recall.policy import RecallFacts, RecallSettings, choose_recalled
 from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.session.settings import SETTINGS_SECTIONS
 from sevenfold.store.memory.directory import MemoryDir
@@ -153,8 +153,8 @@ class World:
     def is_shown(self, question: str, gold: Sequence[str]) -> bool:
         """Whether the right one is so certain that a session shows it by itself, without a model's choice."""
         found = self._finder.find(question, FIRST)
-        sure = [one.key for one in found if estimate_certainty(one) >= MIN_CERTAINTY]
-        return any(name in gold for key in sure for name in self.sources(key))
+        sure = choose_recalled(found, RecallFacts(), RecallSettings())
+        return any(name in gold for one in sure for name in self.sources(one.key))
 
 
 def scripted(chat: Chat) -> RunFork:

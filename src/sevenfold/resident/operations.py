@@ -223,9 +223,10 @@ class ResidentOperations:
             limit=get_integer(given, "limit", 10, at_least=1, at_most=50),
         )
         folders = list_default_folders(environ, find_user_home(environ))
-        files = [*find_own_transcripts(workspace.home).files, *find_transcripts(folders).files]
+        own, others = find_own_transcripts(workspace.home), find_transcripts(folders)
+        kept = [item.path for item in (*own.unreadable, *others.unreadable)]
         with closing(SessionIndex.open(workspace.home, emit=self._emit)) as index:
-            update = index.update(files)
+            update = index.update([*own.files, *others.files], kept=kept)
             hits = index.search(query)
         return {"hits": [describe_hit(hit) for hit in hits], "is_busy": update.is_busy}
 

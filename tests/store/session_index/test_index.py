@@ -7,7 +7,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -24,63 +24,9 @@ from sevenfold.store.session_index.finder import (
     MARK_END,
     MARK_START,
     TURNS_PER_SESSION,
-    SessionHit,
-    SessionQuery,
 )
 from sevenfold.store.session_index.index import SESSION_INDEX_FILE, SessionIndex
-
-DAY = datetime(2026, 11, 3, 10, tzinfo=UTC)
-
-
-def line(role: str, content: object, *, session: str = "s1", minute: int = 0, **more: object) -> bytes:
-    wire = {
-        "type": role,
-        "uuid": f"u{minute}",
-        "parentUuid": None,
-        "sessionId": session,
-        "cwd": "/srv/app",
-        "timestamp": (DAY + timedelta(minutes=minute)).isoformat(),
-        "message": {"role": role, "content": content, "id": f"m{minute}", "model": "claude-opus-5-5"},
-        **more,
-    }
-    return json.dumps(wire).encode() + b"\n"
-
-
-class Machine:
-    """A folder of transcripts, and the index over it."""
-
-    def __init__(self, root: Path) -> None:
-        self.root, self.folder = root, root / "transcripts"
-        self.folder.mkdir()
-        self.events: list[Event] = []
-        self.index = SessionIndex.open(root / "home", emit=self.events.append)
-        self._clock = 0
-
-    def write(self, name: str, *lines: bytes) -> Path:
-        path = self.folder / f"{name}.jsonl"
-        with path.open("ab") as file:
-            file.write(b"".join(lines))
-        # Two writes within one tick of the file system's clock would look like none.
-        self._clock += 1
-        os.utime(path, ns=(self._clock, self._clock))
-        return path
-
-    def update(self) -> index_module.IndexUpdate:
-        return self.index.update(find_transcripts([self.folder]).files)
-
-    def search(self, text: str, **more: object) -> list[SessionHit]:
-        return self.index.search(SessionQuery(text=text, **more))  # type: ignore[arg-type]
-
-    def reopen(self) -> None:
-        self.index.close()
-        self.index = SessionIndex.open(self.root / "home", emit=self.events.append)
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Machine]:
-    made = Machine(tmp_path)
-    yield made
-    made.index.close()
+from tests.store.session_index.sessions import DAY, Machine, line
 
 
 def test_a_turn_is_found_with_its_session_and_the_words_marked(machine: Machine) -> None:
@@ -458,68 +404,3 @@ def test_only_damage_deletes_a_database(tmp_path: Path) -> None:
             database.run(lambda: database.connection.execute("SELECT y FROM one"))
         assert database.run(lambda: database.connection.execute("SELECT x FROM one").fetchall()) == []
     assert events == []
-
-
-def codex_line(kind: str, payload: dict[str, object]) -> bytes:
-    return json.dumps({"type": kind, "timestamp": DAY.isoformat(), "payload": payload}).encode() + b"\n"
-
-
-def codex_message(text: str) -> dict[str, object]:
-    return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
-
-
-def test_what_codex_keeps_at_a_compaction_is_not_said_again(machine: Machine) -> None:
-    machine.write(
-        "codex",
-        codex_line("session_meta", {"id": "c1", "cwd": "/srv/app"}),
-        codex_line("response_item", codex_message("walrus")),
-        codex_line("response_item", codex_message("penguin")),
-        codex_line("compacted", {"message": "", "replacement_history": [codex_message("walrus")]}),
-        codex_line("response_item", codex_message("octopus")),
-    )
-    machine.update()
-    assert [hit.turn for hit in machine.search("walrus")] == [1]
-    assert [hit.turn for hit in machine.search("octopus")] == [3]
-
-
-def test_turns_of_a_sub_agent_are_counted_on_their_own(machine: Machine) -> None:
-    machine.write(
-        "agent", *(line("user", f"step{number}", agentId="a1", isSidechain=True) for number in range(1, 4))
-    )
-    machine.write(
-        "parent",
-        *(line("user", f"question{number}") for number in range(1, 5)),
-        line("user", "aside", agentId="a2", isSidechain=True),
-        line("user", "last"),
-    )
-    machine.update()
-    assert [machine.search(f"step{number}")[0].turn for number in range(1, 4)] == [1, 2, 3]
-    machine.write("agent", line("user", "step4", agentId="a1", isSidechain=True))
-    machine.update()
-    assert machine.search("step4")[0].turn == 4
-    assert [machine.search(word)[0].turn for word in ("aside", "last")] == [1, 5]
-
-
-def test_the_turns_that_a_fork_repeats_are_found_once(machine: Machine) -> None:
-    def turns(session: str, *texts: str) -> list[bytes]:
-        return [line("user", text, session=session, minute=at) for at, text in enumerate(texts)]
-
-    machine.write("fork", *turns("s2", "a walrus", "two walruses sing", "only the fork: penguin walrus"))
-    machine.write("source", *turns("s1", "a walrus", "two walruses sing"))
-    machine.write("other", *turns("s3", "hello", "two walruses sing"))
-    machine.update()
-    assert [hit.session for hit in machine.search('"a walrus"')] == ["s1"]
-    # The same words after another beginning are no copy.
-    assert {hit.session for hit in machine.search("walruses sing")} == {"s1", "s3"}
-    assert [hit.session for hit in machine.search("penguin")] == ["s2"]
-
-
-def test_sessions_in_a_folder_that_cannot_be_read_are_kept(machine: Machine) -> None:
-    (machine.folder / "below").mkdir()
-    machine.write("below/s1", line("user", "walrus"))
-    path = machine.write("s2", line("user", "penguin", session="s2"))
-    machine.update()
-    path.unlink()
-    machine.index.update([], kept=[machine.folder / "below"])
-    assert machine.search("walrus")
-    assert not machine.search("penguin")

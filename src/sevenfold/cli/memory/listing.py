@@ -25,7 +25,6 @@ from sevenfold.core.memories import (
 from sevenfold.core.settings.sections import WebSettings
 from sevenfold.layers.memory.rule_policy import RuleSettings
 from sevenfold.layers.memory.rule_reader import ParsedRule, parse_memory_rule
-from sevenfold.layers.memory.search.memory_index import MemoryIndex
 from sevenfold.layers.memory.trust.claims import MemoryClaim, find_claims
 from sevenfold.layers.memory.trust.verifier import BrokenClaim, ProjectVerifiers
 from sevenfold.store.memory.changes import StoredMemory
@@ -147,11 +146,15 @@ def show_memory(options: Namespace, context: MemoryContext) -> int:
 
 
 def search_memories(options: Namespace, context: MemoryContext) -> int:
+    # Not at the top: only a search needs it.
+    from sevenfold.cli.memory.recall import open_memory_finder
+
     known = (*context.memory.scan(None), *context.memory.scan_user_wide())
     stored: dict[str, StoredMemory] = {one.memory.key: one for one in known}
-    with closing(MemoryIndex.open(context.project.memory_state, emit=context.warn)) as index:
-        index.update(stored.values())
-        hits = index.rank(cast("str", options.query), cast("int", options.limit))
+    with closing(open_memory_finder(context)) as finder:
+        ranked = finder.rank(cast("str", options.query), cast("int", options.limit))
+    # By meaning, every memory has a rank.
+    hits = [hit for hit in ranked if hit.key in stored and (hit.overlap.words or (hit.margin or 0.0) > 0)]
     found: dict[str, MemoryOverview] = {
         one.stored.memory.key: one
         for one in read_memory_overviews(context, [stored[hit.key] for hit in hits])

@@ -38,12 +38,8 @@ def run_recall(options: Namespace, screen: Screen) -> int:
     if not prompt or not prompt.strip():
         raise InputError('there is nothing to look for; give a prompt, such as "how do we release?"')
     with open_memory_context(options, screen) as context:
-        workspace = context.workspace
-        rules = workspace.settings.of(RecallSettings)
-        library = MemoryLibrary(context.project, context.memory, workspace.home, workspace.root)
-        with closing(MemoryFinder(library, SystemClock(), context.warn)) as finder:
-            if rules.vectors and not options.words and finder.load_encoder():
-                _embed(finder, screen)
+        rules = context.workspace.settings.of(RecallSettings)
+        with closing(open_memory_finder(context, has_vectors=not options.words)) as finder:
             found = finder.find(prompt, cast("int", options.limit))
     chosen = choose_recalled(found, RecallFacts(), rules)
     if options.json:
@@ -53,6 +49,20 @@ def run_recall(options: Namespace, screen: Screen) -> int:
     else:
         _show_recall(found, chosen, context)
     return 0 if chosen else 1
+
+
+def open_memory_finder(context: MemoryContext, *, has_vectors: bool = True) -> MemoryFinder:
+    """The search that a session uses, with all vectors computed if meanings were set up."""
+    workspace = context.workspace
+    library = MemoryLibrary(context.project, context.memory, workspace.home, workspace.root)
+    finder = MemoryFinder(library, SystemClock(), context.warn)
+    try:
+        if has_vectors and workspace.settings.of(RecallSettings).vectors and finder.load_encoder():
+            _embed(finder, context.screen)
+    except BaseException:
+        finder.close()
+        raise
+    return finder
 
 
 def _embed(finder: MemoryFinder, screen: Screen) -> None:
@@ -105,7 +115,7 @@ def _explain(
         )
     context.screen.show_table(rows)
     context.screen.show_line(
-        f"Recalled from a certainty of {MIN_CERTAINTY:.0%} on, if there is room.", "faint"
+        f"If one of the first is {MIN_CERTAINTY:.0%} certain, they are recalled in this order.", "faint"
     )
 
 
@@ -118,7 +128,10 @@ def _describe_recalled(one: RecallCandidate, *, is_recalled: bool) -> dict[str, 
         "certainty": round(estimate_certainty(one), 4),
         "share": round(one.share, 4),
         "rare_words": round(one.rare_words, 4),
+        "evidence": round(one.evidence, 4),
+        "evidence_share": round(one.evidence_share, 4),
         "meaning": None if one.meaning is None else round(one.meaning, 4),
+        "margin": None if one.margin is None else round(one.margin, 4),
         "warmth": round(one.warmth, 4),
         "words": list(one.words),
     }

@@ -91,6 +91,16 @@ def test_what_is_counted_as_recalled_is_warmer(library: MemoryLibrary) -> None:
         assert (before.warmth, after.warmth) == (0.0, 1.0)
 
 
+def test_of_two_that_rank_the_same_the_warmer_comes_first(library: MemoryLibrary) -> None:
+    clock = ManualClock()
+    library.memory.add("north", "The printer is broken.")
+    library.memory.add("south", "The printer is broken.")
+    with closing(MemoryFinder(library, clock, ignore_event)) as finder:
+        first, last = (one.key for one in finder.find("Which printer is broken?", 5))
+        finder.count([last], clock.now())
+        assert [one.key for one in finder.find("Which printer is broken?", 5)] == [last, first]
+
+
 def test_a_mark_of_an_earlier_check_counts_while_the_memory_is_the_same(library: MemoryLibrary) -> None:
     heard: list[Event] = []
     with closing(MemoryFinder(library, ManualClock(), heard.append)) as finder:

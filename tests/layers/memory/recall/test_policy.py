@@ -41,6 +41,8 @@ SURE = RecallCandidate(
     body="Seven.",
     share=1.0,
     rare_words=4.0,
+    evidence=4.0,
+    evidence_share=1.0,
 )
 USER = Origin(who="agent", why="asked to", said_by="user")
 
@@ -49,36 +51,53 @@ def keys(chosen: tuple[RecallCandidate, ...]) -> list[str]:
     return [one.key for one in chosen]
 
 
-def test_what_shares_all_rare_words_is_certain_and_what_shares_none_is_not() -> None:
-    assert estimate_certainty(SURE) == 1.0
-    assert estimate_certainty(replace(SURE, share=0.0, rare_words=0.0)) == 0.0
+def test_what_shares_all_telling_words_is_certain_and_what_shares_none_is_not() -> None:
+    assert estimate_certainty(SURE) > 0.99
+    assert estimate_certainty(replace(SURE, evidence=0.0, evidence_share=0.0)) == 0.0
 
 
-def test_one_word_in_common_is_not_enough_however_rare_it_is() -> None:
-    assert estimate_certainty(replace(SURE, share=0.3, rare_words=0.9)) < MIN_CERTAINTY
+def test_words_of_everyday_talk_and_a_few_of_a_long_prompt_are_not_enough() -> None:
+    assert (
+        estimate_certainty(replace(SURE, evidence=0.4))
+        < MIN_CERTAINTY
+        <= estimate_certainty(replace(SURE, evidence=0.55))
+    )
+    assert estimate_certainty(replace(SURE, evidence=0.8, evidence_share=0.1)) < MIN_CERTAINTY
 
 
-def test_a_meaning_can_carry_what_words_do_not() -> None:
-    assert estimate_certainty(replace(SURE, share=0.1, rare_words=0.3, meaning=0.6)) >= MIN_CERTAINTY
-    assert estimate_certainty(replace(SURE, share=0.1, rare_words=0.3, meaning=0.2)) < MIN_CERTAINTY
+def test_a_meaning_can_carry_what_words_do_not_and_hold_back_what_they_do() -> None:
+    few = replace(SURE, evidence=0.25)
+    assert estimate_certainty(few) < MIN_CERTAINTY <= estimate_certainty(replace(few, margin=5.0))
+    some = replace(SURE, evidence=0.55)
+    assert estimate_certainty(replace(some, margin=-1.0)) < MIN_CERTAINTY <= estimate_certainty(some)
+    assert estimate_certainty(replace(SURE, margin=-6.0)) < MIN_CERTAINTY
 
 
-def test_nothing_is_recalled_that_is_not_certain() -> None:
-    unsure = replace(SURE, share=0.15)
-    assert choose_recalled([unsure], RecallFacts(), SETTINGS) == ()
+def test_nothing_is_recalled_where_nothing_is_certain() -> None:
+    unsure = replace(SURE, evidence=0.3)
+    assert choose_recalled([unsure, unsure], RecallFacts(), SETTINGS) == ()
+
+
+def test_what_is_recalled_keeps_its_rank_whatever_each_is_certain_of() -> None:
+    first, last = replace(SURE, key="a.md", evidence=0.2), replace(SURE, key="c.md", evidence=0.1)
+    assert keys(choose_recalled([first, SURE, last], RecallFacts(), SETTINGS)) == [
+        *("a.md", "retries.md", "c.md")
+    ]
+    # What ranks behind all that would be shown says nothing of the prompt.
+    assert choose_recalled([*[first] * SETTINGS.max_files, SURE], RecallFacts(), SETTINGS) == ()
+
+
+def test_what_has_nothing_in_common_or_ranks_far_behind_is_left_out() -> None:
+    strange = replace(SURE, key="a.md", evidence=0.0, margin=-0.5)
+    far = replace(SURE, key="b.md", evidence=0.1, score_share=0.1)
+    near = replace(SURE, key="c.md", evidence=0.0, margin=0.5)
+    assert keys(choose_recalled([SURE, strange, far, near], RecallFacts(), SETTINGS)) == [
+        *("retries.md", "c.md")
+    ]
 
 
 def test_what_stands_in_the_view_is_not_recalled_again() -> None:
     assert choose_recalled([SURE], RecallFacts(surfaced=frozenset(["retries.md"])), SETTINGS) == ()
-
-
-def test_a_memory_of_late_use_wins_a_tie_and_lifts_nothing_over_the_floor() -> None:
-    cold = replace(SURE, key="a.md", share=0.8)
-    warm = replace(SURE, key="b.md", share=0.8, warmth=9.0)
-    assert keys(choose_recalled([cold, warm], RecallFacts(), SETTINGS)) == ["b.md", "a.md"]
-    below = replace(warm, share=0.29)
-    assert estimate_certainty(below) < MIN_CERTAINTY
-    assert choose_recalled([below], RecallFacts(), SETTINGS) == ()
 
 
 def test_a_manual_of_a_tool_in_use_is_left_out_and_a_warning_is_not() -> None:

@@ -294,7 +294,7 @@ def test_a_memory_that_names_a_file_which_is_gone_says_so(
 
 def test_the_side_query_chooses_among_what_was_found(opened: Open, filled: MemoryDir) -> None:
     write(filled, budget="The upstream bans whoever asks an eighth time.")
-    asked = "What happens upstream?"
+    asked = "Wer sperrt uns aus, und warum?"
     provider = ScriptedProvider([make_response('{"files": ["budget.md", "nowhere.md"]}')])
     session = opened(provider=provider, side_query="on")
     view = ask(session, asked)
@@ -305,6 +305,13 @@ def test_the_side_query_chooses_among_what_was_found(opened: Open, filled: Memor
     assert request.frame.model != FRAME.model
     assert "output_config" in request.frame.params
     assert [spent.who for spent in session.spent] == ["recall"]
+
+
+@pytest.mark.usefixtures("filled")
+def test_nobody_is_asked_about_small_talk(opened: Open) -> None:
+    provider = ScriptedProvider([])
+    assert keys(ask(opened(provider=provider, side_query="on"), "go on, please")) == []
+    assert provider.requests == []
 
 
 @pytest.mark.usefixtures("filled")
@@ -353,24 +360,15 @@ def test_the_side_query_is_asked_about_the_newest_too_where_no_word_is_shared(
 def test_what_words_and_a_model_find_for_one_prompt_is_five_memories_together(
     opened: Open, memory: MemoryDir
 ) -> None:
-    sure = [f"sure{number}" for number in range(4)]
-    others = [f"other{number}" for number in range(4)]
+    sure = [f"sure{number}" for number in range(6)]
+    others = [f"other{number}" for number in range(9)]
     write(memory, **{name: f"The retrier makes seven attempts, says {name}." for name in sure})
     write(memory, **{name: f"Charts use the palette of {name}." for name in others})
     provider = ScriptedProvider([make_response(json.dumps({"files": [f"{name}.md" for name in others]}))])
     view = ask(opened(provider=provider, side_query="on"), "retrier attempts")
-    assert keys(view) == [*(f"{name}.md" for name in sure), "other0.md"]
+    assert keys(view) == [*(f"{name}.md" for name in sure[:4]), "other0.md"]
     offered = text_of(provider.requests[0].messages[0])
-    assert not any(f"{name}.md" in offered for name in sure)
-
-
-def test_no_model_is_asked_where_words_have_found_all_that_may_be_shown(
-    opened: Open, memory: MemoryDir
-) -> None:
-    write(memory, **{f"sure{number}": f"The retrier makes {number} attempts." for number in range(7)})
-    provider = ScriptedProvider()
-    assert len(keys(ask(opened(provider=provider, side_query="on"), "retrier attempts"))) == 5
-    assert provider.requests == []
+    assert [name for name in sure if f"{name}.md" in offered] == sure[4:]
 
 
 def test_the_index_is_context_and_only_its_new_lines_are_appended(opened: Open, filled: MemoryDir) -> None:

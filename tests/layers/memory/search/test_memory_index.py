@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,8 +14,10 @@ from sevenfold.layers.memory.search.memory_index import (
     LONG_QUESTION,
     MemoryIndex,
     TextCache,
+    build_search_text,
     shorten_query,
 )
+from sevenfold.layers.memory.search.vectors import BACKGROUND_PROMPTS
 from sevenfold.store.files.folder import Folder
 from tests.layers.memory.search.memories import Encoding, stored
 
@@ -27,6 +30,11 @@ def filled(*memories: object, encoding: Encoding | None = None) -> MemoryIndex:
     index = MemoryIndex(TextCache(None), encoding.encoder if encoding else None)
     index.update(memory for memory in (RETRIES, TESTS, COLOURS) if not memories or memory in memories)
     return index
+
+
+def embed_all(index: MemoryIndex) -> None:
+    while index.embed():
+        pass
 
 
 def test_the_memory_that_a_question_is_about_comes_first() -> None:
@@ -59,7 +67,7 @@ def test_logs_and_what_a_dream_put_aside_are_not_indexed() -> None:
 
 def test_words_answer_until_vectors_are_there() -> None:
     index = filled(encoding=Encoding())
-    assert index.waiting == 3
+    assert index.waiting == 3 + 1
     assert index.rank("attempts of the retrier")[0].key == "retries.md"
     assert index.rank("attempts of the retrier")[0].meaning is None
 
@@ -74,18 +82,43 @@ def test_vectors_are_computed_once_and_what_is_left_is_counted() -> None:
     many = [stored(f"m{number}.md", f"text {number}") for number in range(EMBEDDED_AT_ONCE + 2)]
     index.update(many)
     index.use(encoding.encoder, [*many, stored("gone.md", "not indexed")])
-    assert (index.has_vectors, index.waiting) == (True, EMBEDDED_AT_ONCE + 2)
-    assert [index.embed(), index.embed(), index.embed()] == [2, 0, 0]
-    assert len(encoding.texts) == EMBEDDED_AT_ONCE + 2
+    assert (index.has_vectors, index.waiting) == (True, EMBEDDED_AT_ONCE + 3)
+    assert [index.embed() for _ in range(4)] == [EMBEDDED_AT_ONCE + 2, 2, 0, 0]
+    assert len(encoding.texts) == EMBEDDED_AT_ONCE + 2 + len(BACKGROUND_PROMPTS)
 
 
 def test_vectors_find_what_no_word_does() -> None:
     index = filled(encoding=Encoding())
-    assert index.embed() == 0
+    embed_all(index)
     found = index.rank("zzz " + COLOURS.memory.body.replace(" ", ""))
     assert found[0].key == "colours.md"
     assert found[0].overlap.words == ()
     assert found[0].meaning is not None
+    assert found[0].margin is not None
+
+
+def test_a_margin_is_measured_over_prompts_about_something_else() -> None:
+    index = filled(encoding=Encoding())
+    embed_all(index)
+    asked = [(prompt, index.rank(prompt)) for prompt in BACKGROUND_PROMPTS]
+    nearest = [max(one.margin or 0.0 for one in found) for _, found in asked]
+    assert sum(nearest) / len(nearest) == pytest.approx(0.0, abs=0.01)
+    before = max(one.margin or 0.0 for one in index.rank(TESTS.memory.body))
+    assert before > max(nearest)
+    # With what is in the directory, the background changes.
+    index.update([COLOURS])
+    assert index.rank(COLOURS.memory.body)[0].margin != before
+
+
+def test_words_of_talk_say_nothing_unless_a_memory_is_named_after_them() -> None:
+    index = filled()
+    talk = index.rank("please run it before you commit this")[0]
+    telling = index.rank("does the upstream allow the retrier so many attempts?")[0]
+    assert talk.overlap.share > 0.6
+    assert talk.overlap.evidence < telling.overlap.evidence / 2
+    other = MemoryIndex(TextCache(None))
+    other.update([stored("other.md", TESTS.memory.body)])
+    assert other.rank("run the tests")[0].overlap.evidence < index.rank("run the tests")[0].overlap.evidence
 
 
 def test_nothing_is_computed_twice_for_the_same_text(tmp_path: Path) -> None:
@@ -94,11 +127,11 @@ def test_nothing_is_computed_twice_for_the_same_text(tmp_path: Path) -> None:
         for encoding in (first, again):
             index = MemoryIndex.open(control, encoder=encoding.encoder)
             index.update([RETRIES, TESTS])
-            index.embed()
-            assert index.waiting == 0
+            embed_all(index)
+            index.update([RETRIES])
             index.close()
-    assert len(first.texts) == 2
-    assert again.texts == []
+    assert len(first.texts) == 2 + len(BACKGROUND_PROMPTS)
+    assert again.texts == [build_search_text(TESTS.memory)]
 
 
 def test_a_damaged_file_is_told_of_and_made_anew(tmp_path: Path) -> None:
@@ -158,9 +191,9 @@ def test_an_index_that_followed_answers_as_a_fresh_one(directories: list[dict[st
     followed, fresh = (MemoryIndex(TextCache(None), Encoding().encoder) for _ in range(2))
     for directory in directories:
         followed.update(stored(key, text) for key, text in directory.items())
-        followed.embed()
+        embed_all(followed)
     fresh.update(stored(key, text) for key, text in directories[-1].items())
-    fresh.embed()
+    embed_all(fresh)
     one, other = (
         {found.key: (round(found.score, 4), found.overlap) for found in index.rank(asked)}
         for index in (followed, fresh)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.events import ClaimsBroken, Emit, VectorsUnused, ignore_event
-from sevenfold.core.memories import NO_USES, USER_WIDE_PREFIX, MemoryUse, MemoryUses
+from sevenfold.core.memories import NO_USES, USER_WIDE_PREFIX, Memory, MemoryUse, MemoryUses
 from sevenfold.core.settings.sections import PlaceSettings
 from sevenfold.layers.memory.recall.policy import (
     ManifestLine,
@@ -83,14 +83,23 @@ class MemoryFinder:
         """Compute some of the vectors that are missing; how many are left. For any thread."""
         return self._index.embed() if isinstance(self._index, MemoryIndex) else 0
 
+    def rank(self, prompt: str, limit: int) -> tuple[RankedMemory, ...]:
+        """The memories that the prompt is most about, with their scores, best first."""
+        self._follow()
+        return self._index.rank(prompt, limit)
+
     def find(self, prompt: str, limit: int) -> tuple[RecallCandidate, ...]:
         """What the prompt may be about, the best first."""
-        self._follow()
-        found = self._index.rank(prompt, limit)
+        found = self.rank(prompt, limit)
         if not found:
             return ()
         uses, now = {**self._read_wide_uses(), **self._uses.read()}, self._clock.now()
-        return tuple(self._candidate(one, uses.get(one.key, NO_USES).warmth_at(now)) for one in found)
+        warmth = {one.key: uses.get(one.key, NO_USES).warmth_at(now) for one in found}
+        return make_candidates(found, {one.key: self._stored[one.key].memory for one in found}, warmth)
+
+    def measure_prompt(self, prompt: str) -> float:
+        """How much there is to look for, as a number of words that hardly any memory holds."""
+        return self._index.measure_prompt(prompt)
 
     def filled(self, found: Sequence[RecallCandidate], limit: int) -> tuple[RecallCandidate, ...]:
         """These and the newest others: a model may recognize what is meant where no word matches."""
@@ -189,20 +198,32 @@ class MemoryFinder:
         uses = UseStore(user_wide.project.memory_state, emit=self._emit).read()
         return {f"{USER_WIDE_PREFIX}{key}": one for key, one in uses.items()}
 
-    def _candidate(self, found: RankedMemory, warmth: float) -> RecallCandidate:
-        memory = self._stored[found.key].memory
-        return RecallCandidate(
-            key=memory.key,
-            kind=memory.kind,
-            name=memory.name,
-            description=memory.description,
-            body=memory.body,
-            share=found.overlap.share,
-            rare_words=found.overlap.rare_words,
-            meaning=found.meaning,
-            warmth=warmth,
-            words=found.overlap.words,
+
+def make_candidates(
+    found: Sequence[RankedMemory], memories: Mapping[str, Memory], warmth: Mapping[str, float]
+) -> tuple[RecallCandidate, ...]:
+    """What was found, with all that the policy looks at; of two that rank the same, the warmer first."""
+    ranked = sorted(found, key=lambda one: (-one.score, -warmth.get(one.key, 0.0)))
+    best = (ranked[0].score if ranked else 0.0) or 1.0
+    return tuple(
+        RecallCandidate(
+            key=one.key,
+            kind=memories[one.key].kind,
+            name=memories[one.key].name,
+            description=memories[one.key].description,
+            body=memories[one.key].body,
+            share=one.overlap.share,
+            rare_words=one.overlap.rare_words,
+            meaning=one.meaning,
+            evidence=one.overlap.evidence,
+            evidence_share=one.overlap.evidence_share,
+            margin=one.margin,
+            warmth=warmth.get(one.key, 0.0),
+            words=one.overlap.words,
+            score_share=one.score / best,
         )
+        for one in ranked
+    )
 
 
 def recall(

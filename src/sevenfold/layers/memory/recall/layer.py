@@ -28,9 +28,9 @@ from sevenfold.layers.context import REMINDER_TAG, ContextSource
 from sevenfold.layers.conversation import Conversation
 from sevenfold.layers.memory.recall.finder import MemoryFinder, MemoryLibrary
 from sevenfold.layers.memory.recall.policy import (
-    MIN_CERTAINTY,
     RECALL_KIND,
     RECALL_PROMPT,
+    SIDE_FILES,
     SIDE_QUERY_TOKENS,
     RecallCandidate,
     RecalledMemory,
@@ -38,10 +38,11 @@ from sevenfold.layers.memory.recall.policy import (
     RecallSettings,
     build_output_config,
     choose_eligible,
-    choose_recalled,
+    choose_related,
     estimate_certainty,
     find_surfaced,
     fit_recalled,
+    needs_side_query,
     parse_recall_choice,
     render_recalled_memories,
     render_side_query,
@@ -213,27 +214,31 @@ class RecallLayer:
         settings, facts = self._settings, self._facts()
         found = await run_blocking(lambda: finder.find(prompt, settings.candidates))
         ranked_by = "words and meanings" if finder.has_meanings else "words"
-        sure = choose_recalled(found, facts, settings)
+        related = choose_related(found, facts, settings)
+        side = self._side if needs_side_query(finder.measure_prompt(prompt)) else None
+        sure = fit_recalled(related, facts, settings)[: settings.max_files - (SIDE_FILES if side else 0)]
         await self._take(finder, sure, ranked_by)
-        open_to = choose_eligible(found, facts)
-        if not sure and any(estimate_certainty(one) >= MIN_CERTAINTY for one in open_to):
+        if related and not sure:
             shown = f"memories of {facts.surfaced_bytes:,} bytes stand in the view"
             self._emit(RecallSkipped(f"{shown}, and recall.session_bytes leaves no room for more"))
-        await self._choose_aside(finder, prompt, found, len(sure))
+        if side is not None:
+            await self._choose_aside(side, finder, prompt, found, settings.max_files - len(sure))
         if not self._is_kept_up:
             self._is_kept_up = True
             self._run_beside(partial(self._keep_up, finder))
 
     async def _choose_aside(
-        self, finder: MemoryFinder, prompt: str, found: Sequence[RecallCandidate], taken: int
+        self,
+        side: SideQuery,
+        finder: MemoryFinder,
+        prompt: str,
+        found: Sequence[RecallCandidate],
+        left: int,
     ) -> None:
         """Have a model choose among the others, as many as are missing: the cap is that of the prompt."""
-        left, facts = self._settings.max_files - taken, self._facts()
-        if self._side is None or left <= 0:
-            return
-        candidates = choose_eligible(finder.filled(found, self._settings.candidates), facts)
-        if candidates:
-            chosen = await self._ask(self._side, finder, prompt, candidates, left)
+        candidates = choose_eligible(finder.filled(found, self._settings.candidates), self._facts())
+        if left > 0 and candidates:
+            chosen = await self._ask(side, finder, prompt, candidates, left)
             await self._take(finder, fit_recalled(chosen, self._facts(), self._settings), "side query")
 
     async def _take(self, finder: MemoryFinder, chosen: Sequence[RecallCandidate], ranked_by: str) -> None:

@@ -1,8 +1,8 @@
 """Layer 5, recall: which memories are shown to the model with a prompt, and how. Few, and only those that
 surely apply.
 
-The thresholds were learnt on five public sets of questions, each asked of its own documents and of the other
-sets': docs/decisions/028-ranking.md. In the agent, a side query may have a cheap model choose from what the
+The thresholds were learnt on five public sets of questions and on prompts that ask for nothing:
+docs/decisions/028-ranking.md. In the agent, a side query may have a cheap model choose from what the
 search found. The model reads recalled memories as fenced text of the user's side, never as instructions.
 """
 
@@ -70,10 +70,19 @@ class RecallCandidate:
     """The same as a number of words that hardly any memory holds."""
     meaning: float | None = None
     """How near the two are in meaning, up to 1; None: not known."""
+    evidence: float = 0.0
+    """The same, words of everyday talk counting little."""
+    evidence_share: float = 0.0
+    """Of the evidence of a memory that holds all words of the prompt."""
+    margin: float | None = None
+    """By how many standard deviations it is nearer than prompts about something else come to any memory of
+    this directory; None: not known."""
     warmth: float = 0.0
-    """How often it was of use lately."""
+    """How often it was of use lately: of two that rank the same, the warmer comes first."""
     words: tuple[str, ...] = ()
     """Those that both hold, rarest first."""
+    score_share: float = 1.0
+    """Its score in the ranking, of the best one's."""
 
     @property
     def size_bytes(self) -> int:
@@ -90,18 +99,23 @@ class RecallFacts:
 
 
 MIN_CERTAINTY = 0.5
-"""Of certainty. On questions that were put to the wrong documents, one in nine finds anything above it; of
-the right answers, four in five and more stay."""
+"""Of the most certain among the first memories; with less, nothing is recalled. Of prompts that ask for
+nothing, such as "go on" or "commit this", one in forty brings something: docs/decisions/028-ranking.md."""
 
-_FULL_WORDS = 1.5
-"""A single word that both hold may be chance, however rare it is."""
+_FULL_EVIDENCE = 0.5
+"""Half of a word that hardly any memory holds, words of everyday talk aside: two that a few hold will do."""
 
-_WORDS_SCALE = 0.6
-"""What an overlap of words is worth: beside a meaning as a part of the sum, and alone as where it is full."""
+_FULL_SHARED = 0.09
+"""Of evidence times its share of the prompt: a long prompt has a few words in common with everything."""
 
-_WARM_BONUS = 0.05
-_WARM_FULL = 5.0
-"""Uses of late at which the bonus is whole. It settles ties, and lifts nothing above the floor."""
+_MOST_WORDS = 2.0
+"""What words count at most beside a meaning, so that a meaning that is far off is heard."""
+
+_MARGIN_WEIGHT, _USUAL_MARGIN = 0.2, 1.25
+"""How much a meaning counts, and the margin that counts for nothing, in standard deviations."""
+
+_MIN_SCORE_SHARE = 0.15
+"""Lower in the ranking, no right answer was found on any set."""
 
 _WARNS = re.compile(
     r"\b(?:never|don'?t|do not|must not|avoid|careful|caution|beware|warning|gotcha|pitfall|dangerous|breaks?"
@@ -112,10 +126,11 @@ _WARNS = re.compile(
 
 def estimate_certainty(candidate: RecallCandidate) -> float:
     """From 0 to 1: how sure it is that the prompt is about this memory, comparable between prompts."""
-    words = candidate.share * min(1.0, candidate.rare_words / _FULL_WORDS)
-    if candidate.meaning is None:
-        return min(1.0, words / _WORDS_SCALE)
-    return max(0.0, min(1.0, _WORDS_SCALE * candidate.share + candidate.meaning))
+    shared = candidate.evidence * candidate.evidence_share
+    strength = min(candidate.evidence / _FULL_EVIDENCE, shared / _FULL_SHARED)
+    if candidate.margin is not None:
+        strength = min(strength, _MOST_WORDS) + _MARGIN_WEIGHT * (candidate.margin - _USUAL_MARGIN)
+    return 1 - 0.5 ** max(0.0, strength)
 
 
 def choose_eligible(candidates: Sequence[RecallCandidate], facts: RecallFacts) -> tuple[RecallCandidate, ...]:
@@ -125,13 +140,24 @@ def choose_eligible(candidates: Sequence[RecallCandidate], facts: RecallFacts) -
     )
 
 
+def choose_related(
+    candidates: Sequence[RecallCandidate], facts: RecallFacts, settings: RecallSettings
+) -> tuple[RecallCandidate, ...]:
+    """What the prompt is about, in rank order; nothing where no memory is certain enough.
+
+    The first few are looked at together: if one of them is meant, the prompt asks for something, and the
+    ranking knows best what else. A memory that has nothing in common with the prompt is left out.
+    """
+    related = [one for one in choose_eligible(candidates, facts) if _is_related(one)]
+    first = related[: settings.max_files]
+    return tuple(related) if any(estimate_certainty(one) >= MIN_CERTAINTY for one in first) else ()
+
+
 def choose_recalled(
     candidates: Sequence[RecallCandidate], facts: RecallFacts, settings: RecallSettings
 ) -> tuple[RecallCandidate, ...]:
-    """What is recalled without a model call, the most certain first."""
-    sure = [one for one in choose_eligible(candidates, facts) if estimate_certainty(one) >= MIN_CERTAINTY]
-    sure.sort(key=lambda one: (-estimate_certainty(one) - _warm_bonus(one), one.key))
-    return fit_recalled(sure, facts, settings)
+    """What is recalled without a model call, in rank order."""
+    return fit_recalled(choose_related(candidates, facts, settings), facts, settings)
 
 
 def fit_recalled(
@@ -149,6 +175,11 @@ def fit_recalled(
     return tuple(fitting)
 
 
+def _is_related(candidate: RecallCandidate) -> bool:
+    is_near = candidate.margin is not None and candidate.margin > 0
+    return candidate.score_share >= _MIN_SCORE_SHARE and (candidate.evidence > 0 or is_near)
+
+
 def _is_manual(candidate: RecallCandidate, tools: frozenset[str]) -> bool:
     """Whether it says how a tool is used that is in use right now, and warns of nothing."""
     if candidate.kind != "reference" or not tools:
@@ -157,15 +188,24 @@ def _is_manual(candidate: RecallCandidate, tools: frozenset[str]) -> bool:
     return not tools.isdisjoint(named) and not _WARNS.search(f"{candidate.description}\n{candidate.body}")
 
 
-def _warm_bonus(candidate: RecallCandidate) -> float:
-    return _WARM_BONUS * min(1.0, candidate.warmth / _WARM_FULL)
-
-
 RECALL_KIND = "recall"
 """Whose call it is, for the bill."""
 
 SIDE_QUERY_TOKENS = 256
 """Five names take fifty."""
+
+SIDE_FILES = 1
+"""Of the memories of one prompt, those that are left for the model to choose where it is asked. A model that
+misses three in ten then still finds more than the search alone: docs/decisions/028-ranking.md."""
+
+_MIN_TOLD = 0.3
+"""Of a word that hardly any memory holds, or as much of others. With less there is nothing to recognize."""
+
+
+def needs_side_query(told: float) -> bool:
+    """Whether a prompt says enough to ask a model about it. "Go on" does not."""
+    return told >= _MIN_TOLD
+
 
 RECALL_PROMPT = "recall_select.md"
 """`{count}` is filled in."""

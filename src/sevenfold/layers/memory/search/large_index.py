@@ -237,8 +237,15 @@ class LargeIndex:
         held = ((hit, self._read(hit.key)) for hit in hits)
         return tuple(
             RankedMemory(
-                hit.key, hit.score, words.overlap(frozenset(split_words(build_search_text(one.memory))))
+                hit.key,
+                hit.score,
+                words.overlap(frozenset(split_words(build_search_text(one.memory))), hit.key),
             )
             for hit, one in held
             if one is not None
         )
+
+    def measure_prompt(self, question: str) -> float:
+        """How much a question tells, as a number of words that hardly any memory holds."""
+        with self._lock:
+            return self._words.weigh_query(shorten_query(question)).measure()

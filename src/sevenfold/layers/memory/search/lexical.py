@@ -32,9 +32,85 @@ STOP_WORDS = frozenset((
     "this", "to", "was", "we", "were", "what", "when", "where", "which", "who", "will", "with", "would",
     "you", "your",
 ))
-
-
 # fmt: on
+
+_TALK = """
+aber abl abov accept accord across act action activ actual add adelant adesso after again against ago agora
+agre ahead ahora ai ainda al algo alguma alguna all allora almost alon along alor alreadi alright
+alsjeblieft also although alway amaz among anch ancora anoth answer ant anymor anyon anyth anyway anywher ao
+apart appar appear appli appreci approach appropri approv aprè aqui aquí around arriv ask assim assum así
+attempt até au auch auf aus aussi autr aux avail avant avanti avec avez avoid away awesom back bad base
+basic beaucoup beauti becaus becom bedankt befor begin behind bei beim believ below bem bene besid best
+better between beyond bien big bin bis bist bit bitt blank block boa bom bon bonjour bonn bonsoir bore both
+bottom box branch break brief briefli bring broken buena bueno build bullet buon buona buongiorno busi bye
+call calm cambio cancel care carri case catch caus ce cela certain ces cet cett chanc chang chat che cheap
+check cheer chi choic choos chose ciao claro clean clear close code coffe cold com come comm command comment
+commit common como compar complet con concis confirm confus consid contain content context continu continua
+convert cool correct cosa così couldn count coupl cours creat cuando current cut cuál d da daili damit damn
+dan dank dann das dass dat date datei day de deal dear decid decis deep definit dein del delet della dem den
+denn depend depoi der des describ desd despué detail deux di dia didn die dies dieser diff differ difficult
+dis discard discuss disso dit doch doesn doi don donc dond done door dos doubl doubt dove down draft drop du
+due dure días e each earli earlier easi easier easili edit een effect effort ein einen einer einmal either
+el ela ele ell ella ello els em emoji empti en encor end english enough ensur enter entir entonc então er
+era ere error erst es esa ese eso especi ess essa esser est esta esto está et etc etwa eu euch even evening
+ever everi everybodi everyon everyth everywher exact exampl excel except execut expect explain explan extra
+eye fa face fact fai fail fair fait fall fantast far fast fatto faut favor faz feel fertig few figur file
+fill final find fine fini finish first fix focus foi folder follow forget form format forward free french
+fresh friday friend front fue full fulli fun funni further futur für ga ganz geht genau general gerad german
+gern get gib give glad gli go god gone gonna good goodby gostei got gotcha graag grab gracia grazi great
+guess gut guten guy ha habe haben hace hacer haha hai half hallo halt hand handl happen happi hard hasn hast
+hasta hat hate haven hay haz head hear hello help here het heur heut hey hi hier high hij hint hit hmm ho
+hoe hoje hola hold honest hope hora hour howev huge hurri ich ici idea ignor ihm ihr ik il im imagin immedi
+immer implement import imposs impress improv includ increas incred inde inform insid instead interest
+internet io isso issu ist isto item itself ja je jetzt job join joke jump just já kann kannst keep kein kill
+kind klaar know kurz la laat larg las lass last late later latest laufen laugh lazi le lead learn least leav
+left les less let leur level light like line lint linter list listen liter littl live ll lo log lol long
+longer look los lose lot loud love luck lucki luego lui lunch lá läuft m ma maar mach machen mai main make
+mal man manag mani manual mark markdown mas matter may mayb mañana mean meanwhil meet mehr mein mejor
+mention merci mes mesmo mess messag met meu mi mich middl might mind mine minha minor minut mir miss mistak
+mit model moi molto moment momento mon monday month montr more morgen morn most move much mucha mucho muito
+muss must muy myself más naar nach nada name ne near necessari need nein neither never nevertheless new next
+nice nicht niet night nobodi noch nochmal nog non none noon nope normal nos note noth notic nous nova novo
+now nu nuevo nuit number nun nur não o obrigada obrigado obvious odd oder off offer often oh oi ok okay old
+olá onc ond one onli ook oop op open opinion opposit option ora os other otherwis otra otro ou oui ourselv
+out outlin output outra outsid over overal overview own où par para paragraph pardon parfait part particular
+pas pass passt past paste path paus pela pelo peopl per perché perfect perfetto perhap pero person peu peux
+piacer pick piec più place plain plan play plaît pleas pleasur plus pode poi point poor por porqu possibl
+pour pourquoi pr pra prefer prego premier prepar present press pretti prettier previous prima primera
+primero print prior probabl problem proceed produc progress promis prompt proper propos provid pued pui pull
+puoi push put qu qual quand quando que quel quell quello quem quero question questo qui quick quiero quiet
+quit quién quoi quot qué rais random rather re reach read readi real realiz realli reason recent recheck
+redo reduc refer regard regular relat relev remain rememb remind remov renam repeat replac repli repo
+request requir rerun respond respons rest restart restor result resum retri return revert review revis
+rewrit right roll round rule run s sa sad safe salut same san saturday save say schon screen scroll se
+second see seem segundo seguro sehr sei sein select self sem send sens sentenc senza separ ser serious será
+ses session set seu sever shall share short shorten shorter shouldn show shut si sich sick side sie sigu
+silli sim similar simpl simpli simplifi sin sinc sind singl sit situat size skip slight slow slowli small
+smooth sobr soll solo solut solv somebodi somehow someon someth sometim somewher son sono sont soon sorri
+sort soy speak special specif spell spend split spät start state status stay step still stimmt stop straight
+strang strong stuff stupid style su sua subito sudden suggest sui sum summar summari sunday super suppos sur
+sure surpris swap sweet switch sé sì sí só sûr t ta tabl take talk también também tan tard task tchau te
+tell tem tenho term terribl tes test text than thank thing think third those though thought three through
+throw thursday thus tick tidi tien time tini tip tire today todo togeth toi tomorrow ton tone tonight too
+top topic total touch tout toward translat tri tricki troubl true truli truth très tu tudo tuesday turn
+tutto twice two typo tú ugh uhr ultim um uma un una und under understand undo une unfortun unless unlik uno
+until up updat upon us use useless usual va vai vale vamo van vas ve ver veri verifi version veux vez via
+view você voilà vom von voor vor vos votr vous vraiment wait wake walk wanna want war warn wart warum wasn
+wast wat watch way weather wednesday week weekend weird weiter wel welcom well wenn wer weren whatev whenev
+wherev whether whi while whoever whole whom whose wide wie wieder wir wird wish within without wo won wonder
+word work worri wors worst worth wouldn wow wrap write wrong y ya yay yeah year yep yes yesterday yet yo
+yourself zeig zero zijn zoom zu zum zur zurück zweit ça è é él être
+"""
+TALK_WORDS = frozenset(_TALK.split())
+"""Stems of words that people say whatever they talk about, in eight languages. "Go on", "thanks" and "commit
+this" are made of them, so a memory that holds one of them is not what is meant. They rank memories as other
+words do, and count little as evidence."""
+
+TALK_WEIGHT, NAMED_WEIGHT = 0.25, 0.6
+_TALK_DIGITS = 2
+"""A number this short counts an option or a step."""
+
+
 class _Stemmer(Protocol):
     """What is used of the library, which has no types."""
 
@@ -98,7 +174,7 @@ class SearchHit:
     score: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryOverlap:
     """What a question and a document have in common."""
 
@@ -106,6 +182,10 @@ class QueryOverlap:
     """Of what the question asks, rare words counting more; 1: all of it."""
     rare_words: float
     """The same as a number of words that hardly any document holds."""
+    evidence: float
+    """The same again, words of everyday talk counting little: whether anything is asked for at all."""
+    evidence_share: float
+    """Of the evidence that a document with all words of the question would have."""
     words: tuple[str, ...]
     """The words, rarest first."""
 
@@ -118,12 +198,31 @@ class WeightedQuery:
     rarest: float
     """What a word weighs that no document holds."""
 
-    def overlap(self, held: Container[str]) -> QueryOverlap:
+    def overlap(self, held: Container[str], name: str) -> QueryOverlap:
+        """With a document that holds these words and has a name. What a document is named after is no small
+        talk: "run the tests" is about `running-tests`."""
+        named = frozenset(split_words(name))
         shared = sorted(
             (word for word in self.words if word in held), key=lambda word: (-self.words[word], word)
         )
         found = sum(self.words[word] for word in shared)
-        return QueryOverlap(found / (sum(self.words.values()) or 1.0), found / self.rarest, tuple(shared))
+        evidence = self._sum_evidence(shared, named)
+        return QueryOverlap(
+            share=found / (sum(self.words.values()) or 1.0),
+            rare_words=found / self.rarest,
+            evidence=evidence,
+            evidence_share=evidence / (self._sum_evidence(self.words, named) or 1.0),
+            words=tuple(shared),
+        )
+
+    def measure(self) -> float:
+        """How much there is to look for: words of everyday talk aside, as a number of rare ones."""
+        return sum(weight for word, weight in self.words.items() if not is_talk(word)) / self.rarest
+
+    def _sum_evidence(self, words: Iterable[str], named: Container[str]) -> float:
+        talk = ((word, NAMED_WEIGHT if word in named else TALK_WEIGHT) for word in words)
+        weights = (self.words[word] * (weight if is_talk(word) else 1.0) for word, weight in talk)
+        return sum(weights) / self.rarest
 
 
 @dataclass(slots=True)
@@ -181,7 +280,7 @@ class LexicalIndex:
 
     def overlap(self, asked: WeightedQuery, key: str) -> QueryOverlap:
         """How much of a question a document answers."""
-        return asked.overlap(self._documents.get(key, {}))
+        return asked.overlap(self._documents.get(key, {}), key)
 
     def rank(self, question: str, limit: int) -> list[SearchHit]:
         """The best, best first; of equals the first by key, so that the same question has one answer."""
@@ -189,6 +288,11 @@ class LexicalIndex:
 
     def _held_by(self, word: str) -> int:
         return len(self._words.get(word, ()))
+
+
+def is_talk(word: str) -> bool:
+    """Whether a stem says little of what a prompt is about."""
+    return word in TALK_WORDS or (word.isdigit() and len(word) <= _TALK_DIGITS)
 
 
 def rarity(count: int, holders: int) -> float:

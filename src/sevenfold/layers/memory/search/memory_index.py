@@ -1,5 +1,8 @@
 """The index of a memory directory: by words, and by vectors if an encoder is installed.
 
+With vectors it also measures how near prompts come that are about something else: the background, over which
+a memory has to stand out.
+
 It follows the directory by hash, so that only new content is processed. `TextCache` keeps what was computed
 in the state of the memory directory, where no agent can write, and recomputes it if it is damaged.
 """
@@ -10,22 +13,34 @@ import json
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from hashlib import sha256
+from itertools import accumulate
 from pathlib import Path
 from threading import Lock, RLock
 from typing import Self, TypeVar, cast
 
 from sevenfold.core.events import Emit, IndexRebuilt, ignore_event
 from sevenfold.core.memories import Memory, is_indexed
-from sevenfold.layers.memory.search.lexical import LexicalIndex, QueryOverlap, choose_best, split_words
+from sevenfold.layers.memory.search.lexical import (
+    LexicalIndex,
+    QueryOverlap,
+    SearchHit,
+    WeightedQuery,
+    choose_best,
+    split_words,
+)
 from sevenfold.layers.memory.search.vectors import (
+    BACKGROUND_PROMPTS,
+    Background,
     FloatArray,
     TextEncoder,
     VectorIndex,
-    pack_vector,
-    unpack_vector,
+    pack_vectors,
+    split_parts,
+    unpack_vectors,
 )
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.memory.changes import StoredMemory
@@ -33,7 +48,7 @@ from sevenfold.store.memory.changes import StoredMemory
 # The cache is an SQLite file that several processes share. Replacing a damaged file is an event; where no
 # file can be kept, the cache lives as long as the process.
 
-VERSION = 1
+VERSION = 2
 """Of what is stored. Another way of taking texts apart gets another number, and begins anew."""
 
 WAIT_SECONDS = 5.0
@@ -186,7 +201,7 @@ def _start_over(database: sqlite3.Connection) -> None:
 FOLDER, FILE = "recall", "texts.db"
 """Below the state of a memory directory."""
 
-EMBEDDED_AT_ONCE = 16
+EMBEDDED_AT_ONCE = 8
 """Texts between two looks at whether to go on: less than a second of work."""
 
 LONG_QUESTION = 2_000
@@ -204,6 +219,11 @@ class RankedMemory:
     overlap: QueryOverlap
     meaning: float | None = None
     """How near the two are in meaning, up to 1; None: not known."""
+    margin: float | None = None
+    """By how many standard deviations that is nearer than prompts about something else; None: not known."""
+
+
+_PROMPT_HASHES = tuple(sha256(prompt.encode()).hexdigest() for prompt in BACKGROUND_PROMPTS)
 
 
 @dataclass(slots=True)
@@ -212,6 +232,17 @@ class _Meant:
 
     encoder: TextEncoder
     vectors: VectorIndex = field(default_factory=VectorIndex)
+    prompts: FloatArray | None = None
+    """The vectors of `BACKGROUND_PROMPTS`."""
+    background: Background | None = None
+    """None: not measured since a vector was added or removed."""
+
+    def measure(self, nearness: float | None) -> float | None:
+        if self.background is None and self.prompts is not None:
+            self.background = self.vectors.measure_background(self.prompts)
+        if self.background is None or nearness is None:
+            return None
+        return self.background.measure(nearness)
 
 
 class MemoryIndex:
@@ -246,7 +277,7 @@ class MemoryIndex:
     @property
     def waiting(self) -> int:
         """Memories whose vector is still to be computed by `embed`."""
-        return len(self._unread)
+        return len(self._unread) + (self._meant is not None and self._meant.prompts is None)
 
     def update(self, stored: Iterable[StoredMemory]) -> None:
         """Hold these and no others; only what is new or changed is looked at."""
@@ -259,7 +290,7 @@ class MemoryIndex:
             if fresh:
                 self._take(fresh)
             if gone or fresh:
-                self._cache.keep(self._hashes.values())
+                self._cache.keep([*self._hashes.values(), *_PROMPT_HASHES])
 
     def use(self, encoder: TextEncoder, stored: Iterable[StoredMemory]) -> None:
         """Use this encoder from now on. `embed` computes the vectors that the cache lacks."""
@@ -273,19 +304,37 @@ class MemoryIndex:
         """Compute some of the vectors that are missing; how many are left."""
         with self._lock:
             meant, some = self._meant, list(self._unread.items())[:EMBEDDED_AT_ONCE]
-        if meant is None or not some:
+        if meant is None:
             return 0
+        if meant.prompts is None:
+            self._embed_prompts(meant)
+        elif some:
+            self._embed_texts(meant, some)
+        return self.waiting
+
+    def _embed_texts(self, meant: _Meant, some: Sequence[tuple[str, str]]) -> None:
         # Not under the lock: who asks a question meanwhile is answered by what is there.
-        vectors = meant.encoder.encode([text for _, text in some])
+        parts = [split_parts(text) for _, text in some]
+        rows = meant.encoder.encode([part for each in parts for part in each])
+        ends = list(accumulate(map(len, parts)))
         with self._lock:
             packed: dict[str, bytes] = {}
-            for (key, text), vector in zip(some, vectors, strict=True):
+            for (key, text), each, end in zip(some, parts, ends, strict=True):
                 if self._unread.get(key) == text:
                     del self._unread[key]
-                    meant.vectors.put(key, vector)
-                    packed[self._hashes[key]] = pack_vector(vector)
+                    vectors = rows[end - len(each) : end]
+                    meant.vectors.put(key, vectors)
+                    packed[self._hashes[key]] = pack_vectors(vectors)
+            meant.background = None
             self._cache.add_vectors(meant.encoder.name, packed)
-            return len(self._unread)
+
+    def _embed_prompts(self, meant: _Meant) -> None:
+        """Once for an encoder: the vectors are kept with those of the texts."""
+        vectors = meant.encoder.encode(BACKGROUND_PROMPTS)
+        packed = {name: pack_vectors(vector) for name, vector in zip(_PROMPT_HASHES, vectors, strict=True)}
+        with self._lock:
+            self._cache.add_vectors(meant.encoder.name, packed)
+            meant.prompts, meant.background = vectors, None
 
     def rank(self, question: str, limit: int = 20) -> tuple[RankedMemory, ...]:
         """The memories that the question is most about, best first."""
@@ -298,15 +347,19 @@ class MemoryIndex:
             else:
                 hits = self._meant.vectors.fuse(vector, lexical, limit)
             words = self._words.weigh_query(asked)
-            return tuple(
-                RankedMemory(
-                    hit.key, hit.score, self._words.overlap(words, hit.key), self._nearness(hit.key, vector)
-                )
-                for hit in hits
-            )
+            return tuple(self._describe(hit, words, vector) for hit in hits)
 
-    def _nearness(self, key: str, vector: FloatArray | None) -> float | None:
-        return self._meant.vectors.nearness(key, vector) if self._meant and vector is not None else None
+    def measure_prompt(self, question: str) -> float:
+        """How much a question tells, as a number of words that hardly any memory holds."""
+        with self._lock:
+            return self._words.weigh_query(shorten_query(question)).measure()
+
+    def _describe(self, hit: SearchHit, asked: WeightedQuery, vector: FloatArray | None) -> RankedMemory:
+        overlap = self._words.overlap(asked, hit.key)
+        if self._meant is None or vector is None:
+            return RankedMemory(hit.key, hit.score, overlap)
+        meaning = self._meant.vectors.nearness(hit.key, vector)
+        return RankedMemory(hit.key, hit.score, overlap, meaning, self._meant.measure(meaning))
 
     def _forget(self, key: str) -> None:
         del self._hashes[key]
@@ -314,6 +367,7 @@ class MemoryIndex:
         self._unread.pop(key, None)
         if self._meant:
             self._meant.vectors.remove(key)
+            self._meant.background = None
 
     def _take(self, fresh: list[StoredMemory]) -> None:
         known = self._cache.words(one.sha256 for one in fresh)
@@ -330,14 +384,25 @@ class MemoryIndex:
             self._take_vectors(self._meant, fresh)
 
     def _take_vectors(self, meant: _Meant, fresh: list[StoredMemory]) -> None:
+        if meant.prompts is None:
+            meant.prompts = self._read_prompts(meant.encoder.name)
+        meant.background = None
         known = self._cache.vectors(meant.encoder.name, (one.sha256 for one in fresh))
         for one in fresh:
             key, packed = one.memory.key, known.get(one.sha256)
-            vector = unpack_vector(packed) if packed is not None else None
-            meant.vectors.put(key, vector)
+            vectors = unpack_vectors(packed) if packed is not None else None
+            meant.vectors.put(key, vectors)
             self._unread.pop(key, None)
-            if vector is None:
+            if vectors is None:
                 self._unread[key] = build_search_text(one.memory)
+
+    def _read_prompts(self, encoder: str) -> FloatArray | None:
+        import numpy as np
+
+        known = self._cache.vectors(encoder, _PROMPT_HASHES)
+        vectors = [unpack_vectors(known.get(name, b"")) for name in _PROMPT_HASHES]
+        found = [vector for vector in vectors if vector is not None]
+        return np.concatenate(found) if len(found) == len(BACKGROUND_PROMPTS) else None
 
 
 def build_search_text(memory: Memory) -> str:

@@ -92,6 +92,29 @@ of questions: docs/decisions/028-ranking.md."""
 
 _FIRST_ROWS = 64
 
+_LEAST_SPREAD = 0.03
+"""Of a background: where it has hardly any, a small difference would count as a large one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Background:
+    """How near prompts about something else come to the nearest of these texts: how near says nothing."""
+
+    mean: float
+    spread: float
+    """The standard deviation."""
+
+    def measure(self, nearness: float) -> float:
+        """By how many standard deviations a text is nearer than that."""
+        return (nearness - self.mean) / self.spread
+
+
+@dataclass(frozen=True, slots=True)
+class _Stacked:
+    rows: FloatArray
+    places: IntArray
+    """Of the text that each row belongs to."""
+
 
 class VectorIndex:
     """A row of length one for each key, or none yet."""
@@ -103,12 +126,21 @@ class VectorIndex:
         self._is_known = np.zeros(_FIRST_ROWS, np.bool_)
         self._keys: list[str] = []
         self._places: dict[str, int] = {}
+        self._parts: dict[str, FloatArray] = {}
+        """Of long texts, the rows of what follows their beginning."""
+        self._stacked: _Stacked | None = None
+        """All of them in one matrix; None: to be made again."""
 
     def __len__(self) -> int:
         return len(self._keys)
 
-    def put(self, key: str, vector: FloatArray | None) -> None:
-        """None: it is there, and its vector is not known yet."""
+    def put(self, key: str, vectors: FloatArray | None) -> None:
+        """A row for each part of a text, its beginning first; None: it is there, and not known yet."""
+        self._stacked = None
+        self._parts.pop(key, None)
+        vector = None if vectors is None else vectors[0]
+        if vectors is not None and len(vectors) > 1:
+            self._parts[key] = vectors[1:]
         place = self._places.setdefault(key, len(self._keys))
         if place == len(self._keys):
             self._keys.append(key)
@@ -119,6 +151,8 @@ class VectorIndex:
             self._rows[place] = vector
 
     def remove(self, key: str) -> None:
+        self._stacked = None
+        self._parts.pop(key, None)
         place = self._places.pop(key, None)
         if place is None:
             return
@@ -130,16 +164,39 @@ class VectorIndex:
             self._rows[place], self._is_known[place] = self._rows[end], self._is_known[end]
 
     def compare(self, vector: FloatArray) -> FloatArray:
-        """How near each is, in the order of their keys; one that is not known is as near as the mean."""
+        """How near each is, in the order of their keys; one that is not known is as near as the mean.
+
+        A long text is as near as its beginning and the nearest of its parts together.
+        """
+        import numpy as np
+
         size = len(self._keys)
         known, near = self._is_known[:size], self._rows[:size] @ vector
+        if self._parts:
+            nearest = near.copy()
+            stacked = self._stack()
+            np.maximum.at(nearest, stacked.places, stacked.rows @ vector)
+            near = (near + nearest) / 2
         near[~known] = near[known].mean() if known.any() else 0.0
         return near
+
+    def measure_background(self, prompts: FloatArray) -> Background | None:
+        """How near prompts that are about something else come to the nearest; None while nothing is known."""
+        import numpy as np
+
+        if not self._is_known[: len(self._keys)].any() or not len(prompts):
+            return None
+        nearest = np.array([self.compare(prompt).max() for prompt in prompts])
+        return Background(float(nearest.mean()), max(float(nearest.std()), _LEAST_SPREAD))
 
     def nearness(self, key: str, vector: FloatArray) -> float | None:
         """Up to 1; None where its vector is not known."""
         place = self._places[key]
-        return float(self._rows[place] @ vector) if self._is_known[place] else None
+        if not self._is_known[place]:
+            return None
+        near = float(self._rows[place] @ vector)
+        nearest = max(near, float((self._parts[key] @ vector).max())) if key in self._parts else near
+        return (near + nearest) / 2
 
     def fuse(self, vector: FloatArray, lexical: Mapping[str, float], limit: int) -> list[SearchHit]:
         """The best by words and meaning, each measured between its least and its most over all documents."""
@@ -157,11 +214,38 @@ class VectorIndex:
         hits = [SearchHit(self._keys[place], float(scores[place])) for place in places.tolist()]
         return sorted(hits, key=lambda hit: (-hit.score, hit.key))[:limit]
 
+    def _stack(self) -> _Stacked:
+        import numpy as np
+
+        if self._stacked is None:
+            places = [self._places[key] for key, parts in self._parts.items() for _ in range(len(parts))]
+            self._stacked = _Stacked(np.concatenate(list(self._parts.values())), np.array(places, np.int64))
+        return self._stacked
+
     def _grow(self) -> None:
         import numpy as np
 
         self._rows = np.concatenate((self._rows, np.zeros_like(self._rows)))
         self._is_known = np.concatenate((self._is_known, np.zeros_like(self._is_known)))
+
+
+BACKGROUND_PROMPTS = (
+    *("please continue", "what is next?", "thank you very much", "can you help me with this?"),
+    *("I changed my mind", "let me think about it", "yes, that is fine", "no, not like that"),
+    *(
+        "write a short poem about the sea",
+        "how tall is Mount Everest?",
+        "tell me a joke",
+        "why does this fail?",
+    ),
+    *("what is the capital of Australia?", "recommend a good movie for tonight", "how do I cook rice?"),
+    *("the meeting was moved to Thursday", "please book a table for two", "make the button blue"),
+    *("rename this variable", "clean up the code a little", "start over from the beginning"),
+    *("translate this sentence to Spanish", "schreib das bitte um", "das verstehe ich nicht"),
+    *("qué opinas de esto?", "hazlo más simple", "peux-tu reformuler ?", "c'est parfait", "pode repetir?"),
+    *("请解释一下", "下一步是什么", "お願いします"),
+)
+"""What a background is measured with: prompts of every kind that ask for no memory."""
 
 
 def _scaled(values: FloatArray) -> FloatArray:
@@ -170,18 +254,38 @@ def _scaled(values: FloatArray) -> FloatArray:
     return (values - values.min()) / reach if reach else values * 0
 
 
-def pack_vector(vector: FloatArray) -> bytes:
-    """As it is stored: half the size, and as near to all others as before to three digits."""
+PART_CHARS, MAX_PARTS = 1_000, 4
+"""Of a text: what the encoder reads at once, and how many such parts get a vector. Four times the work for a
+long text, and what stands behind its beginning is found: docs/decisions/028-ranking.md."""
+
+
+def split_parts(text: str) -> list[str]:
+    """The text, of which the encoder reads the beginning, and what follows in parts, cut between lines or
+    words where that is possible."""
+    parts, start = [text], PART_CHARS
+    while start < len(text) and len(parts) < MAX_PARTS:
+        end = start + PART_CHARS
+        cut = max(text.rfind(mark, start + PART_CHARS // 2, end) for mark in "\n ") if end < len(text) else -1
+        end = cut + 1 if cut > 0 else end
+        parts.append(text[start:end])
+        start = end
+    return parts
+
+
+def pack_vectors(vectors: FloatArray) -> bytes:
+    """As they are stored: half the size, and as near to all others as before to three digits."""
     import numpy as np
 
-    return vector.astype(np.float16).tobytes()
+    return vectors.astype(np.float16).tobytes()
 
 
-def unpack_vector(stored: bytes) -> FloatArray | None:
-    """None for what is no vector of ours."""
+def unpack_vectors(stored: bytes) -> FloatArray | None:
+    """None for what are no vectors of ours."""
     import numpy as np
 
-    return np.frombuffer(stored, np.float16).astype(np.float32) if len(stored) == 2 * VECTOR_WIDTH else None
+    if not stored or len(stored) % (2 * VECTOR_WIDTH):
+        return None
+    return np.frombuffer(stored, np.float16).astype(np.float32).reshape(-1, VECTOR_WIDTH)
 
 
 # Six layers of a BERT, with 384 numbers for each token.
