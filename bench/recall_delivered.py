@@ -14,7 +14,7 @@ import numpy as np
 from recall_sets import CUT, QuestionSet, Scores, resample_mean
 from recall_silence import list_generic_prompts
 
-from sevenfold.core.memories import Origin, read_memory, write_memory
+from sevenfold.core.memories import Memory, Origin, read_memory, write_memory
 from sevenfold.layers.memory.recall.finder import make_candidates
 from sevenfold.layers.memory.recall.policy import (
     RecallCandidate,
@@ -39,8 +39,10 @@ class Directory:
 
     def __init__(self, documents: Mapping[str, str], encoder: TextEncoder | None, cache: Path | None) -> None:
         stored = [make_memory(key, text) for key, text in documents.items()]
-        self._memories = {one.memory.key: one.memory for one in stored}
-        self._names = {one.memory.key: key for one, key in zip(stored, documents, strict=True)}
+        self._memories: dict[str, Memory] = {one.memory.key: one.memory for one in stored}
+        self._names: dict[str, str] = {
+            one.memory.key: key for one, key in zip(stored, documents, strict=True)
+        }
         names = "\0".join(one.sha256 for one in stored)
         path = cache / f"{hashlib.sha256(names.encode()).hexdigest()[:16]}.db" if cache else None
         self.index = MemoryIndex(TextCache(path), encoder)

@@ -19,10 +19,9 @@ from pathlib import Path
 from random import Random
 from statistics import quantiles
 
-from sevenfold.cli.inspect.search import hide_secrets
 from sevenfold.store.foreign.transcripts import find_transcripts
 from sevenfold.store.session_index.database import SESSION_INDEX_FOLDER
-from sevenfold.store.session_index.finder import SessionQuery
+from sevenfold.store.session_index.finder import SessionQuery, hide_secrets
 from sevenfold.store.session_index.index import SESSION_INDEX_FILE, SessionIndex
 
 INDEX_SECONDS_PER_MB = 60 / 500

@@ -14,6 +14,20 @@ end of a turn.
 A step belongs to the folder of its layer in `sevenfold.layers`; this folder puts them in order.
 """
 
-from sevenfold.session.session import Session
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sevenfold.session.session import Session
 
 __all__ = ["Session"]
+
+
+def __getattr__(name: str) -> object:
+    # When it is asked for: commands that only read settings from `opening` do not load the layers.
+    if name != "Session":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from sevenfold.session.session import Session
+
+    return Session

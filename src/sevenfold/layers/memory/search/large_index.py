@@ -237,9 +237,9 @@ class LargeIndex:
         held = ((hit, self._read(hit.key)) for hit in hits)
         return tuple(
             RankedMemory(
-                hit.key,
-                hit.score,
-                words.overlap(frozenset(split_words(build_search_text(one.memory))), hit.key),
+                key=hit.key,
+                score=hit.score,
+                overlap=words.overlap(frozenset(split_words(build_search_text(one.memory))), hit.key),
             )
             for hit, one in held
             if one is not None

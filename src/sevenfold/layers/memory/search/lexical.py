@@ -107,6 +107,9 @@ this" are made of them, so a memory that holds one of them is not what is meant.
 words do, and count little as evidence."""
 
 TALK_WEIGHT, NAMED_WEIGHT = 0.25, 0.6
+LEAST_EVIDENCE = 0.45
+"""Of a word that is no talk: in a directory about accounts every memory holds "account", and who says it
+still asks for something."""
 _TALK_DIGITS = 2
 """A number this short counts an option or a step."""
 
@@ -220,9 +223,13 @@ class WeightedQuery:
         return sum(weight for word, weight in self.words.items() if not is_talk(word)) / self.rarest
 
     def _sum_evidence(self, words: Iterable[str], named: Container[str]) -> float:
-        talk = ((word, NAMED_WEIGHT if word in named else TALK_WEIGHT) for word in words)
-        weights = (self.words[word] * (weight if is_talk(word) else 1.0) for word, weight in talk)
-        return sum(weights) / self.rarest
+        return sum(self._weigh_evidence(word, word in named) for word in words)
+
+    def _weigh_evidence(self, word: str, is_named: bool) -> float:
+        rare = self.words[word] / self.rarest
+        if is_talk(word):
+            return rare * (NAMED_WEIGHT if is_named else TALK_WEIGHT)
+        return max(rare, LEAST_EVIDENCE)
 
 
 @dataclass(slots=True)

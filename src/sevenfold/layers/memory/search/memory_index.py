@@ -209,7 +209,7 @@ LONG_QUESTION = 2_000
 every word of it costs time."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RankedMemory:
     """A memory that may be meant, and why."""
 
@@ -357,9 +357,10 @@ class MemoryIndex:
     def _describe(self, hit: SearchHit, asked: WeightedQuery, vector: FloatArray | None) -> RankedMemory:
         overlap = self._words.overlap(asked, hit.key)
         if self._meant is None or vector is None:
-            return RankedMemory(hit.key, hit.score, overlap)
+            return RankedMemory(key=hit.key, score=hit.score, overlap=overlap)
         meaning = self._meant.vectors.nearness(hit.key, vector)
-        return RankedMemory(hit.key, hit.score, overlap, meaning, self._meant.measure(meaning))
+        margin = self._meant.measure(meaning)
+        return RankedMemory(key=hit.key, score=hit.score, overlap=overlap, meaning=meaning, margin=margin)
 
     def _forget(self, key: str) -> None:
         del self._hashes[key]
