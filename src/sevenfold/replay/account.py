@@ -35,7 +35,9 @@ from sevenfold.store.foreign.entries import (
     ForeignClearing,
     ForeignCompaction,
     ForeignInput,
+    ForeignRequest,
     ForeignSession,
+    ForeignSideCall,
     UnknownLine,
 )
 from sevenfold.store.foreign.transcripts import LineTally, hash_call_id, read_transcript
@@ -93,6 +95,13 @@ class ConversationAccount:
                 self._compact(step, is_counted=is_counted)
             case ForeignClearing():
                 self._clear(step, is_counted=is_counted)
+            case ForeignRequest():
+                self._watch.note_request(step.changed)
+                if step.system or step.tools:
+                    self._contents.set_prompt(step.system, step.tools)
+            case ForeignSideCall():
+                priced = self._pricer.price(step.usage, step.model, step.at)
+                self._count(step.at, step.usage, priced, is_counted=is_counted)
 
     def report(
         self, facts: ForeignSession, agent: ForeignAgent, lane: ConversationId, path: Path
@@ -149,7 +158,7 @@ class ConversationAccount:
         if run is None or not run.prompt:
             # Such as one that only compacted: a bill, and nothing about the context.
             self._reply(call)
-            self._count(call, usage, self._pricer.price(usage, call.model, call.at), is_counted=is_counted)
+            self._count(call.at, usage, self._pricer.price(usage, call.model, call.at), is_counted=is_counted)
             return
         self._contents.bill(run.prompt, self._pricer.find(call.model), is_counted=is_counted)
         estimate = self._contents.estimate(self._reply(call))
@@ -186,11 +195,11 @@ class ConversationAccount:
             found.largest = max(found.largest, run.prompt)
         else:
             self._results.skip(run.prompt)
-        self._count(call, usage, priced, is_estimated=is_estimated, is_counted=is_counted)
+        self._count(call.at, usage, priced, is_estimated=is_estimated, is_counted=is_counted)
 
     def _count(
         self,
-        call: RecordedCall,
+        at: datetime | None,
         usage: Usage,
         priced: CallPrice,
         *,
@@ -203,7 +212,7 @@ class ConversationAccount:
             return
         found.sums.setdefault(priced.row, BillBuilder()).add(usage, priced, is_estimated=is_estimated)
         found.calls += 1
-        found.first_at, found.last_at = found.first_at or call.at, call.at or found.last_at
+        found.first_at, found.last_at = found.first_at or at, at or found.last_at
 
     def _compact_inside(self, call: RecordedCall, usage: Usage, *, is_counted: bool) -> None:
         """The provider summed the history up within the call itself."""

@@ -26,7 +26,10 @@ from sevenfold.store.foreign.entries import (
     ForeignCompaction,
     ForeignInput,
     ForeignOutput,
+    ForeignRequest,
+    ForeignSideCall,
     LineKey,
+    RequestChange,
 )
 from sevenfold.store.foreign.transcripts import hash_call_id
 
@@ -64,8 +67,9 @@ class RecordedCall:
         return tuple(block for part in self.parts for block in part.blocks)
 
 
-TranscriptEvent: TypeAlias = ForeignInput | ForeignOutput | ForeignCompaction | ForeignClearing
-TranscriptStep: TypeAlias = ForeignInput | RecordedCall | ForeignCompaction | ForeignClearing
+_Between: TypeAlias = ForeignCompaction | ForeignClearing | ForeignRequest | ForeignSideCall
+TranscriptEvent: TypeAlias = ForeignInput | ForeignOutput | _Between
+TranscriptStep: TypeAlias = ForeignInput | RecordedCall | _Between
 
 
 @dataclass(slots=True, kw_only=True)
@@ -194,8 +198,19 @@ def _hear(lane: _Lane, said: ForeignInput) -> Iterator[TranscriptStep]:
 # A log shows how much was read. Why it was less than possible is inferred from what lies between the two
 # calls. If nothing does, the break stays unexplained.
 
-BreakCause: TypeAlias = Literal["idle", "compaction", "clearing", "model switch", "unexplained"]
+BreakCause: TypeAlias = Literal[
+    "idle",
+    "compaction",
+    "clearing",
+    "model switch",
+    "unexplained",
+    "system prompt",
+    "tools",
+    "parameters",
+    "history",
+]
 BREAK_CAUSES: tuple[BreakCause, ...] = get_args(BreakCause)
+"""The last four are known only where a log holds the requests as they were sent."""
 
 MIN_LOST_TOKENS = 1_000
 """Real breaks lose tens of thousands. Below this are dropped thinking, and entries not readable yet."""
@@ -268,7 +283,7 @@ class BreakDetector:
     A dated id and its family's name are one model.
     """
 
-    __slots__ = ("_catalog", "_cut", "_families", "_last", "_left")
+    __slots__ = ("_catalog", "_changed", "_cut", "_families", "_last", "_left")
 
     def __init__(self, catalog: Catalog = CATALOG) -> None:
         self._catalog = catalog
@@ -276,6 +291,11 @@ class BreakDetector:
         self._left: dict[str, _Left] = {}
         self._last: str | None = None
         self._cut: BreakCause | None = None
+        self._changed: RequestChange = ""
+
+    def note_request(self, changed: RequestChange) -> None:
+        """What the next call's request has that the one before had not."""
+        self._changed = changed
 
     def note_cut(self, cause: Literal["compaction", "clearing"]) -> None:
         """The context was rewritten; the next call will show it."""
@@ -289,7 +309,7 @@ class BreakDetector:
         found = self._compare(call, run, before, rates) if before else None
         if self._cut == "compaction":
             self._left.clear()  # no other model's entries fit the new context either
-        self._cut = None
+        self._cut, self._changed = None, ""
         self._last = family
         self._left[family] = _Left(_cached(call, run), call.started, _life(call, run, before))
         return found
@@ -320,7 +340,9 @@ class BreakDetector:
             return "model switch"
         if gap is not None and before.life is not None and gap > before.life:
             return "idle"  # also where results were cleared because of it
-        return "clearing" if self._cut or call.cleared_tokens else "unexplained"
+        if self._changed and self._changed != "history":
+            return self._changed
+        return "clearing" if self._cut or call.cleared_tokens else self._changed or "unexplained"
 
     def _family(self, model: str) -> str:
         found = self._families.get(model)

@@ -2,18 +2,19 @@
 
 The bill of a call says how much it carried. Who put it there is estimated from the log and corrected by every
 bill on the way (`core/tokens/estimation.py`). What no line accounts for (the system prompt, tool schemas,
-reminders) is the rest of the bill, and shown as such.
+reminders) is the rest of the bill, and shown as such. Where the log has the requests themselves there is no
+such rest.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal, NamedTuple, TypeAlias
 
-from sevenfold.core.messages import Block, Message, Role, ToolResult, ToolUse, ToolUseId
+from sevenfold.core.messages import Block, Message, Role, Text, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.models import Model
 from sevenfold.core.tokens import NEWER_TOKENIZER_SCALE
 from sevenfold.core.tokens.estimation import CALIBRATED_ESTIMATOR, TOKEN_CLASSES, Calibration, TokenMix
@@ -30,6 +31,9 @@ KIND_CLASSES: Mapping[FillKind, str] = {
     "tool_result": "got",
 }
 """The class whose factor corrects a kind, where it is not `told`."""
+
+_PROMPT_KEY = LineKey("system prompt and tools")
+"""Of what no boundary takes away."""
 
 _ORIGINS: Mapping[ForeignSource, TextOrigin] = {"human": "human", "memory": "memory"}
 
@@ -87,6 +91,7 @@ class FillSums:
     entered: defaultdict[FillRow, float] = field(default_factory=lambda: defaultdict[FillRow, float](float))
     carried: defaultdict[FillRow, float] = field(default_factory=lambda: defaultdict[FillRow, float](float))
     billed: int = 0
+    unlogged: float = 0.0
     repeated_entered: float = 0.0
     repeated_carried: float = 0.0
 
@@ -99,6 +104,7 @@ class ContextTracker:
         "_billed",
         "_calibration",
         "_factors",
+        "_has_prompt",
         "_held",
         "_items",
         "_model",
@@ -127,6 +133,8 @@ class ContextTracker:
         self._added: list[ContextBlock] = []
         """What came since the last bill."""
         self._billed: int | None = None
+        self._has_prompt = False
+        """The system prompt and the tools are known, and so everything that was sent."""
         self._sums = FillSums()
 
     def add(
@@ -145,6 +153,18 @@ class ContextTracker:
         self._items += items
         self._added += items
         return items
+
+    def set_prompt(self, system: str, tools: str) -> None:
+        """What stands before the conversation from now on."""
+        self._leave([item for item in self._items if item.key != _PROMPT_KEY])
+        kinds: tuple[tuple[FillKind, str], ...] = (("system_prompt", system), ("tool_schema", tools))
+        for kind, text in kinds:
+            (portion,) = self._weigher.portions(Message("user", (Text(text),)), "attachment")
+            item = ContextBlock(key=_PROMPT_KEY, slot=FillRow(kind), tokens=portion.tokens)
+            self._hold(item, 1)
+            self._items.append(item)
+            self._added.append(item)
+        self._has_prompt = True
 
     def estimate(self, items: Iterable[ContextBlock]) -> float:
         """The tokens that a bill would show for these."""
@@ -180,8 +200,12 @@ class ContextTracker:
         # The rest of the bill, so that the rows add up to it whatever was rounded.
         rest = sums.billed - sum(row.carried_tokens for row in rows)
         shares = [row for row in rows if row.carried_tokens or row.entered_tokens]
-        if sums.billed:
+        is_known = self._has_prompt and shares and not round(sums.unlogged)
+        if sums.billed and not is_known:
             shares.append(FillShare("unlogged", "", 0, rest))
+        elif rest:
+            shares.sort(key=lambda row: row.carried_tokens)
+            shares[-1] = replace(shares[-1], carried_tokens=shares[-1].carried_tokens + rest)
         shares.sort(key=lambda row: (-row.carried_tokens, row.kind, row.tool))
         return ContextFill(tuple(shares), round(sums.repeated_entered), round(sums.repeated_carried))
 
@@ -190,8 +214,10 @@ class ContextTracker:
         estimated = {slot: tokens * factors[_class(slot)] for slot, tokens in self._held.items()}
         total = sum(estimated.values())
         # An estimate over the bill is scaled down to it; under it, the rest is what no line accounts for.
-        scale = min(1.0, prompt_tokens / total) if total > 0 else 1.0
+        scale = prompt_tokens / total if total > 0 else 1.0
+        scale = scale if self._has_prompt else min(1.0, scale)
         sums = self._sums
+        sums.unlogged += prompt_tokens - total * scale
         for slot, tokens in estimated.items():
             sums.carried[slot] += tokens * scale
         for item in self._added:
@@ -279,10 +305,12 @@ def sum_fills(fills: Iterable[ContextFill]) -> ContextFill:
 
 
 def _kept(items: list[ContextBlock], kept: frozenset[LineKey], kept_from: LineKey) -> list[ContextBlock]:
+    prompt = [item for item in items if item.key == _PROMPT_KEY]
     if kept:
-        return [item for item in items if item.key in kept]
+        return [*prompt, *(item for item in items if item.key in kept)]
     first = next((place for place, item in enumerate(items) if kept_from and item.key == kept_from), None)
-    return items[first:] if first is not None else []
+    rest = items[first:] if first is not None else []
+    return [*prompt, *(item for item in rest if item.key != _PROMPT_KEY)]
 
 
 def _class(slot: FillRow) -> str:

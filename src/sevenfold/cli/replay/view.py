@@ -39,6 +39,10 @@ CAUSE_LABELS = {
     "clearing": "old tool results cleared",
     "model switch": "model switched",
     "unexplained": "unexplained by the log",
+    "system prompt": "system prompt changed",
+    "tools": "tools changed",
+    "parameters": "parameters changed",
+    "history": "earlier messages changed",
 }
 
 

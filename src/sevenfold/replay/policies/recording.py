@@ -25,7 +25,9 @@ from sevenfold.store.foreign.entries import (
     ForeignAgent,
     ForeignCompaction,
     ForeignInput,
+    ForeignRequest,
     ForeignSession,
+    ForeignSideCall,
     UnknownLine,
 )
 from sevenfold.store.foreign.transcripts import LineTally, read_transcript
@@ -136,6 +138,8 @@ class _Lane:
             case ForeignCompaction():
                 self.stretch += 1
                 self.is_whole = True
+            case ForeignRequest() | ForeignSideCall():
+                pass
             case _:
                 # What the log's own agent cleared is kept here: each policy starts from everything.
                 self.is_whole = False

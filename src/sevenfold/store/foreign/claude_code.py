@@ -2,7 +2,7 @@
 
 One line a content block, the call's usage on each. Sub-agents are sidechains of their parent's file, or files
 of their own that the parent's file repeats in progress lines. What `claude -p --output-format stream-json`
-prints is read too.
+prints is read too. `claude_requests` reads what later versions write of their requests.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from sevenfold.core.errors import WireError
 from sevenfold.core.messages import ToolUseId
 from sevenfold.core.usage import Usage, read_usage
+from sevenfold.store.foreign.claude_requests import CostLog, RequestLog
 from sevenfold.store.foreign.entries import (
     MAIN_CONVERSATION,
     NO_JSON_FIELDS,
@@ -40,8 +41,17 @@ from sevenfold.store.foreign.entries import (
 
 SESSION_LINE_TYPES = frozenset(
     [
-        *("agent-name", "ai-title", "api-request", "api-request-blob", "api-request-shape", "atis-latch"),
-        *("cost-state", "custom-title", "file-history-snapshot", "last-prompt", "mode", "pr-link"),
+        *(
+            "agent-name",
+            "ai-title",
+            "api-request-blob",
+            "atis-latch",
+            "custom-title",
+            "file-history-snapshot",
+            "last-prompt",
+            "mode",
+            "pr-link",
+        ),
         *("queue-operation", "rate_limit_event", "result", "stream_event", "summary", "tag", "tools-used"),
     ]
 )
@@ -64,9 +74,10 @@ _NO_CALL = "<synthetic>"
 class ClaudeReader:
     """Lines in, entries out. It remembers which sidechain a line belongs to, and the last usage it parsed."""
 
-    __slots__ = ("_chains", "_session", "_usage", "_usage_wire")
+    __slots__ = ("_chains", "_costs", "_requests", "_session", "_usage", "_usage_wire")
 
     def __init__(self) -> None:
+        self._requests, self._costs = RequestLog(), CostLog()
         self._session = ForeignSession()
         self._chains: dict[str, ConversationId] = {}
         self._usage: Usage | None = None
@@ -84,7 +95,9 @@ class ClaudeReader:
             case "assistant":
                 yield from self._answered(line, lane)
             case "system":
-                yield from _boundary(line, lane)
+                yield from self._bounded(line, lane)
+            case "api-request-shape" | "api-request" | "cost-state":
+                yield from self._recorded(kind, line)
             case "attachment":
                 yield from _attached(line, lane)
             case "progress":
@@ -128,17 +141,34 @@ class ClaudeReader:
         if model == _NO_CALL:
             yield ForeignInput(lane=lane, key=key, at=at, role="assistant", blocks=said, source="attachment")
             return
+        call, usage = CallId(get_name(message, "id")), self._read_usage(get_object(message, "usage"))
+        self._costs.note_call(call, model, usage)
+        yield from self._requests.find_answered(get_name(line, "requestRef"), lane)
         yield ForeignOutput(
             lane=lane,
             key=key,
             at=at,
-            call=CallId(get_name(message, "id")),
+            call=call,
             model=model,
             blocks=said,
-            usage=self._read_usage(get_object(message, "usage")),
+            usage=usage,
             is_complete=bool(get_text(message, "stop_reason")),
             cleared_tokens=_cleared(message),
         )
+
+    def _recorded(self, kind: str, line: JsonFields) -> Iterator[ForeignEntry]:
+        if kind == "api-request-shape":
+            self._requests.note_shape(line)
+        elif kind == "api-request":
+            self._requests.note_request(line)
+        else:
+            yield from self._costs.note_totals(line)
+
+    def _bounded(self, line: JsonFields, lane: ConversationId) -> Iterator[ForeignEntry]:
+        for entry in _boundary(line, lane):
+            if isinstance(entry, ForeignCompaction):
+                self._costs.note_compaction(get_name(line, "uuid"), entry.at)
+            yield entry
 
     def _mirrored(self, shown: JsonFields) -> Iterator[ForeignEntry]:
         """A sub-agent's line, repeated in its parent's file for the screen."""

@@ -98,6 +98,34 @@ class ForeignClearing:
     saved_tokens: int | None = None
 
 
+RequestChange: TypeAlias = Literal["", "system prompt", "tools", "parameters", "history"]
+"""What of a request is not as in the one before it, the first of these; "" for what was only added to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignRequest:
+    """A request as it was sent, which its answer follows."""
+
+    lane: ConversationId
+    at: datetime | None
+    changed: RequestChange = ""
+    system: str = ""
+    """The system prompt, where it or the tools are new."""
+    tools: str = ""
+    """The tools, as JSON, likewise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignSideCall:
+    """A call that is part of the bill, and of which the log shows nothing else: the one of a compaction."""
+
+    lane: ConversationId
+    at: datetime | None
+    call: CallId
+    model: str
+    usage: Usage
+
+
 @dataclass(frozen=True, slots=True)
 class UnknownLine:
     """A line of a type that no reader knows."""
@@ -106,7 +134,14 @@ class UnknownLine:
 
 
 ForeignEntry: TypeAlias = (
-    ForeignSession | ForeignInput | ForeignOutput | ForeignCompaction | ForeignClearing | UnknownLine
+    ForeignSession
+    | ForeignInput
+    | ForeignOutput
+    | ForeignCompaction
+    | ForeignClearing
+    | ForeignRequest
+    | ForeignSideCall
+    | UnknownLine
 )
 
 

@@ -47,6 +47,30 @@ const CAUSES = {
       "Nothing in the log explains these: changed tools or instructions are not recorded, and a provider may " +
       "drop an entry early.",
   },
+  "system prompt": {
+    label: "System prompt",
+    long: "system prompt changed",
+    by: "by a changed system prompt",
+    why: "The request that was recorded has another system prompt than the one before, so everything behind it was new.",
+  },
+  tools: {
+    label: "Tools",
+    long: "tools changed",
+    by: "by changed tools",
+    why: "The request that was recorded declares other tools than the one before. They stand before everything else.",
+  },
+  parameters: {
+    label: "Parameters",
+    long: "parameters changed",
+    by: "by changed parameters",
+    why: "The request that was recorded has other parameters than the one before, such as for thinking.",
+  },
+  history: {
+    label: "History",
+    long: "earlier messages changed",
+    by: "by changed messages",
+    why: "The request that was recorded has other messages where the one before had some that were cached.",
+  },
 };
 
 /* Order of the stacked bars: what the user can change comes first. */
