@@ -25,6 +25,7 @@ from sevenfold.core.messages import (
     new_record_id,
     read_block,
     read_message,
+    without_breakpoints,
     without_message_compaction,
     without_message_thinking,
 )
@@ -133,3 +134,14 @@ def test_a_record_has_an_id_that_is_a_random_uuid() -> None:
     for one in ids:
         found = UUID(hex=one)
         assert (found.hex, found.version, found.variant) == (one, 4, RFC_4122)
+
+
+def test_breakpoints_are_taken_off_wherever_they_stand_and_nothing_else_changes() -> None:
+    mark = JsonObject({"cache_control": JsonObject({"type": "ephemeral"})})
+    plain, marked = Text("a"), Text("b", mark)
+    message = Message("user", (plain, marked, ToolResult(ToolUseId("u"), (plain, marked))))
+    found = without_breakpoints(message)
+    assert found.content == (plain, Text("b"), ToolResult(ToolUseId("u"), (plain, Text("b"))))
+    assert found.blocks[0] is plain
+    for unmarked in (Message("user", "text"), Message("user", (plain,)), found):
+        assert without_breakpoints(unmarked) is unmarked

@@ -32,11 +32,12 @@ from tests.store.faults import Fault, FaultyDisk
 from tests.store.mails import SENT, files, letter, opened, waiting
 
 
-def test_mail_waits_in_order_until_it_was_used(box: Mailbox) -> None:
+def test_mail_waits_in_order_until_it_was_used(box: Mailbox, mail: Folder) -> None:
     letters = [letter(f"m{n}", "x" * n) for n in (3, 1, 2)]
     assert [box.deliver(each) for each in letters] == [True] * 3
     assert box.receive() == letters
     assert box.receive() == letters, "it was not acknowledged"
+    assert [int(name.partition("-")[0]) for name in files(mail, "new")] == [1, 2, 3]
     box.acknowledge(MailId("m1"))
     assert waiting(box) == ["m3", "m2"]
     for name in ("m3", "m2", "m2", "nobody"):

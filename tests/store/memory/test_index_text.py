@@ -153,3 +153,21 @@ def test_a_line_holds_nothing_that_turns_it_round_or_drives_a_terminal() -> None
         render_index_line("a.md", "a\x1b[31m\u202e", "x\u2066y\x07 – ز\u200cن")
         == "- [a31m](a.md) — xy – ز\u200cن"
     )
+
+
+def test_an_index_is_cut_to_exactly_as_many_lines_as_it_may_have() -> None:
+    lines = [f"own line {n}" for n in range(MAX_MEMORY_INDEX_LINES + 1)]
+    assert fit_index("\n".join(lines[:-1]) + "\n").cut_lines == 0
+    part = fit_index("\n".join(lines) + "\n")
+    assert part.text.splitlines() == [*lines[: MAX_MEMORY_INDEX_LINES - 1], part.warning]
+    assert part.cut_lines == 2
+    one_long = fit_index(f"short\n{'x' * MAX_MEMORY_INDEX_BYTES}\n")
+    assert one_long.text.splitlines() == ["short", one_long.warning]
+    assert "1 line not shown" in one_long.warning
+
+
+def test_topics_have_lines_of_their_own_up_to_a_number_and_the_others_share_one() -> None:
+    keys = [f"topic{chr(97 + n)}-{m}.md" for n in range(26) for m in range(40)]
+    groups = [line for line in made("", [*keys, "alone.md"][::-1]).splitlines() if is_group_line(line)]
+    assert len(groups) == MAX_INDEX_GROUPS
+    assert [" on " in line for line in groups] == [True] * (MAX_INDEX_GROUPS - 1) + [False]

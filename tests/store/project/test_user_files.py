@@ -150,3 +150,26 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_beside_it(at: str, t
     assert isinstance(caught.value, DiskFull)
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["a"]
+
+
+class SyncingDisk(SystemDisk):
+    """Notes in which order files and folders are made durable."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+
+    def fsync(self, fd: int) -> None:
+        self.done.append("folder" if stat.S_ISDIR(os.fstat(fd).st_mode) else "file")
+        super().fsync(fd)
+
+    def rename(self, old: str, new: str, *, old_fd: int, new_fd: int) -> None:
+        self.done.append("rename")
+        super().rename(old, new, old_fd=old_fd, new_fd=new_fd)
+
+
+def test_a_replaced_file_and_then_its_name_are_durable(tmp_path: Path) -> None:
+    path, disk = tmp_path / "a", SyncingDisk()
+    path.write_bytes(b"old")
+    state = read_file_state(str(path), max_bytes=CAP)
+    replace_file(str(path), b"new", expected=state, max_bytes=CAP, disk=disk)
+    assert disk.done == ["file", "rename", "folder"]
