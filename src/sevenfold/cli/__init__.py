@@ -57,8 +57,15 @@ def _run_guarded(argv: Sequence[str] | None) -> int:
 
 
 def _run(argv: Sequence[str] | None) -> int:
-    from sevenfold.cli.commands import load_command, make_parser
     from sevenfold.cli.screen import STDIO_SCREEN
+
+    if (sys.argv[1:] if argv is None else list(argv)) == ["--version"]:
+        from sevenfold.core import __version__
+
+        # Scripts ask for it, and the parsers of all commands take longer to load than the rest.
+        STDIO_SCREEN.show_line(f"sevenfold {__version__}")
+        return 0
+    from sevenfold.cli.commands import load_command, make_parser
 
     parser = make_parser()
     options = parser.parse_args(argv)

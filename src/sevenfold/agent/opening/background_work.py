@@ -40,9 +40,7 @@ from sevenfold.layers.dreams.policy import DREAM_KIND, DreamSettings
 from sevenfold.layers.forks.policy import ForkBrief
 from sevenfold.layers.forks.runner import ForkResult, ToolRunner, run_fork
 from sevenfold.layers.living_docs.policy import LIVING_DOC_KIND, DocSettings
-from sevenfold.layers.memory.extraction.drafts import ConversationSnapshot, RecordedMessage
 from sevenfold.layers.memory.extraction.policy import EXTRACTION_KIND, ExtractionSettings
-from sevenfold.layers.memory.extraction.writer import ExtractionPlaces, ExtractionWriter, ForkTools
 from sevenfold.layers.memory.trust.taint import split_passages, strip_pasted_text
 from sevenfold.providers.provider import Provider
 from sevenfold.session.opening import Workspace
@@ -55,6 +53,7 @@ if TYPE_CHECKING:
     from sevenfold.layers.dreams.inputs import DreamGate
     from sevenfold.layers.dreams.workspace import DreamModel
     from sevenfold.layers.living_docs.writer import DocWriter
+    from sevenfold.layers.memory.extraction.writer import ExtractionWriter
 
 _EDIT = "edit"
 SEEN_REPLY = "I have read these steps."
@@ -115,6 +114,8 @@ def add_extraction_writer(agent: Agent, workspace: Workspace, resources: ExitSta
         return _make_extraction_writer(agent, workspace, resources)
 
     async def write(end: TurnEnd) -> None:
+        from sevenfold.layers.memory.extraction.drafts import ConversationSnapshot, RecordedMessage
+
         # What was cut short is looked at with the next turn.
         if end.reason == "answered":
             said = tuple(RecordedMessage(entry.id, entry.message) for entry in session.entries)
@@ -124,6 +125,8 @@ def add_extraction_writer(agent: Agent, workspace: Workspace, resources: ExitSta
 
 
 def _make_extraction_writer(agent: Agent, workspace: Workspace, resources: ExitStack) -> ExtractionWriter:
+    from sevenfold.layers.memory.extraction.writer import ExtractionPlaces, ExtractionWriter, ForkTools
+
     settings, session = workspace.settings.of(ExtractionSettings), agent.session
     folder = workspace.memory.path
     reads = Reach(read=(workspace.root, Path(workspace.project.sessions.path), folder))
