@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from sevenfold.core.errors import WireError
 from sevenfold.core.messages import ToolUseId
 from sevenfold.core.usage import Usage, read_usage
-from sevenfold.store.foreign.claude_requests import CostLog, RequestLog
+from sevenfold.store.foreign.claude_requests import CostLog, SentRequests
 from sevenfold.store.foreign.entries import (
     MAIN_CONVERSATION,
     NO_JSON_FIELDS,
@@ -77,7 +77,7 @@ class ClaudeReader:
     __slots__ = ("_chains", "_costs", "_requests", "_session", "_usage", "_usage_wire")
 
     def __init__(self) -> None:
-        self._requests, self._costs = RequestLog(), CostLog()
+        self._requests, self._costs = SentRequests(), CostLog()
         self._session = ForeignSession()
         self._chains: dict[str, ConversationId] = {}
         self._usage: Usage | None = None

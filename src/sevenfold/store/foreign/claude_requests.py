@@ -57,7 +57,7 @@ class _Request:
     messages: tuple[str, ...]
 
 
-class RequestLog:
+class SentRequests:
     """Follows the requests of one file. One counts when its answer comes: others are for titles and such."""
 
     __slots__ = ("_last", "_prompts", "_recent", "_shapes")
