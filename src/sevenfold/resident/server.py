@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NoReturn
 from sevenfold.core import __version__
 from sevenfold.core.errors import InputError, SevenfoldError
 from sevenfold.core.json import JsonObject, freeze_object, get_string, read_object, write_json
+from sevenfold.resident import client
 from sevenfold.resident.client import (
     LOCK_NAME,
     MAX_MESSAGE_BYTES,
@@ -210,9 +211,7 @@ class ResidentServer:
 
 
 def _is_same_user(writer: asyncio.StreamWriter) -> bool:
-    from sevenfold.resident.client import find_peer_uid
-
-    return find_peer_uid(writer.get_extra_info("socket")) == os.getuid()
+    return client.find_peer_uid(writer.get_extra_info("socket")) == os.getuid()
 
 
 def _is_newer(message: JsonObject) -> bool:

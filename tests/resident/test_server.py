@@ -1,0 +1,150 @@
+"""The server of the resident process, in this process: who is answered, with how much, and for how long."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from sevenfold.core.clock import ManualClock
+from sevenfold.resident import client
+from sevenfold.resident.client import MAX_MESSAGE_BYTES, STATUS_ERROR, STATUS_OK, STATUS_RESTART
+from sevenfold.resident.operations import ResidentOperations
+from sevenfold.resident.server import ResidentServer, bind_socket, take_resident_lock
+
+Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+IDLE = timedelta(milliseconds=20)
+"""Between two looks at the clock, which a test moves by itself."""
+
+
+def serve(folder: Path, talk: Talk, clock: ManualClock | None = None, idle: timedelta = IDLE) -> None:
+    """Run a server until the talk has ended, or it has ended itself."""
+
+    async def play() -> None:
+        server = ResidentServer(
+            ResidentOperations(environ={"SEVENFOLD_HOME": str(folder)}), clock or ManualClock(), idle=idle
+        )
+        running = asyncio.create_task(server.serve(bind_socket(str(folder))))
+        path = str(folder / client.SOCKET_NAME)
+        reader, writer = await asyncio.open_unix_connection(path)
+        try:
+            await talk(reader, writer)
+        finally:
+            writer.close()
+            server.stop()
+            await running
+
+    asyncio.run(play())
+    assert not (folder / client.SOCKET_NAME).exists()
+
+
+def frame(**message: object) -> bytes:
+    body = json.dumps({"arguments": {}, "environ": {}, **message}).encode()
+    return len(body).to_bytes(4, "big") + body
+
+
+async def read(reader: asyncio.StreamReader) -> bytes:
+    return await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+
+
+def test_one_connection_carries_many_requests_and_a_failure_ends_none_of_them(tmp_path: Path) -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for message in (
+            frame(operation="status"),
+            frame(operation="explode"),
+            (7).to_bytes(4, "big") + b"nothing",
+            frame(operation="status", arguments=3),
+            frame(operation="memory_read", arguments={"cwd": "/", "key": "../x"}),
+            frame(operation="status"),
+        ):
+            writer.write(message)
+        replies = [await read(reader) for _ in range(6)]
+        assert [reply[:1] for reply in replies] == [STATUS_OK, *[STATUS_ERROR] * 4, STATUS_OK]
+        assert json.loads(replies[1][1:])["error"] == "InputError"
+        assert json.loads(replies[5][1:])["pid"] == os.getpid()
+
+    serve(tmp_path, talk, idle=timedelta(hours=1))
+
+
+def test_another_user_gets_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def other(_connected: object) -> int:
+        return os.getuid() + 1
+
+    monkeypatch.setattr(client, "find_peer_uid", other)
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(frame(operation="status"))
+        with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+            await read(reader)
+
+    serve(tmp_path, talk, idle=timedelta(hours=1))
+
+
+def test_a_message_that_is_too_long_ends_the_connection_and_nothing_else(tmp_path: Path) -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write((MAX_MESSAGE_BYTES + 1).to_bytes(4, "big") + b"x" * 100)
+        assert await reader.read() == b""
+        again, more = await asyncio.open_unix_connection(str(tmp_path / client.SOCKET_NAME))
+        more.write(frame(operation="status"))
+        assert (await read(again))[:1] == STATUS_OK
+        more.close()
+
+    serve(tmp_path, talk, idle=timedelta(hours=1))
+
+
+def test_a_newer_client_is_told_to_ask_again_and_an_older_one_is_answered(tmp_path: Path) -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(frame(operation="status", version="0.0.1", protocol=0))
+        assert (await read(reader))[:1] == STATUS_OK
+        writer.write(frame(operation="status", version="999.1"))
+        assert await read(reader) == STATUS_RESTART
+        assert await reader.read() == b""
+
+    serve(tmp_path, talk, idle=timedelta(hours=1))
+
+
+def test_it_ends_by_itself_when_nobody_has_asked_for_a_while(tmp_path: Path) -> None:
+    clock = ManualClock()
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        clock.pass_time(IDLE / 2)
+        writer.write(frame(operation="status"))
+        assert (await read(reader))[:1] == STATUS_OK
+        ended = asyncio.ensure_future(reader.read())
+        while not ended.done():
+            clock.pass_time(IDLE)
+            await asyncio.wait({ended}, timeout=IDLE.total_seconds())
+        assert ended.result() == b""
+
+    serve(tmp_path, talk, clock)
+
+
+def test_who_holds_the_lock_is_the_one_and_what_a_dead_one_left_is_replaced(tmp_path: Path) -> None:
+    first = take_resident_lock(str(tmp_path), 0)
+    assert first is not None
+    assert take_resident_lock(str(tmp_path), 0) is None
+    assert (tmp_path / client.LOCK_NAME).read_text().startswith(f"{os.getpid()} ")
+    os.close(first)
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(tmp_path / client.SOCKET_NAME))
+    again = take_resident_lock(str(tmp_path), 0)
+    assert again is not None
+    bind_socket(str(tmp_path)).close()
+    os.close(again)
+
+
+def test_a_folder_that_is_somebody_elses_or_a_link_is_not_used(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "run").symlink_to(tmp_path / "real")
+    with pytest.raises(PermissionError):
+        client.make_run_folder({"SEVENFOLD_HOME": str(tmp_path)})
+    deep = {"SEVENFOLD_HOME": f"/{'x' * 200}", "XDG_RUNTIME_DIR": str(tmp_path)}
+    folder = client.make_run_folder(deep)
+    assert Path(folder).parent == tmp_path
+    assert os.stat(folder).st_mode & 0o777 == 0o700
