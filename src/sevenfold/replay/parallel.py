@@ -67,7 +67,7 @@ class _Progress:
 
 
 @dataclass(slots=True)
-class _Hand:
+class _PoolProcess:
     process: BaseProcess
     connection: Connection
     place: int | None = None
@@ -94,16 +94,16 @@ def do_tasks_inline(
 
 
 class ProcessPool(Generic[TaskT, ResultT]):
-    """A pool of `hands` processes. Use it as a context manager: leaving it ends them."""
+    """A pool of so many processes. Use it as a context manager: leaving it ends them."""
 
-    def __init__(self, work: WorkFunction[TaskT, ResultT], hands: int) -> None:
+    def __init__(self, work: WorkFunction[TaskT, ResultT], processes: int) -> None:
         from multiprocessing import get_context
 
         self._work = work
         # Not forked: the caller may have threads, and a fork would copy the locks they hold.
         self._context = get_context("spawn")
-        self._wanted = hands
-        self._hands: list[_Hand] = []
+        self._wanted = processes
+        self._processes: list[_PoolProcess] = []
 
     def __enter__(self) -> ProcessPool[TaskT, ResultT]:
         return self
@@ -111,67 +111,67 @@ class ProcessPool(Generic[TaskT, ResultT]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for hand in self._hands:
-            hand.connection.close()
-            hand.process.terminate()
-        for hand in self._hands:
-            hand.process.join(STOP_TIMEOUT_SECONDS)
-            if hand.process.is_alive():
-                hand.process.kill()
-        self._hands.clear()
+        for member in self._processes:
+            member.connection.close()
+            member.process.terminate()
+        for member in self._processes:
+            member.process.join(STOP_TIMEOUT_SECONDS)
+            if member.process.is_alive():
+                member.process.kill()
+        self._processes.clear()
 
     def run(self, tasks: Sequence[TaskT], on_bytes: OnBytesRead) -> Iterator[TaskDone[ResultT]]:
         """Every task once, as they are done. Tasks are handed out in the order given."""
         from multiprocessing.connection import wait
 
         waiting = iter(enumerate(tasks))
-        while len(self._hands) < min(self._wanted, len(tasks)):
-            self._hands.append(self._hire())
-        for hand in self._hands:
-            self._give(hand, next(waiting, None))
-        while busy := {hand.connection: hand for hand in self._hands if hand.place is not None}:
+        while len(self._processes) < min(self._wanted, len(tasks)):
+            self._processes.append(self._start_process())
+        for member in self._processes:
+            self._give(member, next(waiting, None))
+        while busy := {member.connection: member for member in self._processes if member.place is not None}:
             for ready in wait(list(busy)):
-                hand = busy[cast("Connection", ready)]
-                done = self._hear(hand, on_bytes)
+                member = busy[cast("Connection", ready)]
+                done = self._receive(member, on_bytes)
                 if done is not None:
-                    self._give(hand, next(waiting, None))
+                    self._give(member, next(waiting, None))
                     yield done
 
-    def _hire(self) -> _Hand:
+    def _start_process(self) -> _PoolProcess:
         ours, theirs = self._context.Pipe()
         process = self._context.Process(target=_serve, args=(self._work, theirs), daemon=True)
         process.start()
         theirs.close()
-        return _Hand(process, cast("Connection", ours))
+        return _PoolProcess(process, cast("Connection", ours))
 
-    def _give(self, hand: _Hand, next_one: tuple[int, TaskT] | None) -> None:
-        hand.place = None
+    def _give(self, member: _PoolProcess, next_one: tuple[int, TaskT] | None) -> None:
+        member.place = None
         if next_one is not None:
-            hand.place, task = next_one
+            member.place, task = next_one
             try:
-                hand.connection.send(task)
+                member.connection.send(task)
             except OSError:  # it died while it had nothing to do
-                self._replace(hand)
-                hand.connection.send(task)
+                self._replace(member)
+                member.connection.send(task)
 
-    def _hear(self, hand: _Hand, on_bytes: OnBytesRead) -> TaskDone[ResultT] | None:
-        place = cast("int", hand.place)
+    def _receive(self, member: _PoolProcess, on_bytes: OnBytesRead) -> TaskDone[ResultT] | None:
+        place = cast("int", member.place)
         try:
-            said = cast("_Progress | ResultT | FailedTask", hand.connection.recv())
+            said = cast("_Progress | ResultT | FailedTask", member.connection.recv())
         except (EOFError, OSError):
-            return TaskDone(place, self._replace(hand))
+            return TaskDone(place, self._replace(member))
         if isinstance(said, _Progress):
             on_bytes(said.count_bytes)
             return None
         return TaskDone(place, said)
 
-    def _replace(self, hand: _Hand) -> FailedTask:
+    def _replace(self, member: _PoolProcess) -> FailedTask:
         """A process died, most likely of too little memory: its task is lost, and it is replaced."""
-        hand.connection.close()
-        hand.process.join(STOP_TIMEOUT_SECONDS)
-        code = hand.process.exitcode
-        fresh = self._hire()
-        hand.process, hand.connection = fresh.process, fresh.connection
+        member.connection.close()
+        member.process.join(STOP_TIMEOUT_SECONDS)
+        code = member.process.exitcode
+        fresh = self._start_process()
+        member.process, member.connection = fresh.process, fresh.connection
         return FailedTask(f"the process that read it ended with code {code}; is there enough memory?")
 
 

@@ -192,7 +192,7 @@ class Governor:
         clock: Clock | None = None,
         emit: Emit = ignore_event,
     ) -> None:
-        self._book, self._settings, self._session = book, settings, session
+        self._store, self._settings, self._session = book, settings, session
         self._catalog, self._clock, self._emit = catalog, clock or SystemClock(), emit
 
     @classmethod
@@ -203,7 +203,7 @@ class Governor:
     def state(self) -> SpendState:
         """As it is now. Blocks on the disk."""
         now = self._clock.now()
-        return drop_expired(self._read(self._book.read(now), now), now)
+        return drop_expired(self._read(self._store.read(now), now), now)
 
     def stop(self, why: str) -> None:
         """Stop background work in all processes. Blocks on the disk."""
@@ -249,7 +249,7 @@ class Governor:
 
         def write() -> None:
             # The ledger first: a death in between counts the call twice for the caps, and never not at all.
-            self._book.append(line)
+            self._store.append(line)
             self._change(lambda state: clear_strikes(settle_hold(state, hold, spent, now), hold.kind))
 
         await self._written(hold.kind, write)
@@ -276,7 +276,7 @@ class Governor:
 
         def write() -> None:
             if isinstance(error, ReplyBroken):
-                self._book.append(self._unbilled(hold, now))
+                self._store.append(self._unbilled(hold, now))
             self._change(change)
 
         await self._written(hold.kind, write)
@@ -288,13 +288,13 @@ class Governor:
         now = self._clock.now()
 
         def write() -> None:
-            self._book.append(self._unbilled(hold, now))
+            self._store.append(self._unbilled(hold, now))
             self._change(lambda state: settle_hold(state, hold, hold.expense, now))
 
         await self._written(hold.kind, write)
 
     async def close(self) -> None:
-        await run_blocking(self._book.close)
+        await run_blocking(self._store.close)
 
     def _price(self, usage: Usage, model: str, now: datetime) -> int | None:
         usd = compute_cost(usage, self._catalog.find(model), when=now.date(), catalog=self._catalog)
@@ -315,7 +315,7 @@ class Governor:
         try:
             await run_blocking(write)
         except StoreError as error:
-            self._emit(SpendStateLost(f"{self._book.path}", f"{kind}: {error}"))
+            self._emit(SpendStateLost(f"{self._store.path}", f"{kind}: {error}"))
 
     def _change(self, change: Callable[[SpendState], SpendState]) -> None:
         now = self._clock.now()
@@ -326,9 +326,9 @@ class Governor:
             dead.extend(hold for hold in state.held if hold.until <= now)
             return write_spend_state(change(drop_expired(state, now)))
 
-        self._book.change(now, apply)
+        self._store.change(now, apply)
         for hold in dead:
-            self._book.append(self._unbilled(hold, now))
+            self._store.append(self._unbilled(hold, now))
 
     def _unbilled(self, hold: SpendHold, now: datetime) -> SpendCharge:
         """A call that no bill came for, as a line of the ledger."""
@@ -342,10 +342,10 @@ class Governor:
             try:
                 return read_fields(SpendState, wire)
             except InputError as error:
-                self._emit(SpendStateLost(f"{self._book.path}", str(error)))
+                self._emit(SpendStateLost(f"{self._store.path}", str(error)))
         day = now.astimezone(UTC).date()
         state = SpendState()
-        for charge in self._book.charges(day - SPEND_DAY, day):
+        for charge in self._store.charges(day - SPEND_DAY, day):
             state = add_expense(state, Expense(charge.tokens, charge.micro_usd or 0), charge.at)
         return state
 

@@ -71,7 +71,7 @@ RunDream: TypeAlias = Callable[[OnDreamStep], Awaitable[DreamResult]]
 
 
 @dataclass(slots=True, kw_only=True)
-class _Night:
+class _DreamRun:
     """A running dream."""
 
     id: DreamId
@@ -123,66 +123,66 @@ class Dreamer:
     async def dream(self, model: DreamModel | None = None, *, is_dry: bool = False) -> DreamResult:
         """Dream now. Raises `LockBusy` if a dream is running; other errors are reported and raised."""
         lease = None if is_dry else await run_blocking(self.lock.acquire)
-        night = self._begin(model)
-        watch = _Watch(dreamer=self, lease=lease, dream=night.id)
+        run = self._begin(model)
+        watch = _Watch(dreamer=self, lease=lease, dream=run.id)
         try:
             async with watch.kept():
-                await self._work(night, model, lease)
+                await self._work(run, model, lease)
         except asyncio.CancelledError:
-            await self._end(night, lease, "killed", "somebody stopped it")
+            await self._end(run, lease, "killed", "somebody stopped it")
             if not watch.is_stopped:
                 raise
         except Exception as error:
-            await self._end(night, lease, "failed", str(error))
+            await self._end(run, lease, "failed", str(error))
             raise
         else:
-            await self._end(night, lease, "unchanged", "")
-        return DreamResult(night.record, night.diff)
+            await self._end(run, lease, "unchanged", "")
+        return DreamResult(run.record, run.diff)
 
-    def _begin(self, model: DreamModel | None) -> _Night:
+    def _begin(self, model: DreamModel | None) -> _DreamRun:
         now = self._clock.now()
         dream = DreamId(f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}")
         writer = "model" if model else "mechanical"
-        return _Night(
+        return _DreamRun(
             id=dream,
             record=DreamRecord(id=dream, started=now.isoformat(), writer=writer),
             progress=DreamProgress(dream=dream, emit=self._emit),
         )
 
-    async def _work(self, night: _Night, model: DreamModel | None, lease: Lease | None) -> None:
+    async def _work(self, run: _DreamRun, model: DreamModel | None, lease: Lease | None) -> None:
         now = self._clock.now()
         if lease:
-            await run_blocking(lambda: self._take_down(night))
+            await run_blocking(lambda: self._take_down(run))
         logs = DistilledLogs(self._project.memory_state)
         source = await run_blocking(
             lambda: read_dream_inputs(self._project, self._memory, logs.read(), now, self._settings)
         )
-        self._emit(DreamStarted(night.id, night.record.writer, len(source.kept)))
+        self._emit(DreamStarted(run.id, run.record.writer, len(source.kept)))
         draft = await run_blocking(lambda: self._plan(source, now))
         if model and (source.kept or source.logs):
-            draft = await self._with_model(night, model, source, draft)
+            draft = await self._with_model(run, model, source, draft)
         draft = await run_blocking(lambda: self._with_free_names(draft))
         judged = await run_blocking(lambda: review_draft(source, draft, now.date(), self._settings))
-        night.diff = _diff(source, judged)
+        run.diff = _diff(source, judged)
         if lease is None:
-            night.published = PublishedDream(judged)
+            run.published = PublishedDream(judged)
             return
-        night.progress.step(_told_changes(len(judged.publishes)))
-        await run_blocking(lambda: self._publish(night, lease, source, judged))
-        if night.published and not night.published.judged.objection:
+        run.progress.step(_told_changes(len(judged.publishes)))
+        await run_blocking(lambda: self._publish(run, lease, source, judged))
+        if run.published and not run.published.judged.objection:
             await run_blocking(lambda: logs.write(source.logs))
 
-    def _publish(self, night: _Night, lease: Lease, source: DreamInputs, judged: ReviewedDraft) -> None:
+    def _publish(self, run: _DreamRun, lease: Lease, source: DreamInputs, judged: ReviewedDraft) -> None:
         memory, today = self._memory, self._clock.now().date()
         published = publish_dream(
-            lease, memory, source, judged, today=today, settings=self._settings, dream=night.id
+            lease, memory, source, judged, today=today, settings=self._settings, dream=run.id
         )
-        night.published, night.diff = published, _diff(source, published.judged)
+        run.published, run.diff = published, _diff(source, published.judged)
         judged = published.judged
-        waiting = propose_dream(memory, source, judged, dream=night.id)
+        waiting = propose_dream(memory, source, judged, dream=run.id)
         if judged.proposes and not waiting and not judged.objection:
-            self._emit(DreamSpared(night.id, ", ".join(sorted(judged.proposes)), ALREADY_ASKED))
-        night.published = replace(published, waiting=waiting)
+            self._emit(DreamSpared(run.id, ", ".join(sorted(judged.proposes)), ALREADY_ASKED))
+        run.published = replace(published, waiting=waiting)
 
     def _plan(self, source: DreamInputs, now: datetime) -> DreamDraft:
         """The draft without a model. Takes seconds for thousands of memories."""
@@ -191,16 +191,16 @@ class Dreamer:
         return replace(draft, texts={**draft.texts, **distilled})
 
     async def _with_model(
-        self, night: _Night, model: DreamModel, source: DreamInputs, draft: DreamDraft
+        self, run: _DreamRun, model: DreamModel, source: DreamInputs, draft: DreamDraft
     ) -> DreamDraft:
         """The draft of a fork, which starts from the draft without a model."""
         prompt = await run_blocking(lambda: read_template(self._templates, _PROMPT))
         sessions, today = self._project.sessions.path, self._clock.now().date()
         texts = {key: text for key, text in draft.texts.items() if not key.startswith(ARCHIVE_PREFIX)}
-        copy = await run_blocking(lambda: self.records.copy_folder(night.id))
+        copy = await run_blocking(lambda: self.records.copy_folder(run.id))
         try:
             stage = DreamWorkspace(
-                before=source.before, texts=texts, today=today, folder=copy, on_write=night.progress.touch
+                before=source.before, texts=texts, today=today, folder=copy, on_write=run.progress.touch
             )
             await run_blocking(stage.write_copy)
             manifest = stage.manifest(MAX_SHOWN_MEMORIES)
@@ -212,17 +212,17 @@ class Dreamer:
                 transcripts=str(sessions),
                 copy=str(copy.path),
             )
-            runner = DreamToolRunner(model.reader_of, stage, copy.path, sessions, night.progress)
+            runner = DreamToolRunner(model.reader_of, stage, copy.path, sessions, run.progress)
             result = await model.run_fork(build_dream_brief(task, prompt, self._settings), runner.run)
         except (ProviderError, SpendRefused) as error:
-            self._emit(DreamDegraded(night.id, str(error)))
-            night.record = replace(night.record, writer="mechanical", reason=str(error))
+            self._emit(DreamDegraded(run.id, str(error)))
+            run.record = replace(run.record, writer="mechanical", reason=str(error))
             return draft
         finally:
             copy.close()
-            await run_blocking(lambda: self.records.clear_copy(night.id))
-        night.progress.step(result.text)
-        night.record = replace(night.record, report=result.text)
+            await run_blocking(lambda: self.records.clear_copy(run.id))
+        run.progress.step(result.text)
+        run.record = replace(run.record, report=result.text)
         aside = {key: text for key, text in draft.texts.items() if key.startswith(ARCHIVE_PREFIX)}
         reasons = (*draft.reasons, *stage.reasons, *parse_removal_reasons(result.text))
         texts = restrict_descriptions(source.before, stage.texts)
@@ -240,19 +240,19 @@ class Dreamer:
             tuple(replace(reason, of=renamed.get(reason.of, reason.of)) for reason in draft.reasons),
         )
 
-    def _take_down(self, night: _Night) -> None:
-        self.records.tidy(self._settings.keep_records, night.id)
-        self.records.write(night.record)
+    def _take_down(self, run: _DreamRun) -> None:
+        self.records.tidy(self._settings.keep_records, run.id)
+        self.records.write(run.record)
 
-    def _account(self, night: _Night, published: PublishedDream, *, is_dry: bool) -> DreamRecord:
+    def _account(self, run: _DreamRun, published: PublishedDream, *, is_dry: bool) -> DreamRecord:
         """The record of a dream that made a draft: what it did, or would have done."""
         judged = published.judged
         keys, texts = judged.publishes, judged.draft.texts
         outcome = "refused" if judged.objection else "unchanged" if not keys else "completed"
         return replace(
-            night.record,
+            run.record,
             outcome="previewed" if is_dry and keys else outcome,
-            reason=judged.objection or night.record.reason,
+            reason=judged.objection or run.record.reason,
             transaction=published.transaction,
             changed=tuple(sorted(key for key in keys if key in texts and not key.startswith(ARCHIVE_PREFIX))),
             removed=tuple(sorted(keys - texts.keys())),
@@ -266,21 +266,21 @@ class Dreamer:
             ),
         )
 
-    async def _end(self, night: _Night, lease: Lease | None, outcome: str, reason: str) -> None:
+    async def _end(self, run: _DreamRun, lease: Lease | None, outcome: str, reason: str) -> None:
         """Release the lease, unless publishing did so, and record how the dream ended."""
-        record, published = replace(night.record, outcome=outcome, reason=reason), night.published
+        record, published = replace(run.record, outcome=outcome, reason=reason), run.published
         if published is not None:
             # The commit counts whatever failed after it: the record must not say that nothing changed.
-            record = self._account(night, published, is_dry=lease is None)
+            record = self._account(run, published, is_dry=lease is None)
             for key, why in published.judged.spared.items():
-                self._emit(DreamSpared(night.id, key, why))
-        ended, steps = self._clock.now().isoformat(), tuple(night.progress.steps)
-        record = night.record = replace(record, ended=ended, steps=steps, tools=night.progress.tools)
+                self._emit(DreamSpared(run.id, key, why))
+        ended, steps = self._clock.now().isoformat(), tuple(run.progress.steps)
+        record = run.record = replace(record, ended=ended, steps=steps, tools=run.progress.tools)
         if lease is not None:
             with suppress(StoreError):  # it lapses by itself
                 await run_blocking(lease.release)
             with suppress(StoreError):  # the memories' history has what was done
-                await run_blocking(lambda: self.records.write(record, night.diff))
+                await run_blocking(lambda: self.records.write(record, run.diff))
         self._emit(
             DreamEnded(
                 dream=record.id,

@@ -129,35 +129,37 @@ def make_pid_stamp(when: datetime | None) -> PidStamp:
     return PidStamp(os.getpid(), elapsed // timedelta(seconds=2) * 2_000_000_000)
 
 
-def is_our_stamp(face: PidStamp, ours: tuple[PidStamp, ...]) -> bool:
+def is_our_stamp(stamp: PidStamp, ours: tuple[PidStamp, ...]) -> bool:
     """Whether the PID file names a holder that we wrote there, even if the file was touched since.
 
     The time alone proves nothing: backups, copies and agents set it, and a program that consolidates writes
     its own PID as well.
     """
-    return any(face.pid == mark.pid for mark in ours)
+    return any(stamp.pid == mark.pid for mark in ours)
 
 
-def find_outside_success(face: PidStamp | None, ours: tuple[PidStamp, ...], now: datetime) -> datetime | None:
+def find_outside_success(
+    stamp: PidStamp | None, ours: tuple[PidStamp, ...], now: datetime
+) -> datetime | None:
     """When another program last consolidated, as far as the PID file shows.
 
     A little ahead is a clock that is a little wrong, and counts as now. Far ahead is a clock that was set, or
     an agent that touched the file: it says nothing, or it would say "just now" for as long as it lies ahead.
     """
-    if face is None or is_our_stamp(face, ours) or face.modified_ns <= 0:
+    if stamp is None or is_our_stamp(stamp, ours) or stamp.modified_ns <= 0:
         return None
-    ahead_us = face.modified_ns // 1000 - (now - _EPOCH) // _MICROSECOND
+    ahead_us = stamp.modified_ns // 1000 - (now - _EPOCH) // _MICROSECOND
     if ahead_us > FOREIGN_HOLD // _MICROSECOND:
         return None
     return now if ahead_us > 0 else now + ahead_us * _MICROSECOND
 
 
-def refuse_foreign_holder(face: PidStamp | None, ours: tuple[PidStamp, ...], now: datetime) -> None:
+def refuse_foreign_holder(stamp: PidStamp | None, ours: tuple[PidStamp, ...], now: datetime) -> None:
     """`LockBusy` while a live process that is not ours holds the PID file."""
-    since = find_outside_success(face, ours, now)
-    if face is None or since is None or now - since > FOREIGN_HOLD or not _is_alive(face.pid):
+    since = find_outside_success(stamp, ours, now)
+    if stamp is None or since is None or now - since > FOREIGN_HOLD or not _is_alive(stamp.pid):
         return
-    raise LockBusy(f"another program (process {face.pid}) holds {PID_FILE} since {since.isoformat()}")
+    raise LockBusy(f"another program (process {stamp.pid}) holds {PID_FILE} since {since.isoformat()}")
 
 
 def _is_alive(pid: int) -> bool:

@@ -199,30 +199,30 @@ class Lock:
         self._file = f"{name}.lock.json"
         self._clock = clock or SystemClock()
         self._emit = emit
-        self._face = face
+        self._pid_file = face
         self._lease = lease
         self._longest = longest_hold
 
     def read_state(self) -> LockState:
         """What the record says now. A consolidation by another program, seen in the PID file, counts too."""
-        face = self._read_face()
+        stamp = self._read_pid_stamp()
         while True:
             state = self._read()
             # Only what stood there before and after is explained by the record in between: without the mutex
             # somebody of ours may take the lock meanwhile, and that is no success of another program's.
-            again = self._read_face()
-            if again == face:
-                return self._with_outside_success(state, face)
-            face = again
+            again = self._read_pid_stamp()
+            if again == stamp:
+                return self._with_outside_success(state, stamp)
+            stamp = again
 
     def acquire(self) -> Lease:
         """Take the lock, or `LockBusy` at once: nobody waits minutes for somebody else's dream."""
         with mutex(self._control, self._name):
-            face = self._read_face()
-            state = self._with_outside_success(self._read(), face)
+            stamp = self._read_pid_stamp()
+            state = self._with_outside_success(self._read(), stamp)
             reason = self._why_free(state)
             now, up = self._clock.now(), self._clock.uptime()
-            refuse_foreign_holder(face, state.stamps, now)
+            refuse_foreign_holder(stamp, state.stamps, now)
             token, nonce = state.token + 1, secrets.token_hex(8)
             taken = replace(
                 state,
@@ -240,7 +240,7 @@ class Lock:
                 # A holder still in the record means that the attempt before us ended in a crash.
                 strikes=state.strikes + (state.holder is not None),
             )
-            self._write(taken, face, make_pid_stamp(now))
+            self._write(taken, stamp, make_pid_stamp(now))
             if state.holder:
                 self._emit(LeaseReclaimed(self._name, state.token, token, reason))
         return Lease(self, token, nonce)
@@ -293,8 +293,8 @@ class Lock:
             f"lock {self._name!r} is held by process {holder.pid} until {holder.until.isoformat()}"
         )
 
-    def _with_outside_success(self, state: LockState, face: PidStamp | None) -> LockState:
-        outside = find_outside_success(face, state.stamps, self._clock.now())
+    def _with_outside_success(self, state: LockState, stamp: PidStamp | None) -> LockState:
+        outside = find_outside_success(stamp, state.stamps, self._clock.now())
         if outside and (state.last_success is None or outside > state.last_success):
             return replace(state, last_success=outside)
         return state
@@ -302,18 +302,18 @@ class Lock:
     def _let_go(self, state: LockState, when: datetime | None) -> None:
         """Write the record of a lock that is free now, and in the PID file where that is still ours."""
         try:
-            face = self._read_face()
+            stamp = self._read_pid_stamp()
         except StoreError as error:
             # What was published counts, whatever becomes of the PID file.
             self._emit(LockFaceFailed(self._name, str(error)))
             self._write(state)
             return
         # Where another program took it meanwhile it is theirs to change.
-        ours = face is None or is_our_stamp(face, state.stamps)
-        self._write(state, face, make_pid_stamp(when) if ours else None)
+        ours = stamp is None or is_our_stamp(stamp, state.stamps)
+        self._write(state, stamp, make_pid_stamp(when) if ours else None)
 
-    def _read_face(self) -> PidStamp | None:
-        return self._face.read() if self._face else None
+    def _read_pid_stamp(self) -> PidStamp | None:
+        return self._pid_file.read() if self._pid_file else None
 
     def _read(self) -> LockState:
         try:
@@ -341,13 +341,13 @@ class Lock:
     def _write(self, state: LockState, seen: PidStamp | None = None, mark: PidStamp | None = None) -> None:
         """Write the record first. It names what we left in the PID file and what we will write: anything else
         there is not ours."""
-        if self._face and mark:
+        if self._pid_file and mark:
             before = (seen,) if seen and is_our_stamp(seen, state.stamps) else ()
             state = replace(state, stamps=(*before, mark))
         self._control.replace(self._file, write_json(write_fields(state)) + b"\n")
-        if self._face and mark:
+        if self._pid_file and mark:
             try:
-                self._face.write(mark)
+                self._pid_file.write(mark)
             except SevenfoldError as error:
                 # Exclusion does not rest on it, so whoever spoils it must not stop the work.
                 self._emit(LockFaceFailed(self._name, str(error)))

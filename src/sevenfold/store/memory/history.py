@@ -58,13 +58,13 @@ class MemoryStore:
 
     def refresh(self) -> bool:
         """Read what was added since; whether there is any history."""
-        face = self.log.stat()
-        if face is None:
+        stat = self.log.stat()
+        if stat is None:
             self.state, self._head = MemoryState(), b""
             return False
-        if face.head != self._head or face.size_bytes < self.state.end:
-            self._load(face)
-        if face.size_bytes > self.state.end:
+        if stat.head != self._head or stat.size_bytes < self.state.end:
+            self._load(stat)
+        if stat.size_bytes > self.state.end:
             self._read_on()
         return True
 
@@ -142,13 +142,13 @@ class MemoryStore:
     def reload(self) -> None:
         """We changed the history as a whole: read all of it, for the state on disk is of the one before."""
         self.log.reset()
-        face = self.log.stat()
-        self.state, self._head, self._written = MemoryState(), face.head if face else b"", 0
+        stat = self.log.stat()
+        self.state, self._head, self._written = MemoryState(), stat.head if stat else b"", 0
         self.refresh()
 
-    def _load(self, face: LogStat) -> None:
+    def _load(self, stat: LogStat) -> None:
         self.log.reset()
-        self.state, self._head, self._written = MemoryState(), face.head, 0
+        self.state, self._head, self._written = MemoryState(), stat.head, 0
         try:
             state = read_memory_state(self.folder.read(_STATE, max_bytes=_MAX_STATE_BYTES))
         except FileMissing:
@@ -156,12 +156,12 @@ class MemoryStore:
         except (InputError, StoreError) as error:
             self._emit(MemoryRebuilt(str(error)))
             return
-        if self._fits(state, face):
+        if self._fits(state, stat):
             self.state, self._written = state, state.end
 
-    def _fits(self, state: MemoryState, face: LogStat) -> bool:
+    def _fits(self, state: MemoryState, stat: LogStat) -> bool:
         """Whether it was made of this history, and of lines that are still there."""
-        if state.head != face.head.decode("latin-1") or state.end > face.size_bytes:
+        if state.head != stat.head.decode("latin-1") or state.end > stat.size_bytes:
             return False
         return self.log.head_at(state.tail).decode("latin-1") == state.tail_head
 
