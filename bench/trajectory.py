@@ -1,6 +1,6 @@
 """What one scripted session costs: 6 turns, 120 tool calls, a pause of 70 minutes; beside it, a peer.
 
-    python bench/trajectory.py [--trajectory FILE] [--peer PYTHON] [--seeds 7,11,23]
+    python bench/trajectory.py [--trajectory FILE] [--peer PYTHON] [--seeds 7,11,23] [--extraction]
 
 Each contender plays the same session against the strict simulator, over HTTP: breakpoints are billed as sent,
 edits of the provider are carried out, and the clock follows the session. The scripted model never reads
@@ -8,7 +8,9 @@ anything again, so that cost alone rewards forgetting. Beside it stands how much
 the model still sees, of all results and of the last ten, as a mean over the requests. `FILE` is a Python file
 with `build(seed)`, `SYSTEM` and `TOOLS`; without one the session is made here, of the sources of the standard
 library. `PYTHON` has the peer installed (`bench/trajectory_peer.py`); without one only our own are compared.
-The exit code is 1 if a bar is missed.
+`--extraction` runs the default extraction after each turn instead, and prints its share of what the session
+costs: once with forks that find nothing, and once with forks that write a memory after every turn. The exit
+code is 1 if a bar is missed.
 """
 
 from __future__ import annotations
@@ -33,6 +35,8 @@ from sevenfold.core.events import CacheMissed, CutRegistered, Event, PrefixBroke
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.messages import Message, ToolResult
 from sevenfold.core.requests import RequestParams
+from sevenfold.layers.memory.extraction.drafts import ConversationSnapshot, RecordedMessage
+from sevenfold.layers.memory.extraction.writer import ExtractionWriter
 from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.session import Session
 from sevenfold.simulator.simulator_state import VirtualClock
@@ -81,8 +85,18 @@ class Player:
     shown: list[float] = field(default_factory=list[float])
     recent: list[float] = field(default_factory=list[float])
     strays: int = 0
+    calls: int = 0
+    forks: list[int] = field(default_factory=list[int])
+    """Which of the calls were those of extraction."""
+    writes: bool = False
+    """Whether each fork writes a memory."""
+    pause: timedelta = timedelta()
+    """Until the next turn."""
 
     def __call__(self, prompt: Prompt) -> Reply:
+        self.calls += 1
+        if EXTRACTION_MARK in str(prompt.messages[-1]) or self._is_memory(prompt):
+            return self._remember(prompt)
         if prompt.purpose != "reply" or self.at >= len(self.trajectory.steps) or not self._is_next(prompt):
             self.strays += 1
             return say("noted")
@@ -90,13 +104,27 @@ class Player:
         step = self.trajectory.steps[self.at]
         self.at += 1
         if self.at < len(self.trajectory.steps):
-            ahead = self.trajectory.steps[self.at].seconds - step.seconds
-            self.clock.advance(timedelta(seconds=max(0.0, ahead)))
+            ahead = timedelta(seconds=max(0.0, self.trajectory.steps[self.at].seconds - step.seconds))
+            if step.call:
+                self.clock.advance(ahead)
+            else:
+                self.pause = ahead
         said = say(step.text, think=THOUGHT if self.thinks else "")
         if not step.call:
             return said
         use = call_tool(step.call, {"n": step.number, "arg": step.argument}, f"toolu_{step.number:04d}")
         return Reply((*said.blocks, use))
+
+    def _is_memory(self, prompt: Prompt) -> bool:
+        return any(result.tool_use_id.startswith("memory_") for result in prompt.results)
+
+    def _remember(self, prompt: Prompt) -> Reply:
+        self.forks.append(self.calls - 1)
+        if not self.writes or self._is_memory(prompt):
+            return say("Nothing more to keep.")
+        text = f"In turn {self.at} the user wanted public signatures to stay as they are."
+        given = {"action": "write", "name": f"turn-{self.at}", "type": "feedback", "description": text}
+        return Reply((call_tool("memory", {**given, "content": text}, f"memory_{self.at}"),))
 
     def _is_next(self, prompt: Prompt) -> bool:
         before = self.trajectory.steps[self.at - 1] if self.at else None
@@ -166,7 +194,14 @@ def bill(sim: Simulator, player: Player, events: Sequence[Event] = ()) -> Outcom
     )
 
 
-async def play(session: Session, provider: AnthropicProvider, trajectory: Trajectory) -> None:
+EXTRACTION_MARK = "Look for what is worth remembering in later conversations"
+"""Of the prompt of extraction."""
+
+
+async def play(
+    session: Session, provider: AnthropicProvider, player: Player, writer: ExtractionWriter | None = None
+) -> None:
+    trajectory = player.trajectory
     for prompt in trajectory.prompts:
         session.history.append(Message("user", prompt))
         while True:
@@ -179,6 +214,10 @@ async def play(session: Session, provider: AnthropicProvider, trajectory: Trajec
             )
             session.history.append(Message("user", results))
         await session.turn_ended()
+        if writer is not None:
+            said = [RecordedMessage(str(at), message) for at, message in enumerate(session.history)]
+            await writer.turn_ended(ConversationSnapshot(said, session.parent.messages))
+        player.clock.advance(player.pause)
 
 
 def price_as_billed(model: str) -> dict[str, dict[str, object]]:
@@ -211,7 +250,7 @@ def run_ours(trajectory: Trajectory, model: str, policy: str = "balanced") -> Ou
                 emit=events.append,
                 environ={"HOME": home},
             ) as session:
-                await play(session, provider, trajectory)
+                await play(session, provider, player)
 
     with Simulator(player, clock=clock) as sim, tempfile.TemporaryDirectory() as home:
         asyncio.run(run(home))
@@ -237,6 +276,10 @@ def run_peer(trajectory: Trajectory, model: str, python: str) -> Outcome:
         if done.returncode:
             print(done.stderr[-2_000:], file=sys.stderr)
         return bill(sim, player)
+
+
+def read_trajectory(path: Path | None, seed: int) -> Trajectory:
+    return load_trajectory(path, seed) if path else make_trajectory(seed)
 
 
 def load_trajectory(path: Path, seed: int) -> Trajectory:
@@ -384,10 +427,16 @@ def main() -> None:
     options.add_argument("--trajectory", type=Path, help="a file with build(seed), SYSTEM and TOOLS")
     options.add_argument("--peer", help="a Python that has pydantic-ai-harness installed")
     options.add_argument("--seeds", default="7,11,23")
+    options.add_argument("--extraction", action="store_true", help="what extraction costs of the session")
     given = options.parse_args()
+    if given.extraction:
+        from trajectory_extraction import tell_extraction
+
+        seeds = map(int, given.seeds.split(","))
+        sys.exit(not all([tell_extraction(read_trajectory(given.trajectory, seed), seed) for seed in seeds]))  # noqa: C419 - print all
     costs: dict[str, list[float]] = {}
     for seed in map(int, given.seeds.split(",")):
-        told = load_trajectory(given.trajectory, seed) if given.trajectory else make_trajectory(seed)
+        told = read_trajectory(given.trajectory, seed)
         for name, run in list_contenders(given.peer).items():
             found = run(told)
             show(seed, name, found)

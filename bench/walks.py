@@ -60,8 +60,8 @@ from sevenfold.testing import Prompt, Reply, Simulator, call_tool
 PACKAGE = Path(sevenfold.__file__).parent
 CORE = "core"
 MODEL = "claude-opus-5-5"
-HELLO, AGAIN = "Hello there!", "Go on!"
-"""Two words: a longer turn is followed by a fork that looks for what to remember, which `memory` shows."""
+HELLO, AGAIN = "Hello!", "On!"
+"""One word: a longer turn is followed by a fork that looks for what to remember, which `memory` shows."""
 TAUGHT = "Remember that we deploy the billing service on Tuesdays only."
 FACT = "We deploy the billing service on Tuesdays only."
 ASKED = "When do we deploy the billing service?"

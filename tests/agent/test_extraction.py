@@ -146,3 +146,19 @@ def test_what_was_recalled_does_not_come_back_as_the_users_own(tmp_path: Path) -
     assert len(refused) >= 1
     with memories(tmp_path) as memory:
         assert [stored.memory.key for stored in memory.scan() if stored.is_trusted] == []
+
+
+def test_a_short_rule_in_the_last_turn_is_followed_by_a_fork_when_the_agent_closes(tmp_path: Path) -> None:
+    async def tell() -> None:
+        text = written("pnpm", "Use pnpm")
+        lanes = {EXTRACTION_KIND: [make_response(calls={"memory": text}), make_response("Done.")]}
+        with ScriptedProvider([make_response("I will.")], lanes=lanes) as models:
+            agent = await Shop(home=tmp_path, provider=models).open(tools=None, settings=BY_DEFAULT)
+            await agent.run_turn("Use pnpm")
+            await agent.settle()
+            assert len(models.requests) == 1
+            await agent.close()
+        assert len(models.requests) == 3
+
+    asyncio.run(tell())
+    assert kept(tmp_path) == ["Use pnpm"]

@@ -94,6 +94,12 @@ class Lesson:
         self.said.append(message)
         return self
 
+    def leave(self) -> Lesson:
+        """The session is over."""
+        history = [RecordedMessage(f"{self.name}.{at}", message) for at, message in enumerate(self.said)]
+        asyncio.run(self.writer.session_ended(ConversationSnapshot(history, [*self.beside, *self.said])))
+        return self
+
     def end(self) -> Lesson:
         """The turn is over."""
         history = [RecordedMessage(f"{self.name}.{at}", message) for at, message in enumerate(self.said)]

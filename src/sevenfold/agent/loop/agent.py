@@ -115,6 +115,8 @@ WRITERS_TIMEOUT = timedelta(seconds=15)
 
 WriteAfterTurn: TypeAlias = Callable[[TurnEnd], Awaitable[None]]
 """What a writer does after a turn."""
+FinishWriting: TypeAlias = Callable[[], Awaitable[None]]
+"""What it does about what it had put off, when the session ends."""
 
 
 class Agent:
@@ -133,6 +135,7 @@ class Agent:
         for text in self._opening.posts:
             self.post(text)
         self._writers: list[SingleFlight[TurnEnd]] = []
+        self._finishing: list[SingleFlight[None]] = []
         self._sources: tuple[ContextSource, ...] = ()
         self._work: asyncio.Task[TurnEnd] | None = None
         self._is_closed = False
@@ -201,9 +204,13 @@ class Agent:
         """Have the program itself, not a person, tell the model something when its next round begins."""
         self._asides.append(text)
 
-    def add_writer(self, name: str, write: WriteAfterTurn) -> None:
-        """Have this done after every turn, in the background, one run at a time. An exception is an event."""
+    def add_writer(self, name: str, write: WriteAfterTurn, finish: FinishWriting | None = None) -> None:
+        """Have this done after every turn, in the background, one run at a time; `finish` when the session
+        ends. An exception is an event."""
         self._writers.append(SingleFlight(name, write, emit=self._gear.relay))
+        if finish is not None:
+            last = finish
+            self._finishing.append(SingleFlight(name, lambda _: last(), emit=self._gear.relay))
 
     def use_model(self, name: str) -> Model:
         """Go on with another model from the next request on. The prefix moves, and that is announced.
@@ -227,6 +234,13 @@ class Agent:
         for writer in self._writers:
             await writer.settle(limit)
 
+    async def finish(self, limit: timedelta = WRITERS_TIMEOUT) -> None:
+        """Have the writers do what they had put off; close does it too."""
+        await self.settle(limit)
+        for writer in self._finishing:
+            writer.ask(None)
+            await writer.settle(limit)
+
     async def close(self, reason: str = "other") -> None:
         """Run the hooks of the end, finish or stop writers, close files. Again does nothing."""
         if self._is_closed:
@@ -236,7 +250,9 @@ class Agent:
             self._work.cancel()
             await asyncio.wait({self._work})
         async with self._gear.exits:
-            for writer in self._writers:
+            ended = [await writer.close(WRITERS_TIMEOUT) for writer in self._writers]
+            for writer in self._finishing if all(ended) else ():
+                writer.ask(None)
                 await writer.close(WRITERS_TIMEOUT)
             if not self._gear.is_child:
                 await self.hooks.ask("SessionEnd", reason, reason=reason)

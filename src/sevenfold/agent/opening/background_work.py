@@ -113,15 +113,22 @@ def add_extraction_writer(agent: Agent, workspace: Workspace, resources: ExitSta
     def make_writer() -> ExtractionWriter:
         return _make_extraction_writer(agent, workspace, resources)
 
+    def take_snapshot() -> ConversationSnapshot:
+        said = tuple(RecordedMessage(entry.id, entry.message) for entry in session.entries)
+        return ConversationSnapshot(said, session.parent.messages)
+
     async def write(end: TurnEnd) -> None:
         from sevenfold.layers.memory.extraction.drafts import ConversationSnapshot, RecordedMessage
 
         # What was cut short is looked at with the next turn.
         if end.reason == "answered":
-            said = tuple(RecordedMessage(entry.id, entry.message) for entry in session.entries)
-            await make_writer().turn_ended(ConversationSnapshot(said, session.parent.messages))
+            await make_writer().turn_ended(take_snapshot())
 
-    agent.add_writer(EXTRACTION_KIND, write)
+    async def finish() -> None:
+        if make_writer.cache_info().currsize:
+            await make_writer().session_ended(take_snapshot())
+
+    agent.add_writer(EXTRACTION_KIND, write, finish)
 
 
 def _make_extraction_writer(agent: Agent, workspace: Workspace, resources: ExitStack) -> ExtractionWriter:

@@ -290,7 +290,7 @@ async def _interruptible(agent: Agent, prompt: Message | str, run: _Run) -> Turn
 
 async def _settle(agent: Agent) -> None:
     """Wait for what is written after a turn; Ctrl-C ends the waiting."""
-    loop, settling = asyncio.get_running_loop(), asyncio.create_task(agent.settle())
+    loop, settling = asyncio.get_running_loop(), asyncio.create_task(agent.finish())
     loop.add_signal_handler(signal.SIGINT, settling.cancel)
     try:
         await asyncio.wait({settling})

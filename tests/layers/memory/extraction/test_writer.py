@@ -288,6 +288,25 @@ def test_a_short_turn_asks_no_model_and_is_looked_through_with_the_next(tmp_path
     found.close()
 
 
+@pytest.mark.parametrize("said", ["Use pnpm", "no npm", "pnpm 使って", "nie npm"])
+def test_a_short_rule_is_looked_through_when_the_session_ends(tmp_path: Path, said: str) -> None:
+    found = School(tmp_path, ExtractionSettings())
+    lesson = found.session("s1", [make_response("nothing to keep")]).say(said).end()
+    assert lesson.models.requests == []
+    lesson.leave()
+    assert len(lesson.models.requests) == 1
+    lesson.leave()
+    assert len(lesson.models.requests) == 1
+    found.close()
+
+
+def test_a_single_word_is_not_looked_through_when_the_session_ends(tmp_path: Path) -> None:
+    found = School(tmp_path, ExtractionSettings())
+    lesson = found.session("s1").say("Exactly.").end().leave()
+    assert lesson.models.requests == []
+    found.close()
+
+
 def test_every_other_turn_is_half_as_often(tmp_path: Path) -> None:
     found = School(tmp_path, ExtractionSettings(writer="rules", every_turns=2))
     lesson = found.session().say(TABS).end()

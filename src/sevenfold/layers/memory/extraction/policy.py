@@ -43,6 +43,8 @@ MAX_EXTRACTION_ROUNDS = 5
 
 MIN_TAUGHT_WORDS = 3
 """Fewer are a go-ahead or a remark, in any language: "go on", "weiter", "sí, gracias"."""
+MIN_LAST_WORDS = 2
+"""The same when the session ends and nothing follows: "use pnpm" may be a rule. One word is none."""
 _UNSPACED = re.compile(UNSPACED_CHARS)
 _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
 HAN_CHARS_PER_WORD, UNSPACED_CHARS_PER_WORD = 2, 4
@@ -99,13 +101,13 @@ def choose_extraction_step(facts: ExtractionFacts, settings: ExtractionSettings)
     return "fork" if facts.has_substance or settings.writer == "model" else "pass"
 
 
-def has_substance(own: str) -> bool:
+def has_substance(own: str, min_words: int = MIN_TAUGHT_WORDS) -> bool:
     """Whether a user's own words are more than a go-ahead. It counts words and knows none of them, because a
     user may teach in any language."""
     han = len(_HAN.findall(own))
     others = len(_UNSPACED.findall(own)) - han
     spaced = sum(any(map(str.isalpha, part)) for part in _UNSPACED.sub(" ", own).split())
-    return spaced + han / HAN_CHARS_PER_WORD + others / UNSPACED_CHARS_PER_WORD >= MIN_TAUGHT_WORDS
+    return spaced + han / HAN_CHARS_PER_WORD + others / UNSPACED_CHARS_PER_WORD >= min_words
 
 
 def extract_user_words(message: Message) -> str:

@@ -32,6 +32,8 @@ from sevenfold.layers.memory.extraction.drafts import (
 )
 from sevenfold.layers.memory.extraction.gate import AdmittedDraft, GateContext
 from sevenfold.layers.memory.extraction.policy import (
+    MIN_LAST_WORDS,
+    MIN_TAUGHT_WORDS,
     ExtractionFacts,
     ExtractionSettings,
     ExtractionTask,
@@ -52,7 +54,7 @@ from sevenfold.store.memory.plan import ALREADY_ASKED
 
 EXTRACTION_FILE = "extraction.json"
 _MAX_RECORD_BYTES = 256 * 1024
-SHORT_TURN_REASON = "a turn of a word or two is looked through with the next longer one"
+SHORT_TURN_REASON = "a turn of a word or two is looked through with the next longer one, or at the end"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,14 +153,28 @@ class ExtractionWriter:
             topic = await self._look(heard, new, record.topic, tools)
         await self._keep(ExtractionRecord(new[-1].id if new else record.cursor, 0, topic))
 
-    def _facts(self, record: ExtractionRecord, new: Sequence[RecordedMessage]) -> ExtractionFacts:
+    async def session_ended(self, heard: ConversationSnapshot) -> None:
+        """Search what was put off, unless it is a single word."""
+        record = await self._read_record()
+        new = _since(record.cursor, heard.history)
+        if not self._settings.enabled or not record.turns or not new:
+            return
+        facts = self._facts(record, new, MIN_LAST_WORDS)
+        step = choose_extraction_step(facts, replace(self._settings, every_turns=1))
+        if step in ("fork", "rules"):
+            topic = await self._look(heard, new, record.topic, self._tools if step == "fork" else None)
+            await self._keep(ExtractionRecord(new[-1].id, 0, topic))
+
+    def _facts(
+        self, record: ExtractionRecord, new: Sequence[RecordedMessage], min_words: int = MIN_TAUGHT_WORDS
+    ) -> ExtractionFacts:
         messages = [spoken.message for spoken in new]
         words = [own for message in messages if (own := extract_user_words(message))]
         return ExtractionFacts(
             turns=record.turns,
             wrote_memory=has_memory_write(messages, self._places.folder),
             has_words=bool(words),
-            has_substance=any(has_substance(own) for own in words),
+            has_substance=any(has_substance(own, min_words) for own in words),
             has_model=self._tools is not None and any(name in self._tools.names for name in MEMORY_WRITERS),
         )
 
