@@ -6,7 +6,8 @@
 The clients are the official Python SDK 1.30 and 2.3, over stdio and streamable HTTP; the inspector's command
 line; Claude Code and Codex, with a model of the simulator that calls the tool `recall`. `mcp_relay.py` holds
 a client that chooses its version itself to the wanted one. A cell is `ok`, what went wrong, or `-` where the
-client does not speak the version: then the line below says what it does instead.
+client does not speak the version: then the line below says what it does instead. The last line is the time
+to a first answer from a cold start.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
+from time import perf_counter
 from typing import TypeAlias
 
 from sevenfold.testing import Choices, Prompt, Reply, Simulator, say
@@ -364,7 +367,34 @@ def main() -> int:
                 if cell not in ("ok", "-", "not installed"):
                     failed += 1
                     print(f"    {version}: {cell}")
+    show_start()
     return 1 if failed else 0
+
+
+def show_start(rounds: int = 15) -> None:
+    """The time to a first answer from a cold start, beside that of a bare interpreter, in turns."""
+    request = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": VERSIONS[3]}}
+    line = json.dumps(request) + "\n"
+    answers: list[float] = []
+    bare: list[float] = []
+    for _ in range(rounds):
+        began = perf_counter()
+        command = [sys.executable, "-m", "sevenfold", "mcp"]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+            assert server.stdin is not None
+            assert server.stdout is not None
+            server.stdin.write(line)
+            server.stdin.flush()
+            assert "result" in server.stdout.readline()
+            answers.append(perf_counter() - began)
+            server.stdin.close()
+        began = perf_counter()
+        subprocess.run([sys.executable, "-c", "pass"], check=True)
+        bare.append(perf_counter() - began)
+    first, start = median(answers), median(bare)
+    print(
+        f"first answer {first * 1_000:.0f} ms, bare interpreter {start * 1_000:.0f} ms: {first / start:.2f}x"
+    )
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import secrets
 from argparse import Namespace
 from errno import EACCES, EADDRINUSE
@@ -12,6 +14,12 @@ from sevenfold.core.errors import InputError
 from sevenfold.integrations.mcp_server.backend import McpBackend
 from sevenfold.integrations.mcp_server.dispatch import McpDispatcher
 from sevenfold.integrations.mcp_server.stdio import serve_stdio
+from sevenfold.resident.client import make_run_folder
+
+_TOKEN_FILE = "mcp-token"
+_TOKEN_BYTES = 24
+_MAX_TOKEN_CHARS = 200
+_TOKEN = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def run_mcp(options: Namespace, screen: Screen) -> int:
@@ -23,9 +31,8 @@ def run_mcp(options: Namespace, screen: Screen) -> int:
         return serve_stdio(project)
     from sevenfold.integrations.mcp_server.streamable_http import McpHttpServer
 
-    token = secrets.token_urlsafe(24)
     try:
-        server = McpHttpServer(McpDispatcher(McpBackend(project)), options.port, token)
+        server = McpHttpServer(McpDispatcher(McpBackend(project)), options.port, _read_token())
     except OSError as error:
         if error.errno not in (EADDRINUSE, EACCES):
             raise
@@ -35,3 +42,21 @@ def run_mcp(options: Namespace, screen: Screen) -> int:
         screen.flush()
         server.serve_forever()
     return 0
+
+
+def _read_token() -> str:
+    """The secret part of the address. It is kept, so that an agent's configuration stays right."""
+    path = os.path.join(make_run_folder(os.environ), _TOKEN_FILE)
+    token = secrets.token_urlsafe(_TOKEN_BYTES)
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    except FileExistsError:
+        with os.fdopen(
+            os.open(path, os.O_RDONLY | os.O_NOFOLLOW), encoding="ascii", errors="replace"
+        ) as file:
+            kept = file.read(_MAX_TOKEN_CHARS)
+        # Another server may be about to write it.
+        return kept if len(kept) >= len(token) and _TOKEN.fullmatch(kept) else token
+    with os.fdopen(fd, "w", encoding="ascii") as file:
+        file.write(token)
+    return token

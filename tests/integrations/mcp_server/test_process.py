@@ -116,3 +116,22 @@ def test_what_a_model_wants_remembered_waits_for_review(tmp_path: Path, version:
     assert "Deploys go out on Tuesdays." in waiting.stdout
     stopped = serve([], ["-m", "sevenfold", "resident", "stop"], tmp_path)
     assert stopped.returncode in (0, 1, 2)
+
+
+def test_the_address_over_http_is_secret_and_stays_the_same(tmp_path: Path) -> None:
+    urls: list[str] = []
+    for _ in range(2):
+        with subprocess.Popen(
+            [sys.executable, "-m", "sevenfold", "mcp", "--http"],
+            cwd=tmp_path,
+            env={**os.environ, "HOME": str(tmp_path), "PYTHONPATH": str(ROOT / "src")},
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as server:
+            assert server.stdout is not None
+            urls.append(server.stdout.readline().strip())
+            server.kill()
+    first, second = (url.rpartition("/")[2] for url in urls)
+    assert first == second
+    assert len(first) == 32
+    assert (tmp_path / ".sevenfold" / "run" / "mcp-token").stat().st_mode & 0o077 == 0

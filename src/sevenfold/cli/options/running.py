@@ -169,7 +169,8 @@ themselves and talk to it on its standard input and output. What an agent wants
 remembered waits for `sevenfold memory review`, unless the user said it.
 
 With --http it listens on this machine instead and prints the address, which
-holds a token. docs/mcp.md has the configuration for common agents.
+holds a secret token and stays the same with the same --port. docs/mcp.md has
+the configuration for common agents.
 """
 
 MCP_EXAMPLES = """\
