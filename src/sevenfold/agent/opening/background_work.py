@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from sevenfold.layers.dreams.inputs import DreamGate
     from sevenfold.layers.dreams.workspace import DreamModel
     from sevenfold.layers.living_docs.writer import DocWriter
+    from sevenfold.layers.memory.extraction.drafts import ConversationSnapshot
     from sevenfold.layers.memory.extraction.writer import ExtractionWriter
 
 _EDIT = "edit"
@@ -114,12 +115,12 @@ def add_extraction_writer(agent: Agent, workspace: Workspace, resources: ExitSta
         return _make_extraction_writer(agent, workspace, resources)
 
     def take_snapshot() -> ConversationSnapshot:
-        said = tuple(RecordedMessage(entry.id, entry.message) for entry in session.entries)
-        return ConversationSnapshot(said, session.parent.messages)
+        from sevenfold.layers.memory.extraction import drafts
+
+        said = tuple(drafts.RecordedMessage(entry.id, entry.message) for entry in session.entries)
+        return drafts.ConversationSnapshot(said, session.parent.messages)
 
     async def write(end: TurnEnd) -> None:
-        from sevenfold.layers.memory.extraction.drafts import ConversationSnapshot, RecordedMessage
-
         # What was cut short is looked at with the next turn.
         if end.reason == "answered":
             await make_writer().turn_ended(take_snapshot())
