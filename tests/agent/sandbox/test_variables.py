@@ -28,6 +28,17 @@ SECRETS = {
     "MY_API_KEY": "anything",
     "MYSQL_PWD": "word",
     "PROXY": "http://user:pass@proxy:3128",
+    "PASS": "hunter2",
+    "MYSQL_ROOT_PW": "hunter2",
+    "DB_PASSWORD_PROD": "hunter2",
+    "PASSWORD_OF_ADA": "hunter2",
+    "SECRET_KEY_BASE": "hunter2",
+    "API_KEY_2": "anything",
+    "CREDS": "ada:hunter2",
+    "ODBC": "Driver={x};Server=h;UID=sa;PWD=hunter2;",
+    "JAVA_OPTS": "-Djavax.net.ssl.keyStorePassword=hunter2 -Xmx1g",
+    "KAFKA_JAAS": 'PlainLoginModule required username="a" password="hunter2";',
+    "DOCKER_AUTH_CONFIG": '{"auths":{"r.example":{"auth":"YWRhOmh1bnRlcjI="}}}',
 }
 PLAIN = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
@@ -41,6 +52,12 @@ PLAIN = {
     "COLORTERM": "truecolor",
     "CI": "true",
     "NODE_OPTIONS": "--max-old-space-size=4096",
+    "PASSWORD_STORE_DIR": "/home/ada/.password-store",
+    "SECRET_ROTATION_DAYS": "30",
+    "PASS_THROUGH": "1",
+    "COMPASS": "north",
+    "TOKENIZERS_PARALLELISM": "false",
+    "GIT_ASKPASS": "/usr/bin/askpass",
 }
 
 

@@ -41,16 +41,23 @@ from sevenfold.core.tool_kinds import SandboxProfile, ToolContext
 # Which environment variables a sandboxed command gets: none that looks like a secret by name or value.
 
 _SECRET_NAME = re.compile(
-    r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|AUTH|_PASS|_PWD|_PAT|_DSN)$", re.IGNORECASE
+    r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|CREDS|AUTH|(?:USER|DB|_|^)(?:PASS|PWD?|PAT|DSN))"
+    r"(?:_?\d+|_(?:BASE|PROD|PRODUCTION|LIVE|DEV|TEST|STAGING|OLD|NEW|VALUE|DEFAULT|ADMIN|ROOT))?$",
+    re.IGNORECASE,
 )
+_SECRET_PART = re.compile(r"(?:^|_)(?:PASSWORD|PASSWD|PASSPHRASE|SECRET|CREDENTIALS|CREDS)_", re.IGNORECASE)
+_NO_SECRET = re.compile(r"[/~.]\S*|[+-]?\d+(?:\.\d+)?|true|false|yes|no|on|off", re.IGNORECASE)
+"""A path, a number or a switch: `PASSWORD_STORE_DIR`, `SECRET_ROTATION_DAYS`."""
 _PASSWORD_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/\s:@]*:[^/\s@]+@")
 """An address with a password in it, whatever it leads to."""
 _SECRET_VALUE = re.compile(
     r"\b(?:sk|rk|pk)[-_](?:live|test|ant|proj)[-_]\w{8,}|\bgh[pousr]_\w{20,}|\bgithub_pat_\w{20,}"
     r"|\bglpat-[\w-]{16,}|\bxox[abprs]-[\w-]{10,}|\bAKIA[0-9A-Z]{16}\b|\bsfm_[a-z0-9]{1,40}_[\w-]{43}"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY"
+    r"|(?i:(?:password|passwd|passphrase|\bpwd)[\"']?\s*[=:]\s*[\"']?[^\s\"';&,}]{3,}"
+    r"|\"(?:auth|identitytoken)\"\s*:\s*\"[^\"]{6,}\")"
 )
-"""The best-known forms, for a machine without the engine that all rules need."""
+"""The best-known forms, and passwords in options and connection strings, which may be words."""
 _PLAIN = frozenset(
     {"PATH", "HOME", "PWD", "OLDPWD", "SHELL", "USER", "LOGNAME", "LANG", "TERM", "TMPDIR", "_"}
 )
@@ -102,6 +109,8 @@ def is_secret_variable(name: str, value: str) -> bool:
     if not value or name in _PLAIN:
         return False
     if _SECRET_NAME.search(name) or _PASSWORD_URL.search(value) or _SECRET_VALUE.search(value):
+        return True
+    if _SECRET_PART.search(name) and not _NO_SECRET.fullmatch(value):
         return True
     found = find_secrets(f"{name}={value}", key=_FINGERPRINT_KEY)
     return bool(found.findings) or found.refusal not in (None, "no engine")
