@@ -99,6 +99,25 @@ def _topics() -> Iterator[NearPair]:
         ),
         _pairs(THINGS),
     )
+    yield from _fill(
+        (
+            ("Bitte benutze für {a} immer {b}.", "Bitte benutze für {b} immer {a}."),
+            ("{a} sind nur an {b}.", "{b} sind nur an {a}."),
+            ("Gebruik {a} {b}.", "Gebruik {b} {a}."),
+            ("Das Limit von {a} liegt bei {b}.", "Das Limit von {b} liegt bei {a}."),
+        ),
+        _pairs(("Suchen", "Kopien", "Listen", "Karten", "Spalten")),
+    )
+    yield from _fill(
+        (
+            ("In the {a} module, use Decimal for {b}.", "In the {b} module use Decimal for {a}."),
+            ("Only {a} happen on {b}.", "{a} happen only on {b}."),
+            ("{a} happen only on {b}.", "Only {a} happen on {b}."),
+            ("On utilise {a} pour lancer {b}.", "On utilise {b} pour lancer {a}."),
+            ("On {a} we use {b} for reports.", "On {b} we use {a} for reports."),
+        ),
+        _pairs(("billing", "money", "audits", "exports", "invoices")),
+    )
 
 
 def _verbs_last() -> Iterator[NearPair]:

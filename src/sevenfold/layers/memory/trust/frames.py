@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 
-from sevenfold.layers.memory.trust.phrases import NOT, ONLY, PLACE_MARK, ParsedSentence, Phrase
+from sevenfold.layers.memory.trust.phrases import NOT, PLACE_MARK, ParsedSentence, Phrase
 from sevenfold.layers.memory.trust.tokens import (
     BREAK,
     Grammar,
@@ -146,7 +146,7 @@ MAX_LEAD_WORDS = 4
 
 def read_otherwise(parsed: ParsedSentence) -> Iterator[ParsedSentence]:
     """A sentence as it stands, and with its phrases as they stand in other sentences of the same meaning."""
-    for one in (parsed, *_with_core(parsed), *_with_verb_in_core(parsed), *_with_only_behind(parsed)):
+    for one in (parsed, *_with_core(parsed), *_with_verb_in_core(parsed)):
         yield one
         yield from _with_topic(one)
         yield from _made_active(one)
@@ -163,16 +163,6 @@ def _with_core(parsed: ParsedSentence) -> Iterator[ParsedSentence]:
         if len(words) == 2 and parsed.language in _FREE_ORDER:
             # "Za wdrożenia odpowiada Marek"
             yield replace(parsed, phrases=(lead, Phrase(words[::-1]), *parsed.phrases[1:]))
-
-
-def _with_only_behind(parsed: ParsedSentence) -> Iterator[ParsedSentence]:
-    """ "Only deploy when it is green" as "deploy only when it is green": what stands alone is a verb."""
-    first = parsed.phrases[0] if parsed.phrases else None
-    if first is None or first.is_led or len(parsed.phrases) != 2 or not parsed.phrases[1].is_led:
-        return
-    if len(first.words) == 2 and first.words[0].text == ONLY:
-        behind = replace(parsed.phrases[1], words=(first.words[0], *parsed.phrases[1].words))
-        yield replace(parsed, phrases=(replace(first, words=first.words[1:]), behind))
 
 
 def _with_verb_in_core(parsed: ParsedSentence) -> Iterator[ParsedSentence]:
