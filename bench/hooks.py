@@ -33,9 +33,8 @@ from sevenfold.resident.operations import ResidentOperations
 from sevenfold.store.memory.changes import Write
 
 SCRIPT = str(Path(hook_script.__file__))
-WORDS = [
-    f"{a}{b}{c}" for a in ("al", "be", "co", "du", "fe") for b in "rstlm" for c in ("an", "ine", "o", "us")
-]
+SYLLABLES = ("al", "be", "co", "du", "fe", "gi", "ho", "ka", "lu", "mo", "ni", "pra")
+WORDS = [f"{a}{b}{c}{d}" for a in SYLLABLES for b in SYLLABLES for c in "rstlm" for d in ("an", "ine", "o")]
 BATCH = 500
 
 

@@ -36,16 +36,20 @@ PULL_PAUSE = timedelta(minutes=5)
 """Between two pulls of one project: sessions are often started in a row."""
 
 
-def open_session_folder(project: OpenProject, session: str) -> Folder:
-    """Where the state of another agent's session is kept; made if need be."""
+def open_session_folder(project: OpenProject, session: str, *, create: bool = True) -> Folder:
+    """Where the state of another agent's session is kept."""
     control = project.workspace.project.control
-    return control.subfolder(f"{SESSIONS_FOLDER}/{name_session_folder(session)}")
+    return control.subfolder(f"{SESSIONS_FOLDER}/{name_session_folder(session)}", create=create)
 
 
 def load_agent_session(project: OpenProject, name: str) -> AgentSession:
     """What a session of another agent was shown, from before this process began."""
-    with open_session_folder(project, name) as folder:
-        return read_agent_session(folder, name)
+    try:
+        # Not made yet: that takes an fsync, and somebody waits for an answer.
+        with open_session_folder(project, name, create=False) as folder:
+            return read_agent_session(folder, name)
+    except FileMissing:
+        return AgentSession(session=name)
 
 
 def keep_agent_session(project: OpenProject, session: AgentSession) -> None:
