@@ -67,7 +67,7 @@ class Directory:
 
 def make_memory(key: str, text: str) -> StoredMemory:
     """A memory whose name says nothing: only the text of a set may be found."""
-    written = write_memory("memory", "", "project", text)
+    written = write_memory("-", "", "project", text)
     name = f"m{hashlib.sha256(key.encode()).hexdigest()[:12]}.md"
     return StoredMemory(
         memory=read_memory(name, written),

@@ -27,6 +27,20 @@ def test_a_prompt_brings_what_it_is_about_and_nothing_else(tmp_path: Path) -> No
         assert recall(memory, "What is the capital of France?", environ=environ) == ()
 
 
+def test_prompts_that_ask_for_nothing_bring_nothing_unless_a_memory_is_named_after_them(
+    tmp_path: Path,
+) -> None:
+    environ = {"HOME": str(tmp_path)}
+    with MemoryDir.for_project(tmp_path, environ=environ) as memory:
+        memory.add(
+            "notes", "Please run the tests before you commit a change, every time, and look at the file."
+        )
+        for prompt in ("go on", "commit this", "what time is it?", "run the tests", "thanks, looks good"):
+            assert recall(memory, prompt, environ=environ) == ()
+        memory.add("running-tests", "Run the tests with `make test`.")
+        assert recall(memory, "run the tests", environ=environ)[0].key == "running-tests.md"
+
+
 def test_what_it_names_and_is_not_there_is_doubted(tmp_path: Path) -> None:
     environ = {"HOME": str(tmp_path)}
     with MemoryDir.for_project(tmp_path, environ=environ) as memory:

@@ -199,3 +199,17 @@ def test_an_index_that_followed_answers_as_a_fresh_one(directories: list[dict[st
         for index in (followed, fresh)
     )
     assert one == other
+
+
+def test_what_stands_far_behind_the_beginning_of_a_long_text_is_near_too(tmp_path: Path) -> None:
+    long = stored("long.md", "Letters.\n" + "aaa bbb ccc " * 150 + "zzz qqq " * 50)
+    encoder = Encoding().encoder
+    whole, asked = encoder.encode([build_search_text(long.memory), "zqzqzq"])
+    with Folder.open(tmp_path / "control", create=True) as control:
+        for _ in range(2):  # computed, and then read from the cache
+            index = MemoryIndex.open(control, encoder=encoder)
+            index.update([long, TESTS])
+            embed_all(index)
+            near = {one.key: one.meaning or 0.0 for one in index.rank("zqzqzq")}
+            assert near["long.md"] > float(whole @ asked) + 0.1
+            index.close()

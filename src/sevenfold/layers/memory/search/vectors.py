@@ -164,30 +164,29 @@ class VectorIndex:
             self._rows[place], self._is_known[place] = self._rows[end], self._is_known[end]
 
     def compare(self, vector: FloatArray) -> FloatArray:
-        """How near each is, in the order of their keys; one that is not known is as near as the mean.
-
-        A long text is as near as its beginning and the nearest of its parts together.
-        """
-        import numpy as np
-
-        size = len(self._keys)
-        known, near = self._is_known[:size], self._rows[:size] @ vector
-        if self._parts:
-            nearest = near.copy()
-            stacked = self._stack()
-            np.maximum.at(nearest, stacked.places, stacked.rows @ vector)
-            near = (near + nearest) / 2
+        """How near each is, in the order of their keys; one that is not known is as near as the mean."""
+        known, near = self._is_known[: len(self._keys)], self._measure(vector)
         near[~known] = near[known].mean() if known.any() else 0.0
         return near
 
     def measure_background(self, prompts: FloatArray) -> Background | None:
         """How near prompts that are about something else come to the nearest; None while nothing is known."""
+        known = self._is_known[: len(self._keys)]
+        if not known.any() or not len(prompts):
+            return None
+        nearest = self._measure(prompts.T)[known].max(axis=0)
+        return Background(float(nearest.mean()), max(float(nearest.std()), _LEAST_SPREAD))
+
+    def _measure(self, vectors: FloatArray) -> FloatArray:
+        """A long text is as near as its beginning and the nearest of its parts together."""
         import numpy as np
 
-        if not self._is_known[: len(self._keys)].any() or not len(prompts):
-            return None
-        nearest = np.array([self.compare(prompt).max() for prompt in prompts])
-        return Background(float(nearest.mean()), max(float(nearest.std()), _LEAST_SPREAD))
+        near = self._rows[: len(self._keys)] @ vectors
+        if not self._parts:
+            return near
+        nearest, stacked = near.copy(), self._stack()
+        np.maximum.at(nearest, stacked.places, stacked.rows @ vectors)
+        return ((near + nearest) / 2).astype(np.float32, copy=False)
 
     def nearness(self, key: str, vector: FloatArray) -> float | None:
         """Up to 1; None where its vector is not known."""
