@@ -52,6 +52,7 @@ def test_a_turn_that_teaches_something_is_followed_by_a_fork_that_writes_it(tmp_
             agent = await shop.open(settings=BY_DEFAULT)
             await agent.run_turn(TABS)
             await agent.settle()
+            assert agent.session.unsaved_records == 0, "what the fork was billed is written too"
             await agent.close()
         assert is_same_prefix(models.requests)
         assert "nothing yet" in str(models.requests[1].messages[-1])

@@ -385,14 +385,18 @@ class Session:
         self._refuse_if_closed()
         if self._forks is None:
             raise InputError(f"a {brief.kind} fork needs a model; open the session with a provider")
-        return await run_fork(
-            self.parent,
-            brief,
-            self._forks,
-            run_tool=run_tool,
-            on_delta=on_delta,
-            emit=self._emit,
-        )
+        try:
+            return await run_fork(
+                self.parent,
+                brief,
+                self._forks,
+                run_tool=run_tool,
+                on_delta=on_delta,
+                emit=self._emit,
+            )
+        finally:
+            # What it was billed is a record too, and nothing may follow that writes it.
+            await self._journal.flush()
 
     def keep_event(self, event: Event) -> None:
         """Write down with the session's own events what happened around it."""

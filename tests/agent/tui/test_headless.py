@@ -61,7 +61,7 @@ def test_the_result_comes_last_with_what_was_paid_after_the_turn(tmp_path: Path)
         told = parsed(asyncio.run(tell(models)))
     events = [line.get("event") for line in told]
     assert "ForkEnded" in events
-    assert told[-1]["type"] == "result"
+    assert (told[-1]["type"], told[-1]["is_error"]) == ("result", False)
 
 
 def parsed(lines: list[str]) -> list[Fields]:
