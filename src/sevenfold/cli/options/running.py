@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, ArgumentTypeError, BooleanOptionalAction
+from argparse import REMAINDER, ArgumentParser, ArgumentTypeError, BooleanOptionalAction
 from pathlib import Path
 
 from sevenfold.cli.options import (
@@ -379,3 +379,51 @@ def add_serve_options(parser: ArgumentParser) -> None:
     parser.add_argument("--reason", default="", metavar="TEXT", help="why a finding is allowed")
     parser.add_argument("--limit", type=int, default=100, metavar="N", help="lines of the audit (100)")
     add_json_option(parser)
+
+
+PROXY_HELP = "forward requests of any agent to its model, and keep the bill"
+
+PROXY_DESCRIPTION = """\
+Listens on this machine and forwards Messages, Chat Completions and Responses
+requests unchanged. Each is booked with its cost, what the cache gave, and why it
+gave nothing. Keys go upstream and are never written down.
+"""
+
+PROXY_EXAMPLES = """\
+examples:
+  sevenfold proxy                                      then ANTHROPIC_BASE_URL=http://127.0.0.1:…
+  sevenfold proxy --port 8377 --upstream http://127.0.0.1:8080
+"""
+
+RUN_HELP = "start an agent behind the proxy, and end with its bill"
+
+RUN_DESCRIPTION = """\
+Starts an agent that you have, with its requests led through a proxy of its own,
+and prints what the session cost when it ends. None of the agent's configuration
+is changed. What stands after AGENT goes to the agent.
+"""
+
+RUN_EXAMPLES = """\
+examples:
+  sevenfold run claude
+  sevenfold run claude -p "Explain this repository"
+  sevenfold run codex exec "Fix the failing test"
+"""
+
+
+def add_proxy_options(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--port", type=parse_port, default=0, metavar="N", help="listen there (any free port)"
+    )
+    _add_upstream(parser)
+    parser.add_argument("--quiet", action="store_true", help="show no line for each request")
+
+
+def add_run_options(parser: ArgumentParser) -> None:
+    _add_upstream(parser)
+    parser.add_argument("agent", metavar="AGENT", help="claude, codex, opencode, goose, qwen, aider …")
+    parser.add_argument("arguments", nargs=REMAINDER, metavar="…", help="arguments of the agent")
+
+
+def _add_upstream(parser: ArgumentParser) -> None:
+    parser.add_argument("--upstream", metavar="URL", help="forward to this server (the provider's own)")

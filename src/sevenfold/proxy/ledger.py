@@ -1,0 +1,261 @@
+"""Every request that went through the proxy, with its cost and why the cache was not used.
+
+`find_break` compares a request with the one before it in its conversation. `ProxyLedger` finds that
+conversation, keeps the entries, and appends each to a file. Contents and keys are in neither.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+from sevenfold.core.errors import StoreError
+from sevenfold.core.json import Json, JsonObject, write_json
+from sevenfold.core.prices import CATALOG, Catalog, Cost, compute_cost, compute_uncached_cost, sum_costs
+from sevenfold.core.usage import Usage, sum_usage
+from sevenfold.proxy.requests import RequestFacts
+from sevenfold.store.files.disk import write_all
+from sevenfold.store.files.folder import Folder
+
+CACHE_LIFETIME = timedelta(minutes=5)
+"""How long a prompt stays cached unless the request asks for more."""
+MIN_LOST_TOKENS = 1_024
+"""Less than the smallest prompt that is cached at all is no break."""
+MAX_CONVERSATIONS = 500
+"""That are remembered, the last ones; an older one begins anew."""
+
+_APPENDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+
+
+@dataclass(frozen=True, slots=True)
+class CacheBreak:
+    """Tokens that the request before had cached and this one was billed for again."""
+
+    cause: str
+    lost_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProxyEntry:
+    """One request."""
+
+    at: datetime
+    agent: str
+    conversation: str
+    facts: RequestFacts
+    status: int
+    usage: Usage | None = None
+    """None where the response named none."""
+    cost: Cost | None = None
+    """None where nothing was billed, or no price is known."""
+    cost_without_caching: Cost | None = None
+    cache_break: CacheBreak | None = None
+    first_byte: timedelta = timedelta()
+    """Between the request and the first byte of the response's body."""
+
+    def to_json(self) -> JsonObject:
+        facts, usage, lost = self.facts, self.usage, self.cache_break
+        fields: dict[str, Json] = {
+            "at": self.at.isoformat(),
+            "agent": self.agent or None,
+            "conversation": self.conversation or None,
+            "purpose": facts.purpose,
+            "model": facts.model or None,
+            "status": self.status,
+            "first_byte_ms": round(self.first_byte.total_seconds() * 1000),
+            "dollars": None if self.cost is None else str(self.cost.total),
+            "dollars_without_caching": (
+                None if self.cost_without_caching is None else str(self.cost_without_caching.total)
+            ),
+            "break": None
+            if lost is None
+            else JsonObject({"cause": lost.cause, "lost_tokens": lost.lost_tokens}),
+        }
+        if usage is not None:
+            names = ("fresh", "read", "written_5m", "written_1h", "output")
+            fields |= {name: getattr(usage, name) for name in names}
+        return JsonObject({key: value for key, value in fields.items() if value is not None})
+
+
+@dataclass(frozen=True, slots=True)
+class _Previous:
+    """The last request of a conversation."""
+
+    name: str
+    at: datetime
+    facts: RequestFacts
+    usage: Usage | None
+
+
+def find_break(previous: RequestFacts, current: RequestFacts) -> str:
+    """Where a request differs from what the one before it had cached; empty: it goes on from there."""
+    if previous.model != current.model:
+        return f"the model changed from {previous.model} to {current.model}"
+    if previous.tools != current.tools:
+        return "the tools changed"
+    if previous.system != current.system:
+        return "the system prompt changed"
+    pairs = enumerate(zip(previous.messages, current.messages, strict=False))
+    at = next((index for index, (one, other) in pairs if one != other), None)
+    if at is not None:
+        return f"message {at + 1} of {len(current.messages)} changed"
+    return "messages were left out" if len(current.messages) < len(previous.messages) else ""
+
+
+@dataclass(slots=True)
+class ProxyLedger:
+    """Entries in the order of the responses. Safe to use from several threads."""
+
+    folder: Folder | None = None
+    """Where the file is; None: nowhere."""
+    name: str = "requests.jsonl"
+    catalog: Catalog = CATALOG
+    watch: Callable[[ProxyEntry], None] | None = None
+    """Told of each entry."""
+    entries: list[ProxyEntry] = field(default_factory=list[ProxyEntry])
+    write_error: str = ""
+    """Why the file lacks entries, if it does."""
+    _conversations: OrderedDict[str, _Previous] = field(default_factory=OrderedDict[str, _Previous])
+    _begun: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(
+        self,
+        *,
+        at: datetime,
+        agent: str,
+        client: str,
+        facts: RequestFacts,
+        status: int,
+        usage: Usage | None,
+        first_byte: timedelta,
+    ) -> ProxyEntry:
+        """Book one request. `client` tells apart those who share neither conversations nor caches."""
+        with self._lock:
+            previous = self._find_previous(client, facts)
+            entry = ProxyEntry(
+                at=at,
+                agent=agent,
+                conversation=previous.name if previous else self._begin(facts),
+                facts=facts,
+                status=status,
+                usage=usage,
+                cost=self._price(compute_cost, facts, usage, at),
+                cost_without_caching=self._price(compute_uncached_cost, facts, usage, at),
+                cache_break=_explain(previous, at, facts, usage),
+                first_byte=first_byte,
+            )
+            if facts.is_model_call and usage is not None:
+                self._remember(client, entry)
+            self.entries.append(entry)
+            self._write(entry)
+        if self.watch is not None:
+            self.watch(entry)
+        return entry
+
+    def _price(
+        self, price: Callable[..., Cost | None], facts: RequestFacts, usage: Usage | None, at: datetime
+    ) -> Cost | None:
+        if usage is None:
+            return None
+        return price(usage, self.catalog.find(facts.model), when=at.date(), catalog=self.catalog)
+
+    def _find_previous(self, client: str, facts: RequestFacts) -> _Previous | None:
+        """By the session that the headers name; else the conversation of the same client, system prompt and
+        tools that begins this one, the longest."""
+        if not facts.is_model_call:
+            return None
+        if facts.session:
+            return self._conversations.get(_key(client, facts, facts.session))
+        alike = [
+            previous
+            for key, previous in self._conversations.items()
+            if key.startswith(_key(client, facts, "")) and _continues(previous.facts, facts)
+        ]
+        return max(alike, key=lambda previous: len(previous.facts.messages), default=None)
+
+    def _begin(self, facts: RequestFacts) -> str:
+        if not facts.is_model_call:
+            return ""
+        self._begun += 1
+        return f"c{self._begun}"
+
+    def _remember(self, client: str, entry: ProxyEntry) -> None:
+        facts = entry.facts
+        key = _key(client, facts, facts.session or entry.conversation)
+        self._conversations[key] = _Previous(entry.conversation, entry.at, facts, entry.usage)
+        self._conversations.move_to_end(key)
+        if len(self._conversations) > MAX_CONVERSATIONS:
+            self._conversations.popitem(last=False)
+
+    def _write(self, entry: ProxyEntry) -> None:
+        if self.folder is None:
+            return
+        try:
+            with self.folder.opened(self.name, _APPENDING) as fd:
+                write_all(self.folder.disk, fd, write_json(entry.to_json()) + b"\n")
+        except StoreError as error:
+            self.write_error = str(error)
+
+
+def _key(client: str, facts: RequestFacts, session: str) -> str:
+    """A side request has its own prompt, and is never joined with the conversation that it is about."""
+    kind = "turn" if facts.purpose in ("turn", "compaction") else facts.purpose
+    system = "" if facts.session else f"{facts.system} {facts.tools}"
+    return f"{client}|{kind}|{system}|{session}"
+
+
+def _continues(previous: RequestFacts, current: RequestFacts) -> bool:
+    return current.messages[: len(previous.messages)] == previous.messages
+
+
+def _explain(
+    previous: _Previous | None, at: datetime, facts: RequestFacts, usage: Usage | None
+) -> CacheBreak | None:
+    """What a request lost of what the one before it had cached, and why."""
+    if previous is None or previous.usage is None or usage is None:
+        return None
+    cached = previous.usage.read + previous.usage.written
+    lost = cached - usage.read
+    if lost < MIN_LOST_TOKENS:
+        return None
+    difference = find_break(previous.facts, facts)
+    pause = at - previous.at
+    if not difference and pause > CACHE_LIFETIME:
+        difference = f"{pause.total_seconds() / 60:.0f} minutes passed"
+    return CacheBreak(difference or "unexplained", lost)
+
+
+def render_receipt(entries: Sequence[ProxyEntry]) -> list[str]:
+    """What the requests cost, as a person reads it."""
+    billed = [entry for entry in entries if entry.usage is not None]
+    if not billed:
+        return [f"{len(entries)} requests, none of which named a usage"]
+    usage = sum_usage(entry.usage for entry in billed if entry.usage is not None)
+    cost = sum_costs(entry.cost for entry in billed)
+    plain = sum_costs(entry.cost_without_caching for entry in billed)
+    share = usage.read / usage.prompt if usage.prompt else 0.0
+    lines = [
+        f"{len(billed)} model calls in {len({entry.conversation for entry in billed})} conversations, "
+        f"{share:.1%} of {usage.prompt:,} prompt tokens from the cache",
+        f"cost {_usd(cost)}; without caching {_usd(plain)}",
+    ]
+    by_purpose = dict.fromkeys(entry.facts.purpose for entry in billed)
+    for purpose in by_purpose:
+        of = [entry for entry in billed if entry.facts.purpose == purpose]
+        lines.append(f"  {purpose:12} {len(of):>5}  {_usd(sum_costs(entry.cost for entry in of))}")
+    for entry in billed:
+        if entry.cache_break is not None:
+            lost = entry.cache_break
+            lines.append(f"cache break in {entry.conversation}: {lost.lost_tokens:,} tokens: {lost.cause}")
+    failed = sum(entry.status >= 400 for entry in entries)
+    return [*lines, f"{failed} requests failed"] if failed else lines
+
+
+def _usd(cost: Cost | None) -> str:
+    return "unpriced" if cost is None else f"${cost.total.quantize(Decimal('0.0001')):,}"

@@ -1,0 +1,138 @@
+"""The agents that are known, as data: how to recognize the requests of each, and how to start it.
+
+A new agent is one entry. What each sends was recorded from real runs; an agent without an entry is forwarded
+and billed like the others.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+URL = "{url}"
+"""Stands for the proxy's address in variables and arguments."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentProfile:
+    name: str
+    """As `sevenfold run` takes it."""
+    program: str
+    """The command that starts it."""
+    user_agents: tuple[str, ...] = ()
+    """How its `user-agent` header may begin."""
+    session_headers: tuple[str, ...] = ()
+    """Headers that name the conversation."""
+    agent_header: str = ""
+    """The header that names a sub-agent."""
+    has_tools: bool = True
+    """Whether requests of a turn declare tools: then one without them is for something else, such as a
+    title."""
+    compaction_phrases: tuple[str, ...] = ()
+    """What the last user message holds when the agent asks for a summary of its own conversation."""
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Environment variables that lead it to the proxy."""
+    arguments: tuple[str, ...] = ()
+    """The same as arguments, put before the user's own."""
+
+    def make_environ(self, url: str) -> dict[str, str]:
+        return {name: value.replace(URL, url) for name, value in self.variables.items()}
+
+    def make_arguments(self, url: str) -> tuple[str, ...]:
+        return tuple(argument.replace(URL, url) for argument in self.arguments)
+
+    @property
+    def can_start(self) -> bool:
+        return bool(self.variables or self.arguments)
+
+
+_OPENCODE_CONFIG = json.dumps(
+    {
+        "provider": {
+            "anthropic": {"options": {"baseURL": f"{URL}/v1"}},
+            "openai": {"options": {"baseURL": f"{URL}/v1"}},
+        }
+    }
+)
+
+PROFILES: tuple[AgentProfile, ...] = (
+    AgentProfile(
+        name="claude",
+        program="claude",
+        user_agents=("claude-cli/", "claude-code/"),
+        session_headers=("x-claude-code-session-id",),
+        agent_header="x-claude-code-agent-id",
+        compaction_phrases=("create a detailed summary of the conversation",),
+        variables={"ANTHROPIC_BASE_URL": URL},
+    ),
+    AgentProfile(
+        name="codex",
+        program="codex",
+        user_agents=("codex_cli_rs/", "codex_exec/", "codex/"),
+        session_headers=("session-id", "session_id", "thread-id"),
+        arguments=(
+            *("-c", 'model_provider="sevenfold"'),
+            *("-c", 'model_providers.sevenfold.name="Sevenfold proxy"'),
+            *("-c", f'model_providers.sevenfold.base_url="{URL}/v1"'),
+            *("-c", 'model_providers.sevenfold.wire_api="responses"'),
+            *("-c", 'model_providers.sevenfold.env_key="OPENAI_API_KEY"'),
+        ),
+    ),
+    AgentProfile(
+        name="opencode",
+        program="opencode",
+        user_agents=("opencode/",),
+        session_headers=("x-session-id",),
+        variables={"OPENCODE_CONFIG_CONTENT": _OPENCODE_CONFIG},
+    ),
+    AgentProfile(
+        name="goose",
+        program="goose",
+        user_agents=("goose/",),
+        session_headers=("agent-session-id",),
+        variables={"ANTHROPIC_HOST": URL, "OPENAI_HOST": URL},
+    ),
+    AgentProfile(
+        name="qwen",
+        program="qwen",
+        user_agents=("QwenCode/", "qwen-code/"),
+        variables={"OPENAI_BASE_URL": f"{URL}/v1"},
+    ),
+    AgentProfile(
+        name="mini-swe-agent",
+        program="mini",
+        user_agents=("litellm/",),
+        variables={"ANTHROPIC_BASE_URL": URL, "OPENAI_BASE_URL": f"{URL}/v1"},
+    ),
+    AgentProfile(
+        name="aider",
+        program="aider",
+        has_tools=False,
+        variables={"ANTHROPIC_BASE_URL": URL, "OPENAI_API_BASE": f"{URL}/v1"},
+    ),
+    AgentProfile(name="pi", program="pi", user_agents=("pi/",)),
+    AgentProfile(name="continue", program="cn", user_agents=("Continue/",)),
+)
+
+
+def find_profile(name: str) -> AgentProfile | None:
+    """By the name of the agent, or of the program that starts it."""
+    return next((profile for profile in PROFILES if name in (profile.name, profile.program)), None)
+
+
+def recognize_agent(headers: Mapping[str, str]) -> AgentProfile | None:
+    """By the headers of a request: its own first, then how it calls itself."""
+    user_agent = headers.get("user-agent", "")
+    for profile in PROFILES:
+        if user_agent.startswith(profile.user_agents) if profile.user_agents else False:
+            return profile
+    named = (profile for profile in PROFILES if profile.agent_header or profile.session_headers)
+    return next(
+        (
+            profile
+            for profile in named
+            if any(header.startswith("x-") and header in headers for header in profile.session_headers)
+        ),
+        None,
+    )

@@ -1,0 +1,129 @@
+"""Each request is booked under its conversation, with what it lost of the cache and why."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from sevenfold.core.usage import Usage
+from sevenfold.proxy.ledger import ProxyEntry, ProxyLedger, find_break, render_receipt
+from sevenfold.proxy.requests import RequestFacts
+from sevenfold.store.files.folder import Folder
+
+NOW = datetime(2026, 11, 16, tzinfo=UTC)
+FACTS = RequestFacts(
+    wire="messages", purpose="turn", model="claude-opus-4-5", system="s", tools="t", messages=("a", "b")
+)
+LONGER = replace(FACTS, messages=("a", "b", "c"))
+
+
+def book(
+    ledger: ProxyLedger,
+    facts: RequestFacts,
+    *,
+    read: int = 0,
+    written: int = 0,
+    later: float = 0,
+    who: str = "me",
+) -> ProxyEntry:
+    return ledger.add(
+        at=NOW + timedelta(minutes=later),
+        agent="claude",
+        client=who,
+        facts=facts,
+        status=200,
+        usage=Usage(read=read, written_5m=written, fresh=10, output=5),
+        first_byte=timedelta(),
+    )
+
+
+def test_a_conversation_is_known_by_what_it_goes_on_from() -> None:
+    ledger = ProxyLedger()
+    first, second = book(ledger, FACTS), book(ledger, LONGER)
+    other, stranger = book(ledger, replace(FACTS, system="x")), book(ledger, LONGER, who="you")
+    assert first.conversation == second.conversation
+    assert len({first.conversation, other.conversation, stranger.conversation}) == 3
+
+
+def test_a_session_header_joins_what_has_nothing_in_common() -> None:
+    ledger = ProxyLedger()
+    one = book(ledger, replace(FACTS, session="s1"))
+    other = book(ledger, replace(FACTS, session="s1", messages=("z",)))
+    third = book(ledger, replace(FACTS, session="s2"))
+    assert one.conversation == other.conversation != third.conversation
+
+
+@pytest.mark.parametrize(
+    ("changed", "cause"),
+    [
+        (LONGER, ""),
+        (replace(LONGER, model="claude-sonnet-4-5"), "the model changed"),
+        (replace(LONGER, tools="u"), "the tools changed"),
+        (replace(LONGER, system="u"), "the system prompt changed"),
+        (replace(LONGER, messages=("a", "x", "c")), "message 2 of 3 changed"),
+        (replace(FACTS, messages=("a",)), "messages were left out"),
+    ],
+)
+def test_where_a_request_leaves_the_one_before(changed: RequestFacts, cause: str) -> None:
+    assert find_break(FACTS, changed).startswith(cause)
+    assert bool(find_break(FACTS, changed)) == bool(cause)
+
+
+def test_a_break_names_its_cause_and_what_was_lost() -> None:
+    ledger = ProxyLedger()
+    session = replace(FACTS, session="s")
+    book(ledger, session, written=50_000)
+    kept = book(ledger, replace(LONGER, session="s"), read=50_000)
+    lost = book(ledger, replace(LONGER, session="s", tools="u"), written=50_000)
+    cold = book(ledger, replace(LONGER, session="s", tools="u"), written=50_000, later=30)
+    assert kept.cache_break is None
+    assert lost.cache_break is not None
+    assert (lost.cache_break.cause, lost.cache_break.lost_tokens) == ("the tools changed", 50_000)
+    assert cold.cache_break is not None
+    assert cold.cache_break.cause == "30 minutes passed"
+
+
+def test_a_title_request_is_no_part_of_the_conversation() -> None:
+    ledger = ProxyLedger()
+    turn = replace(FACTS, session="s")
+    book(ledger, turn, written=50_000)
+    title = book(ledger, replace(turn, purpose="side request", tools="", messages=("t",)), written=10)
+    again = book(ledger, replace(LONGER, session="s"), read=50_000)
+    assert title.cache_break is None
+    assert again.cache_break is None
+
+
+def test_each_request_is_a_line_in_a_file_without_its_contents(tmp_path: Path) -> None:
+    with Folder.open(tmp_path) as folder:
+        ledger = ProxyLedger(folder, "l.jsonl")
+        book(ledger, FACTS, written=1_000_000)
+        book(ledger, LONGER)
+    lines = [json.loads(line) for line in tmp_path.joinpath("l.jsonl").read_text().splitlines()]
+    assert lines[0]["written_5m"] == 1_000_000
+    assert lines[0]["dollars"].startswith("6.25")
+    assert lines[1]["break"] == {"cause": "unexplained", "lost_tokens": 1_000_000}
+    assert "messages" not in lines[0]
+
+
+def test_a_ledger_that_cannot_be_written_says_so_and_goes_on(tmp_path: Path) -> None:
+    tmp_path.joinpath("l.jsonl").mkdir()
+    with Folder.open(tmp_path) as folder:
+        ledger = ProxyLedger(folder, "l.jsonl")
+        book(ledger, FACTS)
+    assert len(ledger.entries) == 1
+    assert ledger.write_error
+
+
+def test_a_receipt_sums_up_by_purpose_and_names_the_breaks() -> None:
+    ledger = ProxyLedger()
+    book(ledger, FACTS, written=50_000)
+    book(ledger, LONGER, written=50_000)
+    receipt = "\n".join(render_receipt(ledger.entries))
+    assert "2 model calls in 1 conversations" in receipt
+    assert "cache break in c1: 50,000 tokens: unexplained" in receipt
+    assert "$0.6" in receipt
+    assert render_receipt([]) == ["0 requests, none of which named a usage"]

@@ -1,0 +1,64 @@
+"""The usage is read from a response in any pieces, and whatever else comes does no harm."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sevenfold.proxy.requests import WireFormat
+from sevenfold.proxy.responses import UsageReader
+
+SSE = {"content-type": "text/event-stream"}
+START = {"type": "message_start", "message": {"model": "m", "usage": {"input_tokens": 7, "output_tokens": 1}}}
+DELTA = {"type": "message_delta", "usage": {"output_tokens": 40, "cache_read_input_tokens": None}}
+
+
+def events(*values: object) -> bytes:
+    return b"".join(b"event: x\r\ndata: " + json.dumps(value).encode() + b"\r\n\r\n" for value in values)
+
+
+@given(st.lists(st.integers(1, 60), max_size=20), st.booleans())
+def test_pieces_do_not_matter(sizes: list[int], is_packed: bool) -> None:
+    data = events(START, {"type": "ping"}, DELTA)
+    headers = {**SSE, **({"content-encoding": "gzip"} if is_packed else {})}
+    data = gzip.compress(data) if is_packed else data
+    reader, at = UsageReader("messages", headers), 0
+    for size in [*sizes, len(data)]:
+        reader.feed(data[at : at + size])
+        at += size
+    usage = reader.read_usage()
+    assert usage is not None
+    assert (usage.fresh, usage.output, reader.model) == (7, 40, "m")
+
+
+@pytest.mark.parametrize(
+    ("wire", "body"),
+    [
+        ("chat", {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 2}}),
+        (
+            "responses",
+            {"type": "response.completed", "response": {"usage": {"input_tokens": 9, "output_tokens": 2}}},
+        ),
+    ],
+)
+def test_openai_names_its_counts_otherwise(wire: WireFormat, body: object) -> None:
+    for headers, data in ((SSE, events({"id": "x"}, body)), ({}, json.dumps(body).encode())):
+        reader = UsageReader(wire, headers)
+        reader.feed(data)
+        usage = reader.read_usage()
+        assert usage is not None
+        assert (usage.fresh, usage.output) == (9, 2)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"<html>", b'data: {"usage": [\n', b'data: {"usage": {"x": -1}}\n', b"[1]"]
+)
+@pytest.mark.parametrize("headers", [SSE, {}, {"content-encoding": "br"}, {"content-encoding": "gzip"}])
+def test_what_cannot_be_read_names_no_usage(data: bytes, headers: dict[str, str]) -> None:
+    reader = UsageReader("messages", headers)
+    reader.feed(data)
+    assert reader.read_usage() is None

@@ -1,0 +1,222 @@
+"""Requests pass unchanged, over real HTTP with the official SDKs as clients, and are billed exactly."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Generator
+from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import anthropic
+import openai
+import pytest
+
+from sevenfold.core.errors import InputError
+from sevenfold.proxy.ledger import ProxyLedger
+from sevenfold.proxy.profiles import find_profile
+from sevenfold.proxy.server import ProxyApp, ProxyRun, ProxyServer, Upstreams
+from sevenfold.testing import Simulator
+
+SYSTEM = "You are a careful assistant. " * 1_000
+KEY = "sk-ant-proxied-0123456789"
+
+
+@pytest.fixture
+def sim() -> Generator[Simulator]:
+    with Simulator(lambda prompt: f"You said {prompt.last_text[-20:]}") as running:
+        yield running
+
+
+@pytest.fixture
+def proxy(sim: Simulator) -> Generator[ProxyServer]:
+    server = ProxyServer(ProxyApp(ProxyLedger(), Upstreams(sim.url, sim.url)))
+    server.start()
+    yield server
+    server.stop()
+
+
+def ask(client: anthropic.Anthropic, *said: str) -> str:
+    messages = [
+        {"role": "user" if at % 2 == 0 else "assistant", "content": text} for at, text in enumerate(said)
+    ]
+    marked = {"type": "text", "text": SYSTEM, "cache_control": {"type": "ephemeral"}}
+    with client.messages.stream(
+        model="claude-opus-4-5",
+        max_tokens=100,
+        system=[marked],  # pyright: ignore[reportArgumentType] - what it sends is checked by the simulator
+        messages=messages,  # pyright: ignore[reportArgumentType]
+    ) as stream:
+        return stream.get_final_text()
+
+
+def test_the_bill_is_the_providers_to_the_last_digit(sim: Simulator, proxy: ProxyServer) -> None:
+    client = anthropic.Anthropic(api_key=KEY, base_url=proxy.url, max_retries=0)
+    first = ask(client, "hello")
+    assert first == "You said hello"
+    ask(client, "hello", first, "again")
+    proxy.stop()
+    entries = proxy.app.ledger.entries
+    assert [entry.cost for entry in entries] == [entry.cost for entry in sim.ledger.billed]
+    assert {entry.conversation for entry in entries} == {"c1"}
+    assert entries[1].usage is not None
+    assert entries[1].usage.read > 2_000
+    assert [entry.cache_break for entry in entries] == [None, None]
+
+
+def test_openai_clients_are_forwarded_and_billed(sim: Simulator, proxy: ProxyServer) -> None:
+    client = openai.OpenAI(api_key=KEY, base_url=f"{proxy.url}/v1", max_retries=0)
+    chat = client.chat.completions.create(model="gpt-5", messages=[{"role": "user", "content": "hello"}])
+    assert chat.choices[0].message.content == "You said hello"
+    events = client.responses.create(model="gpt-5", input="hello", stream=True)
+    assert [event.type for event in events][-1] == "response.completed"
+    proxy.stop()
+    usages = [entry.usage for entry in proxy.app.ledger.entries]
+    assert [entry.facts.wire for entry in proxy.app.ledger.entries] == ["chat", "responses"]
+    assert None not in usages
+
+
+def test_an_error_of_the_provider_passes_as_it_is(sim: Simulator, proxy: ProxyServer) -> None:
+    bare = anthropic.Anthropic(api_key=KEY, base_url=proxy.url, max_retries=0)
+    with pytest.raises(anthropic.BadRequestError, match="max_tokens"):
+        bare.messages.create(
+            model="claude-opus-4-5", max_tokens=-1, messages=[{"role": "user", "content": "x"}]
+        )
+    proxy.stop()
+    assert proxy.app.ledger.entries[0].status == 400
+    assert proxy.app.ledger.entries[0].cost is None
+
+
+SEEN: list[tuple[str, str, dict[str, str], bytes]] = []
+
+
+class Upstream(BaseHTTPRequestHandler):
+    """Keeps what it gets, and answers with a packed body and headers of its own."""
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        SEEN.append((self.command, self.path, {k.lower(): v for k, v in self.headers.items()}, body))
+        packed = gzip.compress(b'{"usage": {"input_tokens": 3, "output_tokens": 4}}')
+        self.send_response(201, "Made")
+        self.send_header("content-encoding", "gzip")
+        self.send_header("x-request-id", "req_1")
+        self.send_header("content-length", str(len(packed)))
+        self.end_headers()
+        self.wfile.write(packed)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's own name
+        """Nobody reads it."""
+
+
+@pytest.fixture
+def upstream() -> Generator[ThreadingHTTPServer]:
+    SEEN.clear()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Upstream)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def post(url: str, path: str, body: bytes, **headers: str) -> tuple[int, dict[str, str], bytes]:
+    parts = urlsplit(url)
+    connection = HTTPConnection(parts.hostname or "", parts.port, timeout=60)
+    try:
+        connection.request(
+            "POST", path, body, {name.replace("_", "-"): value for name, value in headers.items()}
+        )
+        answer = connection.getresponse()
+        return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
+    finally:
+        connection.close()
+
+
+def test_every_byte_header_and_query_passes(upstream: ThreadingHTTPServer) -> None:
+    server = ProxyServer(ProxyApp(ProxyLedger(), Upstreams(f"http://127.0.0.1:{upstream.server_port}")))
+    server.start()
+    try:
+        body = b'{ "model":"claude-opus-4-5",\n "messages": [], "odd": 1e3, "messages": [] }'
+        run = ProxyRun.create(find_profile("claude"))
+        path = f"{urlsplit(server.run_url(run)).path}/v1/messages?beta=true"
+        status, headers, packed = post(
+            server.url,
+            path,
+            body,
+            x_api_key=KEY,
+            anthropic_beta="a,b",
+            accept_encoding="gzip, br",
+            te="trailers",
+        )
+    finally:
+        server.stop()
+    ((method, asked, sent, got),) = SEEN
+    assert (method, asked, got) == ("POST", "/v1/messages?beta=true", body)
+    assert (sent["x-api-key"], sent["anthropic-beta"], sent["accept-encoding"]) == (KEY, "a,b", "gzip")
+    assert "te" not in sent
+    assert (status, headers["x-request-id"], headers["content-encoding"]) == (201, "req_1", "gzip")
+    assert b"input_tokens" in gzip.decompress(packed)
+    (entry,) = server.app.ledger.entries
+    assert entry.agent == "claude"
+    assert entry.usage is not None
+    assert (entry.usage.fresh, entry.usage.output) == (3, 4)
+
+
+def test_a_page_that_found_us_by_another_name_is_refused(proxy: ProxyServer) -> None:
+    status, _, body = post(proxy.url, "/v1/messages", b"{}", host="evil.example")
+    assert status == 403
+    assert b"this machine alone" in body
+
+
+def test_an_upstream_that_cannot_be_reached_is_an_error_that_says_so() -> None:
+    server = ProxyServer(ProxyApp(ProxyLedger(), Upstreams("http://127.0.0.1:9")))
+    server.start()
+    try:
+        status, _, body = post(server.url, "/v1/messages", b"{}")
+    finally:
+        server.stop()
+    assert status == 502
+    assert b"127.0.0.1:9 cannot be reached" in body
+
+
+@pytest.mark.parametrize("url", ["", "ftp://x", "http://", "http://user@host"])
+def test_an_upstream_that_is_no_address_is_refused(url: str) -> None:
+    with pytest.raises(InputError, match="is no address"):
+        Upstreams(url)
+
+
+AGENT = """\
+#!{python}
+import os, sys, anthropic
+client = anthropic.Anthropic(api_key="{key}", max_retries=0)
+said = client.messages.create(model="claude-opus-4-5", max_tokens=50,
+    messages=[{{"role": "user", "content": " ".join(sys.argv[1:])}}])
+print(said.content[0].text)
+sys.exit(3)
+"""
+
+
+def test_run_starts_an_agent_and_ends_with_its_bill(sim: Simulator, tmp_path: Path) -> None:
+    program = tmp_path / "bin/claude"
+    program.parent.mkdir()
+    program.write_text(AGENT.format(python=sys.executable, key=KEY))
+    program.chmod(0o755)
+    environ = {
+        **os.environ,
+        "PATH": f"{program.parent}:{os.environ['PATH']}",
+        "ANTHROPIC_BASE_URL": sim.url,
+        "SEVENFOLD_HOME": str(tmp_path / "home"),
+    }
+    command = [sys.executable, "-m", "sevenfold", "run", "claude", "-p", "hello"]
+    ran = subprocess.run(command, env=environ, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ran.returncode == 3, ran.stderr
+    assert ran.stdout.strip() == "You said -p hello"
+    assert "1 model calls in 1 conversations" in ran.stderr
+    (ledger,) = (tmp_path / "home/proxy").iterdir()
+    assert KEY not in ledger.read_text()
+    assert ledger.stat().st_mode & 0o777 == 0o600
