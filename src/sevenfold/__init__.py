@@ -11,6 +11,7 @@ From the bottom up; a package imports only from those before it (`pyproject.toml
 - `session/`: what a loop calls before and after each model call.
 - `resident/`: a process that keeps memories and indexes loaded for other agents.
 - `integrations/`: the layers under other people's agent loops.
+- `proxy/`: a proxy that keeps the bill of any agent.
 - `replay/`: what recorded sessions cost.
 - `agent/`: the terminal agent.
 - `testing`: the public interface of the simulator, for tests.

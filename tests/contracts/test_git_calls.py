@@ -39,6 +39,7 @@ STARTERS = {
     "src/sevenfold/agent/tools/search.py": "ripgrep",
     "src/sevenfold/agent/tools/web_fetch.py": "Python, to convert a page",
     "src/sevenfold/resident/client.py": "this program, as the resident process",
+    "src/sevenfold/cli/proxy.py": "the agent that a person wants to run",
     "src/sevenfold/layers/memory/search/encoders.py": "pip, to fetch weights",
 }
 """Every module that starts a program, and which. A new one has to say here that it is not git."""

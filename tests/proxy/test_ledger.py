@@ -99,7 +99,7 @@ def test_a_title_request_is_no_part_of_the_conversation() -> None:
 
 def test_each_request_is_a_line_in_a_file_without_its_contents(tmp_path: Path) -> None:
     with Folder.open(tmp_path) as folder:
-        ledger = ProxyLedger(folder, "l.jsonl")
+        ledger = ProxyLedger(folder=folder, name="l.jsonl")
         book(ledger, FACTS, written=1_000_000)
         book(ledger, LONGER)
     lines = [json.loads(line) for line in tmp_path.joinpath("l.jsonl").read_text().splitlines()]
@@ -112,7 +112,7 @@ def test_each_request_is_a_line_in_a_file_without_its_contents(tmp_path: Path) -
 def test_a_ledger_that_cannot_be_written_says_so_and_goes_on(tmp_path: Path) -> None:
     tmp_path.joinpath("l.jsonl").mkdir()
     with Folder.open(tmp_path) as folder:
-        ledger = ProxyLedger(folder, "l.jsonl")
+        ledger = ProxyLedger(folder=folder, name="l.jsonl")
         book(ledger, FACTS)
     assert len(ledger.entries) == 1
     assert ledger.write_error

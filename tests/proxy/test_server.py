@@ -35,7 +35,7 @@ def sim() -> Generator[Simulator]:
 
 @pytest.fixture
 def proxy(sim: Simulator) -> Generator[ProxyServer]:
-    server = ProxyServer(ProxyApp(ProxyLedger(), Upstreams(sim.url, sim.url)))
+    server = ProxyServer(ProxyApp(ledger=ProxyLedger(), upstreams=Upstreams(sim.url, sim.url)))
     server.start()
     yield server
     server.stop()
@@ -138,7 +138,9 @@ def post(url: str, path: str, body: bytes, **headers: str) -> tuple[int, dict[st
 
 
 def test_every_byte_header_and_query_passes(upstream: ThreadingHTTPServer) -> None:
-    server = ProxyServer(ProxyApp(ProxyLedger(), Upstreams(f"http://127.0.0.1:{upstream.server_port}")))
+    server = ProxyServer(
+        ProxyApp(ledger=ProxyLedger(), upstreams=Upstreams(f"http://127.0.0.1:{upstream.server_port}"))
+    )
     server.start()
     try:
         body = b'{ "model":"claude-opus-4-5",\n "messages": [], "odd": 1e3, "messages": [] }'
@@ -174,7 +176,7 @@ def test_a_page_that_found_us_by_another_name_is_refused(proxy: ProxyServer) -> 
 
 
 def test_an_upstream_that_cannot_be_reached_is_an_error_that_says_so() -> None:
-    server = ProxyServer(ProxyApp(ProxyLedger(), Upstreams("http://127.0.0.1:9")))
+    server = ProxyServer(ProxyApp(ledger=ProxyLedger(), upstreams=Upstreams("http://127.0.0.1:9")))
     server.start()
     try:
         status, _, body = post(server.url, "/v1/messages", b"{}")

@@ -19,27 +19,29 @@ from sevenfold.proxy.profiles import PROFILES, AgentProfile, find_profile
 from sevenfold.proxy.server import ANTHROPIC_API, OPENAI_API, ProxyApp, ProxyRun, ProxyServer, Upstreams
 from sevenfold.store.files.folder import Folder
 
-LEDGER_FOLDER = "proxy"
-STOP_SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM})
+PROXY_FOLDER = "proxy"
+PROXY_STOP_SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM})
 
 
 def run_proxy(options: Namespace, screen: Screen) -> int:
     """Forward and bill until Ctrl-C."""
     with _open_ledger_folder() as folder:
-        ledger = ProxyLedger(folder, _ledger_name(), watch=None if options.quiet else _Watch(screen).show)
-        app = ProxyApp(ledger, find_upstreams(options.upstream, {}))
+        ledger = ProxyLedger(
+            folder=folder, name=_ledger_name(), watch=None if options.quiet else _Watch(screen).show
+        )
+        app = ProxyApp(ledger=ledger, upstreams=find_upstreams(options.upstream, {}))
         server = ProxyServer(app, port=options.port)
-        signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+        signal.pthread_sigmask(signal.SIG_BLOCK, PROXY_STOP_SIGNALS)
         try:
             server.start()
             screen.show(f"proxy on {server.url}, until Ctrl-C; nothing is changed, every request is billed")
             screen.show(f"  export ANTHROPIC_BASE_URL={server.url}")
             screen.show(f"  export OPENAI_BASE_URL={server.url}/v1")
             screen.flush()
-            signal.sigwait(STOP_SIGNALS)
+            signal.sigwait(PROXY_STOP_SIGNALS)
         finally:
             server.stop()
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, PROXY_STOP_SIGNALS)
         _show_receipt(ledger, folder.path, screen)
     return 0
 
@@ -57,8 +59,8 @@ def run_agent(options: Namespace, screen: Screen) -> int:
     if program is None:
         raise InputError(f"{profile.program} is not on the PATH; install {profile.name}, then try again")
     with _open_ledger_folder() as folder:
-        ledger = ProxyLedger(folder, _ledger_name())
-        app = ProxyApp(ledger, find_upstreams(options.upstream, os.environ))
+        ledger = ProxyLedger(folder=folder, name=_ledger_name())
+        app = ProxyApp(ledger=ledger, upstreams=find_upstreams(options.upstream, os.environ))
         server = ProxyServer(app)
         server.start()
         try:
@@ -110,7 +112,7 @@ class _Watch:
 
 
 def _open_ledger_folder() -> Folder:
-    return Folder.open(open_workspace().home / LEDGER_FOLDER, create=True)
+    return Folder.open(open_workspace().home / PROXY_FOLDER, create=True)
 
 
 def _ledger_name() -> str:

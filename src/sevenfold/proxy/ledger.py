@@ -22,18 +22,18 @@ from sevenfold.proxy.requests import RequestFacts
 from sevenfold.store.files.disk import write_all
 from sevenfold.store.files.folder import Folder
 
-CACHE_LIFETIME = timedelta(minutes=5)
+DEFAULT_LIFETIME = timedelta(minutes=5)
 """How long a prompt stays cached unless the request asks for more."""
-MIN_LOST_TOKENS = 1_024
+MIN_BROKEN_TOKENS = 1_024
 """Less than the smallest prompt that is cached at all is no break."""
-MAX_CONVERSATIONS = 500
+MAX_TRACKED_CONVERSATIONS = 500
 """That are remembered, the last ones; an older one begins anew."""
 
 _APPENDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 
 
 @dataclass(frozen=True, slots=True)
-class CacheBreak:
+class LostPrefix:
     """Tokens that the request before had cached and this one was billed for again."""
 
     cause: str
@@ -54,7 +54,7 @@ class ProxyEntry:
     cost: Cost | None = None
     """None where nothing was billed, or no price is known."""
     cost_without_caching: Cost | None = None
-    cache_break: CacheBreak | None = None
+    cache_break: LostPrefix | None = None
     first_byte: timedelta = timedelta()
     """Between the request and the first byte of the response's body."""
 
@@ -107,7 +107,7 @@ def find_break(previous: RequestFacts, current: RequestFacts) -> str:
     return "messages were left out" if len(current.messages) < len(previous.messages) else ""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class ProxyLedger:
     """Entries in the order of the responses. Safe to use from several threads."""
 
@@ -190,7 +190,7 @@ class ProxyLedger:
         key = _key(client, facts, facts.session or entry.conversation)
         self._conversations[key] = _Previous(entry.conversation, entry.at, facts, entry.usage)
         self._conversations.move_to_end(key)
-        if len(self._conversations) > MAX_CONVERSATIONS:
+        if len(self._conversations) > MAX_TRACKED_CONVERSATIONS:
             self._conversations.popitem(last=False)
 
     def _write(self, entry: ProxyEntry) -> None:
@@ -216,19 +216,19 @@ def _continues(previous: RequestFacts, current: RequestFacts) -> bool:
 
 def _explain(
     previous: _Previous | None, at: datetime, facts: RequestFacts, usage: Usage | None
-) -> CacheBreak | None:
+) -> LostPrefix | None:
     """What a request lost of what the one before it had cached, and why."""
     if previous is None or previous.usage is None or usage is None:
         return None
     cached = previous.usage.read + previous.usage.written
     lost = cached - usage.read
-    if lost < MIN_LOST_TOKENS:
+    if lost < MIN_BROKEN_TOKENS:
         return None
     difference = find_break(previous.facts, facts)
     pause = at - previous.at
-    if not difference and pause > CACHE_LIFETIME:
+    if not difference and pause > DEFAULT_LIFETIME:
         difference = f"{pause.total_seconds() / 60:.0f} minutes passed"
-    return CacheBreak(difference or "unexplained", lost)
+    return LostPrefix(difference or "unexplained", lost)
 
 
 def render_receipt(entries: Sequence[ProxyEntry]) -> list[str]:

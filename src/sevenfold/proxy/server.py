@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from httpx2 import AsyncClient, Response
     from uvicorn import Server
 
-LOOPBACK = "127.0.0.1"
+PROXY_ADDRESS = "127.0.0.1"
 ANTHROPIC_API, OPENAI_API = "https://api.anthropic.com", "https://api.openai.com"
-MAX_REQUEST_BYTES = 64 * 1024 * 1024
+MAX_FORWARDED_BYTES = 64 * 1024 * 1024
 """Twice what a provider takes."""
 STALL_SECONDS = 600.0
 """How long a response may bring nothing: the SDKs wait as long."""
 CONNECT_SECONDS = 30.0
-STOP_SECONDS = 10.0
+PROXY_STOP_SECONDS = 10.0
 RUN_PATH = "/run/"
 
 _CONNECTION_HEADERS = frozenset(
@@ -88,7 +88,7 @@ class ProxyRun:
         return cls(secrets.token_urlsafe(16), profile)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class ProxyApp:
     """The application: one request in, the same request out."""
 
@@ -152,7 +152,7 @@ class _Exchange:
         path, run = self._find_run(self.scope["path"])
         body = await self._read_body()
         if body is None:
-            await self._refuse(413, f"the request has more than {MAX_REQUEST_BYTES:,} bytes")
+            await self._refuse(413, f"the request has more than {MAX_FORWARDED_BYTES:,} bytes")
             return
         await self._forward(path, headers, body, run)
 
@@ -170,7 +170,7 @@ class _Exchange:
             message = await self.receive()
             parts.append(message.get("body", b""))
             size += len(parts[-1])
-            if size > MAX_REQUEST_BYTES:
+            if size > MAX_FORWARDED_BYTES:
                 return None
             if not message.get("more_body"):
                 return b"".join(parts)
@@ -297,7 +297,7 @@ class ProxyServer:
         except ImportError as error:
             raise ProxyError(f"the proxy needs pip install 'sevenfold[proxy]' ({error})") from error
         del httpx2
-        listener = listen(LOOPBACK, self._port)
+        listener = listen(PROXY_ADDRESS, self._port)
         config = uvicorn.Config(
             self.app,
             ws="none",
@@ -310,7 +310,7 @@ class ProxyServer:
             timeout_graceful_shutdown=1,
         )
         self._server = server = uvicorn.Server(config)
-        self._url = listener_url(LOOPBACK, listener)
+        self._url = listener_url(PROXY_ADDRESS, listener)
 
         async def serve() -> None:
             try:
@@ -330,6 +330,6 @@ class ProxyServer:
         if thread is None or server is None:
             return
         server.should_exit = True
-        thread.join(STOP_SECONDS)
+        thread.join(PROXY_STOP_SECONDS)
         if thread.is_alive():
-            raise ProxyError(f"the proxy did not stop within {STOP_SECONDS:g} seconds")
+            raise ProxyError(f"the proxy did not stop within {PROXY_STOP_SECONDS:g} seconds")
