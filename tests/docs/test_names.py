@@ -20,7 +20,7 @@ PAGES = sorted(path for path in tracked_files() if path.suffix == ".md" and PACK
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 CHANGES = (
     *("provider", "tool", "slash command", "setting", "event", "CLI command"),
-    *("field of a memory", "database column", "transcript reader", "clearing rule"),
+    *("agent to install into", "field of a memory", "database column", "transcript reader", "clearing rule"),
 )
 EXAMPLES = frozenset({"api/routes.py", "src/api/routes.py"})
 """Paths of an imaginary project that a page explains something with."""
