@@ -100,7 +100,7 @@ class RecallFacts:
 
 MIN_CERTAINTY = 0.5
 """Of the most certain among the first memories; with less, nothing is recalled. Of prompts that ask for
-nothing, such as "go on" or "commit this", one in forty brings something: docs/decisions/028-ranking.md."""
+nothing, such as "go on" or "commit this", up to one in 25 brings something: docs/decisions/028-ranking.md."""
 
 _FULL_EVIDENCE = 0.5
 """Half of a word that hardly any memory holds, words of everyday talk aside: two that a few hold will do."""
@@ -196,7 +196,7 @@ SIDE_QUERY_TOKENS = 256
 
 SIDE_FILES = 1
 """Of the memories of one prompt, those that are left for the model to choose where it is asked. A model that
-misses three in ten then still finds more than the search alone: docs/decisions/028-ranking.md."""
+misses three in ten then finds more than the search alone on most sets: docs/decisions/028-ranking.md."""
 
 _MIN_TOLD = 0.3
 """Of a word that hardly any memory holds, or as much of others. With less there is nothing to recognize."""
