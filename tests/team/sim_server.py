@@ -55,7 +55,8 @@ class SimServer:
 
     def list(self, etag: str) -> RemoteListing | None:
         now = f"{self.seq}.{self.tag}"
-        return None if etag == now else RemoteListing(now, self.seq, dict(self.entries), self.lost)
+        listing = RemoteListing(etag=now, seq=self.seq, entries=dict(self.entries), lost=self.lost)
+        return None if etag == now else listing
 
     def find_unknown(self, entries: Mapping[TeamKey, TeamEntry]) -> Collection[TeamKey]:
         return [key for key, entry in entries.items() if entry not in self.history.get(key, ())]

@@ -86,7 +86,7 @@ def listing(entries: object, deleted: object | None = None, seq: object = 3) -> 
 def test_a_listing_is_read_with_its_tombstones_and_asked_for_with_token_and_repository() -> None:
     bench = Bench(listing({"a.md": {"version": 1, "checksum": ONE}}, {"b.md": {"version": 3}}))
     assert bench.list('"2"') == RemoteListing(
-        '"3"', 3, {TeamKey("a.md"): TeamEntry(1, ONE), TeamKey("b.md"): TeamEntry(3, None)}
+        etag='"3"', seq=3, entries={TeamKey("a.md"): TeamEntry(1, ONE), TeamKey("b.md"): TeamEntry(3, None)}
     )
     (request,) = bench.link.asked
     assert request.headers["authorization"] == "Bearer token"

@@ -53,7 +53,8 @@ class StoredServer(SimServer):
         deleted = {key: TeamEntry(version, None) for key, version in found.deleted.items()}
         self.entries = {**living, **deleted}
         now = f"{found.seq}.{found.tag}"
-        return None if etag == now else RemoteListing(now, found.seq, self.entries, found.lost)
+        listing = RemoteListing(etag=now, seq=found.seq, entries=self.entries, lost=found.lost)
+        return None if etag == now else listing
 
     def find_unknown(self, entries: Mapping[TeamKey, TeamEntry]) -> Collection[TeamKey]:
         return self.team.read(lambda tx: find_unknown(tx, self.team.owner, self.repo, entries))

@@ -37,7 +37,7 @@ from sevenfold.team.protocol import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteListing:
     """What a server says it has."""
 

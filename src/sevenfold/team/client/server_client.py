@@ -137,7 +137,9 @@ class ServerClient:
             )
         # The number alone comes again after a point-in-time recovery, with other texts.
         etag = f'"{found.seq}.{found.tag}"' if found.tag else answer.etag
-        return RemoteListing(etag, found.seq, found.entries, found.lost, found.authors)
+        return RemoteListing(
+            etag=etag, seq=found.seq, entries=found.entries, lost=found.lost, authors=found.authors
+        )
 
     async def pull_bodies(self, checksums: Sequence[Checksum]) -> Mapping[Checksum, str]:
         texts: dict[Checksum, str] = {}
