@@ -58,8 +58,14 @@ LIFETIMES = {
 READS = (0.1, 0.05, 0.025)
 KEEPS = (1, 2, 3, 5, 8, 12)
 """Of the frontier's lines: how many of the last results stay."""
-RECENT_TOKENS = (0, 80_000, 1_000_000)
-"""Views up to which `balanced` keeps recent turns: never, as shipped, and up to the window's warning."""
+_ALL = 10**9
+RECENT: Mapping[str, Mapping[str, int]] = {
+    "nothing": {"recent_turn_tokens": 0},
+    "as shipped": {},
+    "all, to 80,000": {"recent_result_tokens": _ALL},
+    "all": {"recent_turn_tokens": _ALL, "recent_result_tokens": _ALL},
+}
+"""What `balanced` may keep of recent turns; in views below 80,000 tokens, or up to the window's warning."""
 DEARER = 1.01
 """Against keeping everything: what counts as dearer."""
 WORST_SHOWN = 8
@@ -211,8 +217,7 @@ def play_file(job: Job) -> list[Played]:
 def wanted_settings(job: Job) -> dict[str, MicrocompactSettings]:
     wanted = dict(CLEARING_POLICIES)
     balanced = CLEARING_POLICIES["balanced"]
-    for tokens in RECENT_TOKENS:
-        wanted[recent_name(tokens)] = replace(balanced, recent_turn_tokens=tokens)
+    wanted |= {recent_name(kept): replace(balanced, **given) for kept, given in RECENT.items()}
     if job.with_grid:
         wanted |= {rule.name: rule.settings for rule in played_rules()}
     for policy in ("thrift", "balanced") if job.with_lines else ():
@@ -220,8 +225,8 @@ def wanted_settings(job: Job) -> dict[str, MicrocompactSettings]:
     return wanted
 
 
-def recent_name(tokens: int) -> str:
-    return f"recent {tokens}"
+def recent_name(kept: str) -> str:
+    return f"recent: {kept}"
 
 
 def play_at(
@@ -411,13 +416,12 @@ def print_table(rows: Sequence[Row]) -> None:
 
 
 def print_recent(played: Sequence[Played]) -> None:
-    print("\nWhat it costs that `balanced` keeps this turn and the one before, by view: median, in view")
-    print("cache  read      never          to 80,000      to the warning")
+    print("\nWhat it costs that `balanced` keeps of this turn and the one before: median, in view")
+    print("cache  read   " + "   ".join(f"{kept:>14}" for kept in RECENT))
     for rate in RATES:
-        rows = [summarise(recent_name(tokens), rate, played) for tokens in RECENT_TOKENS]
-        print(
-            f"{rate.ttl:5}  {rate.read:<5}  " + "   ".join(f"{r.median:6.3f} {r.in_view:5.3f}" for r in rows)
-        )
+        rows = [summarise(recent_name(kept), rate, played) for kept in RECENT]
+        shown = "   ".join(f"{f'{row.median:.3f} {row.in_view:.3f}':>14}" for row in rows)
+        print(f"{rate.ttl:5}  {rate.read:<5}  {shown}")
 
 
 def print_worst(played: Sequence[Played]) -> None:

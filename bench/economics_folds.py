@@ -23,7 +23,9 @@ from sevenfold.replay.policies.recording import RecordedSegment, Recording
 
 BLOCKS = 5
 CAUTIONS = (1.5, 2.0, 2.5)
-LOST_ROUNDS = (1.0, 1.5, 2.0)
+LOST_ROUNDS = (1.5, 2.0)
+HELD_TOKENS = (8_000, 10_000, 12_000)
+"""Of the newest results of recent turns, which `balanced` keeps."""
 HORIZONS = ((20, 40), (25, 45), (30, 50))
 """Rounds ahead with a five-minute cache and with an hour's. Neither touches the other's prices."""
 
@@ -66,17 +68,19 @@ def make_blocks(sessions: Iterable[Session], blocks: int = BLOCKS) -> list[list[
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A choice of constants: the policy, its caution, the rounds ahead and the lost rounds."""
+    """A choice of constants: the policy, its caution, the rounds ahead, the lost rounds and what is held of
+    recent turns."""
 
     policy: str
     caution: float
     horizon: tuple[int, int]
-    lost_rounds: float
+    lost_rounds: float = 0.0
+    held_tokens: int = 0
 
     @property
     def name(self) -> str:
         five, hour = self.horizon
-        lost = f", {self.lost_rounds:g} lost rounds" if self.lost_rounds else ""
+        lost = f", {self.lost_rounds:g} lost rounds, {self.held_tokens:,} held" if self.lost_rounds else ""
         return f"{self.policy}: caution {self.caution:g}, {five} and {hour} rounds ahead{lost}"
 
     def at(self, ttl: str) -> Rule:
@@ -91,16 +95,23 @@ class Rule:
         CLEARING_WEIGHTS[self.name] = weights
         five, hour = self.horizon
         usual = CLEARING_POLICIES[self.policy]
-        return replace(usual, policy=self.name, rounds_ahead_5m=five, rounds_ahead_1h=hour)
+        return replace(
+            usual,
+            policy=self.name,
+            rounds_ahead_5m=five,
+            rounds_ahead_1h=hour,
+            recent_result_tokens=self.held_tokens,
+        )
 
 
 def played_rules() -> list[Rule]:
     """The grid. `balanced` takes the rounds ahead as they are shipped."""
     shipped = CLEARING_POLICIES["balanced"]
     horizon = shipped.rounds_ahead_5m, shipped.rounds_ahead_1h
-    thrift = [Rule("thrift", caution, pair, 0.0) for caution, pair in product(CAUTIONS, HORIZONS)]
+    thrift = [Rule("thrift", caution, pair) for caution, pair in product(CAUTIONS, HORIZONS)]
     return thrift + [
-        Rule("balanced", caution, horizon, lost) for caution, lost in product(CAUTIONS, LOST_ROUNDS)
+        Rule("balanced", caution, horizon, lost, held)
+        for caution, lost, held in product(CAUTIONS, LOST_ROUNDS, HELD_TOKENS)
     ]
 
 
@@ -111,7 +122,7 @@ def possible_rules(policy: str) -> list[Rule]:
         return played
     fives, hours = {pair[0] for pair in HORIZONS}, {pair[1] for pair in HORIZONS}
     return [
-        Rule(policy, caution, (five, hour), 0.0)
+        Rule(policy, caution, (five, hour))
         for caution, five, hour in product(CAUTIONS, sorted(fives), sorted(hours))
     ]
 

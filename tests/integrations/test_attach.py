@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import subprocess
-import sys
-import threading
 from collections.abc import Generator
 from datetime import timedelta
 from pathlib import Path
@@ -411,90 +407,3 @@ def test_the_wrong_colour_is_refused_with_the_right_one_named(sim: Simulator) ->
 
     with pytest.raises(InputError, match="`with attach"):
         asyncio.run(enter())
-
-
-def loop_threads() -> set[threading.Thread]:
-    return {thread for thread in threading.enumerate() if thread.name == "sevenfold"}
-
-
-def test_without_a_block_it_opens_with_its_first_use_and_closes_by_hand(
-    sim: Simulator, tmp_path: Path
-) -> None:
-    before = loop_threads()
-    client = attach(sim.client(), project=tmp_path, environ={"HOME": str(tmp_path)})
-    assert not hasattr(client, "__fspath__")
-    assert loop_threads() == before
-    first = client.messages.create(model=MODEL, max_tokens=50, messages=ask())
-    messages = ask()
-    go_on(messages, first)
-    assert client.with_options(max_retries=0).messages.create(model=MODEL, max_tokens=50, messages=messages)
-    (session,) = client.sessions
-    assert session.followed == 3
-    assert loop_threads() != before
-    client.close()
-    client.close()
-    assert loop_threads() == before
-    with pytest.raises(InputError, match=r"is closed; attach the client again, or call open\(\)"):
-        _ = client.messages
-    again = client.open()
-    assert type(again) is anthropic.Anthropic
-    assert again.messages.create(model=MODEL, max_tokens=50, messages=ask()).role == "assistant"
-    client.close()
-    with pytest.raises(InputError, match="is closed"):
-        create(again, ask())
-    with pytest.raises(AttributeError, match="message"):
-        _ = attach(sim.client(), project=None).message
-
-
-def test_without_a_block_an_async_client_is_closed_by_awaiting(sim: Simulator) -> None:
-    async def talk() -> None:
-        async with sim.async_client() as own:
-            client = attach(own, project=None)
-            answer = await client.messages.create(model=MODEL, max_tokens=50, messages=ask())
-            assert answer.role == "assistant"
-            assert len(client.sessions) == 1
-            await client.close()
-            await client.close()
-            with pytest.raises(InputError, match="is closed"):
-                _ = client.messages
-
-    asyncio.run(talk())
-
-
-def test_what_is_no_client_of_the_sdk_is_named() -> None:
-    wrongs: list[Any] = [object(), "https://example.invalid"]
-    for wrong in wrongs:
-        attached: Any = attach(wrong, project=None)
-        with pytest.raises(InputError, match=r"takes an anthropic\.Anthropic or .* not a (object|str)"):
-            _ = attached.messages
-
-
-SCRIPT = """
-import anthropic
-from sevenfold import attach
-
-def ask(client):
-    said = [{{"role": "user", "content": "hi"}}]
-    client.messages.create(model="claude-opus-5", max_tokens=50, messages=said)
-
-client = anthropic.Anthropic(base_url={url!r}, api_key="k")
-with attach(client, project={closed!r}) as opened:
-    ask(opened)
-ask(left_open := attach(client, project={left_open!r}))
-"""
-
-
-def test_a_script_ends_without_a_word(sim: Simulator, tmp_path: Path) -> None:
-    """Closed or not, what was said is on the disk, and no thread is still busy when the interpreter ends."""
-    closed, left_open = (str(tmp_path / name) for name in ("closed", "left_open"))
-    script = SCRIPT.format(url=sim.url, closed=closed, left_open=left_open)
-    environ = {**os.environ, "HOME": str(tmp_path)}
-    Path(closed).mkdir()
-    Path(left_open).mkdir()
-    ran = subprocess.run(
-        [sys.executable, "-X", "dev", "-c", script], capture_output=True, env=environ, check=False, text=True
-    )
-    assert (ran.returncode, ran.stdout) == (0, "")
-    assert "Traceback" not in ran.stderr
-    assert "destroyed" not in ran.stderr
-    assert ["hi" in file.read_text() for file in tmp_path.rglob("notes.md")] == [True, True]

@@ -416,7 +416,7 @@ def test_thinking_that_is_signed_over_the_parameters_goes_when_they_change() -> 
     talk = thought(Kept(params(OPUS)))
     talk.use(params(OPUS, "You are brief."), takes(OPUS))
     assert not has_thinking(talk)
-    assert talk.cuts == [Cut(0, PARAMS_CHANGED, 1)]
+    assert talk.cuts == [Cut(0, PARAMS_CHANGED, 1, JsonObject({FORGOTTEN_KEY: True}))]
     assert talk.texts()[1] == (Text("Done."),)
 
 

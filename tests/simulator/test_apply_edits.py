@@ -136,6 +136,18 @@ def test_excluded_tools_are_left_alone(ask: Asker) -> None:
     assert all_but.at("context_management", "applied_edits", 0, "cleared_tool_uses") == 4
 
 
+@pytest.mark.rule("edits-6")
+def test_uses_of_tools_that_the_api_runs_count_and_can_be_excluded(ask: Asker) -> None:
+    searched = assistant(
+        {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}},
+        {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []},
+        {"type": "text", "text": "Found nothing."},
+    )
+    said = [*rounds(3), searched, user("Go on.")]
+    counted = edited(ask, said, clearing(keep=uses(2), exclude_tools=["web_search"]))
+    assert counted.at("context_management", "applied_edits", 0, "cleared_tool_uses") == 2
+
+
 @pytest.mark.rule("edits-7")
 @pytest.mark.parametrize(
     ("inputs", "gone"), [(None, False), (False, False), (True, True), (["look"], True), (["x"], False)]

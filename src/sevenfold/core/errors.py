@@ -6,6 +6,7 @@ SevenfoldError
 │   ├── ScriptError             a script or recording that the simulator cannot play
 │   ├── SettingsError           a setting with a value that is not allowed
 │   ├── ProviderMissing         no model to talk to is named anywhere
+│   ├── ClientClosed            an attached client that is closed is used
 │   ├── WindowFull              no room for new input, and nothing may make some by itself
 │   └── KeyRefused              a name that could leave its folder, or be mistaken for another
 ├── StoreError                  the disk did not do what was asked; nothing was acknowledged
@@ -72,6 +73,10 @@ class SevenfoldError(Exception):
 
 class InputError(SevenfoldError):
     """What was handed in cannot be used."""
+
+
+class ClientClosed(InputError, AttributeError):
+    """An attached client that is closed is used. `hasattr` takes it for an attribute that is not there."""
 
 
 class WireError(InputError):

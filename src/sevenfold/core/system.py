@@ -191,13 +191,16 @@ class LoopThread:
             raise InputError(
                 f"this belongs to process {self._pid}, which forked this one; open a session of its own here"
             )
-        loop, call = self._started(), _Call(work)
+        call, loop = _Call(work), None
         # Ctrl-C may come at any place, also before the work is known to have been handed over.
         try:
-            loop.call_soon_threadsafe(call.begin)
+            with self._starting:
+                # Not after `stop`, which would leave it lying.
+                loop = self._started()
+                loop.call_soon_threadsafe(call.begin)
             return call.result()
         except BaseException:
-            if not call.has_ended:
+            if loop is not None and not call.has_ended:
                 loop.call_soon_threadsafe(call.cancel)
             raise
 
@@ -209,19 +212,18 @@ class LoopThread:
         with self._starting:
             loop, thread = self._loop, self._thread
             self._loop = self._thread = None
-        if loop is not None and thread is not None:
-            loop.call_soon_threadsafe(loop.stop)
-            if thread is not threading.current_thread():
-                thread.join()
+            if loop is not None:
+                loop.call_soon_threadsafe(loop.stop)
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
 
     def _started(self) -> asyncio.AbstractEventLoop:
-        with self._starting:
-            if self._loop is None:
-                loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(target=_serve, args=(loop,), name="sevenfold", daemon=True)
-                self._thread.start()
-                self._loop = loop
-            return self._loop
+        if self._loop is None:
+            loop = asyncio.new_event_loop()
+            self._thread = threading.Thread(target=_serve, args=(loop,), name="sevenfold", daemon=True)
+            self._thread.start()
+            self._loop = loop
+        return self._loop
 
 
 class _Call(Generic[_T]):
@@ -266,4 +268,10 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
     with ThreadPoolExecutor(thread_name_prefix="sevenfold") as pool:
         loop.set_default_executor(pool)
         loop.run_forever()
+        # Whoever still waits for a call would wait for ever.
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        if left:
+            loop.run_until_complete(asyncio.wait(left))
     loop.close()

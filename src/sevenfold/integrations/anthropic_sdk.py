@@ -19,6 +19,7 @@ import atexit
 import os
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
@@ -27,18 +28,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast, overload
 
 from sevenfold.core.clock import Clock, SystemClock
-from sevenfold.core.errors import InputError, PromptTooLong, SevenfoldError, ThinkingRefused
+from sevenfold.core.errors import ClientClosed, InputError, PromptTooLong, SevenfoldError, ThinkingRefused
 from sevenfold.core.events import Emit, ReplyUnrecorded, RequestPassed, ignore_event
 from sevenfold.core.json import read_json
-from sevenfold.core.requests import ModelResponse, PreparedRequest, RequestParams
-from sevenfold.core.system import LoopThread, run_blocking
+from sevenfold.core.requests import ModelResponse, PreparedRequest
+from sevenfold.core.system import LoopThread
 from sevenfold.integrations.anthropic_stream import tee_response, tee_response_async
-from sevenfold.integrations.conversations import CLIENT_CLOSED, ConversationPool, InFlightRequest
-from sevenfold.providers.anthropic import AnthropicProvider
+from sevenfold.integrations.conversations import (
+    CLIENT_CLOSED,
+    ConversationPool,
+    InFlightRequest,
+    SessionOpener,
+)
 from sevenfold.providers.anthropic.wire import read_messages_response
 from sevenfold.providers.error_map import map_fault, read_provider_fault
 from sevenfold.session import Session
-from sevenfold.session.opening import SessionResources, Workspace, WorkspaceOptions
+from sevenfold.session.opening import WorkspaceOptions
 
 if TYPE_CHECKING:
     import httpx2
@@ -93,51 +98,18 @@ def attach(
         clock=clock or SystemClock(),
         environ=os.environ if environ is None else environ,
     )
-    opener = _SessionOpener(
+    opener = SessionOpener(
         client=client, options=options, emit=emit, adds_context=context, clearable=clearable
     )
     return AttachedClient(client, ConversationPool(open_session=opener.open), emit, opener.close)
-
-
-@dataclass(slots=True, kw_only=True)
-class _SessionOpener:
-    """Opens the sessions of a client, all in one workspace, which is opened with the first."""
-
-    client: Anthropic | AsyncAnthropic
-    options: WorkspaceOptions
-    emit: Emit
-    adds_context: bool
-    clearable: Mapping[str, bool] | None = None
-    _workspace: Workspace | None = None
-
-    async def open(self, frame: RequestParams) -> Session:
-        opened = await run_blocking(
-            lambda: SessionResources.open(self._open_workspace(), clearable=self.clearable)
-        )
-        session = await Session.start(frame, opened, AnthropicProvider(self.client))
-        if self.adds_context:
-            await session.add_context()
-        return session
-
-    def close(self) -> None:
-        workspace, self._workspace = self._workspace, None
-        if workspace is not None:
-            workspace.close()
-
-    def _open_workspace(self) -> Workspace:
-        """One call at a time, as `ConversationPool` opens sessions."""
-        if self._workspace is None:
-            workspace = Workspace.open(self.options)
-            workspace.listen(self.emit)
-            self._workspace = workspace
-        return self._workspace
 
 
 class AttachedClient(Generic[C]):
     """A client on top of the layers: a context manager, plain or async, or used as it is.
 
     `with` and `open` give a client of the type that was handed in. Used as it is, it opens with the first
-    attribute that is asked of it, and is closed by `close`, or at the latest when the interpreter ends.
+    attribute that is asked of it, and is closed by `close`. A blocking one is closed at the latest when the
+    interpreter ends; an async one is not, since its event loop is gone by then.
     """
 
     def __init__(
@@ -164,7 +136,7 @@ class AttachedClient(Generic[C]):
         if name.startswith("_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         if self._conversations.is_closed:
-            raise InputError(CLIENT_CLOSED)
+            raise ClientClosed(CLIENT_CLOSED)
         return getattr(self._opened or self.open(), name)
 
     def open(self) -> C:
@@ -208,13 +180,34 @@ class AttachedClient(Generic[C]):
 
         client, core = self._client, _MiddlewareCore(self._conversations, self._emit)
         if isinstance(client, Anthropic):
-            return client.with_middleware(LayersMiddleware(client, core, self._loop.run))
+            return client.with_middleware(LayersMiddleware(client, core, self._run))
         if _is_async(client):
             return client.with_middleware(AsyncLayersMiddleware(client, core))
         raise InputError(
             f"attach(client) takes an anthropic.Anthropic or an anthropic.AsyncAnthropic, not a "
             f"{type(client).__name__}; other providers are not attached yet"
         )
+
+    def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Run a part of a call. One that still runs when the client is closed ends there."""
+        try:
+            return self._loop.run(work)
+        except CancelledError as error:
+            if self._conversations.is_closed:
+                raise ClientClosed(CLIENT_CLOSED) from error
+            raise
+
+    def close_at_exit(self) -> None:
+        """Close as the interpreter ends, when nobody could handle an error: it is told."""
+        if self.is_forked:
+            return
+        try:
+            # Python 3.12 starts no thread any more here; those that there are do, unless all are busy.
+            with suppress(RuntimeError):
+                self._close()
+        except Exception as error:
+            told = f"closed as the interpreter ended: {type(error).__name__}: {error}"
+            self._emit(ReplyUnrecorded(told))
 
     def _close(self) -> None:
         if self._conversations.is_closed:
@@ -250,10 +243,7 @@ def _register_exit() -> None:
 
 def _close_open_clients() -> None:
     for attached in tuple(_open_clients):
-        if not attached.is_forked:
-            # Python 3.12 starts no thread any more here; those that there are do, unless all are busy.
-            with suppress(RuntimeError):
-                attached.close()
+        attached.close_at_exit()
 
 
 @dataclass(slots=True)

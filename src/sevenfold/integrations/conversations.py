@@ -6,15 +6,22 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 from weakref import WeakSet
 
-from sevenfold.core.errors import InputError
+from sevenfold.core.errors import ClientClosed, InputError
+from sevenfold.core.events import Emit
 from sevenfold.core.json import Json, JsonObject, freeze_object, thaw
 from sevenfold.core.requests import RequestParams
+from sevenfold.core.system import run_blocking
+from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.providers.anthropic.wire import MessagesBodyWriter
 from sevenfold.session import Session
 from sevenfold.session.history import SharedCount
+from sevenfold.session.opening import SessionResources, Workspace, WorkspaceOptions
+
+if TYPE_CHECKING:
+    from anthropic import Anthropic, AsyncAnthropic
 
 OpenSession: TypeAlias = Callable[[RequestParams], Awaitable[Session]]
 
@@ -81,11 +88,14 @@ class ConversationPool:
     async def find(self, messages: Sequence[object], frame: RequestParams) -> InFlightRequest:
         """Into the conversation that these messages go on with; a new one where there is none."""
         async with self._choosing:
-            if self.is_closed:
-                raise InputError(CLIENT_CLOSED)
+            self._refuse_if_closed()
             conversation = self._known(messages)
             if conversation is None:
                 conversation = AttachedConversation(await self.open_session(frame))
+                if self.is_closed:
+                    # It was closed meanwhile, and waits for this.
+                    await conversation.session.close()
+                self._refuse_if_closed()
                 await self._make_room()
             else:
                 self.conversations.remove(conversation)
@@ -98,9 +108,25 @@ class ConversationPool:
         return self._frames.read(body, betas)
 
     async def close(self) -> None:
+        """Close all of them, also where one cannot be closed; the first error is raised then."""
         self.is_closed = True
-        while self.conversations:
-            await self.conversations.pop().session.close()
+        errors: list[Exception] = []
+        async with self._choosing:
+            while self.conversations:
+                try:
+                    await self.conversations.pop().session.close()
+                except Exception as error:
+                    errors.append(error)
+        # The next one to open it may run on another event loop.
+        self._choosing = asyncio.Lock()
+        if errors:
+            for other in errors[1:]:
+                errors[0].add_note(f"another session was not closed: {type(other).__name__}: {other}")
+            raise errors[0]
+
+    def _refuse_if_closed(self) -> None:
+        if self.is_closed:
+            raise ClientClosed(CLIENT_CLOSED)
 
     async def _make_room(self) -> None:
         """Let go of those used longest ago, but of none that still waits for an answer."""
@@ -122,6 +148,40 @@ class ConversationPool:
             if shared > most and is_enough:
                 best, most = conversation, shared
         return best
+
+
+@dataclass(slots=True, kw_only=True)
+class SessionOpener:
+    """Opens the sessions of a client, all in one workspace, which is opened with the first."""
+
+    client: Anthropic | AsyncAnthropic
+    options: WorkspaceOptions
+    emit: Emit
+    adds_context: bool
+    clearable: Mapping[str, bool] | None = None
+    _workspace: Workspace | None = None
+
+    async def open(self, frame: RequestParams) -> Session:
+        opened = await run_blocking(
+            lambda: SessionResources.open(self._open_workspace(), clearable=self.clearable)
+        )
+        session = await Session.start(frame, opened, AnthropicProvider(self.client))
+        if self.adds_context:
+            await session.add_context()
+        return session
+
+    def close(self) -> None:
+        workspace, self._workspace = self._workspace, None
+        if workspace is not None:
+            workspace.close()
+
+    def _open_workspace(self) -> Workspace:
+        """One call at a time, as `ConversationPool` opens sessions."""
+        if self._workspace is None:
+            workspace = Workspace.open(self.options)
+            workspace.listen(self.emit)
+            self._workspace = workspace
+        return self._workspace
 
 
 def _frame(wire: JsonObject, betas: tuple[str, ...]) -> RequestParams:

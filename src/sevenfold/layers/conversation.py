@@ -7,15 +7,18 @@ here; what else a layer has to remember, it keeps itself. One that has to follow
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import sys
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Literal
 
 from sevenfold.core.canonical import Digest, canonical_bytes, digest, strip_cache_control
 from sevenfold.core.clock import Clock
 from sevenfold.core.events import BillLost, Emit, HistoryChanged
-from sevenfold.core.json import freeze_object
+from sevenfold.core.json import Json, freeze_object
 from sevenfold.core.messages import (
     Message,
     RecordId,
@@ -64,12 +67,39 @@ class HistoryMessage:
     origin: TextOrigin = "human"
 
 
+@dataclass(slots=True)
+class EntryPlaces:
+    """Where in the whole history the entries stand: a resumed session did not read all of it."""
+
+    runs: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)])
+    """The first entry of each run of neighbours, and its place in the history."""
+
+    def place_of(self, entry: int) -> int:
+        first, place = self.runs[bisect_right(self.runs, entry, key=lambda run: run[0]) - 1]
+        return place + entry - first
+
+    def entry_at(self, place: int) -> int:
+        """The first entry that stands there or later."""
+        for (first, start), (end, _) in pairwise((*self.runs, (sys.maxsize, 0))):
+            if place < start + end - first:
+                return max(first, first + place - start)
+        return sys.maxsize
+
+    def go_on_at(self, entry: int, place: int) -> None:
+        """The entries from this one on stand there and behind it."""
+        self.runs = [run for run in self.runs if run[0] < entry]
+        if not self.runs or self.place_of(entry) != place:
+            self.runs.append((entry, place))
+
+
 @dataclass(frozen=True, slots=True)
 class RecordedReply:
     """A reply that was recorded and is not in the view yet."""
 
     entry: HistoryMessage
     usage: Usage | None
+    boundaries: int = 0
+    """How many had been made when it was recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +130,10 @@ class ConversationListener:
     def view_cut(self, first: int) -> None:
         """The view differs from this message on from what was sent."""
 
+    def cut_detail(self) -> Mapping[str, Json]:
+        """What a resumed session has to know of it after a cut that is being announced."""
+        return {}
+
     def request_answered(self, idle: timedelta | None) -> None:
         """`last` is a new request, which started so long after the one before; None: it is the first."""
 
@@ -129,8 +163,9 @@ class Conversation:
         self.model = catalog.find(frame.model, emit)
         self.binding = compute_thinking_binding(frame)
         self.entries: list[HistoryMessage] = []
-        self.earlier = 0
-        """Messages of the history before the first entry: those that a resumed session did not read."""
+        self.places = EntryPlaces()
+        self.boundaries = 0
+        """Boundaries that were written to the transcript: compactions."""
         self.shown = ViewMessages()
         self.tools: dict[ToolUseId, ToolUse] = {}
         self.cleared: dict[ToolUseId, str] = {}
@@ -180,15 +215,17 @@ class Conversation:
             listener.message_added(entry)
         self.show(message, origin, len(self.entries) - 1, usage)
 
-    def drop_from(self, kept: int, reason: str) -> None:
-        """The caller changed or dropped messages that stood there before: all from `kept` on are forgotten.
+    def drop_from(self, place: int, reason: str) -> None:
+        """The caller changed or dropped messages of the history: all from this place on are forgotten.
 
         What comes after them is handed in again. Where thinking is signed over everything before it, what was
         thought after the change can no longer be sent.
         """
+        kept = self.places.entry_at(place)
         gone = self.entries[kept:]
         if not gone:
             return
+        self.places.go_on_at(kept, place)
         del self.entries[kept:]
         first = next((at for at, item in enumerate(self.shown) if item.entry >= kept), len(self.shown))
         stays = [item for item in self.shown if item.entry < kept]
@@ -219,12 +256,15 @@ class Conversation:
         self.answered(usage, started, self._clock.now())
         for listener in self.listeners:
             listener.message_added(entry)
-        return RecordedReply(entry, usage)
+        return RecordedReply(entry, usage, self.boundaries)
 
     def take_reply(self, answer: RecordedReply, written: Message | None) -> None:
         """An answer joins the view as the caller's history has it; None: it does not have it."""
         own = answer.entry
         if written is not None and is_same_message(written, own.message):
+            if answer.boundaries != self.boundaries:
+                # A resumed session reads nothing before a boundary: it is written again, under its own name.
+                self.journal.add(MessageRecord(own.message), own.id)
             self.note_tools(own.message)
             self.entries.append(own)
             self.show(own.message, own.origin, len(self.entries) - 1, answer.usage)
@@ -326,9 +366,12 @@ class Conversation:
     def announce(self, cut: Cut) -> None:
         """Write down a change of the view that was made."""
         self.revision += 1
-        self.cuts.append(cut)
+        detail = dict(cut.detail)
         for listener in self.listeners:
             listener.view_cut(cut.first)
+            detail.update(listener.cut_detail())
+        cut = replace(cut, detail=freeze_object(detail))
+        self.cuts.append(cut)
         if cut.first < self.last.messages:
             self.last = replace(self.last, messages=cut.first)
         first = self.shown.items[cut.first].entry if cut.first < len(self.shown) else ENGINE_ENTRY
@@ -367,7 +410,8 @@ class Conversation:
         self.rewrite(fitting)
         first = _find_first_change(before, self.shown.messages())
         if first is not None:
-            self.announce(Cut(0, PARAMS_CHANGED, first))
+            detail = {FORGOTTEN_KEY: True} if drops_thinking else {}
+            self.announce(Cut(0, PARAMS_CHANGED, first, freeze_object(detail)))
 
     def forget_thinking(self, reason: str) -> None:
         """Remove all thinking so far from the view."""

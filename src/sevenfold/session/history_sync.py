@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from sevenfold.core.messages import Message, Text, ToolUse, is_same_message, without_message_thinking
 from sevenfold.layers.conversation import Conversation, RecordedReply
 from sevenfold.layers.tool_results.spill import SpillLayer
 from sevenfold.session.cache.breakpoints import RequestBuilder
-from sevenfold.session.history import History, MessageListTracker, SharedCount, SyncResult
+from sevenfold.session.history import (
+    CallerBreakpoint,
+    History,
+    MessageListTracker,
+    SharedCount,
+    SyncResult,
+)
 
 HISTORY_CHANGED_REASON = "the caller changed or dropped messages that were there before"
 
@@ -25,6 +31,7 @@ class HistorySync:
     _tracker: MessageListTracker = field(default_factory=MessageListTracker)
     _answers: list[RecordedReply] = field(default_factory=list[RecordedReply])
     """Replies that were recorded and that the caller's own list has not shown yet."""
+    _is_resumed: bool = False
     _is_rewritten: bool = False
     """The caller changed something, and what follows it has not been taken again yet."""
 
@@ -49,8 +56,8 @@ class HistorySync:
         return len(self._tracker)
 
     def has_taken(self, history: History) -> None:
-        """The conversation has all of this already."""
-        self._taken = len(history)
+        """The conversation, which was resumed, has all of this already."""
+        self._taken, self._is_resumed = len(history), True
 
     def answered(self, answer: RecordedReply, history: History | None) -> None:
         """A reply was recorded: the next message of the history, or of the caller's list in its own words."""
@@ -64,16 +71,14 @@ class HistorySync:
     async def _follow_list(self, messages: Sequence[object]) -> None:
         is_first = not self._tracker
         synced = self._tracker.sync(messages)
-        # The view starts there: earlier messages were not read when the session was resumed.
-        earlier = self.conversation.earlier
-        self.requests.set_marks(tuple(replace(mark, message=mark.message - earlier) for mark in synced.marks))
-        if is_first and self._taken:
+        self.requests.set_marks(tuple(self._known_marks(synced.marks)))
+        if is_first and self._is_resumed:
             synced = self._joined(synced)
         added, taken = synced.added, synced.kept
         if self._settle(added[0] if added and not synced.dropped else None):
             added, taken = added[1:], taken + 1
         if synced.dropped:
-            self.conversation.drop_from(max(0, synced.kept - earlier), HISTORY_CHANGED_REASON)
+            self.conversation.drop_from(synced.kept, HISTORY_CHANGED_REASON)
             self._is_rewritten = True
         if self._is_rewritten and not self.conversation.capabilities.rewrites_history:
             added = tuple(without_message_thinking(message) for message in added)
@@ -100,18 +105,27 @@ class HistorySync:
 
     def _joined(self, synced: SyncResult) -> SyncResult:
         """Match a first list with a resumed session: messages that both have are not added twice."""
-        entries, self._taken = self.conversation.entries, 0
-        start = self.conversation.earlier
+        entries, places, self._taken = self.conversation.entries, self.conversation.places, 0
         both = 0
-        for entry, message in zip(entries, synced.added[start:], strict=False):
-            shown = self.spilling.rendered(message)
-            if not is_same_message(entry.message, shown) and not is_same_message(
-                entry.message, without_message_thinking(shown)
+        for at, entry in enumerate(entries):
+            place = places.place_of(at)
+            shown = self.spilling.rendered(synced.added[place]) if place < len(synced.added) else None
+            if shown is None or not (
+                is_same_message(entry.message, shown)
+                or is_same_message(entry.message, without_message_thinking(shown))
             ):
                 break
             both += 1
-        kept = min(start + both, len(synced.added))
+        kept = min(places.place_of(both), len(synced.added))
         return SyncResult(kept, len(entries) - both, synced.added[kept:], synced.marks)
+
+    def _known_marks(self, marks: Iterable[CallerBreakpoint]) -> Iterator[CallerBreakpoint]:
+        """The caller's breakpoints at messages that were read when the session was resumed."""
+        places = self.conversation.places
+        for mark in marks:
+            entry = places.entry_at(mark.message)
+            if places.place_of(entry) == mark.message:
+                yield replace(mark, message=entry)
 
 
 def _says_same(one: Message, other: Message) -> bool:

@@ -22,6 +22,7 @@ from sevenfold.layers.compaction.job import SpillText
 from sevenfold.layers.compaction.layer import (
     BETAS_KEY,
     COVERS_KEY,
+    PLACES_KEY,
     ROUNDS_KEY,
     THOUGHTLESS_KEY,
     TOKENS_KEY,
@@ -30,7 +31,7 @@ from sevenfold.layers.compaction.layer import (
 )
 from sevenfold.layers.compaction.summary_methods import read_summary_prompts
 from sevenfold.layers.context.layer import ContextInputs, ContextLayer
-from sevenfold.layers.conversation import DROPPED_KEY, FORGOTTEN_KEY, Conversation
+from sevenfold.layers.conversation import DROPPED_KEY, FORGOTTEN_KEY, Conversation, EntryPlaces
 from sevenfold.layers.memory.recall.layer import RecallLayer, SessionMemories, choose_side_query
 from sevenfold.layers.memory.recall.policy import clear_recalled
 from sevenfold.layers.microcompact.layer import ClearingTools, MicrocompactLayer
@@ -219,6 +220,7 @@ class _Facts:
     is_thoughtless: bool = False
     betas: tuple[str, ...] = ()
     covers: int = 0
+    places: tuple[int, ...] | None = None
     _messages: list[RecordId] = field(default_factory=list[RecordId])
     _frame: str = ""
 
@@ -230,8 +232,11 @@ class _Facts:
                 self._frame = record.body.frame
             case MessageRecord():
                 self._messages.append(record.id)
-                if record.body.message.role == "assistant" and self._frame not in ("", self.binding):
-                    self.foreign.update(self._messages)
+                if record.body.message.role == "assistant":
+                    if self._frame not in ("", self.binding):
+                        self.foreign.update(self._messages)
+                    # One that a boundary wrote again has no bill before it, and is as it was last shown.
+                    self._frame = ""
             case _:
                 pass
 
@@ -242,11 +247,23 @@ class _Facts:
         if detail.get(FORGOTTEN_KEY) is True:
             self.forgotten.update(self._messages)
         self.is_thoughtless = self.is_thoughtless or detail.get(THOUGHTLESS_KEY) is True
-        betas, covers = detail.get(BETAS_KEY), detail.get(COVERS_KEY)
+        betas, covers, places = detail.get(BETAS_KEY), detail.get(COVERS_KEY), detail.get(PLACES_KEY)
+        if isinstance(places, tuple):
+            self.places = tuple(place for place in places if isinstance(place, int))
         if isinstance(covers, int):
             self.covers = covers
         if isinstance(betas, tuple):
             self.betas = tuple(str(beta) for beta in betas)
+
+    def place_entries(self, found: EntryPlaces, kept: Iterable[StoredRecord]) -> None:
+        """Say where in the history the messages stand that are read. An old record counts them alone."""
+        if self.places is None:
+            messages = [one for one in kept if isinstance(one.record.body, MessageRecord)]
+            found.go_on_at(0, max(0, self.covers - len(messages)))
+            return
+        for entry, place in enumerate((*self.places, self.covers)):
+            if found.place_of(entry) != place:
+                found.go_on_at(entry, place)
 
 
 def rebuild_view(steps: ViewSteps, resumed: ResumedSession) -> list[Message]:
@@ -256,8 +273,7 @@ def rebuild_view(steps: ViewSteps, resumed: ResumedSession) -> list[Message]:
     for stored in (*resumed.kept, *resumed.records):
         facts.read(stored.record)
     conversation.betas = facts.betas
-    kept_messages = [stored for stored in resumed.kept if isinstance(stored.record.body, MessageRecord)]
-    conversation.earlier = max(0, facts.covers - len(kept_messages))
+    facts.place_entries(conversation.places, resumed.kept)
     head = tuple(_head(resumed.records))
     replay, kept = _Replay(steps, facts), {stored.record.id for stored in resumed.kept}
     for stored in (*head, *resumed.kept, *resumed.records[len(head) :]):

@@ -210,9 +210,7 @@ class Session:
     @property
     def parent(self) -> ModelRequest:
         """The request that a fork continues: the current view, with the breakpoints of the last request."""
-        frame = self._sent.frame if self._sent else self._conversation.frame
-        marks = self._sent.breakpoints if self._sent else ()
-        return ModelRequest(frame, self._conversation.shown.messages(), marks)
+        return self._requests.build_parent()
 
     @property
     def entries(self) -> Sequence[HistoryMessage]:
@@ -265,7 +263,7 @@ class Session:
             self._use(frame)
             await self._take_in(self.history if history is None else _as_list(history))
             if self._requests.is_unchanged and not self._context.is_due:
-                return self._requests.build()
+                return self._requests.resend()
             self._recall.start_search()
             await self._clearing.run(self._window.thresholds)
             if self._window.thresholds.is_compact_due(self._conversation.tokens):

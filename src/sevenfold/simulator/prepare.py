@@ -14,7 +14,12 @@ from sevenfold.core.cache.prompt_blocks import EFFORT_KIND, PromptBlock
 from sevenfold.core.cache.prompt_cache import PartCounter, RenderedPrompt, render_prompt
 from sevenfold.core.json import EMPTY_OBJECT, JsonObject
 from sevenfold.core.messages import ToolUseId
-from sevenfold.simulator.checks.blocks import Transformation, check_thinking
+from sevenfold.simulator.checks.blocks import (
+    SERVER_RESULT_TYPES,
+    TOOL_REQUEST_TYPES,
+    Transformation,
+    check_thinking,
+)
 from sevenfold.simulator.checks.context_management import (
     CLEAR_THINKING_EDIT,
     CLEAR_TOOLS_EDIT,
@@ -40,6 +45,8 @@ from sevenfold.simulator.wire.messages_request import (
     without_deleted,
 )
 from sevenfold.simulator.wire.signatures import BindingChain
+
+TOOL_RESULT_TYPES = SERVER_RESULT_TYPES | {"tool_result"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +120,14 @@ def apply_tool_clearing(
 
 
 def _answered(blocks: Sequence[PromptBlock]) -> dict[ToolUseId, str]:
-    """Tool uses that have a result, oldest first, with the tool's name."""
+    """Tool uses that have a result, oldest first, with the tool's name; those of tools that the API runs
+    itself count like all others."""
     names = {
         get_tool_use_id(block): as_word(block.wire.get("name"))
         for block in blocks
-        if block.kind == "tool_use"
+        if block.kind in TOOL_REQUEST_TYPES
     }
-    results = (get_tool_use_id(block) for block in blocks if block.kind == "tool_result")
+    results = (get_tool_use_id(block) for block in blocks if block.kind in TOOL_RESULT_TYPES)
     return {use: names[use] for use in results if use in names}
 
 
@@ -127,9 +135,9 @@ def _cleared(
     blocks: Sequence[PromptBlock], ids: AbstractSet[ToolUseId], clearing: ToolClearing, placeholder: str
 ) -> tuple[PromptBlock, ...]:
     def replaced(block: PromptBlock) -> PromptBlock:
-        if block.kind == "tool_result" and get_tool_use_id(block) in ids:
+        if block.kind in TOOL_RESULT_TYPES and get_tool_use_id(block) in ids:
             return with_wire_fields(block, content=placeholder)
-        is_use = block.kind == "tool_use" and get_tool_use_id(block) in ids
+        is_use = block.kind in TOOL_REQUEST_TYPES and get_tool_use_id(block) in ids
         if is_use and clearing.clears_input(as_word(block.wire.get("name"))):
             return with_wire_fields(block, input=EMPTY_OBJECT)
         return block
@@ -138,7 +146,8 @@ def _cleared(
 
 
 def _tokens(blocks: Sequence[PromptBlock], count: PartCounter) -> int:
-    return sum(count("messages", block.wire) for block in blocks if block.kind in {"tool_use", "tool_result"})
+    kinds = TOOL_REQUEST_TYPES | TOOL_RESULT_TYPES
+    return sum(count("messages", block.wire) for block in blocks if block.kind in kinds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

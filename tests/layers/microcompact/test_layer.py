@@ -240,7 +240,8 @@ def test_cache_edits_are_refused_once() -> None:
         (MicrocompactSettings(), HAIKU, True),
         (MicrocompactSettings(policy="keep"), HAIKU, False),
         (MicrocompactSettings(enabled=False), HAIKU, False),
-        (MicrocompactSettings(enabled=False), OPUS, True),
+        (MicrocompactSettings(enabled=False), OPUS, False),
+        (MicrocompactSettings(policy="keep"), OPUS, True),
     ],
 )
 def test_whether_anything_is_ever_cleared_is_known(

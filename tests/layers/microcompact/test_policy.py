@@ -71,10 +71,10 @@ def test_a_warm_cache_is_left_alone_while_a_rewrite_would_not_pay_back(policy: C
 
 @pytest.mark.parametrize("policy", ECONOMIC)
 def test_a_warm_cache_is_cut_once_carrying_stale_results_costs_more(policy: ClearingPolicy) -> None:
-    shelf = stock(*logs(30, 3_000))
+    shelf = stock(*logs(20, 3_000))
     found = choose(shelf, MicrocompactSettings(policy=policy))
     assert found is not None
-    assert found.saved_tokens > 60_000
+    assert found.saved_tokens > 40_000
     assert found.rewrite_tokens < 20_000
     assert f"{found.saved_tokens:,}" in found.reason
     assert f"{found.rewrite_tokens:,}" in found.reason
@@ -139,7 +139,7 @@ def in_turns(*sizes: int) -> ClearableResults:
 
 
 def test_balanced_keeps_this_turn_and_the_one_before_while_the_cache_is_warm_and_the_view_small() -> None:
-    shelf = in_turns(4_000, 3_000, 50)
+    shelf = in_turns(4_000, 2_400, 50)
     recent = {item.result.id for item in shelf.live if item.turn >= 2}
     facts = moment(shelf, round_=40, view_tokens=68_000)
     rich = spent(won=1_000_000.0)
@@ -155,6 +155,10 @@ def test_balanced_keeps_this_turn_and_the_one_before_while_the_cache_is_warm_and
     assert not recent.isdisjoint(gone(replace(BALANCED, recent_turn_tokens=60_000), facts))
     small_window = moment(shelf, round_=40, view_tokens=68_000, warning_tokens=60_000)
     assert not recent.isdisjoint(gone(BALANCED, small_window))
+    less = gone(replace(BALANCED, recent_result_tokens=5_100), facts)
+    newest = [item.result.id for item in shelf.live if item.turn >= 2][2:]
+    assert not recent.isdisjoint(less), "of a long turn, what is older goes by price"
+    assert less.isdisjoint(newest)
 
 
 def test_a_file_that_was_read_again_goes_before_one_that_was_not() -> None:

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from sevenfold.core.json import EMPTY_OBJECT, JsonObject
-from sevenfold.core.messages import Message, Text, ToolResult, ToolUse, ToolUseId
-from sevenfold.core.requests import Capabilities, RequestParams, ViewMessage
+from sevenfold.core.messages import Message, Opaque, Text, ToolResult, ToolUse, ToolUseId
+from sevenfold.core.requests import Capabilities, ModelRequest, RequestParams, ViewMessage
 from sevenfold.layers.microcompact.server_clearing import (
     CLEAR_THINKING,
     CLEAR_TOOL_USES,
@@ -21,6 +21,7 @@ from sevenfold.layers.microcompact.server_clearing import (
     choose_clearing_depth,
     choose_trigger_tokens,
     clears_exactly,
+    find_cleared_uses,
     takes_our_edit,
     uses_server_edits,
     with_more_kept,
@@ -200,8 +201,21 @@ def test_a_depth_that_is_restored_weighs_what_it_clears() -> None:
     first = made.restore(2, None)
     assert first is not None
     assert first.weight == 6_000.0
-    assert made.restore(99, ("Read",)) is None, "it left that tool alone"
-    assert (made.depth, made.spared) == (6, ("Read",))
+    assert made.restore(99, ("Ask", "Read")) is None, "it left that tool alone"
+    assert (made.depth, made.spared) == (2, ("Ask", "Read")), "and no depth changes without a step"
+
+
+def test_a_depth_ends_with_the_last_use_that_goes_and_can_be_released() -> None:
+    made = clearing(*uses(2), *uses(2, tool="Ask", start=2))
+    step = made.deepen(4)
+    assert step is not None
+    assert made.release() == step
+    assert (made.depth, made.cleared, made.release()) == (0, (), None)
+    made.deepen(3)
+    assert (made.depth, made.cleared) == (2, ("u0", "u1"))
+    assert made.is_reached
+    made.start_over(uses(1), keeps=True)
+    assert (made.depth, made.is_reached) == (1, False)
 
 
 def test_a_fork_keeps_as_many_more_as_it_adds() -> None:
@@ -215,3 +229,25 @@ def test_a_fork_keeps_as_many_more_as_it_adds() -> None:
         assert with_more_kept(odd, 3) is odd
     strange = managed(JsonObject({"type": CLEAR_TOOL_USES}))
     assert with_more_kept(strange, 3) == strange
+
+
+def searches(number: int) -> ViewMessage:
+    """An answer in which the provider ran a tool of its own."""
+    use = {"type": "server_tool_use", "id": f"s{number}", "name": "web_search", "input": EMPTY_OBJECT}
+    found = {"type": "web_search_tool_result", "tool_use_id": f"s{number}", "content": ()}
+    return ViewMessage(Message("assistant", (Opaque(JsonObject(use)), Opaque(JsonObject(found)))), 500.0)
+
+
+def test_uses_of_tools_that_the_provider_runs_count_and_are_never_cleared() -> None:
+    made = clearing(*uses(2), searches(1), *uses(3, start=2))
+    assert made.deepen(made.depth_at(ToolUseId("u2"))) is not None
+    assert made.cleared == ("u0", "u1", "u2")
+    (edit,) = edits_of(made.apply(FRAME).params)
+    assert (edit["keep"], edit["exclude_tools"]) == (
+        JsonObject({"type": "tool_uses", "value": 2}),
+        ("web_search",),
+    )
+    items = (*uses(2), searches(1), *uses(3, start=2), searches(2))
+    made.add(items[-1].message, 500.0)
+    request = ModelRequest(made.apply(FRAME), tuple(item.message for item in items))
+    assert find_cleared_uses(request) == {"u0", "u1", "u2"}, "as many more are kept"

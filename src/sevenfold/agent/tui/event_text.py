@@ -29,6 +29,9 @@ _ROWS: dict[type[Event], _Row] = {
     events.ResultSpilled: _Row(1, "a result of {size_bytes:,} bytes went to disk, a preview stands in"),
     events.SpillFailed: _Row(1, "a result of {size_bytes:,} bytes could not be stored: {reason}", True),
     events.ResultsCleared: _Row(2, "{results} old tool results left the prompt, {tokens:,} tokens"),
+    events.ProviderClearingEnded: _Row(
+        2, "{reason}: {cleared} results are cleared here, {restored} are sent whole again"
+    ),
     events.ClearingRefused: _Row(2, "{setting} cannot be had: {reason}", True),
     events.NotesUpdated: _Row(3, "notes cover {covered} messages now"),
     events.NotesSkipped: _Row(3, "notes were due and skipped: {reason}", True),

@@ -80,6 +80,7 @@ from sevenfold.core.events.context import (
     NotesUpdated,
     PrefixBroken,
     PromptTrimmed,
+    ProviderClearingEnded,
     ReplyUnrecorded,
     RequestPassed,
     RestoreSkipped,
@@ -228,6 +229,7 @@ Event: TypeAlias = (
     | PriceUnknown
     | ProgressSkipped
     | PromptTrimmed
+    | ProviderClearingEnded
     | RecallSkipped
     | ReplyUnrecorded
     | RequestPassed

@@ -271,6 +271,19 @@ class RequestPassed:
 
 
 @dataclass(frozen=True, slots=True)
+class ProviderClearingEnded:
+    """The provider no longer clears the results that it was told to clear."""
+
+    reason: str
+    cleared: int
+    """Of them, those that are cleared on our side from now on."""
+    restored: int
+    """Of them, those that are sent whole again."""
+    tokens: int
+    """Of the results that are sent whole again, estimated."""
+
+
+@dataclass(frozen=True, slots=True)
 class ResultsCleared:
     """Old tool results left the prompt."""
 

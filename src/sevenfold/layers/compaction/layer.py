@@ -48,15 +48,17 @@ from sevenfold.layers.session_notes.writer import NotesSources
 from sevenfold.layers.tool_results.spill import SpillStore
 from sevenfold.store.transcript.records import BoundaryRecord, InjectedRecord, KeptSegment, MessageRecord
 
-TOKENS_KEY, BETAS_KEY, COVERS_KEY, ROUNDS_KEY, THOUGHTLESS_KEY = (
+TOKENS_KEY, BETAS_KEY, COVERS_KEY, PLACES_KEY, ROUNDS_KEY, THOUGHTLESS_KEY = (
     "tokens",
     "betas",
     "covers",
+    "places",
     "rounds",
     "thoughtless",
 )
-"""Keys of a cut's detail: how large the view was after it; the headers that it needs; how many messages and
-rounds the session had then; and whether the messages that were kept lost their thinking."""
+"""Keys of a cut's detail: how large the view was after it; the headers that it needs; how many messages the
+session had then; where in the history each of those stands that are still in view; how many rounds the
+session had; and whether the messages that were kept lost their thinking."""
 
 REFUSED_SHARE = 0.75
 """Of what a provider takes, a view that it refused is cut to so much: the rest is for the next rounds and
@@ -258,6 +260,7 @@ class CompactionLayer:
                 kept=segment,
             )
         )
+        conversation.boundaries += 1
         self._write_again(done.head[: done.before], stays)
         for name, message in zip(ids, head, strict=True):
             journal.add(InjectedRecord(message, _head_origin(message, name == ids[0])), name)
@@ -274,7 +277,8 @@ class CompactionLayer:
             TOKENS_KEY: conversation.tokens,
             THOUGHTLESS_KEY: is_thoughtless,
             BETAS_KEY: list(done.betas),
-            COVERS_KEY: conversation.earlier + len(conversation.entries),
+            COVERS_KEY: conversation.places.place_of(len(conversation.entries)),
+            PLACES_KEY: [conversation.places.place_of(at) for at in _entries_of((*stays, *kept))],
             ROUNDS_KEY: conversation.rounds,
         }
         conversation.announce(Cut(4, f"compaction by {done.rung}", done.before, freeze_object(detail)))
@@ -293,6 +297,10 @@ class CompactionLayer:
             else:
                 # Under its own name: whoever reads the whole transcript counts it once.
                 journal.add(MessageRecord(message), entries[item.entry].id)
+
+
+def _entries_of(items: Sequence[ViewMessage]) -> list[int]:
+    return [item.entry for item in items if item.entry != ENGINE_ENTRY]
 
 
 def _own_limit(tokens: int, error: PromptTooLong) -> int | None:

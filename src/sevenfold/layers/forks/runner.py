@@ -22,7 +22,7 @@ from sevenfold.core.messages import Message, ToolResult, ToolUse, is_breakpoint_
 from sevenfold.core.requests import MAX_BREAKPOINTS, Breakpoint, ModelRequest, ModelResponse, RequestParams
 from sevenfold.core.usage import Usage, sum_usage
 from sevenfold.layers.forks.policy import ForkBrief, plan_fork, render_denial, thinking_budget
-from sevenfold.layers.microcompact.server_clearing import with_more_kept
+from sevenfold.layers.microcompact.server_clearing import list_answered_uses, with_more_kept
 from sevenfold.providers.provider import OnDelta, Provider
 
 ToolRunner: TypeAlias = Callable[[ToolUse], Awaitable[ToolResult]]
@@ -124,7 +124,7 @@ async def _run_rounds(
     for number in range(max(1, brief.max_rounds)):
         markers = plan_fork_breakpoints(parent, messages if number else ())
         # What is cleared on the provider's side is counted from the end, which has moved.
-        added = sum(len(_results(message)) for message in messages[len(parent.messages) :])
+        added = sum(1 for message in messages[len(parent.messages) :] for _ in list_answered_uses(message))
         params = with_more_kept(frame.params, added)
         own = frame if params is frame.params else replace(frame, params=params)
         reply = await provider.send(ModelRequest(own, tuple(messages), markers, brief.kind), on_delta)
@@ -135,10 +135,6 @@ async def _run_rounds(
         results = [await _answer(use, brief, run_tool, emit, progress) for use in reply.tool_uses]
         messages += [reply.message, Message("user", tuple(results))]
     progress.outcome = "out of rounds"
-
-
-def _results(message: Message) -> list[ToolResult]:
-    return [block for block in message.blocks if isinstance(block, ToolResult)]
 
 
 def build_fork_params(frame: RequestParams, brief: ForkBrief) -> RequestParams:

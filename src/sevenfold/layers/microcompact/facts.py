@@ -39,6 +39,38 @@ def compute_cache_prices(prices: Prices, ttl: timedelta) -> CachePrices:
     return CachePrices(float(prices.read / prices.fresh), float(written / prices.fresh))
 
 
+DEFAULT_CACHE_PRICES = CachePrices(0.1, 1.25)
+"""Of most models; for one whose price nobody knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultPosition:
+    """Where a result comes into the view."""
+
+    round: int
+    place: int
+    """Tokens of the view before it."""
+    cached: int
+    """Tokens of the last request."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClearingCost:
+    """What a clearing saves in every request to come, and what it had to write again."""
+
+    saved_tokens: int
+    rewrite_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class RequestEnd:
+    """Where a request ended, which is where the cache can be read up to."""
+
+    tokens: int
+    touched: datetime
+    """When a request last wrote or found it: the next one does."""
+
+
 class ClearingLedger:
     """The account of one conversation, updated with each request."""
 
@@ -105,6 +137,10 @@ class MicrocompactSettings:
     recent_turn_tokens: int = amount(80_000, at_least=0)
     """In a view below this and below the window's warning, `balanced` keeps what this turn and the one before
     have shown, while the cache is warm. In a larger one that costs too much."""
+
+    recent_result_tokens: int = amount(10_000, at_least=0)
+    """Of what those turns have shown, so much of the newest is kept; what is older goes by price. A long turn
+    fills a whole view: to keep all of it costs as much as to clear nothing."""
 
     by_time: bool = switch(False)
     """Off: the economic policies clear as soon as the cache is cold. On: after `idle_minutes`, whatever it
@@ -385,3 +421,8 @@ class ClearableResults:
         """Whether its file was read or written again since."""
         result = item.result
         return result.kind == "read" and self._latest.get(result.path, 0) > item.order
+
+
+def is_cache_cold(idle: timedelta | None, ttl: timedelta) -> bool:
+    """Whether nothing of the last request can be read any more. A clock that was set back proves nothing."""
+    return idle is None or idle > ttl

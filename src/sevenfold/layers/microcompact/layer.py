@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from sevenfold.core.clock import Clock
-from sevenfold.core.events import ClearingRefused, Emit, ResultsCleared
+from sevenfold.core.events import ClearingRefused, Emit, ProviderClearingEnded, ResultsCleared
 from sevenfold.core.json import Json, JsonObject, freeze_object
-from sevenfold.core.messages import Message, RedactedThinking, Thinking, ToolResult, ToolUse, ToolUseId
+from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.models import Tariff
 from sevenfold.core.requests import Cut, ModelResponse, RequestParams, ViewMessage
 from sevenfold.core.system import run_blocking
@@ -24,8 +24,13 @@ from sevenfold.core.tool_kinds import ClearableTools, find_called_tool
 from sevenfold.layers.conversation import Conversation, ConversationListener
 from sevenfold.layers.microcompact.facts import (
     BARE_MARKER,
+    DEFAULT_CACHE_PRICES,
     ClearableResult,
+    ClearingCost,
+    RequestEnd,
+    ResultPosition,
     describe_clearable,
+    is_cache_cold,
     render_cleared_marker,
 )
 from sevenfold.layers.microcompact.policy import (
@@ -46,6 +51,7 @@ from sevenfold.layers.microcompact.server_clearing import (
     ClearingStep,
     ServerClearing,
     ServerEditSettings,
+    is_signed,
     share_weight,
     takes_our_edit,
     uses_server_edits,
@@ -97,6 +103,8 @@ class MicrocompactLayer(ConversationListener):
         """Whether signed thinking is in the view."""
         self._cleared_there = 0
         """How many results the provider is told to clear."""
+        self._written_depth = 0
+        """What the provider clears by the last cut that was announced."""
         self._expected: set[int] = set()
         """How many it may say that it did: all of them, or those of the last step; then what it said last."""
         conversation.listeners.append(self)
@@ -107,6 +115,9 @@ class MicrocompactLayer(ConversationListener):
         if settings.cache_edits and not self._is_refused:
             self._is_refused = True
             self._tools.emit(ClearingRefused("server_edits.cache_edits", NO_CACHE_EDITS))
+        ended = self._find_why_ended() if self._server.depth else None
+        if ended is not None:
+            await self._end_there(ended)
         if self._clears_there:
             self._clear_deeper(thresholds)
         elif self._clears_here:
@@ -128,10 +139,7 @@ class MicrocompactLayer(ConversationListener):
         return conversation.capabilities.rewrites_history or may_sign
 
     def apply(self, frame: RequestParams) -> RequestParams:
-        """The parameters of a request, with what the provider is told to clear.
-
-        A session may go on with a provider that cannot clear: then all results are sent.
-        """
+        """The parameters of a request, with what the provider is told to clear."""
         can_clear = self._conversation.capabilities.has_server_edits
         return self._server.apply(frame) if can_clear else frame
 
@@ -139,7 +147,8 @@ class MicrocompactLayer(ConversationListener):
     def is_active(self) -> bool:
         """Whether anything is ever cleared with these settings, on this side or the provider's."""
         settings = self._tools.settings
-        return self._clears_there or (self._clears_here and settings.enabled and settings.policy != "keep")
+        is_chosen = self._clears_there or (self._clears_here and settings.policy != "keep")
+        return settings.enabled and is_chosen
 
     @property
     def oldest(self) -> ToolUseId | None:
@@ -159,25 +168,39 @@ class MicrocompactLayer(ConversationListener):
 
     def restore(self, detail: JsonObject, *, is_kept: bool) -> None:
         """Repeat a clearing of a session that is resumed; `is_kept`: a boundary came after it."""
-        texts = detail.get(CLEARED_KEY)
-        if isinstance(texts, JsonObject):
-            cost = ClearingCost(_count(detail, SAVED_KEY), _count(detail, REWRITTEN_KEY))
-            self._replace_results({ToolUseId(use): str(text) for use, text in texts.items()}, cost)
+        found = detail.get(CLEARED_KEY)
+        markers = found.items() if isinstance(found, JsonObject) else ()
+        texts = {ToolUseId(use): str(text) for use, text in markers}
+        cost = ClearingCost(_count(detail, SAVED_KEY), _count(detail, REWRITTEN_KEY))
+        depth = None if is_kept else detail.get(DEPTH_KEY)
+        if depth == 0:
+            self._release(texts)
+            self._written_depth = 0
+        elif texts:
+            self._replace_results(texts, cost)
         if is_kept:
             return
         self._clear_memories(self._find_memories()[: _count(detail, MEMORIES_KEY)])
-        depth, spared = detail.get(DEPTH_KEY), detail.get(SPARED_KEY)
-        if not isinstance(depth, int):
+        if not isinstance(depth, int) or not depth:
             return
+        spared = detail.get(SPARED_KEY)
         named = [name for name in spared if isinstance(name, str)] if isinstance(spared, tuple) else None
         step = self._server.restore(depth, named)
+        self._written_depth = self._server.depth
         if step is not None:
-            cost = ClearingCost(_count(detail, SAVED_KEY), _count(detail, REWRITTEN_KEY))
-            self._take_step(step, cost)
+            estimated = ClearingCost(self._conversation.tally.estimate_of(step.weight), 0)
+            self._take_step(step, cost if SAVED_KEY in detail else estimated)
+
+    def cut_detail(self) -> Mapping[str, Json]:
+        """What the provider clears after a cut. Not where it cleared nothing before, and clears nothing."""
+        before, self._written_depth = self._written_depth, self._server.depth
+        if not before and not self._server.depth:
+            return {}
+        return {DEPTH_KEY: self._server.depth, SPARED_KEY: self._server.spared if self._server.depth else ()}
 
     def message_shown(self, item: ViewMessage) -> None:
         self._server.add(item.message, item.weight)
-        self._has_signed = self._has_signed or _is_signed(item.message)
+        self._has_signed = self._has_signed or is_signed(item.message)
         if item.message.role == "user":
             conversation = self._conversation
             estimate = conversation.tally.estimate_of
@@ -188,17 +211,22 @@ class MicrocompactLayer(ConversationListener):
     def view_rewritten(self, *, keeps_beginning: bool) -> None:
         """Collect the clearable results of a new view, none of which is in the cache as it is now."""
         conversation = self._conversation
+        kept = self._server.start_over(conversation.shown, keeps=keeps_beginning)
+        self._cleared_there = 0
+        self._has_signed = any(is_signed(item.message) for item in conversation.shown)
+        self._collect()
+        if kept is not None:
+            self._take_step(kept, ClearingCost(conversation.tally.estimate_of(kept.weight), 0))
+
+    def _collect(self) -> None:
+        conversation = self._conversation
         estimate, shown = conversation.tally.estimate_of, conversation.shown
-        kept = self._server.start_over(shown, keeps=keeps_beginning)
         self._account.start_over()
-        self._cleared_there, self._has_signed = 0, any(_is_signed(item.message) for item in shown)
         place = conversation.tokens - estimate(sum(item.weight for item in shown))
         for item in shown:
             at = ResultPosition(conversation.rounds, place, 0)
             self._account.add(item, conversation.tools, at, estimate)
             place += estimate(item.weight)
-        if kept is not None:
-            self._take_step(kept, ClearingCost(estimate(kept.weight), 0))
 
     def request_answered(self, idle: timedelta | None) -> None:
         last = self._conversation.last
@@ -214,10 +242,10 @@ class MicrocompactLayer(ConversationListener):
     def _clear_deeper(self, thresholds: Thresholds) -> None:
         """The provider clears more of the oldest results from now on; ours stay as they are."""
         conversation, server, settings = self._conversation, self._server, self._tools.settings
-        if not takes_our_edit(conversation.frame.params):
+        if not settings.enabled or not takes_our_edit(conversation.frame.params):
             return
         facts = self._facts(thresholds.warning)
-        if settings.enabled and settings.policy in PRICE_POLICIES and self._tariff is not None:
+        if settings.policy in PRICE_POLICIES and self._tariff is not None:
             plan = self._choose(facts, choose_prefix_by_price)
             depth = server.depth_at(plan.ids[-1]) if plan else 0
         else:
@@ -231,15 +259,45 @@ class MicrocompactLayer(ConversationListener):
         self._take_step(step, cost)
         place = conversation.shown.place(step.first)
         reason = f"the provider clears {len(step.ids)} old results, about {saved:,} tokens"
-        detail = {
-            DEPTH_KEY: server.depth,
-            SPARED_KEY: server.spared,
-            SAVED_KEY: cost.saved_tokens,
-            REWRITTEN_KEY: cost.rewrite_tokens,
-        }
+        detail = {SAVED_KEY: cost.saved_tokens, REWRITTEN_KEY: cost.rewrite_tokens}
         told = f"{reason}: {plan.reason}" if plan else reason
         conversation.announce(Cut(2, told, place or 0, freeze_object(detail)))
         self._tools.emit(ResultsCleared(plan.by if plan else "provider", len(step.ids), saved))
+
+    def _find_why_ended(self) -> str | None:
+        """Why the provider no longer clears what it was told to; None: it does."""
+        conversation = self._conversation
+        if not self._clears_there:
+            return f"{conversation.frame.model} is not told to clear results on the provider's side"
+        if not takes_our_edit(conversation.frame.params):
+            return "the caller sends edits of tool results itself"
+        return None if self._server.is_reached else "the provider clears nothing where one tool use is left"
+
+    async def _end_there(self, reason: str) -> None:
+        """What the provider cleared is cleared here from now on, or sent whole where that cannot be."""
+        conversation, ids = self._conversation, self._server.cleared
+        markers: dict[ToolUseId, str] = {}
+        if self._clears_here:
+            markers = await run_blocking(lambda: dict(self._markers(ids)))
+        whole = [use for use in ids if use not in markers]
+        step = self._release(markers)
+        place = conversation.shown.place(ids[0])
+        told = f"{reason}: {len(markers)} results are cleared here, {len(whole)} are sent whole again"
+        detail = {CLEARED_KEY: markers} if markers else {}
+        conversation.announce(Cut(2, told, place or 0, freeze_object(detail)))
+        tokens = conversation.tally.estimate_of(step.weight) if step and whole else 0
+        self._tools.emit(ProviderClearingEnded(reason, len(markers), len(whole), tokens))
+
+    def _release(self, texts: dict[ToolUseId, str]) -> ClearingStep | None:
+        """The provider clears nothing any more; these texts stand in for results instead."""
+        step = self._server.release()
+        self._cleared_there, self._expected = 0, set()
+        if step is not None:
+            self._conversation.tally.discount(-step.weight)
+        self._replace_results(texts, ClearingCost(0, 0))
+        if step is not None and any(use not in texts for use in step.ids):
+            self._collect()
+        return step
 
     def _take_step(self, step: ClearingStep, cost: ClearingCost) -> None:
         """These results are cleared on the provider's side."""
@@ -258,7 +316,7 @@ class MicrocompactLayer(ConversationListener):
         chosen = self._choose(self._facts(warning), choose_by_price)
         if chosen is None:
             return
-        markers = await run_blocking(lambda: dict(self._markers(chosen)))
+        markers = await run_blocking(lambda: dict(self._markers(chosen.ids, is_bare=chosen.is_bare)))
         self._account.forget(use for use in chosen.ids if use not in markers)
         if not markers:
             return
@@ -331,65 +389,23 @@ class MicrocompactLayer(ConversationListener):
     def _tariff(self) -> Tariff | None:
         return self._conversation.model.prices_at(self._tools.clock.now())
 
-    def _markers(self, chosen: ClearingPlan) -> Iterator[tuple[ToolUseId, str]]:
-        """What stands in for each chosen result, once its original is kept. Blocks on the disk."""
-        store = self._tools.store_result
-        for use in chosen.ids:
+    def _markers(self, ids: Iterable[ToolUseId], *, is_bare: bool = False) -> Iterator[tuple[ToolUseId, str]]:
+        """What stands in for each of these results, once its original is kept. Blocks on the disk."""
+        store, tools = self._tools.store_result, self._conversation.tools
+        for use in ids:
             result = self._conversation.shown.result(use)
             if result is None:
                 continue
             where = store(result) if store is not None else None
             if store is not None and where is None:
                 continue  # it could not be stored, which was reported, so it stays
-            yield (
-                use,
-                BARE_MARKER if chosen.is_bare else render_cleared_marker(self._account.call(use), where),
-            )
-
-
-def _is_signed(message: Message) -> bool:
-    """Whether it holds thinking that a rewritten history would make invalid."""
-    return any(
-        isinstance(block, RedactedThinking) or (isinstance(block, Thinking) and bool(block.signature))
-        for block in message.blocks
-    )
+            about = describe_clearable(tools[use], 0)
+            yield use, BARE_MARKER if is_bare else render_cleared_marker(about, where)
 
 
 def _count(value: Json, key: str) -> int:
     count = value.get(key) if isinstance(value, JsonObject) else None
     return count if isinstance(count, int) and not isinstance(count, bool) else 0
-
-
-DEFAULT_CACHE_PRICES = CachePrices(0.1, 1.25)
-"""Of most models; for one whose price nobody knows."""
-
-
-@dataclass(frozen=True, slots=True)
-class ResultPosition:
-    """Where a result comes into the view."""
-
-    round: int
-    place: int
-    """Tokens of the view before it."""
-    cached: int
-    """Tokens of the last request."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClearingCost:
-    """What a clearing saves in every request to come, and what it had to write again."""
-
-    saved_tokens: int
-    rewrite_tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class _End:
-    """Where a request ended, which is where the cache can be read up to."""
-
-    tokens: int
-    touched: datetime
-    """When a request last wrote or found it: the next one does."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -402,7 +418,7 @@ class ResultAccount:
     ledger: ClearingLedger = field(default_factory=ClearingLedger)
     prices: CachePrices = DEFAULT_CACHE_PRICES
     _calls: dict[ToolUseId, ClearableResult] = field(default_factory=dict[ToolUseId, ClearableResult])
-    _ends: deque[_End] = field(default_factory=deque[_End])
+    _ends: deque[RequestEnd] = field(default_factory=deque[RequestEnd])
 
     def add(
         self,
@@ -445,10 +461,6 @@ class ResultAccount:
     def choose(self, facts: ClearingFacts, by_price: PriceRule) -> ClearingPlan | None:
         return choose_clearing(facts, self.results, self.ledger, self.settings, by_price)
 
-    def call(self, use: ToolUseId) -> ClearableResult:
-        """What is known of a result that is chosen."""
-        return self._calls[use]
-
     def cut(self, cost: ClearingCost, ids: Iterable[ToolUseId]) -> None:
         """These were cleared."""
         self.ledger.cut(cost.saved_tokens, (self.prices.write - self.prices.read) * cost.rewrite_tokens)
@@ -473,7 +485,7 @@ class ResultAccount:
             self._ends.clear()
         if self._ends:
             self._ends.append(replace(self._ends.pop(), touched=started))
-        self._ends.append(_End(view_tokens, started))
+        self._ends.append(RequestEnd(view_tokens, started))
 
     def start_over(self) -> None:
         """Another view begins."""
@@ -481,8 +493,3 @@ class ResultAccount:
         self.ledger.start_over()
         self._calls.clear()
         self._ends.clear()
-
-
-def is_cache_cold(idle: timedelta | None, ttl: timedelta) -> bool:
-    """Whether nothing of the last request can be read any more. A clock that was set back proves nothing."""
-    return idle is None or idle > ttl

@@ -68,12 +68,13 @@ class ClearingWeights:
     caution: float
     """How often losses count that nothing won before pays for: the rewrite, and what may be read again."""
     keeps_recent_turns: bool
-    """Whether the results of this turn and the one before stay while the cache is warm and the view small."""
+    """Whether the newest results of this turn and the one before stay while the cache is warm and the view
+    small."""
 
 
 CLEARING_WEIGHTS: dict[str, ClearingWeights] = {
     "thrift": ClearingWeights(lost_rounds=0.0, caution=2.0, keeps_recent_turns=False),
-    "balanced": ClearingWeights(lost_rounds=1.5, caution=2.0, keeps_recent_turns=True),
+    "balanced": ClearingWeights(lost_rounds=2.0, caution=1.5, keeps_recent_turns=True),
 }
 
 
@@ -151,8 +152,8 @@ def estimate_rounds_ahead(facts: ClearingFacts, settings: MicrocompactSettings) 
 
 
 def keeps_recent_turns(facts: ClearingFacts, settings: MicrocompactSettings) -> bool:
-    """Whether results of this turn and the one before stay, whatever they cost: while the cache is warm and
-    the window does not press."""
+    """Whether the newest results of this turn and the one before stay, whatever they cost: while the cache is
+    warm and the window does not press."""
     pressing = min(settings.recent_turn_tokens, facts.warning_tokens)
     weights = CLEARING_WEIGHTS.get(settings.policy)
     return bool(weights and weights.keeps_recent_turns and not facts.is_cold and facts.view_tokens < pressing)
@@ -174,11 +175,11 @@ def choose_by_price(
     outlook = _Outlook(facts, ledger, weights, ahead)
     is_whole = facts.is_cold or facts.round % FULL_SCAN_ROUNDS == 0
     stale = results.find_stale(settings.keep_last, facts.round, None if is_whole else MAX_SCANNED_RESULTS)
-    first_kept = _find_first_kept_turn(facts, results, settings)
+    first_kept = find_first_kept(facts, results, settings)
     judged = (
         outlook.judge(item, results)
         for item in stale
-        if item.turn < first_kept and item.result.saved_tokens >= MIN_SAVED_TOKENS
+        if item.order < first_kept and item.result.saved_tokens >= MIN_SAVED_TOKENS
     )
     found = [each for each in judged if each.gain > each.loss]
     if not found:
@@ -198,9 +199,9 @@ def choose_prefix_by_price(
         return None
     weights, ahead = CLEARING_WEIGHTS[settings.policy], estimate_rounds_ahead(facts, settings)
     outlook = _Outlook(facts, ledger, weights, ahead)
-    first_kept = _find_first_kept_turn(facts, results, settings)
+    first_kept = find_first_kept(facts, results, settings)
     stale = (item for item in reversed(results.find_stale(settings.keep_last, facts.round)))
-    found = [outlook.judge(item, results) for item in stale if item.turn < first_kept]
+    found = [outlook.judge(item, results) for item in stale if item.order < first_kept]
     if not facts.is_cold:
         return _warm_cut(found, outlook, results, settings, is_prefix=True)
     worths = list(accumulate(each.gain - each.loss for each in found))
@@ -210,11 +211,17 @@ def choose_prefix_by_price(
     return _cold_cut([each.item for each in reversed(found[: worths.index(best) + 1])], settings.policy)
 
 
-def _find_first_kept_turn(
-    facts: ClearingFacts, results: ClearableResults, settings: MicrocompactSettings
-) -> int:
-    """The first turn whose results stay."""
-    return results.turn - 1 if keeps_recent_turns(facts, settings) else results.turn + 1
+def find_first_kept(facts: ClearingFacts, results: ClearableResults, settings: MicrocompactSettings) -> int:
+    """From which result on, in order, they stay: the newest of this turn and the one before."""
+    first, held = results.count + 1, 0
+    if not keeps_recent_turns(facts, settings):
+        return first
+    for item in reversed(results.live):
+        held += item.result.tokens
+        if item.turn < results.turn - 1 or held > settings.recent_result_tokens:
+            break
+        first = item.order
+    return first
 
 
 def choose_ski_rental(

@@ -9,10 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import ClassVar
 
 from sevenfold.core.json import JsonObject
-from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
+from sevenfold.core.messages import (
+    Message,
+    Opaque,
+    RedactedThinking,
+    Thinking,
+    ToolResult,
+    ToolUse,
+    ToolUseId,
+)
+from sevenfold.core.normalize_blocks import SERVER_TOOL_RESULTS
 from sevenfold.core.requests import Capabilities, ModelRequest, RequestParams, ViewMessage
 from sevenfold.core.settings import amount, choice, switch
 
@@ -93,10 +103,40 @@ def find_cleared_uses(request: ModelRequest) -> frozenset[ToolUseId]:
         return frozenset()
     spared = exact[0].get("exclude_tools")
     excluded = spared if isinstance(spared, tuple) else ()
-    blocks = [block for message in request.messages for block in message.blocks]
-    names = {block.id: block.name for block in blocks if isinstance(block, ToolUse)}
-    uses = [block.tool_use_id for block in blocks if isinstance(block, ToolResult)]
+    names = {use: name for message in request.messages for use, name in list_tool_uses(message)}
+    uses = [use for message in request.messages for use in list_answered_uses(message)]
     return frozenset(use for use in uses[: len(uses) - count] if names.get(use, "") not in excluded)
+
+
+SERVER_TOOL_USES = frozenset({"server_tool_use", "mcp_tool_use"})
+"""Calls of tools that the provider itself runs."""
+
+
+def list_tool_uses(message: Message) -> Iterator[tuple[ToolUseId, str]]:
+    """The tool uses of a message and the names of their tools, those that the provider runs too."""
+    for block in message.blocks:
+        if isinstance(block, ToolUse):
+            yield block.id, block.name
+        elif isinstance(block, Opaque) and block.type in SERVER_TOOL_USES:
+            yield ToolUseId(str(block.wire.get("id"))), str(block.wire.get("name"))
+
+
+def list_answered_uses(message: Message) -> Iterator[ToolUseId]:
+    """The tool uses whose results a message has: what `keep` counts. Results of tools that the provider runs
+    stand in the answer itself."""
+    for block in message.blocks:
+        if isinstance(block, ToolResult):
+            yield block.tool_use_id
+        elif isinstance(block, Opaque) and block.type in SERVER_TOOL_RESULTS:
+            yield ToolUseId(str(block.wire.get("tool_use_id")))
+
+
+def is_signed(message: Message) -> bool:
+    """Whether it holds thinking that a rewritten history would make invalid."""
+    return any(
+        isinstance(block, RedactedThinking) or (isinstance(block, Thinking) and bool(block.signature))
+        for block in message.blocks
+    )
 
 
 def takes_our_edit(params: JsonObject) -> bool:
@@ -209,28 +249,31 @@ class ServerClearing:
 
     def add(self, message: Message, weight: float) -> None:
         """A message of the view. The results in it share its weight by length."""
-        for block in message.blocks:
-            if isinstance(block, ToolUse):
-                self._names[block.id] = block.name
-                if block.name not in self._tools:
-                    self._tools[block.name] = self.is_clearable(block.name)
-        for result, share in share_weight(message, weight):
-            self._places[result.tool_use_id] = len(self._uses)
-            self._uses.append(result.tool_use_id)
-            self._weights.append(share)
+        known = {block.id for block in message.blocks if isinstance(block, ToolUse)}
+        for use, name in list_tool_uses(message):
+            self._names[use] = name
+            if name not in self._tools:
+                # What the provider's own tools found is left alone.
+                self._tools[name] = use in known and self.is_clearable(name)
+        weights = {result.tool_use_id: share for result, share in share_weight(message, weight)}
+        for use in list_answered_uses(message):
+            self._places[use] = len(self._uses)
+            self._uses.append(use)
+            self._weights.append(weights.get(use, 0.0))
 
     def start_over(self, items: Iterable[ViewMessage], *, keeps: bool) -> ClearingStep | None:
-        """Another view: one that begins as before keeps what is cleared in it, which is returned."""
-        if not keeps:
-            self.depth = 0
-            self._tools.clear()
+        """Another view: of one that begins as before, what was cleared stays so, and is returned."""
+        before = set(self._uses[: self.depth]) if keeps else set[ToolUseId]()
+        known, self._tools = self._tools, {}
         self._uses, self._weights = [], []
         self._places.clear()
         for item in items:
             self.add(item.message, item.weight)
-        # The trigger asks for more than one use.
-        self.depth = self._next = min(self.depth, len(self._uses)) if len(self._uses) > 1 else 0
-        return self._step(0) if self.depth else None
+        self.depth = self._next = 0
+        kept = sum(1 for _ in takewhile(before.__contains__, self._uses))
+        if kept:
+            self._tools = known | self._tools | known
+        return self.deepen(kept)
 
     def choose_by_trigger(
         self, context_tokens: int, auto_compact_tokens: int, estimate: Callable[[float], int]
@@ -249,20 +292,39 @@ class ServerClearing:
         return self._places[use] + 1
 
     def deepen(self, depth: int) -> ClearingStep | None:
-        """Clear so many from now on; None: that clears nothing more."""
-        before, self.depth = self.depth, max(self.depth, depth)
-        self._next = self.depth
-        return self._step(before)
+        """Clear so many from now on; None: that clears nothing more, and nothing changes."""
+        step = self._step(self.depth, depth)
+        if step is not None:
+            self.depth = self._next = self._places[step.ids[-1]] + 1
+        return step
+
+    def release(self) -> ClearingStep | None:
+        """Clear nothing any more; what was cleared until now."""
+        step = self._step(0)
+        self.depth = self._next = 0
+        return step
 
     def restore(self, depth: int, spared: Iterable[str] | None) -> ClearingStep | None:
         """Restore the depth of a resumed session, and which tools it left alone: settings may differ now."""
         if spared is not None:
-            kept = frozenset(spared)
-            self._tools = {name: name not in kept for name in self._tools}
-        return self.deepen(min(depth, len(self._uses)))
+            kept = dict.fromkeys(spared, False)
+            self._tools = {**kept, **{name: True for name in self._tools if name not in kept}}
+        return self.deepen(depth)
 
-    def _step(self, before: int) -> ClearingStep | None:
-        places = [place for place in range(before, self.depth) if self._is_cleared(place)]
+    @property
+    def cleared(self) -> tuple[ToolUseId, ...]:
+        """The uses whose results the provider is told to clear."""
+        step = self._step(0)
+        return step.ids if step else ()
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether the provider clears at all: the trigger asks for more than one use."""
+        return len(self._uses) > 1
+
+    def _step(self, before: int, depth: int | None = None) -> ClearingStep | None:
+        last = self.depth if depth is None else min(depth, len(self._uses))
+        places = [place for place in range(before, last) if self._is_cleared(place)]
         if not places:
             return None
         ids = tuple(self._uses[place] for place in places)

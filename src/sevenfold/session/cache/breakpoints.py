@@ -60,6 +60,8 @@ class RequestBuilder(ConversationListener):
         """Of the conversation when it was built."""
         self._handed_out: PreparedRequest | None = None
         """The one that was sent last; one that was only looked at is none."""
+        self._same = 0
+        """So many messages at the start of the view are as the last request had them."""
         self._started: datetime | None = None
         self.use_params()
         conversation.listeners.append(self)
@@ -78,6 +80,7 @@ class RequestBuilder(ConversationListener):
 
     def view_cut(self, first: int) -> None:
         self._planner.cut(first)
+        self._same = min(self._same, max(0, first))
 
     @property
     def is_unchanged(self) -> bool:
@@ -90,10 +93,7 @@ class RequestBuilder(ConversationListener):
         conversation = self._conversation
         if self._built is None or self._revision != conversation.revision:
             tokens, shown = conversation.tokens, conversation.shown
-            params, oldest = self._clearing.apply(conversation.request_params()), self._clearing.oldest
-            if params != self._params:
-                # Equal parameters stay the same object, which is compared faster.
-                self._params = params
+            params, oldest = self._find_params(), self._clearing.oldest
             theirs = find_caller_breakpoints(self._marks, shown, conversation.capabilities.breakpoints)
             standing = find_clearing_breakpoint(shown, oldest)
             messages = shown.messages()
@@ -101,7 +101,7 @@ class RequestBuilder(ConversationListener):
             thresholds = self._window.thresholds
             self._revision = conversation.revision
             self._built = PreparedRequest(
-                request=ModelRequest(self._params, messages, marks),
+                request=ModelRequest(params, messages, marks),
                 tokens=tokens,
                 level=thresholds.level(tokens),
                 percent_left=thresholds.percent_left(tokens),
@@ -113,8 +113,28 @@ class RequestBuilder(ConversationListener):
         """The request to send. Its cuts are announced with it, and not again with the next one."""
         view = self._handed_out = self.build()
         self._conversation.cuts.clear()
+        self._same = len(view.request.messages)
         self._started = self._clock.now()
         return view
+
+    def resend(self) -> PreparedRequest:
+        """The last request, to be sent once more: what it leaves in the cache lives from now."""
+        self._started = self._clock.now()
+        return self.build()
+
+    def build_parent(self) -> ModelRequest:
+        """The request that a fork continues: the current view, and what the provider is told to clear of it,
+        with those breakpoints of the last request that stand in it."""
+        marks = self._handed_out.request.breakpoints if self._handed_out else ()
+        standing = tuple(mark for mark in marks if mark.level != "messages" or mark.index < self._same)
+        return ModelRequest(self._find_params(), self._conversation.shown.messages(), standing)
+
+    def _find_params(self) -> RequestParams:
+        """Equal parameters stay the same object, which is compared faster."""
+        params = self._clearing.apply(self._conversation.request_params())
+        if params != self._params:
+            self._params = params
+        return self._params
 
     def answered(self) -> datetime:
         """The last request was answered; when it was sent."""

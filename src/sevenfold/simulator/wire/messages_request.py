@@ -64,7 +64,7 @@ def is_turn_start(block: PromptBlock) -> bool:
 
 def get_tool_use_id(block: PromptBlock) -> ToolUseId:
     """Of a tool request, or of the request that a result answers."""
-    return ToolUseId(as_word(block.wire.get("id" if block.kind == "tool_use" else "tool_use_id")))
+    return ToolUseId(as_word(block.wire.get("id" if block.kind.endswith("tool_use") else "tool_use_id")))
 
 
 def with_wire_fields(block: PromptBlock, **fields: Json) -> PromptBlock:
