@@ -66,7 +66,7 @@ def make_blocks(sessions: Iterable[Session], blocks: int = BLOCKS) -> list[list[
     return [block for block in found if block]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
     """A choice of constants: the policy, its caution, the rounds ahead, the lost rounds and what is held of
     recent turns."""
@@ -108,9 +108,11 @@ def played_rules() -> list[Rule]:
     """The grid. `balanced` takes the rounds ahead as they are shipped."""
     shipped = CLEARING_POLICIES["balanced"]
     horizon = shipped.rounds_ahead_5m, shipped.rounds_ahead_1h
-    thrift = [Rule("thrift", caution, pair) for caution, pair in product(CAUTIONS, HORIZONS)]
+    thrift = [
+        Rule(policy="thrift", caution=caution, horizon=pair) for caution, pair in product(CAUTIONS, HORIZONS)
+    ]
     return thrift + [
-        Rule("balanced", caution, horizon, lost, held)
+        Rule(policy="balanced", caution=caution, horizon=horizon, lost_rounds=lost, held_tokens=held)
         for caution, lost, held in product(CAUTIONS, LOST_ROUNDS, HELD_TOKENS)
     ]
 
@@ -122,7 +124,7 @@ def possible_rules(policy: str) -> list[Rule]:
         return played
     fives, hours = {pair[0] for pair in HORIZONS}, {pair[1] for pair in HORIZONS}
     return [
-        Rule(policy, caution, (five, hour))
+        Rule(policy=policy, caution=caution, horizon=(five, hour))
         for caution, five, hour in product(CAUTIONS, sorted(fives), sorted(hours))
     ]
 
