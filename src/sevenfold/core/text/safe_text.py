@@ -109,7 +109,8 @@ def _is_shown(item: str) -> bool:
     return category(item) == "Zs"
 
 
-_PAINT = re.compile(r"(\x1b\[[\d;]*m)")
+_PAINT = re.compile(r"(\x1b\[(?!0*8(?:;|m))[\d;]*m)")
+"""Colours, but not the one that hides text: nothing of ours has it."""
 
 
 def escape_painted(text: str) -> str:
