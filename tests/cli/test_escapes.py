@@ -71,6 +71,8 @@ def is_obeyed(shown: str) -> bool:
     plain = PAINT.sub("", shown).replace("\n", "")
     # The progress line is ours: it goes back and clears the rest of its line.
     plain = plain.removeprefix("\r").removesuffix("\x1b[K")
+    # So are the marks around what a terminal draws at once.
+    plain = plain.removeprefix("\x1b[?2026h").removesuffix("\x1b[?2026l")
     return any(not sign.isprintable() and not sign.isspace() for sign in plain) or "\r" in plain
 
 
@@ -140,6 +142,7 @@ def test_what_reaches_the_terminal_of_a_chat_is_escaped_again(
     plain._pane = BufferedOutput(terminal)  # pyright: ignore[reportPrivateUsage]
     plain.put(text)
     assert not is_obeyed(terminal.getvalue())
+    assert "\x1b[8m" not in terminal.getvalue()
 
 
 def test_colours_are_kept() -> None:
