@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from sevenfold.core.errors import FileDamaged
+from sevenfold.core.errors import FileDamaged, WireError
 from sevenfold.core.events import Event, LineQuarantined
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.memory.files import LogStat, MemoryLog
+from sevenfold.store.memory.state import MemoryState, read_memory_state, write_memory_state
 from sevenfold.store.transcript.transcript import RecordPosition
 
 
@@ -53,3 +55,11 @@ def test_a_log_is_known_by_its_size_and_its_head(control: Folder) -> None:
     log.replace([b"a\n", b"b\n"])
     assert log.stat() == LogStat(4, b"a\nb\n")
     assert log.head_at(2) == b"b\n"
+
+
+def test_a_state_of_another_format_is_not_read() -> None:
+    written = write_memory_state(MemoryState())
+    assert read_memory_state(written) == MemoryState()
+    other = {**json.loads(written), "format": 10**6}
+    with pytest.raises(WireError, match="its format is 1000000"):
+        read_memory_state(json.dumps(other).encode())
