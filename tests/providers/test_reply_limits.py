@@ -197,4 +197,4 @@ def test_a_wait_can_be_cut_short_and_is_shown_before_it_begins() -> None:
         return events
 
     [event] = asyncio.run(run())
-    assert event == RetryScheduled(model="m", retry=1, of=2, seconds=59.0, reason="rate limited")
+    assert event == RetryScheduled(model="m", retry=1, of=2, seconds=59.0, reason="429: rate limited")

@@ -48,6 +48,7 @@ SevenfoldError
 │   ├── ReplyBroken             an answer began, and cannot be used
 │   ├── ProviderUnreachable     no answer came at all
 │   └── SpendRefused            background work may not spend now; no call was made
+├── ProxyError                  the proxy cannot be started or stopped
 ├── ResidentUnavailable         the resident process gave no answer
 ├── LoopStopped                 the model made the same failing call again and again
 ├── CompactionError             a view cannot be cut down now
@@ -343,6 +344,10 @@ class ProviderUnreachable(ProviderError):
 
 class SpendRefused(ProviderError):
     """Background work may not spend now: a cap, a pause after failures, or the switch. No call was made."""
+
+
+class ProxyError(SevenfoldError):
+    """The proxy cannot be started or stopped."""
 
 
 class ResidentUnavailable(SevenfoldError):

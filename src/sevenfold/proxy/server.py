@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
 from sevenfold.core.clock import Clock, SystemClock
-from sevenfold.core.errors import InputError, SevenfoldError
+from sevenfold.core.errors import InputError, ProxyError
 from sevenfold.core.json import JsonObject, write_json
 from sevenfold.core.system import listen, listener_url
 from sevenfold.proxy.ledger import ProxyLedger
@@ -52,10 +52,6 @@ _Message: TypeAlias = MutableMapping[str, Any]
 _Receive: TypeAlias = Callable[[], Awaitable[_Message]]
 _Send: TypeAlias = Callable[[_Message], Awaitable[None]]
 _Headers: TypeAlias = list[tuple[bytes, bytes]]
-
-
-class ProxyError(SevenfoldError):
-    """The proxy cannot be started or stopped."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,7 +124,7 @@ def test_the_address_over_http_is_secret_and_stays_the_same(tmp_path: Path) -> N
         with subprocess.Popen(
             [sys.executable, "-m", "sevenfold", "mcp", "--http"],
             cwd=tmp_path,
-            env={**os.environ, "HOME": str(tmp_path), "PYTHONPATH": str(ROOT / "src")},
+            env={**os.environ, "SEVENFOLD_HOME": str(tmp_path / "home"), "PYTHONPATH": str(ROOT / "src")},
             stdout=subprocess.PIPE,
             text=True,
         ) as server:
@@ -134,4 +134,4 @@ def test_the_address_over_http_is_secret_and_stays_the_same(tmp_path: Path) -> N
     first, second = (url.rpartition("/")[2] for url in urls)
     assert first == second
     assert len(first) == 32
-    assert (tmp_path / ".sevenfold" / "run" / "mcp-token").stat().st_mode & 0o077 == 0
+    assert (tmp_path / "home" / "run" / "mcp-token").stat().st_mode & 0o077 == 0
