@@ -22,9 +22,10 @@ from sevenfold.core.messages import Text, ToolResult
 from sevenfold.core.tool_kinds import find_tool
 from sevenfold.testing import Choices, Prompt, Reply, Simulator, say
 
-pytestmark = [pytest.mark.story, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.story, pytest.mark.registry, pytest.mark.timeout(900)]
 
-PACKAGES = ("@anthropic-ai/claude-code-linux-x64", "@openai/codex")
+PACKAGES = ("@anthropic-ai/claude-code-linux-x64@2.1.325", "@openai/codex@0.166.0")
+"""What was tested; other versions may send other things."""
 CLAUDE = "node_modules/@anthropic-ai/claude-code-linux-x64/claude"
 CODEX = "node_modules/.bin/codex"
 PATIENCE_SECONDS = 240
