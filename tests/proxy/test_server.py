@@ -17,6 +17,7 @@ import anthropic
 import openai
 import pytest
 
+from sevenfold.cli.proxy import find_upstreams
 from sevenfold.core.errors import InputError
 from sevenfold.proxy.ledger import ProxyLedger
 from sevenfold.proxy.profiles import find_profile
@@ -161,6 +162,7 @@ def test_every_byte_header_and_query_passes(upstream: ThreadingHTTPServer) -> No
     assert (method, asked, got) == ("POST", "/v1/messages?beta=true", body)
     assert (sent["x-api-key"], sent["anthropic-beta"], sent["accept-encoding"]) == (KEY, "a,b", "gzip")
     assert "te" not in sent
+    assert "user-agent" not in sent, "none was sent"
     assert (status, headers["x-request-id"], headers["content-encoding"]) == (201, "req_1", "gzip")
     assert b"input_tokens" in gzip.decompress(packed)
     (entry,) = server.app.ledger.entries
@@ -184,6 +186,7 @@ def test_an_upstream_that_cannot_be_reached_is_an_error_that_says_so() -> None:
         server.stop()
     assert status == 502
     assert b"127.0.0.1:9 cannot be reached" in body
+    assert [entry.status for entry in server.app.ledger.entries] == [502]
 
 
 @pytest.mark.parametrize("url", ["", "ftp://x", "http://", "http://user@host"])
@@ -222,3 +225,24 @@ def test_run_starts_an_agent_and_ends_with_its_bill(sim: Simulator, tmp_path: Pa
     (ledger,) = (tmp_path / "home/proxy").iterdir()
     assert KEY not in ledger.read_text()
     assert ledger.stat().st_mode & 0o777 == 0o600
+
+
+def test_requests_go_where_the_replaced_variables_led() -> None:
+    goose = find_profile("goose")
+    found = find_upstreams(
+        None, {"ANTHROPIC_HOST": "http://gate:1", "OPENAI_HOST": "http://gate:2/v1"}, goose
+    )
+    assert (found.anthropic, found.openai) == ("http://gate:1", "http://gate:2")
+    assert find_upstreams("http://one:3/v1", {}, goose) == Upstreams("http://one:3", "http://one:3")
+
+
+def test_codex_is_not_started_without_a_key(tmp_path: Path) -> None:
+    program = tmp_path / "codex"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    environ = {name: value for name, value in os.environ.items() if name != "OPENAI_API_KEY"}
+    environ |= {"PATH": f"{tmp_path}:{os.environ['PATH']}", "SEVENFOLD_HOME": str(tmp_path / "home")}
+    command = [sys.executable, "-m", "sevenfold", "run", "codex"]
+    ran = subprocess.run(command, env=environ, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ran.returncode == 2
+    assert "OPENAI_API_KEY" in ran.stderr

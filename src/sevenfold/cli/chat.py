@@ -115,6 +115,8 @@ def run_chat(options: Namespace, screen: Screen) -> int:
                 "or use -p PROMPT, which needs neither"
             )
         return asyncio.run(_chat(options, agent_options, screen))
+    except asyncio.CancelledError:
+        return 128 + signal.SIGTERM  # ended before there was a chat to close
     except ProviderMissing:
         home = open_workspace().home
         for line in render_setup_help(os.environ, str(home / USER_SETTINGS_FILE)):
@@ -253,6 +255,10 @@ def _write(screen: Screen, line: str) -> None:
 
 
 async def _chat(options: Namespace, agent_options: AgentOptions, screen: Screen) -> int:
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    for number in EXIT_SIGNALS:
+        # Until the chat itself listens: the terminal must be given back as it was.
+        loop.add_signal_handler(number, task.cancel if task else loop.stop)
     with EarlyInput(sys.stdin, is_full=_is_full_terminal()) as early:
         return await _chat_with(options, agent_options, screen, early)
 
@@ -270,7 +276,8 @@ async def _chat_with(
         confirming.is_over = True
         with Folder.open(workspace.home, create=True) as home:
             past, services = InputHistory(home), _make_services(agent_options, workspace)
-            chat = Chat(agent, services, asking, lambda delegate: _keyboard(delegate, past, agent.place.cwd))
+            cwd, typed = agent.place.cwd, early.take_keys()
+            chat = Chat(agent, services, asking, lambda delegate: _keyboard(delegate, past, cwd, typed))
             loop = asyncio.get_running_loop()
             for number in EXIT_SIGNALS:
                 loop.add_signal_handler(number, chat.leave)
@@ -281,8 +288,8 @@ async def _chat_with(
     return 0
 
 
-def _keyboard(delegate: InputDelegate, past: InputHistory, cwd: Path) -> ChatTerminal:
-    return Terminal(delegate, past, cwd) if _is_full_terminal() else PlainTerminal(delegate)
+def _keyboard(delegate: InputDelegate, past: InputHistory, cwd: Path, typed: str) -> ChatTerminal:
+    return Terminal(delegate, past, cwd, typed) if _is_full_terminal() else PlainTerminal(delegate)
 
 
 def _is_full_terminal() -> bool:
@@ -333,8 +340,12 @@ class _Confirming:
             return None
         with self.early.paused():
             self.screen.note(f"{question} [y/N]")
-            line = await _read_line(sys.stdin.fileno())
-        return line.strip().lower() in ("y", "yes") if line else None  # the terminal was closed: no answer
+            while line := await _read_line(sys.stdin.fileno()):
+                word = line.strip().lower()
+                if word in ("", "n", "no", "y", "yes"):
+                    return word in ("y", "yes")
+                self.screen.note("answer y or n")
+        return None  # the terminal was closed: no answer
 
 
 async def _read_line(terminal: int) -> str:

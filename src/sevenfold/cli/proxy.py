@@ -20,6 +20,7 @@ from sevenfold.proxy.server import ANTHROPIC_API, OPENAI_API, ProxyApp, ProxyRun
 from sevenfold.store.files.folder import Folder
 
 PROXY_FOLDER = "proxy"
+CONFIG_VARIABLE = "OPENCODE_CONFIG_CONTENT"
 PROXY_STOP_SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM})
 
 
@@ -58,9 +59,12 @@ def run_agent(options: Namespace, screen: Screen) -> int:
         )
     if program is None:
         raise InputError(f"{profile.program} is not on the PATH; install {profile.name}, then try again")
+    _refuse_conflicts(profile, os.environ)
+    upstreams = find_upstreams(options.upstream, os.environ, profile)
+    screen.note(f"requests go to {upstreams.anthropic} or {upstreams.openai}; --upstream URL changes that")
     with _open_ledger_folder() as folder:
         ledger = ProxyLedger(folder=folder, name=_ledger_name())
-        app = ProxyApp(ledger=ledger, upstreams=find_upstreams(options.upstream, os.environ))
+        app = ProxyApp(ledger=ledger, upstreams=upstreams)
         server = ProxyServer(app)
         server.start()
         try:
@@ -71,12 +75,38 @@ def run_agent(options: Namespace, screen: Screen) -> int:
     return code
 
 
-def find_upstreams(upstream: str | None, environ: Mapping[str, str]) -> Upstreams:
-    """Where requests go: as the option says, or as the agent would have gone without us."""
+def find_upstreams(
+    upstream: str | None, environ: Mapping[str, str], profile: AgentProfile | None = None
+) -> Upstreams:
+    """Where requests go: as the option says, or where the variables lead that the agent's are replaced by."""
     if upstream:
-        return Upstreams(upstream, upstream)
-    openai = environ.get("OPENAI_BASE_URL", OPENAI_API).rstrip("/").removesuffix("/v1")
-    return Upstreams(environ.get("ANTHROPIC_BASE_URL") or ANTHROPIC_API, openai or OPENAI_API)
+        url = _without_version(upstream)
+        return Upstreams(url, url)
+    names = [*(profile.variables if profile else ()), "ANTHROPIC_BASE_URL", "OPENAI_BASE_URL"]
+    anthropic = [environ.get(name, "") for name in names if name.startswith("ANTHROPIC_")]
+    openai = [environ.get(name, "") for name in names if name.startswith("OPENAI_")]
+    return Upstreams(
+        _without_version(next(filter(None, anthropic), ANTHROPIC_API)),
+        _without_version(next(filter(None, openai), OPENAI_API)),
+    )
+
+
+def _without_version(url: str) -> str:
+    return url.rstrip("/").removesuffix("/v1")
+
+
+def _refuse_conflicts(profile: AgentProfile, environ: Mapping[str, str]) -> None:
+    """Where the agent has a configuration that leading it to the proxy would replace."""
+    if environ.get(CONFIG_VARIABLE) and CONFIG_VARIABLE in profile.variables:
+        raise InputError(
+            f"{CONFIG_VARIABLE} is set and would be replaced; start `sevenfold proxy`, and name its address "
+            "there"
+        )
+    if profile.name == "codex" and not environ.get("OPENAI_API_KEY"):
+        raise InputError(
+            "codex needs OPENAI_API_KEY behind the proxy: a sign-in with ChatGPT goes to another address; "
+            "set the key, and Codex is billed to it"
+        )
 
 
 def _run_program(program: str, profile: AgentProfile, url: str, arguments: list[str]) -> int:
@@ -90,9 +120,14 @@ def _run_program(program: str, profile: AgentProfile, url: str, arguments: list[
             env={**os.environ, **profile.make_environ(url)},
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - no locks in it
         )
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            # Whoever ends us means the agent, and the bill is still to be shown.
+            signal.signal(number, lambda sent, _: running.send_signal(sent))
         code = running.wait()
     finally:
         signal.signal(signal.SIGINT, before)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
     return code if code >= 0 else 128 - code
 
 

@@ -10,7 +10,7 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 
@@ -152,6 +152,8 @@ class ProxyLedger:
             )
             if facts.is_model_call and usage is not None:
                 self._remember(client, entry)
+            # Digests of messages are for finding the next request, and are kept once a conversation.
+            entry = replace(entry, facts=replace(facts, messages=()))
             self.entries.append(entry)
             self._write(entry)
         if self.watch is not None:

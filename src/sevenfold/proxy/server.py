@@ -12,7 +12,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
@@ -20,14 +20,14 @@ from urllib.parse import urlsplit
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import InputError, ProxyError
 from sevenfold.core.json import JsonObject, write_json
-from sevenfold.core.system import listen, listener_url
+from sevenfold.core.system import listen, listener_url, run_blocking
 from sevenfold.proxy.ledger import ProxyLedger
 from sevenfold.proxy.profiles import AgentProfile, recognize_agent
 from sevenfold.proxy.requests import find_wire_format, read_request
 from sevenfold.proxy.responses import UsageReader
 
 if TYPE_CHECKING:
-    from httpx2 import AsyncClient, Response
+    from httpx2 import AsyncClient, Request, Response
     from uvicorn import Server
 
 PROXY_ADDRESS = "127.0.0.1"
@@ -68,7 +68,10 @@ class Upstreams:
                 raise InputError(f"the upstream {url!r} is no address; expected http(s)://HOST[:PORT][/PATH]")
 
     def find(self, path: str, headers: Mapping[str, str]) -> str:
-        is_messages = find_wire_format(path) == "messages" or "anthropic-version" in headers
+        # An Anthropic client names its key so; OpenAI's name theirs as a bearer.
+        is_messages = (
+            find_wire_format(path) == "messages" or "anthropic-version" in headers or "x-api-key" in headers
+        )
         return (self.anthropic if is_messages else self.openai).rstrip("/")
 
 
@@ -98,8 +101,21 @@ class ProxyApp:
     async def __call__(self, scope: _Message, receive: _Receive, send: _Send) -> None:
         if scope["type"] != "http":
             return
-        exchange = _Exchange(app=self, scope=scope, receive=receive, send=send)
-        await exchange.run()
+        with suppress(_ClientGone):
+            await _Exchange(app=self, scope=scope, receive=receive, send=send).run()
+
+    def book(self, booking: _Booking) -> None:
+        """Write a request down, however it ended. Blocks."""
+        profile = (booking.run.profile if booking.run else None) or recognize_agent(booking.headers)
+        self.ledger.add(
+            at=booking.at,
+            agent=profile.name if profile else "",
+            client=self.identify(booking.headers),
+            facts=read_request(booking.path, booking.headers, booking.body, profile),
+            status=booking.status,
+            usage=booking.reader.read_usage() if booking.reader else None,
+            first_byte=booking.first_byte,
+        )
 
     def client(self) -> AsyncClient:
         if self._client is None:
@@ -122,12 +138,24 @@ class ProxyApp:
         return f"{digest} {headers.get('user-agent', '')}"
 
 
-@dataclass(slots=True)
-class _Copied:
-    """What is known of a response while it is sent on."""
+class _ClientGone(Exception):
+    """The client has closed its connection: there is nobody to answer."""
 
-    reader: UsageReader
+
+@dataclass(slots=True, kw_only=True)
+class _Booking:
+    """What is known of a request and its response, for the ledger."""
+
+    at: datetime
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+    run: ProxyRun | None
+    status: int = 499
+    """Until a response comes: the client left before it."""
+    reader: UsageReader | None = None
     first_byte_at: timedelta | None = None
+    first_byte: timedelta = timedelta()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -160,10 +188,13 @@ class _Exchange:
         return path, None
 
     async def _read_body(self) -> bytes | None:
+        """The body; None if it is too long."""
         parts: list[bytes] = []
         size = 0
         while True:
             message = await self.receive()
+            if message["type"] == "http.disconnect":
+                raise _ClientGone
             parts.append(message.get("body", b""))
             size += len(parts[-1])
             if size > MAX_FORWARDED_BYTES:
@@ -176,49 +207,54 @@ class _Exchange:
     ) -> None:
         import httpx2
 
-        app, began, at = self.app, self.app.clock.uptime(), self.app.clock.now()
+        app, began = self.app, self.app.clock.uptime()
+        booking = _Booking(at=app.clock.now(), path=path, headers=headers, body=body, run=run)
         query = self.scope.get("query_string", b"").decode("latin-1")
         url = app.upstreams.find(path, headers) + path + (f"?{query}" if query else "")
-        request = app.client().build_request(
+        # Made here and not by the client, which would add headers and cookies of its own.
+        request = httpx2.Request(
             self.scope["method"], url, headers=_forwarded_headers(self.scope["headers"]), content=body
         )
-        try:
-            response = await app.client().send(request, stream=True)
-        except httpx2.HTTPError as error:
-            await self._refuse(
-                502, f"{urlsplit(url).netloc} cannot be reached: {type(error).__name__}: {error}"
-            )
-            return
-        copied = _Copied(UsageReader(find_wire_format(path), response.headers))
-        try:
-            await self._copy(response, copied)
-        finally:
-            # What the request says is read after the response: nothing waits for it.
-            profile = (run.profile if run else None) or recognize_agent(headers)
-            app.ledger.add(
-                at=at,
-                agent=profile.name if profile else "",
-                client=app.identify(headers),
-                facts=read_request(path, headers, body, profile),
-                status=response.status_code,
-                usage=copied.reader.read_usage(),
-                first_byte=(copied.first_byte_at or app.clock.uptime()) - began,
-            )
-
-    async def _copy(self, response: Response, copied: _Copied) -> None:
-        """Send the response on, piece by piece, until it ends or the client is gone."""
         gone = asyncio.ensure_future(self._wait_for_disconnect())
+        try:
+            response = await self._send_upstream(request, gone)
+            booking.reader = UsageReader(find_wire_format(path), response.headers)
+            booking.status = response.status_code
+            await self._copy(response, booking, gone)
+        except httpx2.HTTPError as error:
+            if self.is_started:
+                raise  # the client sees a response that broke off, as it would without us
+            booking.status = 502
+            host = urlsplit(url).netloc
+            await self._refuse(502, f"{host} cannot be reached: {type(error).__name__}: {error}")
+        finally:
+            gone.cancel()
+            booking.first_byte = (booking.first_byte_at or app.clock.uptime()) - began
+            # What the request says is read after the response: nothing waits for it.
+            await run_blocking(lambda: app.book(booking))
+
+    async def _send_upstream(self, request: Request, gone: asyncio.Future[None]) -> Response:
+        """The response, unless the client leaves first: then the provider is told so by the connection."""
+        sending = asyncio.ensure_future(self.app.client().send(request, stream=True))
+        await asyncio.wait({sending, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not sending.done():
+            sending.cancel()
+            raise _ClientGone
+        return await sending
+
+    async def _copy(self, response: Response, booking: _Booking, gone: asyncio.Future[None]) -> None:
+        """Send the response on, piece by piece, until it ends or the client is gone."""
         try:
             await self._start(response.status_code, _returned_headers(response.headers.raw))
             async for chunk in response.aiter_raw():
-                copied.first_byte_at = copied.first_byte_at or self.app.clock.uptime()
-                copied.reader.feed(chunk)
+                booking.first_byte_at = booking.first_byte_at or self.app.clock.uptime()
+                if booking.reader is not None:
+                    booking.reader.feed(chunk)
                 if gone.done():
                     return
                 await self.send({"type": "http.response.body", "body": chunk, "more_body": True})
             await self.send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
-            gone.cancel()
             await response.aclose()
 
     async def _wait_for_disconnect(self) -> None:

@@ -20,6 +20,8 @@ from sevenfold.session.cache.monitor import SpendSummary
 class Keys:
     """A keyboard that types what it is told to."""
 
+    is_typed = True
+
     def __init__(self) -> None:
         self.printed: list[str] = []
         self.typed = ""

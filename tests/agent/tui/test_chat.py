@@ -338,7 +338,7 @@ def test_text_after_a_hash_is_remembered(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         desk.keys.enter("# it's pnpm here")
         await desk.keys.wait_for("/memory undo takes it back")
-        assert desk.asked_memory == ["add -m 'it'\"'\"'s pnpm here'"]
+        assert desk.asked_memory == ["add pnpm-noted '--text=it'\"'\"'s pnpm here'"]
 
     play(tmp_path, [], story)
 
@@ -349,3 +349,23 @@ def test_a_question_mark_shows_the_keys(tmp_path: Path) -> None:
         assert "Shift-Tab" in desk.keys.text
 
     play(tmp_path, [], story)
+
+
+@pytest.mark.parametrize("text", ["# Title\nand more", "!rm -rf x\nplease"])
+def test_text_of_several_lines_is_said_whatever_it_begins_with(tmp_path: Path, text: str) -> None:
+    async def story(desk: Desk) -> None:
+        desk.keys.enter(text)
+        await desk.keys.wait_for("Read.")
+        assert desk.asked_memory == []
+
+    play(tmp_path, [make_response("Read.")], story)
+
+
+def test_a_line_that_was_piped_in_is_said_whatever_it_begins_with(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        desk.keys.is_typed = False
+        desk.keys.enter("#include <stdio.h>")
+        await desk.keys.wait_for("Read.")
+        assert desk.asked_memory == []
+
+    play(tmp_path, [make_response("Read.")], story)

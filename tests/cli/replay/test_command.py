@@ -313,6 +313,7 @@ def test_ctrl_c_ends_it_quietly_and_leaves_no_process(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, log: Path
 ) -> None:
     seen: list[int] = []
+    others = len(active_children())  # of tests before this one
 
     def interrupt(*_: object) -> None:
         seen.append(len(active_children()))
@@ -324,5 +325,5 @@ def test_ctrl_c_ends_it_quietly_and_leaves_no_process(
     assert main(["replay", str(log.parent), "--jobs", "2"]) == 130
     said = capsys.readouterr()
     assert (said.out, said.err) == ("", "")
-    assert seen == [2]
-    assert active_children() == []
+    assert seen == [others + 2]
+    assert len(active_children()) <= others

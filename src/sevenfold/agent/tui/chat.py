@@ -6,7 +6,7 @@ import asyncio
 import shlex
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Protocol
 
@@ -38,7 +38,8 @@ from sevenfold.core.json import freeze_object
 from sevenfold.core.messages import Message, Text
 from sevenfold.core.prices import sum_costs
 from sevenfold.core.settings.sections import PERMISSION_MODES, PermissionMode
-from sevenfold.core.text.safe_text import fence_text
+from sevenfold.core.text.safe_text import fence_text, truncate_bytes
+from sevenfold.core.text.stems import make_slug
 from sevenfold.session.cache.monitor import SpendSummary
 
 
@@ -54,14 +55,26 @@ def render_error(error: SevenfoldError | None) -> str:
 
 
 SHELL_PREFIX, MEMORY_PREFIX = "!", "#"
+MAX_TOLD_BYTES = 30_000
+"""Of what a command printed: a tool result of that size would go to disk."""
 TICK_SECONDS = 1.0
 """A clock that moves shows that nothing hangs; more often would only cost bytes."""
 DOUBLE_INTERRUPT_WINDOW = timedelta(seconds=2)
 """Two Ctrl-C within this leave: a person who means it is faster, one who does not is slower."""
 
 
+@dataclass(frozen=True, slots=True)
+class _TypedLine:
+    text: str
+    is_typed: bool
+    """Whether a person typed it here: only then does it begin with `!` or `#` to be obeyed."""
+
+
 class ChatTerminal(TurnSurface, Protocol):
     """A terminal: where a turn is shown, and where lines come from."""
+
+    is_typed: bool
+    """Whether lines come from a person's keys, and not from a pipe."""
 
     def __enter__(self) -> object: ...
 
@@ -116,7 +129,7 @@ class Chat:
         self._unanswered: Message | None = None
         """What was said last, where the provider failed in a way that may pass."""
         self._turn: asyncio.Task[None] | None = None
-        self._lines: asyncio.Queue[str | None] = asyncio.Queue()
+        self._lines: asyncio.Queue[_TypedLine | None] = asyncio.Queue()
         self._doing: asyncio.Task[None] | None = None
         """The command that is carried out."""
         self._heeding: asyncio.Task[None] | None = None
@@ -131,7 +144,7 @@ class Chat:
         """Until the person leaves: then the turn is interrupted, and the session closed."""
         for line in first:
             if line.strip():
-                self._lines.put_nowait(line)
+                self._lines.put_nowait(_TypedLine(line, is_typed=False))
         self._heeding = asyncio.create_task(self._heed_mail())
         doing = asyncio.create_task(self._do_lines())
         try:
@@ -174,6 +187,7 @@ class Chat:
             self._heeding = asyncio.create_task(self._heed_mail())
         await old.close("clear" if session is None else "resume")
         self.view.status = replace(self.view.status, context_tokens=0, spent_usd=0.0, news="")
+        self._context = []
         await self._show_earlier()
         self.refresh_status()
 
@@ -269,30 +283,35 @@ class Chat:
                 if not line.strip():
                     self._try_again()
                 elif not self._asking.answer(line):
-                    self._lines.put_nowait(line)
+                    self._lines.put_nowait(_TypedLine(line, self._keyboard.is_typed))
         self._lines.put_nowait(None)
 
     async def _do_lines(self) -> None:
         """One line after the other: what follows a long command waits for it."""
         await self._is_shown.wait()
         while (line := await self._lines.get()) is not None:
-            asked, typed = parse_slash_command(line.strip()), line.strip()
+            asked, typed = parse_slash_command(line.text.strip()), line.text.strip()
+            # What a program piped in, or a person pasted, is no command however it begins.
+            has_prefix = line.is_typed and "\n" not in typed
             if isinstance(asked, UnknownCommand):
                 self.say(asked.text, "warning")
             elif isinstance(asked, TypedCommand):
                 await self._do(handle_slash_command(self, asked), typed)
-            elif typed.startswith(SHELL_PREFIX) and typed.strip(SHELL_PREFIX + " "):
+            elif has_prefix and typed.startswith(SHELL_PREFIX) and typed.strip(SHELL_PREFIX + " "):
                 await self._do(self._run_command(typed), typed)
-            elif typed.startswith(MEMORY_PREFIX) and not typed.startswith(MEMORY_PREFIX * 2):
+            elif has_prefix and typed.startswith(MEMORY_PREFIX) and typed.strip(MEMORY_PREFIX + " "):
                 await self._do(self._remember(typed.removeprefix(MEMORY_PREFIX).strip()), typed)
             else:
-                self._say_to_agent(line)
+                self._say_to_agent(line.text)
 
     async def _do(self, work: Coroutine[None, None, None], typed: str) -> None:
         """Carry out what was typed; Ctrl-C ends it, and the chat goes on."""
         self.say(f"› {typed}", "strong")
         self._doing = asyncio.create_task(work)
         await asyncio.wait({self._doing})
+        bug = None if self._doing.cancelled() else self._doing.exception()
+        if bug is not None:
+            self.say(f"unexpected {type(bug).__name__}: {bug}. This is a bug: please report it", "error")
 
     async def _run_command(self, typed: str) -> None:
         """`!command` runs it, shows what it prints, and tells the model with the next prompt; `!!` does not
@@ -312,12 +331,15 @@ class Chat:
         printed = output.content if isinstance(output.content, str) else ""
         self.view.show_command(command, output)
         if is_told:
-            self._context.append(Text(fence_text("command the user ran", f"$ {command}\n{printed}")))
+            cut = truncate_bytes(printed, MAX_TOLD_BYTES)
+            more = f"\n[{len(printed) - len(cut):,} more characters]" if len(cut) < len(printed) else ""
+            self._context.append(Text(fence_text("user-command", f"$ {command}\n{cut}{more}")))
 
     async def _remember(self, text: str) -> None:
         """`#text` writes a memory."""
         try:
-            lines = await asyncio.to_thread(self.services.memories, f"add -m {shlex.quote(text)}")
+            words = f"add {make_slug(text)} {shlex.quote(f'--text={text}')}"
+            lines = await asyncio.to_thread(self.services.memories, words)
         except SevenfoldError as error:
             self.say(render_error(error), "error")
             return

@@ -265,6 +265,8 @@ def make_key_bindings(scene: InputDelegate, pastes: PastedTexts) -> KeyBindings:
 def _add_chat_keys(
     keys: KeyBindings, scene: InputDelegate, pastes: PastedTexts, typing: Filter, is_empty: Filter
 ) -> None:
+    from prompt_toolkit.filters import has_completions
+
     @keys.add("escape", filter=typing)
     def escape(event: KeyPressEvent) -> None:
         if event.current_buffer.complete_state:
@@ -272,7 +274,7 @@ def _add_chat_keys(
         else:
             scene.escape()
 
-    @keys.add("s-tab", filter=typing)
+    @keys.add("s-tab", filter=typing & ~has_completions)
     def cycle_mode(_: KeyPressEvent) -> None:
         scene.cycle_mode()
 

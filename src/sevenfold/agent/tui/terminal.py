@@ -48,6 +48,7 @@ class EarlyInput:
         """`is_full`: whether a `Terminal` will read the keys; a `PlainTerminal` reads lines, as they are."""
         self._source, self._is_full = source, is_full
         self._saved: list[Any] | None = None
+        self._rest = ""
         self.lines: list[str] = []
 
     def __enter__(self) -> Self:
@@ -62,7 +63,10 @@ class EarlyInput:
 
     @contextmanager
     def paused(self) -> Generator[None]:
-        """For a question that is answered with a line: keys are echoed, and Enter ends the line."""
+        """For a question that is answered with a line: keys are echoed, and Enter ends the line.
+
+        What was typed before the question is no answer to it, and is kept."""
+        self._keep_keys()
         self._release()
         try:
             yield
@@ -76,6 +80,23 @@ class EarlyInput:
         held[0] &= ~termios.ICRNL  # or Enter could not be told from Ctrl-J, which begins a new line
         held[3] &= ~(termios.ICANON | termios.ECHO)
         termios.tcsetattr(self._source, termios.TCSANOW, held)
+
+    def take_keys(self) -> str:
+        """What was typed without Enter before a question."""
+        rest, self._rest = self._rest, ""
+        return rest
+
+    def _keep_keys(self) -> None:
+        if self._saved is None:
+            return
+        waiting = b""
+        while select.select([self._source], [], [], 0)[0] and (
+            part := os.read(self._source.fileno(), 65_536)
+        ):
+            waiting += part
+        typed = self._rest + waiting.decode(self._source.encoding or "utf-8", "replace")
+        *lines, self._rest = typed.split("\r")
+        self.lines += lines
 
     def _release(self) -> None:
         if self._saved is not None:
@@ -99,7 +120,11 @@ REDRAW_SECONDS = 0.04
 class Terminal:
     """The screen and the keyboard of one person."""
 
-    def __init__(self, scene: InputDelegate, past: InputHistory, cwd: Path) -> None:
+    is_typed = True
+
+    def __init__(self, scene: InputDelegate, past: InputHistory, cwd: Path, typed: str = "") -> None:
+        """`typed` stands in the first input: what was typed before there was one."""
+        self._typed_before = typed
         self._scene = scene
         self._pane, self._pastes = BufferedOutput(sys.stdout), PastedTexts()
         self._session: PromptSession[str] = make_prompt_session(self._pane, scene, past, cwd, self._pastes)
@@ -145,7 +170,8 @@ class Terminal:
 
     async def read(self) -> str:
         """The next line; EOFError when the person leaves."""
-        typed = await self._session.prompt_async(self._prompt, bottom_toolbar=self._toolbar)
+        before, self._typed_before = self._typed_before, ""
+        typed = await self._session.prompt_async(self._prompt, bottom_toolbar=self._toolbar, default=before)
         return self._pastes.unfold(typed)
 
     def leave(self) -> None:
@@ -199,6 +225,8 @@ CONTINUATION_PROMPT = "... "
 
 class PlainTerminal:
     """Line in, lines out. Nothing that was printed is ever changed."""
+
+    is_typed = False
 
     def __init__(self, scene: InputDelegate, source: TextIO | None = None) -> None:
         self._scene = scene

@@ -178,7 +178,7 @@ def _without_half_word(line: str, columns: int, *, begins: bool) -> str:
 
 _PENDING_ROWS = 3
 """Rows at the end of a long paragraph that wait: the markup around a word may not be closed yet."""
-_BLOCK_START = re.compile(r"^ {0,3}(?:[-*+>|#=~`]|\d{1,9}[.)])")
+_BLOCK_START = re.compile(r"^ {0,3}(?:(?:[-*+]|\d{1,9}[.)]|#{1,6})(?:\s|$)|>|\||=+\s*$|-+\s*$|`{3}|~{3})")
 _INLINE_PAIRS = ("`", "**", "__", "~~")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -197,7 +198,7 @@ def _connect(place: str) -> Connection:
         connection.set_busy_timeout(BUSY_MS)
         version = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
         journal = "WAL" if version >= WAL_SINCE else "DELETE"
-        connection.execute(f"PRAGMA journal_mode = {journal}")
+        _set_journal(connection, journal, apsw.BusyError)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
     except (apsw.Error, OSError) as error:
@@ -205,6 +206,21 @@ def _connect(place: str) -> Connection:
             f"cannot open the database {place}: {error}; check the path and its rights"
         ) from error
     return connection
+
+
+def _set_journal(connection: Connection, journal: str, busy: type[Exception]) -> None:
+    """SQLite does not wait for a lock while it changes the journal: of two that begin at once, one waits
+    here."""
+    deadline = time.monotonic() + BUSY_MS / 1000
+    is_set = False
+    while not is_set:
+        try:
+            connection.execute(f"PRAGMA journal_mode = {journal}")
+            is_set = True
+        except busy:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
 
 
 def _make_private(path: Path) -> None:
