@@ -308,6 +308,13 @@ def test_the_side_query_chooses_among_what_was_found(opened: Open, filled: Memor
 
 
 @pytest.mark.usefixtures("filled")
+def test_with_room_for_one_memory_the_one_that_words_found_is_shown(opened: Open, listener: Listener) -> None:
+    with ScriptedProvider([]) as provider:
+        assert keys(ask(opened(provider=provider, side_query="on", max_files=1))) == ["retries.md"]
+    assert not [event for event in listener.events if isinstance(event, RecallSkipped)]
+
+
+@pytest.mark.usefixtures("filled")
 def test_nobody_is_asked_about_small_talk(opened: Open) -> None:
     provider = ScriptedProvider([])
     assert keys(ask(opened(provider=provider, side_query="on"), "go on, please")) == []

@@ -216,9 +216,10 @@ class RecallLayer:
         ranked_by = "words and meanings" if finder.has_meanings else "words"
         related = choose_related(found, facts, settings)
         side = self._side if needs_side_query(finder.measure_prompt(prompt)) else None
-        sure = fit_recalled(related, facts, settings)[: settings.max_files - (SIDE_FILES if side else 0)]
+        fitting = fit_recalled(related, facts, settings)
+        sure = fitting[: max(1, settings.max_files - SIDE_FILES)] if side else fitting
         await self._take(finder, sure, ranked_by)
-        if related and not sure:
+        if related and not fitting:
             shown = f"memories of {facts.surfaced_bytes:,} bytes stand in the view"
             self._emit(RecallSkipped(f"{shown}, and recall.session_bytes leaves no room for more"))
         if side is not None:
