@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -226,3 +227,30 @@ def test_a_writer_that_fails_costs_nothing_but_its_work(tmp_path: Path) -> None:
     shop = asyncio.run(tell())
     assert written == ["One.", "Two."]
     assert shop.noted.of("WriterFailed") == [WriterFailed("broken", "RuntimeError: no ink")] * 2
+
+
+def test_nothing_is_finished_beside_a_writer_that_still_runs(tmp_path: Path) -> None:
+    done: list[str] = []
+
+    async def tell() -> None:
+        gate = asyncio.Event()
+
+        async def write(_end: TurnEnd) -> None:
+            await gate.wait()
+            done.append("written")
+
+        async def finish() -> None:
+            done.append("finished")
+
+        with ScriptedProvider([make_response("One.")]) as models:
+            agent = await Shop(home=tmp_path, provider=models).open()
+            agent.add_writer("slow", write, finish)
+            await agent.run_turn("First.")
+            await agent.finish(timedelta())
+            assert done == []
+            gate.set()
+            await agent.finish()
+            assert done == ["written", "finished"]
+            await agent.close()
+
+    asyncio.run(tell())

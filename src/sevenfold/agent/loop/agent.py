@@ -229,15 +229,13 @@ class Agent:
             raise CompactionStopped(f"a hook refused the compaction: {heard.blocked}")
         return await self.session.compact("\n".join((focus, *heard.context)).strip())
 
-    async def settle(self, limit: timedelta = WRITERS_TIMEOUT) -> None:
-        """Wait for the writers of past turns."""
-        for writer in self._writers:
-            await writer.settle(limit)
+    async def settle(self, limit: timedelta = WRITERS_TIMEOUT) -> bool:
+        """Wait for the writers of past turns; whether all of them are done."""
+        return all([await writer.settle(limit) for writer in self._writers])
 
     async def finish(self, limit: timedelta = WRITERS_TIMEOUT) -> None:
-        """Have the writers do what they had put off; close does it too."""
-        await self.settle(limit)
-        for writer in self._finishing:
+        """Have the writers do what they had put off, unless one is still running; close does it too."""
+        for writer in self._finishing if await self.settle(limit) else ():
             writer.ask(None)
             await writer.settle(limit)
 
