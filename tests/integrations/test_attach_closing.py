@@ -181,15 +181,19 @@ def test_every_session_is_closed_where_one_cannot_be(sim: Simulator, monkeypatch
     client.close()
 
 
-def test_an_error_while_the_interpreter_ends_is_told_and_no_traceback(sim: Simulator, tmp_path: Path) -> None:
-    script = SCRIPT.format(url=sim.url, closed=str(tmp_path), left_open=str(tmp_path)) + FAILING_END
+@pytest.mark.parametrize("error", ["DiskFull", "RuntimeError"])
+def test_an_error_while_the_interpreter_ends_is_told_and_no_traceback(
+    sim: Simulator, tmp_path: Path, error: str
+) -> None:
+    script = SCRIPT.format(url=sim.url, closed=str(tmp_path), left_open=str(tmp_path))
+    script += FAILING_END.replace("$ERROR", error)
     environ = {**os.environ, "HOME": str(tmp_path)}
     ran = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, env=environ, check=False, text=True
     )
     assert ran.returncode == 0
     assert "Traceback" not in ran.stderr
-    assert "DiskFull: no room" in ran.stdout
+    assert f"{error}: no room" in ran.stdout
 
 
 FAILING_END = """
@@ -197,7 +201,7 @@ from sevenfold.core.errors import DiskFull
 from sevenfold.session import Session
 
 async def close(session):
-    raise DiskFull("no room")
+    raise $ERROR("no room")
 
 Session.close, left_open._emit = close, print
 """

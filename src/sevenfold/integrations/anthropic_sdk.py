@@ -202,9 +202,8 @@ class AttachedClient(Generic[C]):
         if self.is_forked:
             return
         try:
-            # Python 3.12 starts no thread any more here; those that there are do, unless all are busy.
-            with suppress(RuntimeError):
-                self._close()
+            # Python 3.12 starts no thread any more here: a RuntimeError, if all that there are are busy.
+            self._close()
         except Exception as error:
             told = f"closed as the interpreter ended: {type(error).__name__}: {error}"
             self._emit(ReplyUnrecorded(told))
