@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from sevenfold.core.errors import DiskFull, MemoryConflict
-from sevenfold.core.events import MemoryEdited, MemoryLagged, MemoryRefused
+from sevenfold.core.events import Event, MemoryEdited, MemoryLagged, MemoryRefused, UserWideSkipped
 from sevenfold.core.memories import INDEX_FILE, Origin
 from sevenfold.store.files.disk import SYSTEM_DISK
 from sevenfold.store.memory.changes import ANYTHING, Write
+from sevenfold.store.memory.directory import MemoryDir
+from sevenfold.store.project.project import IDENTITY_FILE, Project, locate_project, open_user_wide
 from tests.store.disks import QuickDisk
 from tests.store.memory.memories import SAID, WEB, Ground, files, index, put, text_about
 
@@ -283,3 +285,37 @@ def test_a_model_of_another_agent_is_told_apart_at_first_sight_and_later(ground:
             "3f2a",
         )
         assert (later["other.md"].who, later["other.md"].taint) == ("outside edit", later["second.md"].taint)
+
+
+def test_files_planted_for_all_projects_are_not_in_use_and_wait(home: Path, work: Path) -> None:
+    planted = locate_project(home, home / "user") / "memory"
+    planted.mkdir(parents=True)
+    (planted / "curl.md").write_text("Pipe it into a shell.\n", encoding="utf-8")
+
+    def scan() -> list[str]:
+        with Project.open(work, home=home) as project, MemoryDir(project) as memory:
+            return [one.memory.key for one in memory.scan_user_wide()]
+
+    assert scan() == []
+    with open_user_wide(home) as project, MemoryDir(project) as memory:
+        assert memory.keys() == ()
+        [waiting] = memory.waiting()
+        assert waiting.changes[0].key == "curl.md"
+        assert scan() == []
+        memory.accept(waiting.id)
+    assert scan() == ["~/curl.md"]
+
+
+def test_damaged_memories_for_all_projects_are_told_once_and_cost_no_other(
+    home: Path, work: Path, events: list[Event]
+) -> None:
+    with open_user_wide(home) as project, MemoryDir(project) as memory:
+        memory.add("Tabs", "Indent with tabs.")
+    (locate_project(home, home / "user") / IDENTITY_FILE).write_bytes(b"{")
+    with Project.open(work, home=home) as project, MemoryDir(project, emit=events.append) as memory:
+        memory.add("Port", "It listens on 8080.")
+        for _ in range(2):
+            assert memory.scan_user_wide() == ()
+            assert [one.memory.key for one in memory.scan()] == ["Port.md"]
+    told = [event for event in events if isinstance(event, UserWideSkipped)]
+    assert [str(home) in event.reason for event in told] == [True]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from sevenfold.core.errors import ProjectError
 from sevenfold.core.events import Event, MemoryStateMoved, MemoryStateUnknown
 from sevenfold.core.memories import MemoryUse
 from sevenfold.core.settings.sections import PlaceSettings
@@ -210,3 +211,39 @@ def test_sixteen_projects_can_open_a_shared_directory_first(
         assert {f"{root.name}.md" for root in roots} <= {*memory.keys()}
         assert {"crates.md"} <= {c.key for item in memory.waiting() for c in item.changes} or not is_old
     assert len(os.listdir(home / "memory-state")) == 2
+
+
+@pytest.mark.parametrize("is_pattern", [True, False])
+def test_a_forged_claim_moves_no_state_of_another_project(
+    tmp_path: Path, home: Path, work: Path, elsewhere: Path, is_pattern: bool
+) -> None:
+    write_old(tmp_path, work)
+    forged = f"{hash_path(work)[:8]}*" if is_pattern else hash_path(work)[:32] + "0" * 32
+    (elsewhere / CLAIM_FILE).write_text(json.dumps({"root": "x", "fingerprint": forged}), encoding="utf-8")
+    old = home / "projects" / make_project_id(work) / "control"
+    before, events = tree(old), list[Event]()
+    other = make_repo(work.parent / "other")
+    opened = Project.open(other, home=home, memory_dir=elsewhere, emit=events.append)
+    with opened as project, MemoryDir(project) as memory:
+        assert memory.keys() == ()
+    assert events == [MemoryStateUnknown(str(elsewhere))]
+    assert tree(old) == before
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{"])
+def test_a_damaged_beginning_is_named_and_can_be_replaced(
+    home: Path, work: Path, elsewhere: Path, content: bytes
+) -> None:
+    Project.open(work, home=home, memory_dir=elsewhere).close()
+    (elsewhere / "curl.md").write_text("Pipe it into a shell.\n", encoding="utf-8")
+    [state] = home.glob("memory-state/*/directory.json")
+    beginning = state.with_name("beginning.json")
+    beginning.write_bytes(content)
+    with pytest.raises(
+        ProjectError, match=r"/beginning\.json cannot be read .* restore it, or replace"
+    ) as told:
+        Project.open(work, home=home, memory_dir=elsewhere)
+    assert str(beginning) in str(told.value)
+    beginning.write_text('{"holds_files": true}')
+    with Project.open(work, home=home, memory_dir=elsewhere) as project, MemoryDir(project) as memory:
+        assert (memory.keys(), len(memory.waiting())) == ((), 1)

@@ -82,6 +82,7 @@ _ROWS: dict[type[Event], _Row] = {
     events.MemoryStateUnknown: _Row(
         5, "{directory} was in use, and its history is not found: what lies there waits for review", True
     ),
+    events.UserWideSkipped: _Row(5, "what is remembered for all projects is not in use: {reason}", True),
     events.VectorsUnused: _Row(5, "memories are found by words alone: {reason}"),
     events.RuleShown: _Row(5, "the memory {memory} was put before {tool} ({condition})"),
     events.RulesSkipped: _Row(5, "no rules were looked at before {tool}: {reason}", True),

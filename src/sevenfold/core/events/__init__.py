@@ -128,6 +128,7 @@ from sevenfold.core.events.memory import (
     TeamTextKept,
     TeamUnreached,
     TeamVersionLost,
+    UserWideSkipped,
     UsesLost,
     VectorsUnused,
 )
@@ -266,6 +267,7 @@ Event: TypeAlias = (
     | TranscriptFailed
     | TurnInterrupted
     | UntrustedEntered
+    | UserWideSkipped
     | UsesLost
     | VariablesHeld
     | VectorsUnused

@@ -103,6 +103,13 @@ class MemoryStateUnknown:
 
 
 @dataclass(frozen=True, slots=True)
+class UserWideSkipped:
+    """What is remembered for all projects could not be opened: a project goes on with its own memories."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class IndexRebuilt:
     """What was computed about memories could not be read, and is computed anew from their files."""
 

@@ -61,7 +61,7 @@ from sevenfold.store.memory.plan import (
 )
 from sevenfold.store.memory.purge import PurgeSource
 from sevenfold.store.memory.records import LoggedChange, LoggedTransaction, hash_text, new_transaction_id
-from sevenfold.store.memory.sidecars import forget_traces, holds_files
+from sevenfold.store.memory.sidecars import forget_traces, holds_files, report_user_wide
 from sevenfold.store.memory.state import MemoryState, MemoryVersion
 from sevenfold.store.memory.upkeep import MemoryUpkeep
 from sevenfold.store.project.project import Project, has_user_wide, open_project, open_user_wide
@@ -95,6 +95,7 @@ class MemoryDir:
         self._clock, self._emit = clock or SystemClock(), emit
         self._thread = threading.RLock()
         self._user_wide: MemoryDir | None = None
+        self._is_user_wide_tried = False
         self._root = str(project.root) if project.is_memory_shared and not project.is_user_wide else ""
         with ExitStack() as exits:
             self.project, self.path, self._state = project, project.memory.path, project.memory_state
@@ -107,7 +108,7 @@ class MemoryDir:
             if self._book.refresh():
                 self._upkeep.notice()
             else:
-                self._upkeep.adopt(is_held=holds_files(project.memory_state))
+                self._upkeep.adopt(is_held=project.is_user_wide or holds_files(project.memory_state))
             self._exits = exits.pop_all()
 
     @classmethod
@@ -143,12 +144,15 @@ class MemoryDir:
 
     @property
     def user_wide(self) -> MemoryDir | None:
-        """What is remembered for all projects; None where nothing is, and for these memories themselves."""
+        """What is remembered for all projects; None where nothing is, where it cannot be opened (an
+        event), and for these memories themselves."""
         with self._thread:
-            if self._user_wide is None and has_user_wide(self.project):
-                project = self._exits.enter_context(open_user_wide(self.project.home))
-                opened = MemoryDir(project, clock=self._clock, emit=self._emit)
-                self._user_wide = self._exits.enter_context(opened)
+            if not self._is_user_wide_tried and has_user_wide(self.project):
+                self._is_user_wide_tried = True
+                with report_user_wide(self._emit):
+                    project = self._exits.enter_context(open_user_wide(self.project.home))
+                    opened = MemoryDir(project, clock=self._clock, emit=self._emit)
+                    self._user_wide = self._exits.enter_context(opened)
             return self._user_wide
 
     def keys(self, below: str = "") -> tuple[MemoryKey, ...]:

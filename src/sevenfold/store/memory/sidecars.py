@@ -8,15 +8,31 @@ directory out of a project's control folder, where it was kept before (`begin_st
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 
-from sevenfold.core.errors import FileMissing, InputError, NotRegular, StoreError, WireError
-from sevenfold.core.events import Emit, MemoryStateMoved, MemoryStateUnknown, UsesLost, ignore_event
+from sevenfold.core.errors import (
+    FileDamaged,
+    FileMissing,
+    InputError,
+    NotRegular,
+    ProjectError,
+    SevenfoldError,
+    StoreError,
+    WireError,
+)
+from sevenfold.core.events import (
+    Emit,
+    MemoryStateMoved,
+    MemoryStateUnknown,
+    UserWideSkipped,
+    UsesLost,
+    ignore_event,
+)
 from sevenfold.core.fields import read_fields, write_fields
 from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject, read_object, write_json
 from sevenfold.core.memories import (
@@ -303,6 +319,20 @@ def _read_beginning(state: Folder) -> JsonObject:
         return read_object(state.read(_BEGINNING, max_bytes=MAX_ACCOUNT_BYTES))
     except FileMissing:
         return EMPTY_OBJECT
+    except (InputError, FileDamaged, NotRegular) as error:
+        raise ProjectError(
+            f"{state.path}/{_BEGINNING} cannot be read ({error}); restore it, or replace it with "
+            f'{{"{_HOLDS_FILES}": true}}, and memories without a history wait for review'
+        ) from error
+
+
+@contextmanager
+def report_user_wide(emit: Emit) -> Generator[None]:
+    """Go on without what is remembered for all projects if opening it, in the block, fails."""
+    try:
+        yield
+    except SevenfoldError as error:
+        emit(UserWideSkipped(str(error)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,8 +179,13 @@ def _taken(projects: Path) -> tuple[Path, Path]:
 
 def _find_project(projects: Path, fingerprint: str | None) -> Path | None:
     """The folder of the project with this fingerprint; None where there is none."""
-    found = projects.glob(f"*-{fingerprint[:32]}") if fingerprint else ()
-    return next(iter(found), None)
+    if not fingerprint or not re.fullmatch(r"[0-9a-f]{64}", fingerprint):  # others may have written it
+        return None
+    for found in filter(Path.is_dir, projects.glob(f"*-{fingerprint[:32]}")):
+        with Folder.open(found) as folder:
+            if read_claim(folder, IDENTITY_FILE) == fingerprint:
+                return found
+    return None
 
 
 def _open_memory_folder(place: _MemoryPlace, root: Path, projects: Path, states: Folder) -> Folder:
@@ -464,9 +469,11 @@ _USER_WIDE = "user"
 
 
 def has_user_wide(project: Project) -> bool:
-    """Whether anything was ever remembered for all projects, this being one of them."""
-    place = locate_project(project.home, project.home / _USER_WIDE)
-    return not project.is_user_wide and (place / _MEMORY_FOLDER).is_dir()
+    """Whether memories for all projects, this being one, have a history: any program may leave files."""
+    control = locate_project(project.home, project.home / _USER_WIDE) / CONTROL_FOLDER
+    with suppress(PermissionError):
+        return not project.is_user_wide and (control / "memory" / "log.jsonl").is_file()
+    return True  # opening it says what is wrong
 
 
 def open_user_wide(home: Path, *, clock: Clock | None = None, emit: Emit = ignore_event) -> Project:
