@@ -348,7 +348,9 @@ def _keeps_limits(fact: Fact, said: Fact) -> bool:
     grammar = find_grammar(said.text)
     limits = [phrase.words for phrase in parse_sentence(said.text, grammar).phrases if phrase.is_limiting]
     words = [word for phrase in parse_sentence(fact.text, grammar).phrases for word in phrase.words]
-    return all(any(is_same_word(one, word) for word in words) for limit in limits for one in limit[1:])
+    return all(
+        any(is_same_word(one, word, grammar.name) for word in words) for limit in limits for one in limit[1:]
+    )
 
 
 def _made_of(fact: Fact, known: Sequence[Fact], percent: int) -> bool:

@@ -114,6 +114,49 @@ def test_what_the_user_did_not_state_has_no_evidence(said: str, written: str) ->
     assert judge(written, said).unsupported == split_sentences(written)
 
 
+@pytest.mark.parametrize(
+    ("said", "written"),
+    [
+        ("We deploy Tuesday not Friday.", "We deploy Friday not Tuesday."),
+        (
+            "Approve releases manually never automatically.",
+            "Approve releases automatically never manually.",
+        ),
+        ("Prefer weekly over daily backups.", "Prefer daily over weekly backups."),
+        ("Never deploy automatically only manually.", "Never deploy manually only automatically."),
+        ("Deploy staging daily prod weekly.", "Deploy staging weekly prod daily."),
+        ("Desplegamos martes nunca viernes.", "Desplegamos viernes nunca martes."),
+        ("Deploy automatically never rollback.", "Deploy never rollback automatically."),
+        ("Deploy automatically and rollback.", "Automatically deploy and rollback."),
+        ("Push releases to origin.", "Push releases to original."),
+        ("Open the port.", "Open the portal."),
+        ("Use the glob config.", "Use the global config."),
+        ("Import the keys.", "Impart the keys."),
+        ("Sam signs off.", "Samara signs off."),
+        ("Sam firma las versiones.", "Samara firma las versiones."),
+        ("Releases are approved by William.", "Releases are approved by Williams."),
+        ("Deploy to the east region.", "Deploy to the eastern region."),
+        ("Never deploy at the weekend.", "Never deploy in the week."),
+        ("Test the front.", "Test the frontend."),
+        ("Notify each part.", "Notify each party."),
+        ("Fix the base.", "Fix the basement."),
+        ("Martin aprueba los cambios.", "Martina aprueba los cambios."),
+        ("If CI is red, deploy manually.", "If CI is manually red, deploy."),
+        ("Deploy Friday unless tested.", "Deploy unless tested Friday."),
+        ("Wir deployen nur zu Ostern.", "Wir deployen nur zu Ost."),
+        ("Nie ohne Mai-Freigabe deployen.", "Nie ohne Freigabe deployen."),
+        ("Wir nutzen Version 1.234.", "Wir nutzen Version 1234."),
+        ("Wir nutzen Node 1.234.", "Wir nutzen Node 1234."),
+        ("Write twenty five-line snippets.", "Write 25 line snippets."),
+        ("Write two hundred-line files.", "Write 200 line files."),
+        ("It is Ada who approves who merges.", "Ada approves merges."),
+    ],
+)
+def test_a_sentence_that_says_something_else_has_no_evidence(said: str, written: str) -> None:
+    assert judge(written, said).unsupported == split_sentences(written)
+    assert judge(said, written).unsupported == split_sentences(said)
+
+
 def test_what_the_user_took_back_later_has_no_evidence() -> None:
     assert judge("Skip the review.", "Skip the review.").unsupported == ()
     assert judge("Skip the review.", "Skip the review.", "No, never skip the review.").unsupported

@@ -355,9 +355,15 @@ class _Comparison:
         # A noun may end like a verb, and does not change its form when it changes its place.
         is_last = self._is_moved_verb(one[0], other[-1]) and self._are_same(turned[0], other)
         is_first = self._is_moved_verb(other[0], one[-1]) and self._are_same(one, turned[1])
-        if is_last and self.said.language in ("de", "nl") and _is_preterite(one[0], other[-1]):
+        if is_last and self.said.language in ("de", "nl") and self._is_preterite(one[0], other[-1]):
             return False
         return is_last or is_first or self._are_same(one, other)
+
+    def _is_preterite(self, said: Word, kept: Word) -> bool:
+        """ "Wir löschten es", "wir übersprangen es": what was, and no rule."""
+        is_past = said.surface.endswith(("te", "ten", "test", "tet", "de", "den"))
+        is_weak = is_past and not kept.surface.endswith(("ten", "den"))
+        return is_weak or not is_same_word(said, kept, self.said.language, may_change_vowel=False)
 
     def _is_moved_verb(self, first: Word, last: Word) -> bool:
         is_infinitive = last.text.endswith(_INFINITIVES[self.said.language])
@@ -380,7 +386,8 @@ class _Comparison:
         """ "We skipped it" and "we are skipping it" tell what happens, and are no rule."""
         is_past = is_past_form(said) and not is_past_form(kept) and said.text != "need"
         is_told = (is_past and not self.said.is_passive) or (said.is_going_on and not kept.is_going_on)
-        is_same = is_same_word(said, kept) or are_synonyms(said, kept, self.said.language)
+        language = self.said.language
+        is_same = is_same_word(said, kept, language) or are_synonyms(said, kept, language)
         is_liking = {said.text, kept.text} == {PREFERENCE, WISH} and self.said.speakers and self.kept.speakers
         is_same = is_same or bool(is_liking)
         if self.said.is_perfect and not self.kept.is_perfect and said.surface != kept.surface:
@@ -397,14 +404,6 @@ class _Comparison:
             return False
         pairs = zip(said, kept, strict=True)
         return any(two.surface.endswith(("ed", "en")) and one.surface != two.surface for one, two in pairs)
-
-
-def _is_preterite(said: Word, kept: Word) -> bool:
-    """ "Wir löschten es", "wir übersprangen es": what was, and no rule."""
-    is_weak = said.surface.endswith(("te", "ten", "test", "tet", "de", "den")) and not kept.surface.endswith(
-        ("ten", "den")
-    )
-    return is_weak or not is_same_word(said, kept, may_change_vowel=False)
 
 
 def _without_may(said: Sequence[Word], kept: Sequence[Word]) -> tuple[Sequence[Word], Sequence[Word]]:

@@ -144,12 +144,11 @@ _FREE_ORDER = frozenset(("es", "it", "pt", "pl", "ru"))
 MAX_LEAD_WORDS = 4
 
 
-def read_otherwise(parsed: ParsedSentence) -> Iterator[ParsedSentence]:
+@lru_cache(maxsize=4_096)
+def read_otherwise(parsed: ParsedSentence) -> tuple[ParsedSentence, ...]:
     """A sentence as it stands, and with its phrases as they stand in other sentences of the same meaning."""
-    for one in (parsed, *_with_core(parsed), *_with_verb_in_core(parsed)):
-        yield one
-        yield from _with_topic(one)
-        yield from _made_active(one)
+    bases = (parsed, *_with_core(parsed), *_with_verb_in_core(parsed))
+    return tuple(other for one in bases for other in (one, *_with_topic(one), *_made_active(one)))
 
 
 def _with_core(parsed: ParsedSentence) -> Iterator[ParsedSentence]:
@@ -248,6 +247,7 @@ def are_synonyms(said: Word, kept: Word, language: str) -> bool:
     if said.is_exact or kept.is_exact:
         return False
     return any(
-        any(is_same_word(said, word) for word in group) and any(is_same_word(kept, word) for word in group)
+        any(is_same_word(said, word, language) for word in group)
+        and any(is_same_word(kept, word, language) for word in group)
         for group in _SYNONYMS[language]
     )

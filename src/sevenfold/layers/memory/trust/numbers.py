@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from math import prod
 
-from sevenfold.layers.memory.trust.tokens import BREAK, Word, fold_word
+from sevenfold.layers.memory.trust.tokens import BREAK, Word, fold_word, read_word_set
 
 _VALUES = (*range(2, 21), *range(30, 100, 10), 100, 1_000, 1_000_000)
 _SCALES = frozenset((100, 1_000, 1_000_000))
@@ -81,6 +81,10 @@ _GROUPED = {
     False: re.compile(r"\d{1,3}(?:\.\d{3})+(?:,\d+)?|\d+,\d{1,2}"),
 }
 """With commas between thousands, as in English, or with dots."""
+_VERSIONS = read_word_set(
+    "version versions versión versione versão versie wersja wersji версия версии release v"
+)
+"""What follows one, or a name, is no amount: version 1.234 is not version 1234."""
 _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
 _CLOCK = re.compile(r"0?(\d{1,2}):(\d\d)(am|pm)?|(\d{1,2})(am|pm)")
 _AMOUNT = re.compile(r"(\d+)(s|ms|min|h|kb|mb|gb)")
@@ -103,7 +107,12 @@ class _Taken:
 
 def read_numbers(tokens: Sequence[Word], language: str) -> list[Word]:
     """The same words, with each number, date and time written in one way. What is none of them stays."""
-    plain = [part for token in tokens for part in _write_number(token, language)]
+    plain: list[Word] = []
+    for at, token in enumerate(tokens):
+        before = tokens[at - 1] if at else None
+        is_version = before is not None and (before.is_name or before.text in _VERSIONS)
+        is_grouped = is_version and _GROUPED[language == "en"].fullmatch(token.text)
+        plain += (token,) if is_grouped else _write_number(token, language)
     found: list[Word] = []
     at = 0
     while at < len(plain):
@@ -170,7 +179,11 @@ def _take_day(tokens: Sequence[Word], months: Mapping[str, int]) -> _Taken | Non
 def _take_count(tokens: Sequence[Word], values: Mapping[str, int]) -> _Taken | None:
     """ "Ninety", "twenty-five", "one thousand", "1.2 million", "30 s", "2 pm", "80 percent"."""
     first = tokens[0]
-    scales = list(takewhile(_SCALES.__contains__, (values.get(token.text, 0) for token in tokens[1:4])))
+    following = (
+        0 if _begins_compound(before, token) else values.get(token.text, 0)
+        for before, token in pairwise(tokens[:4])
+    )
+    scales = list(takewhile(_SCALES.__contains__, following))
     if first.is_exact and _DECIMAL.fullmatch(first.text):
         value = Decimal(first.text)
     elif first.text in values or (first.text == "one" and scales):
@@ -178,7 +191,8 @@ def _take_count(tokens: Sequence[Word], values: Mapping[str, int]) -> _Taken | N
     else:
         return _take_half_of_day(tokens)
     count = 1 + len(scales)
-    more = values.get(tokens[count].text, 0) if count < len(tokens) else 0
+    is_more = count < len(tokens) and not _begins_compound(tokens[count - 1], tokens[count])
+    more = values.get(tokens[count].text, 0) if is_more else 0
     if not first.is_exact and not scales and value in range(20, 100, 10) and 0 < more < _FIRST_TEN:
         value, count = value + more, count + 1
     written = f"{value * prod(scales):f}" if scales or not first.is_exact else first.text
@@ -192,6 +206,11 @@ def _take_count(tokens: Sequence[Word], values: Mapping[str, int]) -> _Taken | N
     if after in _HALVES and written.isdecimal():
         return _Taken(count + 1, (_write_time(int(written), "00", _HALVES[after]),))
     return _Taken(count, (_exact(written),))
+
+
+def _begins_compound(before: Word, token: Word) -> bool:
+    """ "Twenty five-line snippets" are twenty, not twenty-five."""
+    return token.has_hyphen and not before.has_hyphen
 
 
 def _take_half_of_day(tokens: Sequence[Word]) -> _Taken | None:

@@ -52,12 +52,9 @@ _CONTRAST = frozenset(("instead", "statt", "anstatt", "zamiast", "вместо")
 MAX_CONTRAST_WORDS = 2
 _SPEAKER_SUBJECTS = frozenset(("i", "ich", "je", "j", "ik", "yo", "io", "eu", "ja", "я"))
 SECOND_PERSON = frozenset(("you", "du", "ihr", "tu", "vous", "usted", "voi", "voce", "jij", "ty", "ты", "вы"))
-
-
 _OBLIGATION = read_word_set(
-    "should must need needs have ought shall will soll sollst sollt musst muss musst dois doit devez faut "
-    "debes debe "
-    "tienes devi deve dovete deves moet musisz powinienes должен должна"
+    "should must need needs have ought shall will soll sollst sollt musst muss dois doit devez faut debes "
+    "debe tienes devi deve dovete deves moet musisz powinienes должен должна"
 )
 _PLACES = frozenset(("at", "on", "in", "inside", "within"))
 """Go without saying before an address, a number or a date."""
@@ -232,10 +229,8 @@ def _may_lead(texts: Sequence[str], word: str, grammar: Grammar) -> bool:
 
 _LABELS = read_word_set(
     "rule convention policy decision preference decided agreed important reminder no yes ok okay right hi "
-    "hello hey "
-    "note nota regel regla regola regra regle hinweis vereinbarung wichtig belangrijk importante zasada "
-    "wazne правило "
-    "важно non nein nee nie нет thanks i a e y а и"
+    "hello hey note nota regel regla regola regra regle hinweis vereinbarung wichtig belangrijk importante "
+    "zasada wazne правило важно non nein nee nie нет thanks i a e y а и"
 )
 """Leads that are words of their own elsewhere."""
 
@@ -321,7 +316,10 @@ def _marked(tokens: Sequence[Word], at: int, grammar: Grammar) -> Word:
 
 
 def _phrases(tokens: Sequence[Word], grammar: Grammar) -> Iterator[Phrase]:
-    builder = _Builder(grammar, has_use=any(token.text == _USE for token in tokens))
+    binding = CONJUNCTIONS | grammar.limits | {NOT, ONLY, _OVER, BREAK}
+    bound = any(token.text in binding or is_and(token, grammar) for token in tokens)
+    may_float = not bound and sum(_is_floating(token, grammar) for token in tokens) == 1
+    builder = _Builder(grammar, has_use=any(token.text == _USE for token in tokens), may_float=may_float)
     reason = _find_reason(tokens, grammar)
     for at, token in enumerate(tokens):
         if at == reason.at:
@@ -353,17 +351,26 @@ def _find_reason(tokens: Sequence[Word], grammar: Grammar) -> _Reason:
 
 
 _RISKY = read_word_set(
-    "if unless except but when only or wenn falls außer ausser aber oder si sauf mais ou quand si salvo "
-    "pero cuando se "
-    "tranne ma quando exceto mas als tenzij maar jeśli jesli chyba ale если кроме но"
+    "if unless except but when only or wenn falls außer ausser aber oder si sauf mais ou quand salvo pero "
+    "cuando se tranne ma quando exceto mas als tenzij maar jeśli jesli chyba ale если кроме но"
 )
+
+
+def _is_frequency(token: Word) -> bool:
+    return any(token.text.startswith(word) for word in _FREQUENCIES)
+
+
+def _is_floating(token: Word, grammar: Grammar) -> bool:
+    """ "Daily", "locally", "el viernes": they stand anywhere in a clause."""
+    is_manner = grammar.name == "en" and token.text.endswith("ly") and token.text not in _NO_MANNER
+    return _is_frequency(token) or ((token.text in _DAY_NAMES or is_manner) and not token.is_exact)
 
 
 class _Builder:
     """Collects the words of one phrase after another."""
 
-    def __init__(self, grammar: Grammar, *, has_use: bool) -> None:
-        self.grammar, self.has_use = grammar, has_use
+    def __init__(self, grammar: Grammar, *, has_use: bool, may_float: bool) -> None:
+        self.grammar, self.has_use, self.may_float = grammar, has_use, may_float
         self.found: list[Phrase] = []
         self.words: list[Word] = []
         self.is_led, self.begins, self.is_optional = False, True, False
@@ -399,13 +406,8 @@ class _Builder:
         return bool(self.found) and (not self.words or (has_condition and not self.is_led))
 
     def _floats(self, token: Word) -> bool:
-        """ "Daily", "locally", "el viernes": they stand anywhere in a clause."""
-        text = token.text
-        if any(text.startswith(word) for word in _FREQUENCIES):
-            return True
-        is_alone = not (self.is_led and len(self.words) == 1)
-        is_manner = self.grammar.name == "en" and text.endswith("ly") and text not in _NO_MANNER
-        return is_alone and (text in _DAY_NAMES or is_manner) and not token.is_exact
+        is_alone = not (self.is_led and len(self.words) == 1) or _is_frequency(token)
+        return self.may_float and is_alone and _is_floating(token, self.grammar)
 
     def _ends_lead(self, token: Word, following: Sequence[Word]) -> bool:
         """ "For hotfixes | we branch off main", "am Freitag | deployen wir nicht"."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from sevenfold.core.text.stems import UNSPACED_CHARS, normalize_text
@@ -46,6 +46,10 @@ class Word:
 
     is_going_on: bool = False
     """"We are skipping": what happens now, and no rule."""
+    is_name: bool = field(default=False, kw_only=True)
+    """Written with a capital, not as the first word of a sentence."""
+    has_hyphen: bool = field(default=False, kw_only=True)
+    """A hyphen joins it to the next word."""
 
     @property
     def is_break(self) -> bool:
@@ -79,7 +83,19 @@ def read_word_set(words: str) -> frozenset[str]:
 
 def split_tokens(text: str) -> list[Word]:
     """Words, exact names and breaks, in order."""
-    return [token for match in _TOKEN.finditer(normalize_text(text)) for token in _read(match)]
+    found: list[Word] = []
+    is_first = True
+    for match in _TOKEN.finditer(normalize_text(text)):
+        is_name = bool(match["word"]) and match[0][0].isupper() and not is_first
+        has_hyphen = match.string[match.end() :][:1] == "-"
+        made = _read(match)
+        found += (
+            (replace(one, is_name=is_name, has_hyphen=has_hyphen) for one in made)
+            if (is_name or has_hyphen)
+            else made
+        )
+        is_first = match[0] == ":"
+    return found
 
 
 def _read(match: re.Match[str]) -> Iterator[Word]:
@@ -117,61 +133,112 @@ def _read_word(word: str) -> Iterator[Word]:
 
 
 # fmt: off
-_ENDINGS = frozenset((
-    "", "s", "es", "ed", "ing", "e", "d", "ment", "ments", "ly", "y", "ies", "ied", "ation", "tion",
-    "en", "n", "t", "st", "et", "er", "em", "te", "ten", "est", "nd", "end", "ung", "ungen",
-    "ez", "ons", "ent", "er", "ee", "ees", "re", "ir", "ant", "ds", "nt", "ira", "iront", "era", "eront",
-    "ar", "a", "o", "as", "an", "amos", "emos", "imos", "os", "ad", "ado", "ada", "ando", "am", "ados",
-    "adas", "ara", "aran", "iran", "ido", "ida", "idos", "idas", "ao", "oes", "al", "ais", "ern", "eren",
-    "ame", "eme", "ime", "me", "moi",
-    "are", "ere", "ire", "i", "iamo", "ono", "ano", "ato", "ata", "isce", "isco", "ete", "ate",
-    "eranno", "iranno", "ati", "ate", "ito", "ita", "iti", "uto", "uta", "ite",
-    "de", "den", "ac", "ec", "aj", "aja", "amy", "emy", "am", "em", "ie", "ow", "ach", "ami", "c",
-    "iac", "ywac", "iwac", "uj", "uje", "ujemy", "uja", "owac", "ia", "iaj", "iamy", "nie", "nia", "niu",
-    "ych", "ym", "ego", "emu", "ej",
-    "ть", "и", "а", "у", "ю", "е", "ем", "им", "ет", "ит", "ете", "ите", "аи", "аите", "ать", "ить", "аем",
-    "ы", "ов", "ам", "ах", "ами", "ое", "ая", "ыи", "ые", "ого", "ому", "ои", "ую", "м", "т",
-    "ывать", "ивать", "ывай", "ываи", "иваи", "овать", "уи", "уите", "ует", "уем", "ят",
-    "ишь", "ешь", "ием", "ие",
-    "ия", "ых", "ым", "ои", "ы", "ии", "ью", "ь", "ются", "ется", "ться", "ся", "ять", "яи", "яют", "яет",
-))
+_ROMANCE_ENDINGS = "s es e a o as os i"
+_ENDINGS = {
+    name: frozenset(("", *endings.split()))
+    for name, endings in {
+        "en": "s es ed ing e d ment ments ly y ies ied ation tion",
+        "de": "s es e d en n t st et er em te ten est nd end ung ungen ern eren ing ed",
+        "nl": "s e d en n t te ten de den er ern eren ing ed",
+        "fr": _ROMANCE_ENDINGS + " ez ons ent er ee ees re ir ant d ds nt t ira iront era eront te ten ment "
+              "ments ation tion",
+        "es": _ROMANCE_ENDINGS + " ar er ir an en n amos emos imos ad ado ada ando ados adas ara aran ira "
+              "iran era eran ido ida idos idas me te",
+        "pt": _ROMANCE_ENDINGS + " ar er ir am em amos emos imos ado ada ando ados adas ara ira era ido ida "
+              "idos idas ao oes al ais",
+        "it": _ROMANCE_ENDINGS + " are ere ire re iamo ono ano ato ata isce isco ete ate era ira eranno "
+              "iranno ati ito ita iti uto uta ite te",
+        "pl": "ac ec aj aja amy emy am em ie ow ach ami c iac ywac iwac uj uje ujemy uja owac ia iaj iamy "
+              "nie nia niu ych ym ego emu ej a e i o y n t",
+        "ru": "ть и а у ю е ем им ет ит ете ите аи аите ать ить аем ы ов ам ах ами ое ая ыи ые ого ому ои "
+              "ую м т ывать ивать ывай ываи иваи овать уи уите ует уем ят ишь ешь ием ие ия ых ым ии ью ь "
+              "ются ется ться ся ять яи яют яет",
+    }.items()
+}
 # fmt: on
-"""Of inflected forms of one word, in the languages of `grammar`, without accents."""
+"""Of inflected forms of one word, by language, without accents."""
+_NOUN_ENDINGS = frozenset(("", "s", "es", "e", "n", "en", "ung", "ungen"))
+"""Of German words that are written with a capital."""
+_ENDINGS_IN_PAIRS = (frozenset(("al", "ais")), frozenset(("ao", "oes")))
+_ROMANCE_LANGUAGES = frozenset(("fr", "es", "pt", "it"))
+_DERIVED = {
+    "en": frozenset(("e", "y", "ment", "ments")),
+    **dict.fromkeys(_ROMANCE_LANGUAGES, frozenset(("a", "e", "i", "o"))),
+}
+"""Added to a whole word, they make another: "part" and "party", "base" and "basement"."""
+_CHANGES_VOWEL = frozenset(("de", "nl", "pl", "ru"))
+MAX_BARE_ENDING = 2
+"""Letters that a Romance form may have more than another: "sam" and "samara" are two words."""
 MIN_SHARED_START = 3
 MAX_BACK = 2
 """Letters that inflected forms share by chance."""
 
 
-def is_same_word(said: Word, kept: Word, *, may_change_vowel: bool = True) -> bool:
-    """Whether two words are forms of one, by their beginning."""
+def is_same_word(said: Word, kept: Word, language: str, *, may_change_vowel: bool = True) -> bool:
+    """Whether two words are forms of one, by their beginning. A name has no other forms."""
     if said.text == kept.text:
         return True
     if said.is_exact or kept.is_exact:
         return False
-    stems = _find_stem(said.text), _find_stem(kept.text)
-    if stems[0] == stems[1]:
-        return True
-    return _are_forms(said.text, kept.text, may_change_vowel) or _are_forms(*stems, may_change_vowel)
+    is_name = said.is_name or kept.is_name
+    if is_name and language != "de":
+        return frozenset((said.text, kept.text)) in _WEEKDAY_FORMS
+    endings = _NOUN_ENDINGS if is_name else _ENDINGS[language]
+    may_change_vowel = may_change_vowel and language in _CHANGES_VOWEL and not is_name
+    forms = _Forms(language, endings, may_change_vowel)
+    stems = _find_stem(said.text, language), _find_stem(kept.text, language)
+    return stems[0] == stems[1] or forms.are_forms(said.text, kept.text) or forms.are_forms(*stems)
 
 
-def _are_forms(said: str, kept: str, may_change_vowel: bool) -> bool:
-    """By their beginning; a vowel in the stem may change."""
-    shared = _count_shared(said, kept)
-    least = max(MIN_SHARED_START, (max(len(said), len(kept)) + 1) // 2)
-    if (
-        may_change_vowel
-        and shared >= MIN_SHARED_START
-        and {said[shared : shared + 1], kept[shared : shared + 1]} <= _VOWELS
-    ):
-        # "uruchom", "uruchamiać"; "заведи", "заводить"
-        after = shared + 1 + _count_shared(said[shared + 1 :], kept[shared + 1 :])
-        if shared + 1 < after >= least and _are_endings(said[after:], kept[after:], said[after - 1]):
+_WEEKDAY_FORMS: frozenset[frozenset[str]] = frozenset(
+    frozenset((f"{day}day", f"{day}days"))
+    for day in ("mon", "tues", "wednes", "thurs", "fri", "satur", "sun")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Forms:
+    """How forms of one word differ in a language."""
+
+    language: str
+    endings: frozenset[str]
+    may_change_vowel: bool
+
+    def are_forms(self, said: str, kept: str) -> bool:
+        """By their beginning; a vowel in the stem may change."""
+        shared = _count_shared(said, kept)
+        least = max(MIN_SHARED_START, (max(len(said), len(kept)) + 1) // 2)
+        if (
+            self.may_change_vowel
+            and shared >= MIN_SHARED_START
+            and {said[shared : shared + 1], kept[shared : shared + 1]} <= _VOWELS
+        ):
+            # "uruchom", "uruchamiać"; "заведи", "заводить"
+            after = shared + 1 + _count_shared(said[shared + 1 :], kept[shared + 1 :])
+            if shared + 1 < after >= least and self._are_endings(said[after:], kept[after:], said[after - 1]):
+                return True
+        # Some letters back: "respond-e", "respond-er".
+        return any(
+            self._are_endings(said[at:], kept[at:], said[at - 1])
+            for at in range(shared, max(least, shared - MAX_BACK) - 1, -1)
+        )
+
+    def _are_endings(self, one: str, other: str, last: str) -> bool:
+        # "plan", "planning"; "commit", "committing"
+        one = one[1:] if one[:1] == last and one not in self.endings else one
+        other = other[1:] if other[:1] == last and other not in self.endings else other
+        both = frozenset((one, other))
+        if not both <= self.endings or any(both & pair and both != pair for pair in _ENDINGS_IN_PAIRS):
+            return False
+        if one and other:
             return True
-    # Some letters back: "respond-e", "respond-er".
-    return any(
-        _are_endings(said[at:], kept[at:], said[at - 1])
-        for at in range(shared, max(least, shared - MAX_BACK) - 1, -1)
-    )
+        ending = one or other
+        if self.language in _ROMANCE_LANGUAGES and len(ending) > MAX_BARE_ENDING:
+            return False
+        is_derived = ending in _DERIVED.get(self.language, ()) or (
+            self.language == "en" and ending == "d" and last != "e"
+        )
+        return ending != "er" and not is_derived
 
 
 def _count_shared(one: str, other: str) -> int:
@@ -188,13 +255,18 @@ _PAST_VOWEL = re.compile(r"ie(?=[^aeiou])")
 _ROMANCE = re.compile(r"(?<=\w)([qg])u(?=[ei])")
 
 
-def _find_stem(word: str) -> str:
+def _find_stem(word: str, language: str) -> str:
     """With what some languages write differently in other forms of a word: "geschrieben" and "schreiben",
     "toques" and "tocar"."""
-    bare = _PARTICIPLE.sub(lambda found: found[1] or "", word)
-    bare = _PAST_VOWEL.sub("ei", bare) if bare.endswith("n") else bare
-    bare = _ROMANCE.sub(lambda found: "c" if found[1] == "q" else "g", bare)
-    return _IRREGULAR.get(bare, bare)
+    if language == "en":
+        return _IRREGULAR_PASTS.get(word, word)
+    bare = word
+    if language in ("de", "nl"):
+        bare = _PARTICIPLE.sub(lambda found: found[1] or "", bare)
+        bare = _PAST_VOWEL.sub("ei", bare) if bare.endswith("n") else bare
+    elif language in _ROMANCE_LANGUAGES:
+        bare = _ROMANCE.sub(lambda found: "c" if found[1] == "q" else "g", bare)
+    return _IRREGULAR_FORMS.get(bare, bare)
 
 
 # fmt: off
@@ -221,22 +293,12 @@ _FORMS = {
     "sprech": "sprechen sprich spricht sprochen", "werf": "werfen wirf wirft worfen",
     "lez": "lezen lees leest",
 }
-_IRREGULAR = {
-    fold_word(form): base
+_IRREGULAR_PASTS, _IRREGULAR_FORMS = (
+    {fold_word(form): base for base, forms in table.items() for form in forms.split()}
     for table in (_PASTS, _FORMS)
-    for base, forms in table.items()
-    for form in forms.split()
-}
-_PAST_FORMS = frozenset(form for forms in _PASTS.values() for form in forms.split())
+)
+_PAST_FORMS = frozenset(_IRREGULAR_PASTS)
 # fmt: on
-
-
-def _are_endings(one: str, other: str, last: str) -> bool:
-    # "plan", "planning"; "commit", "committing"
-    one = one[1:] if one[:1] == last and one not in _ENDINGS else one
-    other = other[1:] if other[:1] == last and other not in _ENDINGS else other
-    is_role = {"er", "or"} & {one, other} and not (one and other)
-    return not is_role and one in _ENDINGS and other in _ENDINGS
 
 
 def is_past_form(word: Word) -> bool:

@@ -57,7 +57,7 @@ def join_words(tokens: list[Word], grammar: Grammar) -> list[Word]:
 
 def reorder_words(tokens: list[Word], grammar: Grammar) -> list[Word]:
     """With nouns before what they belong to, and each negation once."""
-    return _denied_once(_reordered(tokens, grammar))
+    return _denied_once(_reordered(tokens, grammar), grammar)
 
 
 def _joined(tokens: list[Word], grammar: Grammar) -> list[Word]:
@@ -125,7 +125,8 @@ def _reordered(tokens: list[Word], grammar: Grammar) -> list[Word]:
     cleft = _CLEFTS.get(grammar.name, ())
     texts = [token.text for token in tokens]
     if cleft and tuple(texts[:2]) == cleft[:2] and cleft[2] in texts[3:]:
-        tokens = [token for token in tokens[2:] if token.text != cleft[2]]
+        at = texts.index(cleft[2], 3)
+        tokens = [*tokens[2:at], *tokens[at + 1 :]]
     if grammar.name != "en":
         return tokens
     made = list(tokens)
@@ -151,18 +152,26 @@ def ends_noun(token: Word, grammar: Grammar) -> bool:
     return token.is_break or is_function or is_and(token, grammar) or token.text == "of"
 
 
-_DENYING = read_word_set("ne n non no não nie не")
-_CONCORD = read_word_set(
-    "pas jamais aucun aucune mai nessun nessuno nessuna nunca jamás ningún ninguna ninguno nenhum nenhuma "
-    "nigdy żaden żadna żadne никогда"
-)
+_DENYING = {
+    name: (read_word_set(first), read_word_set(second))
+    for name, first, second in (
+        ("fr", "ne n", "pas jamais aucun aucune"),
+        ("es", "no", "nunca jamás ningún ninguna ninguno"),
+        ("it", "non", "mai nessun nessuno nessuna"),
+        ("pt", "não", "nunca jamais nenhum nenhuma"),
+        ("pl", "nie", "nigdy żaden żadna żadne"),
+        ("ru", "не", "никогда"),
+    )
+}
+"""The two parts of a negation, in languages that deny in two."""
 
 
-def _denied_once(tokens: list[Word]) -> list[Word]:
+def _denied_once(tokens: list[Word], grammar: Grammar) -> list[Word]:
     """Without the second part of "ne … jamais", "non … mai", "no … nunca"."""
+    denying, second = _DENYING.get(grammar.name, (frozenset[str](), frozenset[str]()))
     return [
         token
         for at, token in enumerate(tokens)
-        if token.text not in _CONCORD
-        or not any(before.text in _DENYING for before in tokens[max(0, at - 2) : at])
+        if token.text not in second
+        or not any(before.text in denying for before in tokens[max(0, at - 2) : at])
     ]
