@@ -395,3 +395,26 @@ def test_two_writers_of_one_folder_learn_nothing_twice_and_leave_the_index_alone
     assert after == before
     with agent.memory as memory:
         assert memory.waiting() == ()
+
+
+def test_prompts_go_when_the_session_ends_and_the_rest_after_a_month(agent: Agent) -> None:
+    agent.hook("SessionStart", source="startup")
+    agent.hook("UserPromptSubmit", prompt="A secret plan.")
+    agent.finish()
+    (state,) = agent.home.rglob("agents/session-1/state.json")
+    assert "A secret plan." in state.read_text()
+    agent.hook("SessionEnd", reason="exit")
+    agent.finish()
+    assert "A secret plan." not in state.read_text()
+
+    agent.clock.pass_time(timedelta(days=1))
+    now = agent.clock.now()
+    for name, days in {"old": 31, "recent": 29, "session-1": 31}.items():
+        folder = state.parent.parent / name
+        folder.mkdir(exist_ok=True)
+        (folder / "state.json").touch()
+        then = (now - timedelta(days=days)).timestamp()
+        os.utime(folder, (then, then))
+    agent.hook("SessionStart", source="resume")
+    agent.finish()
+    assert {one.name for one in state.parent.parent.iterdir()} == {"recent", "session-1"}

@@ -1,16 +1,19 @@
-"""`sevenfold install`: what it adds to other agents' configurations, and that it leaves no trace."""
+"""`sevenfold install`: what it adds to other agents' configurations, and that all of it goes again."""
 
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
-from sevenfold.cli import main
-from sevenfold.resident.agent_configs import INSTALLABLE_AGENTS, is_own_command
+from sevenfold.cli import install, main
+from sevenfold.resident.agent_configs import HOOK_SCRIPT, INSTALLABLE_AGENTS, is_own_command
 
 HOOKS = {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "./guard.sh"}]}]}
 
@@ -156,4 +159,136 @@ def test_our_commands_are_told_from_others(home: Path) -> None:
     hooks = json.loads((home / ".claude" / "settings.json").read_text())["hooks"]
     for groups in hooks.values():
         assert is_own_command(groups[0]["hooks"][0]["command"])
+    assert is_own_command("/usr/bin/python3 -I -S /opt/sevenfold/resident/hook_script.py Stop")
     assert not is_own_command("python mine/hook_script.py Stop")
+
+
+@pytest.mark.parametrize("gone", ["script", "python"])
+def test_a_hook_whose_program_is_gone_blocks_nothing(tmp_path: Path, gone: str) -> None:
+    paths = install.find_install_paths()
+    script = tmp_path / "a folder" / "sevenfold" / HOOK_SCRIPT
+    script.parent.mkdir(parents=True)
+    shutil.copy(paths.script, script)
+    paths = replace(paths, script=str(script))
+    if gone == "script":
+        script.unlink()
+    else:
+        paths = replace(paths, python=str(tmp_path / "gone" / "python"))
+    command = paths.hook_command("PreToolUse")
+    done = subprocess.run(["sh", "-c", command], input=b"{}", capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert is_own_command(command)
+
+
+FOREIGN = {"command": "node", "args": ["mine.js"]}
+
+UNRECORDED: dict[str, dict[str, str]] = {
+    "claude-code": {
+        ".claude/settings.json": '{\n  "hooks": {},\n  "list": [1, 2]\n}',
+        ".claude.json": json.dumps({"mcpServers": {"sevenfold": FOREIGN}}),
+        ".claude/commands/sevenfold-recall.md": "mine",
+    },
+    "codex": {".codex/hooks.json": '{"hooks": {"Stop": []}}', ".codex/config.toml": ""},
+    "opencode": {".config/opencode/opencode.json": '{\n  "mcp": {},\n  "list": [1, 2]\n}'},
+    "goose": {".config/goose/config.yaml": "extensions:\n"},
+    "continue": {".continue/config.yaml": ""},
+    "cursor": {".cursor/mcp.json": '{"mcpServers": {}}'},
+}
+
+
+@pytest.mark.parametrize("agent", INSTALLABLE_AGENTS)
+def test_uninstalling_what_was_never_installed_changes_nothing(home: Path, agent: str) -> None:
+    for name, text in UNRECORDED[agent].items():
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text(text)
+    before = read_tree(home)
+    assert main(["install", agent, "--uninstall"]) == 0
+    assert read_tree(home) == before
+
+
+def test_without_a_record_exactly_our_entries_go_and_no_file_does(home: Path, tmp_path: Path) -> None:
+    assert main(["install", "cursor"]) == 0
+    shutil.rmtree(tmp_path / "own" / "installed")
+    assert main(["install", "cursor", "--uninstall"]) == 0
+    assert (home / ".cursor/mcp.json").read_text() == "{}\n"
+
+
+@pytest.mark.parametrize(
+    ("agent", "name", "text"),
+    [
+        ("cursor", ".cursor/mcp.json", json.dumps({"mcpServers": {"sevenfold": FOREIGN}})),
+        ("codex", ".codex/config.toml", "[mcp_servers.sevenfold]\ncommand = 'x'\n"),
+        ("goose", ".config/goose/config.yaml", "extensions:\n    sevenfold:\n        cmd: x\n"),
+        ("continue", ".continue/config.yaml", "mcpServers:\n  - command: x\n    name: sevenfold\n"),
+    ],
+)
+def test_a_server_of_the_same_name_is_refused(
+    home: Path, agent: str, name: str, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (home / name).parent.mkdir(parents=True)
+    (home / name).write_text(text)
+    assert main(["install", agent]) == 2
+    assert "that is not ours" in capsys.readouterr().err
+    assert read_tree(home) == {name: text.encode()}
+
+
+@pytest.mark.parametrize("is_upgrade", [False, True])
+def test_an_install_that_stops_half_way_loses_no_original(
+    home: Path, is_upgrade: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = home / ".cursor/mcp.json"
+    path.parent.mkdir()
+    original = '{\n  "mcpServers": {},\n  "list": [1, 2]\n}'
+    path.write_text(original)
+    paths = install.find_install_paths()
+    if is_upgrade:  # by another environment, whose command is elsewhere
+        old = replace(paths, server=("/old/bin/sevenfold", "mcp"))
+        with monkeypatch.context() as patched:
+            patched.setattr(install, "find_install_paths", lambda: old)
+            assert main(["install", "cursor"]) == 0
+
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(install, "replace_file", stop)
+        assert main(["install", "cursor"]) == 130
+    assert main(["install", "cursor"]) == 0
+    assert paths.server[0] in path.read_text()
+    assert main(["install", "cursor", "--uninstall"]) == 0
+    assert path.read_text() == original
+
+
+def test_a_surrogate_without_its_pair_is_kept(home: Path) -> None:
+    path = home / ".cursor/mcp.json"
+    path.parent.mkdir()
+    path.write_text('{"cut": "\\ud83d", "whole": "é😀"}')
+    assert main(["install", "cursor"]) == 0
+    assert '"\\ud83d"' in path.read_text()
+    assert '"é😀"' in path.read_text()
+
+
+@pytest.mark.parametrize("between", ["\n", "# mine\n", "      # mine\n\n"])
+@pytest.mark.parametrize("indent", ["  ", "    "])
+def test_an_extension_below_blank_lines_and_comments_stays_one(home: Path, between: str, indent: str) -> None:
+    path = home / ".config/goose/config.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text(f"extensions:\n{between}{indent}other:\n{indent * 2}enabled: true\n")
+    assert main(["install", "goose"]) == 0
+    found = yaml.safe_load(path.read_text())["extensions"]
+    assert found["other"] == {"enabled": True}
+    assert found["sevenfold"]["type"] == "stdio"
+    path.write_text(path.read_text() + "added: 1\n")
+    assert main(["install", "goose", "--uninstall"]) == 0
+    assert yaml.safe_load(path.read_text()) == {"extensions": {"other": {"enabled": True}}, "added": 1}
+
+
+@pytest.mark.parametrize("below", ["  - other\n", "  {other: 1}\n", "\tother: 1\n"])
+def test_extensions_that_are_no_table_are_refused(
+    home: Path, below: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = home / ".config/goose/config.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text(f"extensions:\n\n{below}")
+    assert main(["install", "goose"]) == 2
+    assert "Write it as a plain table" in capsys.readouterr().err

@@ -86,6 +86,19 @@ def test_another_user_gets_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyP
     serve(tmp_path, talk, idle=timedelta(hours=1))
 
 
+def test_a_system_that_does_not_say_who_asks_is_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr("_socket.SO_PEERCRED")  # as on macOS
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        assert (tmp_path / client.SOCKET_NAME).stat().st_mode & 0o777 == 0o600
+        writer.write(frame(operation="status"))
+        assert (await read(reader))[:1] == STATUS_OK
+
+    serve(tmp_path, talk, idle=timedelta(hours=1))
+
+
 def test_a_message_that_is_too_long_ends_the_connection_and_nothing_else(tmp_path: Path) -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write((MAX_MESSAGE_BYTES + 1).to_bytes(4, "big") + b"x" * 100)

@@ -42,15 +42,24 @@ class InstalledFile:
     path: str
     sha256: str
     """Of what we wrote."""
+    earlier_sha256: str = ""
+    """Of what we wrote the time before: an install that was interrupted may have left it there."""
     backup: str = ""
     """The name of the copy; empty: there was no file."""
     folders: tuple[str, ...] = ()
     """That were made for it, the innermost first."""
 
+    def is_written(self, data: bytes) -> bool:
+        """Whether a content is one that we wrote, and nobody has edited."""
+        return _hash(data) in (self.sha256, self.earlier_sha256)
+
 
 @dataclass(frozen=True, slots=True)
 class InstallRecord:
     files: tuple[InstalledFile, ...] = ()
+
+    def find(self, path: str) -> InstalledFile | None:
+        return next((one for one in self.files if one.path == path), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,14 +131,15 @@ def _plan_edits(changes: Sequence[ConfigChange], record: InstallRecord, folder: 
     edits: list[_Edit] = []
     for change in changes:
         real, state, text = _read_config(change)
-        after = change.add(text).encode()
-        known = next((one for one in record.files if one.path == real), None)
+        known = record.find(real)
+        after = change.add(text, known is not None).encode()
+        backup = state.data if state else None
         if known is not None and state is not None:
-            is_ours = _hash(state.data) == known.sha256
-            bare = change.remove(text or "")
-            backup = _read_backup(known, folder) if is_ours else bare.encode() if bare is not None else None
-        else:
-            backup = state.data if state else None
+            if known.is_written(state.data):
+                backup = _read_backup(known, folder)
+            else:  # edited since, or never written: then it is the original, which this leaves as it is
+                bare = change.remove(text or "", True)
+                backup = bare.encode() if bare is not None else None
         edits.append(_Edit(path=change.path, real=real, state=state, after=after, backup=backup))
     return edits
 
@@ -138,16 +148,16 @@ def _plan_removal(changes: Sequence[ConfigChange], record: InstallRecord, folder
     edits: list[_Edit] = []
     for change in changes:
         real, state, text = _read_config(change)
-        known = next((one for one in record.files if one.path == real), None)
+        known = record.find(real)
         if state is None or text is None:
             continue
-        if known is not None and _hash(state.data) == known.sha256:
+        if known is not None and known.is_written(state.data):
             after = _read_backup(known, folder)
         else:
-            left = change.remove(text)
-            was_there = known is not None and bool(known.backup)
+            left = change.remove(text, known is not None) if text.strip() else text
+            is_made = known is not None and not known.backup
             empty = b"{}\n" if change.path.suffix == ".json" else b""
-            after = left.encode() if left is not None else empty if was_there else None
+            after = left.encode() if left is not None else None if is_made else empty
         edits.append(_Edit(path=change.path, real=real, state=state, after=after))
     return edits
 
@@ -177,14 +187,20 @@ def _keep(edits: Sequence[_Edit], record: InstallRecord, folder: Folder) -> None
     """Copies and the record are on disk before the first file is changed."""
     files: list[InstalledFile] = []
     for number, edit in enumerate(edits):
-        known = next((one for one in record.files if one.path == edit.real), None)
-        name = ""
+        known = record.find(edit.real)
+        name, before = "", edit.before or b""
         if edit.backup is not None:
             name = f"{number}-{edit.path.name.lstrip('.')}"
             folder.replace(name, edit.backup)
         made = known.folders if known else tuple(map(str, _find_missing(Path(edit.real).parent)))
         files.append(
-            InstalledFile(path=edit.real, sha256=_hash(edit.after or b""), backup=name, folders=made)
+            InstalledFile(
+                path=edit.real,
+                sha256=_hash(edit.after or b""),
+                earlier_sha256=_hash(before) if known and known.is_written(before) else "",
+                backup=name,
+                folders=made,
+            )
         )
     folder.replace(_RECORD, write_json(write_fields(InstallRecord(tuple(files)))))
 

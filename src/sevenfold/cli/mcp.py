@@ -6,6 +6,7 @@ import os
 import re
 import secrets
 from argparse import Namespace
+from contextlib import suppress
 from errno import EACCES, EADDRINUSE
 
 from sevenfold.cli.screen import Screen
@@ -18,7 +19,7 @@ from sevenfold.resident.client import make_run_folder
 
 _TOKEN_FILE = "mcp-token"
 _TOKEN_BYTES = 24
-_MAX_TOKEN_CHARS = 200
+_MIN_TOKEN_CHARS, _MAX_TOKEN_CHARS = 32, 200
 _TOKEN = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -47,16 +48,35 @@ def run_mcp(options: Namespace, screen: Screen) -> int:
 def _read_token() -> str:
     """The secret part of the address. It is kept, so that an agent's configuration stays right."""
     path = os.path.join(make_run_folder(os.environ), _TOKEN_FILE)
-    token = secrets.token_urlsafe(_TOKEN_BYTES)
-    try:
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    except FileExistsError:
-        with os.fdopen(
-            os.open(path, os.O_RDONLY | os.O_NOFOLLOW), encoding="ascii", errors="replace"
-        ) as file:
-            kept = file.read(_MAX_TOKEN_CHARS)
-        # Another server may be about to write it.
-        return kept if len(kept) >= len(token) and _TOKEN.fullmatch(kept) else token
-    with os.fdopen(fd, "w", encoding="ascii") as file:
+    token, fresh = secrets.token_urlsafe(_TOKEN_BYTES), f"{path}.{secrets.token_hex(8)}"
+    kept = _find_token(path)
+    if kept:
+        return kept
+    with os.fdopen(
+        os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii"
+    ) as file:
         file.write(token)
-    return token
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        with suppress(FileExistsError):  # another server was faster, or what is there is no token
+            os.link(fresh, path)
+            return token
+        kept = _find_token(path)
+        if not kept:
+            os.replace(fresh, path)
+        return kept or token
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(fresh)
+
+
+def _find_token(path: str) -> str:
+    """Empty where there is none, or a file that holds none."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return ""
+    with os.fdopen(fd, encoding="ascii", errors="replace") as file:
+        kept = file.read(_MAX_TOKEN_CHARS)
+    return kept if len(kept) >= _MIN_TOKEN_CHARS and _TOKEN.fullmatch(kept) else ""

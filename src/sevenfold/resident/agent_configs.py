@@ -57,7 +57,9 @@ class InstallPaths:
     codex_home: Path | None = None
 
     def hook_command(self, event: str) -> str:
-        return shlex.join([self.python, "-I", "-S", self.script, event])
+        """For a shell, in which agents run hooks. It ends with 0 also where the script or the interpreter is
+        gone: Python would end with 2, which denies every call and drops every prompt."""
+        return f"{shlex.join([self.python, '-I', '-S', self.script, event])} || exit 0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +67,12 @@ class ConfigChange:
     """A file, what is added to it, and how that is taken out again."""
 
     path: Path
-    add: Callable[[str | None], str]
-    """The content with our entries; gets None where there is no file. Adding twice changes nothing."""
-    remove: Callable[[str], str | None]
-    """The content without our entries; None: nothing but ours was in it."""
+    add: Callable[[str | None, bool], str]
+    """The content with our entries; gets None where there is no file, and whether a record says that we have
+    changed it before. Adding twice changes nothing. `InputError` if our name is taken."""
+    remove: Callable[[str, bool], str | None]
+    """The content without our entries; None: nothing but ours was in it. Without a record only what is
+    exactly ours goes. A text that holds nothing of ours is returned as it is."""
 
 
 def plan_install(agent: AgentName, paths: InstallPaths) -> tuple[ConfigChange, ...]:
@@ -199,7 +203,7 @@ def _plan_hooks(path: Path, paths: InstallPaths) -> ConfigChange:
         )
     }
 
-    def add(text: str | None) -> str:
+    def add(text: str | None, _is_known: bool) -> str:
         config = _read_json(path, text)
         hooks = _get_table(path, config, "hooks")
         for event, group in groups.items():
@@ -211,17 +215,19 @@ def _plan_hooks(path: Path, paths: InstallPaths) -> ConfigChange:
         config["hooks"] = hooks
         return _write_json(config, text)
 
-    def remove(text: str) -> str | None:
+    def remove(text: str, _is_known: bool) -> str | None:
         config = _read_json(path, text)
-        hooks = _get_table(path, config, "hooks")
-        for event, listed in list(hooks.items()):
-            if isinstance(listed, list):
-                groups_left = [one for one in cast("list[object]", listed) if not is_own_group(one)]
-                hooks[event] = groups_left
-                if not groups_left and len(groups_left) != len(cast("list[object]", listed)):
-                    del hooks[event]
-        config["hooks"] = hooks
-        if not hooks:
+        before = _get_table(path, config, "hooks")
+        hooks = {
+            event: [one for one in cast("list[object]", listed) if not is_own_group(one)]
+            if isinstance(listed, list)
+            else listed
+            for event, listed in before.items()
+        }
+        if hooks == before:
+            return text
+        config["hooks"] = {event: left for event, left in hooks.items() if left or left == before[event]}
+        if not config["hooks"]:
             del config["hooks"]
         return _write_json(config, text) if config else None
 
@@ -250,21 +256,45 @@ def is_own_command(command: str) -> bool:
 
 
 def _plan_entry(path: Path, table: str, entry: Mapping[str, object]) -> ConfigChange:
-    def add(text: str | None) -> str:
-        config = _read_json(path, text)
-        config[table] = {**_get_table(path, config, table), SERVER_NAME: dict(entry)}
-        return _write_json(config, text)
+    def is_own(found: object, is_known: bool) -> bool:
+        return found == entry or (is_known and is_own_server(found))
 
-    def remove(text: str) -> str | None:
+    def add(text: str | None, is_known: bool) -> str:
         config = _read_json(path, text)
         entries = _get_table(path, config, table)
-        entries.pop(SERVER_NAME, None)
+        if SERVER_NAME in entries and not is_own(entries[SERVER_NAME], is_known):
+            raise _refuse_taken(path)
+        config[table] = {**entries, SERVER_NAME: dict(entry)}
+        return _write_json(config, text)
+
+    def remove(text: str, is_known: bool) -> str | None:
+        config = _read_json(path, text)
+        entries = _get_table(path, config, table)
+        if SERVER_NAME not in entries or not is_own(entries[SERVER_NAME], is_known):
+            return text
+        del entries[SERVER_NAME]
         config[table] = entries
         if not entries:
             del config[table]
         return _write_json(config, text) if config else None
 
     return ConfigChange(path, add, remove)
+
+
+def is_own_server(entry: object) -> bool:
+    """Whether an MCP server is one that an install of ours, here or elsewhere, may have written."""
+    if not isinstance(entry, dict):
+        return False
+    fields = cast("dict[str, object]", entry)
+    words: list[object] = []
+    for value in (fields.get("command"), fields.get("args")):
+        words += cast("list[object]", value) if isinstance(value, list) else [value] if value else []
+    first, rest = str(words[0]) if words else "", words[1:]
+    return rest == ["-m", "sevenfold", "mcp"] or (Path(first).name == "sevenfold" and rest == ["mcp"])
+
+
+def _refuse_taken(path: Path) -> InputError:
+    return InputError(f"{path} has an MCP server {SERVER_NAME} that is not ours; rename or remove it first")
 
 
 def _read_json(path: Path, text: str | None) -> dict[str, object]:
@@ -293,6 +323,8 @@ def _write_json(config: Mapping[str, object], before: str | None) -> str:
     indent = re.search(r"\n([ \t]+)\S", before or "")
     is_flat = before is not None and bool(before.strip()) and indent is None and before.strip() != "{}"
     text = json.dumps(config, ensure_ascii=False, indent=None if is_flat else indent[1] if indent else 2)
+    # A surrogate without its pair can only be written as an escape, and was one.
+    text = re.sub(r"[\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text)
     return text if before is not None and before.strip() and not before.endswith("\n") else f"{text}\n"
 
 
@@ -300,20 +332,18 @@ def _write_json(config: Mapping[str, object], before: str | None) -> str:
 
 
 def _plan_toml(path: Path, block: str) -> ConfigChange:
-    def add(text: str | None) -> str:
+    def add(text: str | None, _is_known: bool) -> str:
         bare = _without_block(text or "")
         config = _read_toml(path, bare)
         servers = config.get("mcp_servers")
         if isinstance(servers, dict) and SERVER_NAME in servers:
-            raise InputError(
-                f"{path} has an MCP server {SERVER_NAME} that is not ours; rename or remove it first"
-            )
+            raise _refuse_taken(path)
         start = "" if not bare or bare.endswith("\n") else "\n"
         added = f"{bare}{start}{_BEGIN}\n{block}{_END}\n"
         _read_toml(path, added)
         return added
 
-    return ConfigChange(path, add, lambda text: _without_block(text) or None)
+    return ConfigChange(path, add, lambda text, _is_known: _without_block(text) or None)
 
 
 def _read_toml(path: Path, text: str) -> dict[str, object]:
@@ -326,13 +356,15 @@ def _read_toml(path: Path, text: str) -> dict[str, object]:
 
 
 def _without_block(text: str) -> str:
-    return re.sub(rf"^[ \t]*{re.escape(_BEGIN)}\n.*?^[ \t]*{re.escape(_END)}\n?", "", text, flags=re.M | re.S)
+    block = rf"^[ \t]*{re.escape(_BEGIN)}\r?\n.*?^[ \t]*{re.escape(_END)}(\r?\n)?"
+    return re.sub(block, "", text, flags=re.M | re.S)
 
 
 def _plan_yaml(path: Path, key: str, lines: tuple[str, ...]) -> ConfigChange:
     block = "\n".join((f"  {_BEGIN}", *lines, f"  {_END}")) + "\n"
+    is_list = lines[0].lstrip().startswith("- ")
 
-    def add(text: str | None) -> str:
+    def add(text: str | None, _is_known: bool) -> str:
         bare = _without_block(text or "")
         found = re.search(rf"^{key}:(.*)$", bare, flags=re.M)
         if found is None:
@@ -342,18 +374,35 @@ def _plan_yaml(path: Path, key: str, lines: tuple[str, ...]) -> ConfigChange:
             raise InputError(f"{path}: write {key} on lines of its own, then try again; nothing was changed")
         at = found.end() + 1
         head = bare[:at] if bare[found.end() :].startswith("\n") else f"{bare[: found.end()]}\n"
-        below = re.match(r"([ ]*)(- )?\S", bare[at:])
-        shift = len(below[1]) if below and (below[2] or below[1]) else 2
-        return f"{head}{_indent(block, shift)}{bare[at:]}"
+        children = _list_children(bare[at:])
+        pattern = r"( *)-( |$)" if is_list else r"( *)[^\s\[{&*!|>%@`#-][^\n]*:(\s|$)"
+        first = re.match(pattern, children[0]) if children else None
+        if children and first is None:
+            raise InputError(
+                f"{path}: {key} is written in a way that nothing can be added to; "
+                f"nothing was changed. Write it as a plain {'list' if is_list else 'table'}, then try again"
+            )
+        spaces = first[1] if first else "  "
+        named = rf"[ -]*name:\s*['\"]?{SERVER_NAME}\b" if is_list else rf"{spaces}['\"]?{SERVER_NAME}['\"]?:"
+        if any(re.match(named, line) for line in children):
+            raise _refuse_taken(path)
+        return f"{head}{_indent(block, len(spaces))}{bare[at:]}"
 
-    def remove(text: str) -> str | None:
+    def remove(text: str, _is_known: bool) -> str | None:
         bare = _without_block(text)
-        is_empty = re.search(rf"^{key}:[ \t]*\n(?![ \t-])", f"{bare}\n", flags=re.M)
-        if is_empty and text != bare:
-            bare = re.sub(rf"^{key}:[ \t]*\n?", "", bare, count=1, flags=re.M)
+        found = re.search(rf"^{key}:[ \t]*\r?(\n|\Z)", bare, flags=re.M)
+        if found and text != bare and not _list_children(bare[found.end() :]):
+            bare = bare[: found.start()] + bare[found.end() :]
         return bare or None
 
     return ConfigChange(path, add, remove)
+
+
+def _list_children(text: str) -> list[str]:
+    """Lines up to the next key of the file that are neither blank nor a comment."""
+    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    end = (number for number, line in enumerate(lines) if not re.match(r"[ \t]|-( |$)", line))
+    return lines[: next(end, len(lines))]
 
 
 def _indent(block: str, spaces: int) -> str:
@@ -364,7 +413,7 @@ def _indent(block: str, spaces: int) -> str:
 def _plan_page(path: Path, text: str) -> ConfigChange:
     """A file of our own."""
 
-    def remove(found: str) -> str | None:
-        return None if found == text else found
+    def remove(found: str, is_known: bool) -> str | None:
+        return None if found == text and is_known else found
 
-    return ConfigChange(path, lambda _before: text, remove)
+    return ConfigChange(path, lambda _before, _is_known: text, remove)

@@ -384,6 +384,12 @@ def _end_turn(call: HookCall) -> str:
     return ""
 
 
+def _end_session(call: HookCall) -> str:
+    """The transcript is complete: what the person said is not kept a second time."""
+    call.session.prompts = ()
+    return _end_turn(call)
+
+
 _EVENTS: dict[str, Callable[[HookCall], str]] = {
     "SessionStart": _start_session,
     "UserPromptSubmit": _take_prompt,
@@ -391,7 +397,7 @@ _EVENTS: dict[str, Callable[[HookCall], str]] = {
     "PostToolUse": _take_result,
     "PreCompact": _keep_for_summary,
     "Stop": _end_turn,
-    "SessionEnd": _end_turn,
+    "SessionEnd": _end_session,
 }
 HOOK_EVENTS = tuple(_EVENTS)
 

@@ -7,8 +7,11 @@ own sentences become memories; everything else waits for review or is left out, 
 from __future__ import annotations
 
 import asyncio
+import os
+import shutil
+from contextlib import suppress
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from sevenfold.core.clock import Clock
@@ -31,6 +34,11 @@ from sevenfold.resident.projects import OpenProject
 from sevenfold.store.files.folder import Folder
 from sevenfold.team.client.local_state import find_team_access
 from sevenfold.team.client.memory import TeamMemory
+
+SESSION_LIFE = timedelta(days=30)
+"""Since the last hook that changed something: so long a session that is resumed is shown nothing twice."""
+
+PRUNE_PAUSE = timedelta(days=1)
 
 PULL_PAUSE = timedelta(minutes=5)
 """Between two pulls of one project: sessions are often started in a row."""
@@ -57,6 +65,24 @@ def keep_agent_session(project: OpenProject, session: AgentSession) -> None:
         if not project.is_closed:
             with open_session_folder(project, session.session) as folder:
                 write_agent_session(folder, session)
+
+
+def prune_agent_sessions(project: OpenProject, now: datetime) -> None:
+    """Remove what is kept of sessions that ended long ago, or that never said that they ended."""
+    oldest = (now - SESSION_LIFE).timestamp()
+    with project.lock:
+        if project.is_closed or (project.pruned_at and now - project.pruned_at < PRUNE_PAUSE):
+            return
+        project.pruned_at = now
+        live = {name_session_folder(one.session) for one in project.sessions.values()}
+        with (
+            suppress(FileNotFoundError),
+            os.scandir(project.workspace.project.control.path / SESSIONS_FOLDER) as found,
+        ):
+            for entry in found:
+                # Each write puts a file in place, which the time of its folder tells.
+                if entry.name not in live and entry.stat(follow_symlinks=False).st_mtime < oldest:
+                    shutil.rmtree(entry.path, ignore_errors=True)
 
 
 def make_session_writer(project: OpenProject, session: str, clock: Clock, emit: Emit) -> SessionWriter:

@@ -67,6 +67,7 @@ from sevenfold.resident.extraction import (
     keep_agent_session,
     load_agent_session,
     make_session_writer,
+    prune_agent_sessions,
     pull_team_memory,
 )
 from sevenfold.resident.projects import OpenProject, ProjectPool
@@ -325,6 +326,7 @@ class ResidentOperations:
             if event == "SessionStart":
                 self._do_later(project.warm_up)
                 self._do_later(lambda: self._pull(project))
+                self._do_later(lambda: prune_agent_sessions(project, self._clock.now()))
         if event in QUEUED_EVENTS and not agent:
             if is_late:
                 self._extract(project, session)

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from threading import Lock, RLock
 from typing import NamedTuple
@@ -91,6 +91,7 @@ class OpenProject:
         self.conversations: RecentlyUsed[AgentConversation] = RecentlyUsed(MAX_TRANSCRIPTS)
         self.writers: RecentlyUsed[SessionWriter] = RecentlyUsed(MAX_TRANSCRIPTS, SessionWriter.close)
         self.pulled_at = timedelta(days=-1)
+        self.pruned_at: datetime | None = None
         self._stamp: frozenset[SeenFile] | None = None
         self._stamped_at = timedelta(days=-1)
         options = WorkspaceOptions(project=cwd, clock=clock, environ=dict(environ))

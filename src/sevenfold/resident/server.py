@@ -211,7 +211,8 @@ class ResidentServer:
 
 
 def _is_same_user(writer: asyncio.StreamWriter) -> bool:
-    return client.find_peer_uid(writer.get_extra_info("socket")) == os.getuid()
+    # Where the system does not say who it is, nobody else can enter the folder of the socket.
+    return client.find_peer_uid(writer.get_extra_info("socket")) in (os.getuid(), None)
 
 
 def _is_newer(message: JsonObject) -> bool:

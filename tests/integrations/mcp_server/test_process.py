@@ -118,7 +118,11 @@ def test_what_a_model_wants_remembered_waits_for_review(tmp_path: Path, version:
     assert stopped.returncode in (0, 1, 2)
 
 
-def test_the_address_over_http_is_secret_and_stays_the_same(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_the_address_over_http_is_secret_and_stays_the_same(tmp_path: Path, is_cut: bool) -> None:
+    if is_cut:  # as a server that was killed while it wrote it
+        (tmp_path / "home" / "run").mkdir(parents=True)
+        (tmp_path / "home" / "run" / "mcp-token").touch(0o600)
     urls: list[str] = []
     for _ in range(2):
         with subprocess.Popen(
@@ -135,3 +139,4 @@ def test_the_address_over_http_is_secret_and_stays_the_same(tmp_path: Path) -> N
     assert first == second
     assert len(first) == 32
     assert (tmp_path / "home" / "run" / "mcp-token").stat().st_mode & 0o077 == 0
+    assert [one.name for one in (tmp_path / "home" / "run").glob("mcp-token*")] == ["mcp-token"]
