@@ -255,7 +255,11 @@ def render_receipt(entries: Sequence[ProxyEntry]) -> list[str]:
         if entry.cache_break is not None:
             lost = entry.cache_break
             lines.append(f"cache break in {entry.conversation}: {lost.lost_tokens:,} tokens: {lost.cause}")
+    silent = sum(
+        entry.facts.is_model_call and entry.usage is None and entry.status < 400 for entry in entries
+    )
     failed = sum(entry.status >= 400 for entry in entries)
+    lines += [f"{silent} answers named no usage: what they cost is in no sum above"] if silent else []
     return [*lines, f"{failed} requests failed"] if failed else lines
 
 

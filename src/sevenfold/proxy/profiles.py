@@ -122,17 +122,10 @@ def find_profile(name: str) -> AgentProfile | None:
 
 
 def recognize_agent(headers: Mapping[str, str]) -> AgentProfile | None:
-    """By the headers of a request: its own first, then how it calls itself."""
+    """By how a client calls itself, or by a header that only one agent sends."""
     user_agent = headers.get("user-agent", "")
     for profile in PROFILES:
-        if user_agent.startswith(profile.user_agents) if profile.user_agents else False:
+        own = (name for name in profile.session_headers if name.startswith("x-"))
+        if user_agent.startswith(profile.user_agents) or any(name in headers for name in own):
             return profile
-    named = (profile for profile in PROFILES if profile.agent_header or profile.session_headers)
-    return next(
-        (
-            profile
-            for profile in named
-            if any(header.startswith("x-") and header in headers for header in profile.session_headers)
-        ),
-        None,
-    )
+    return None

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from sevenfold.agent.tui.session_list import (
-    NO_TITLE,
     SHOWN_TURNS,
+    UNREADABLE_TITLE,
     SessionCard,
     find_session_card,
     merge_spent,
@@ -69,7 +69,13 @@ def test_calls_from_before_a_branch_are_the_other_sessions(tmp_path: Path) -> No
 
 def test_a_session_that_cannot_be_read_is_listed_without_a_title(tmp_path: Path) -> None:
     card = read_card(tmp_path, SessionEntry(SessionId("gone"), 0, NOW))
-    assert (card.title, card.spent_usd) == (NO_TITLE, 0.0)
+    assert (card.title, card.spent_usd) == (UNREADABLE_TITLE, 0.0)
+
+
+def test_a_bill_that_cannot_be_read_leaves_no_sum(tmp_path: Path) -> None:
+    broken = UsageRecord(model="claude-opus-4-5", who="main", wire=freeze_object({"input_tokens": "many"}))
+    entry = write_session(tmp_path, "c", said("hi"), USAGE, broken)
+    assert read_card(tmp_path, entry).spent_usd is None
 
 
 def test_a_session_is_found_by_number_or_by_the_beginning_of_its_id() -> None:

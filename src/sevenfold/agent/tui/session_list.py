@@ -12,7 +12,7 @@ from sevenfold.agent.tui.text_renderer import ProseBlock, TextRenderer
 from sevenfold.core.errors import StoreError, WireError
 from sevenfold.core.messages import Message, Text, ToolUse
 from sevenfold.core.prices import Catalog
-from sevenfold.core.usage import read_stored_usage
+from sevenfold.core.usage import NO_USAGE, read_stored_usage
 from sevenfold.layers.memory.extraction.policy import extract_user_words
 from sevenfold.session.cache.monitor import SpendSummary, UsageLedger
 from sevenfold.store.files.folder import Folder
@@ -26,7 +26,7 @@ SHOWN_TURNS = 3
 """Of a session that is resumed: what was said last is what a person goes on from."""
 SHOWN_ANSWER_LINES = 40
 
-NO_TITLE = "(nothing said yet)"
+NO_TITLE, UNREADABLE_TITLE = "(nothing said yet)", "(cannot be read)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def read_title(sessions: Folder, session: str) -> str:
                 if words:
                     return words if len(words) <= TITLE_LENGTH else f"{words[: TITLE_LENGTH - 1]}…"
     except StoreError:
-        pass  # it went meanwhile, or cannot be read: the list is shown without its title
+        return UNREADABLE_TITLE
     return NO_TITLE
 
 
@@ -82,7 +82,7 @@ def _add(ledger: UsageLedger, body: UsageRecord, at: datetime) -> None:
     try:
         usage = read_stored_usage(body.wire, body.dialect)
     except WireError:
-        return
+        usage = NO_USAGE  # it has no price, and so has the sum
     ledger.add_usage(body.who, body.model, usage, at.date())
 
 
