@@ -14,12 +14,13 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 TOOLS := $(VENV)/.tools-installed
 READY := $(VENV)/.package-installed
 UV := uv==0.13.7
+PRICES := genai-prices==0.2.1
 
 # Half of what a test that starts a process would do is compile, each time again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help try test repeat pythons stories check format models torture bench mutation constraints clean
+.PHONY: help try test repeat pythons stories check format models torture bench mutation prices constraints clean
 
 help:  ## say what there is
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
@@ -79,6 +80,12 @@ bench: $(READY)  ## measure what the README claims (DATA=folder of real sessions
 
 mutation: $(READY)  ## change the source line by line in a copy, and count what its tests notice
 	$(BIN)/python -m bench.mutation
+
+prices:  ## generate the list of prices again, from a package that is installed apart
+	$(PYTHON) -m venv --clear .venv.prices
+	.venv.prices/bin/python -m pip --disable-pip-version-check --quiet install '$(PRICES)'
+	.venv.prices/bin/python bench/price_snapshot.py
+	rm -rf .venv.prices
 
 constraints:  ## pin the tools again (UPGRADE=1 moves them to their newest)
 	$(PYTHON) -m venv --clear .venv.lock

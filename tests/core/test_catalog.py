@@ -56,7 +56,7 @@ def test_a_model_is_found_under_every_spelling(name: str, canonical: str) -> Non
 @pytest.mark.parametrize(
     "name",
     [
-        "gpt-5.5",
+        "gpt-9",
         "claude-opus-5-5-finetuned",
         "claude-opus-6",
         "claude-opus-55",

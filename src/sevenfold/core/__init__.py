@@ -10,6 +10,7 @@ In reading order:
   the messages as they are sent, and announced cuts.
 - `normalize`, `normalize_blocks`: repairs of a history that the API would refuse.
 - `usage`, `models`, `prices`: what a request used, the known models, finding them by name, and cost.
+- `price_list`: prices of all other models, from a generated list.
 - `tokens`: how many tokens a context holds, and the size of the window.
 - `cache`: the provider's prompt cache.
 - `tool_kinds`: what a tool does, and what it works with.
@@ -20,7 +21,8 @@ In reading order:
 - `events`, `errors`: everything that is reported or raised.
 - `clock`, `system`: time as an argument; system errors, sockets and threads.
 
-Nothing here reads or writes files or calls a provider. Time comes from a `Clock` that the caller passes in.
+Nothing here reads or writes files, except data that comes with the package, or calls a provider. Time comes
+from a `Clock` that the caller passes in.
 """
 
 __version__ = "0.1.0"

@@ -93,7 +93,7 @@ class Catalog:
         is_long = has_long_suffix(name)
         found = next((table[spelling] for spelling in list_name_variants(name) if spelling in table), None)
         if found is None:
-            found = make_local_model(name) if is_local_model(name) else make_unknown_model(name)
+            found = make_local_model(name) if is_local_model(name) else _find_unlisted(name)
         if is_long:
             found = replace(found, window_tokens=LONG_WINDOW_TOKENS, has_window=True)
         if not found.is_known:
@@ -123,6 +123,14 @@ def build_catalog(settings: Settings) -> Catalog:
         ]
         told = "; ".join(f"{item.origin}: {item.key} = {item.value}" for item in spoken)
         raise SettingsError(f"{error} (from {told})") from error
+
+
+def _find_unlisted(name: str) -> Model:
+    """What is in no table of ours: of a model on the price list its prices are known, and nothing else."""
+    from sevenfold.core.price_list import find_listed_model  # read only where it is needed
+
+    listed = (find_listed_model(spelling) for spelling in list_name_variants(name))
+    return next((model for model in listed if model), None) or make_unknown_model(name)
 
 
 def has_long_suffix(name: str) -> bool:

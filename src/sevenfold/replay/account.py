@@ -40,7 +40,7 @@ from sevenfold.store.foreign.entries import (
     ForeignSideCall,
     UnknownLine,
 )
-from sevenfold.store.foreign.transcripts import LineTally, hash_call_id, read_transcript
+from sevenfold.store.foreign.transcripts import LineTally, hash_call_id, read_own_project, read_transcript
 
 FIRST_VALUE_SHARE = 0.5
 """A count below this share of what the answer weighs is a stream's first value: those are one to a dozen
@@ -264,7 +264,9 @@ def read_account(
     """Read a transcript and account for it. `foreign` are the digests of calls that another file counts."""
     events: list[Event] = []
     pricer = CallPricer(terms.catalog, terms.reprice, events.append)
-    tally, assembler, facts = LineTally(), CallAssembler(), ForeignSession()
+    tally, assembler = LineTally(), CallAssembler()
+    # Our own transcripts do not name their project: their folder does.
+    facts = ForeignSession(project=read_own_project(path) if agent == "sevenfold" else "")
     lanes: dict[ConversationId, ConversationAccount] = {}
 
     def take(step: TranscriptStep) -> None:

@@ -76,7 +76,9 @@ class CallPricer:
         """The model of that name, whatever prices are asked for."""
         found = self._known.get(name)
         if found is None:
-            found = self._known[name] = self._catalog.find(name or UNNAMED_MODEL, self._emit)
+            found = self._known[name] = self._catalog.find(name or UNNAMED_MODEL)
+            if not found.tariffs:  # of a model that is only on the price list, what counts here is known
+                self._catalog.find(name or UNNAMED_MODEL, self._emit)
         return found
 
     def price(self, usage: Usage, name: str, when: datetime | None) -> CallPrice:

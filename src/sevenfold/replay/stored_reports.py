@@ -181,7 +181,7 @@ def hash_code() -> str:
 
 
 def list_code(package: str) -> dict[str, bytes]:
-    """The modules of a package, by path."""
+    """The modules of a package and its data, by path."""
     return dict(_walk(files(package), package.replace(".", "/")))
 
 
@@ -189,7 +189,7 @@ def _walk(folder: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
     for item in folder.iterdir():
         if item.is_dir():
             yield from _walk(item, f"{name}/{item.name}")
-        elif item.name.endswith(".py"):
+        elif item.name.endswith((".py", ".json")):
             yield f"{name}/{item.name}", item.read_bytes()
 
 

@@ -9,15 +9,27 @@ import subprocess
 import sys
 from multiprocessing import active_children
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from sevenfold.cli import main
 from sevenfold.cli.screen import Screen
+from sevenfold.core.json import JsonObject, freeze
+from sevenfold.core.messages import Message
 from sevenfold.replay import parallel
-from tests.replay.logs import Row, answered, asked, usage, write_log
+from sevenfold.store.transcript.records import (
+    MessageRecord,
+    Record,
+    RecordBody,
+    RecordId,
+    UsageRecord,
+    write_line,
+)
+from tests.replay.logs import START, Row, answered, asked, usage, write_log
 
 BILL = usage(fresh=5, read=90_000, written=1_000, output=300)
+OPENAI_BILL: Row = {"input_tokens": 90_000, "output_tokens": 10}
 
 
 @pytest.fixture(autouse=True)
@@ -42,6 +54,12 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path, code: int = 
 
 def run_json(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> dict[str, object]:
     return json.loads(run(capsys, *arguments, "--json"))
+
+
+def as_wire(usage: Row) -> JsonObject:
+    frozen = freeze(usage)
+    assert isinstance(frozen, JsonObject)
+    return frozen
 
 
 def total(report: dict[str, object]) -> Row:
@@ -158,18 +176,56 @@ def test_reprice_remarks_that_another_tokenizer_counts_otherwise(
 def test_reprice_with_a_model_nobody_has_a_price_for_names_those_that_have_one(
     capsys: pytest.CaptureFixture[str], log: Path
 ) -> None:
-    assert main(["replay", str(log), "--reprice", "gpt-9"]) == 2
-    assert "claude-opus-5-5" in capsys.readouterr().err
+    assert main(["replay", str(log), "--reprice", "gpt-5.66"]) == 2
+    said = capsys.readouterr().err
+    assert "name one of gpt-5.6, " in said
+    assert "claude-opus-5-5" in said
+
+
+def test_any_model_on_the_price_list_prices_a_session(capsys: pytest.CaptureFixture[str], log: Path) -> None:
+    repriced = run_json(capsys, log, "--reprice", "gpt-5.5")
+    assert repriced["repriced"] == "gpt-5.5"
+    assert total(repriced)["usd"] != total(run_json(capsys, log))["usd"]
+
+
+def test_our_own_sessions_are_found_beside_others(
+    capsys: pytest.CaptureFixture[str], empty_home: Path
+) -> None:
+    write_log(empty_home / ".claude/projects/-srv-app/s.jsonl", answered("msg_1", BILL))
+    state = empty_home / ".sevenfold/projects/boats-0123/"
+    (state / "sessions").mkdir(parents=True)
+    (state / "project.json").write_text('{"root": "/srv/boats"}', encoding="utf-8")
+    records: list[RecordBody] = [
+        MessageRecord(Message("user", "Hello")),
+        UsageRecord(model="claude-opus-5-5", who="main", wire=as_wire(BILL)),
+        MessageRecord(Message("assistant", "Hi")),
+        UsageRecord(model="gpt-5.5", who="extraction", dialect="openai", wire=as_wire(OPENAI_BILL)),
+    ]
+    (state / "sessions/beef.jsonl").write_bytes(
+        b"".join(
+            write_line(Record(body, START, RecordId(f"{place:032x}"))) for place, body in enumerate(records)
+        )
+    )
+    found = run_json(capsys)
+    assert found["origin"] == "usual places"
+    sessions = cast("list[dict[str, object]]", found["sessions"])
+    own = [item for item in sessions if item["agent"] == "sevenfold"]
+    assert [(item["id"], item["project"], item["sub_agent"]) for item in own] == [
+        ("beef", "/srv/boats", "extraction"),
+        ("beef", "/srv/boats", None),
+    ]
+    assert [item["agent"] for item in sessions].count("claude-code") == 1
+    assert total(found)["unpriced"] == {"calls": 0, "tokens": 0}
 
 
 def test_a_users_own_price_counts(
     capsys: pytest.CaptureFixture[str], empty_home: Path, tmp_path: Path
 ) -> None:
-    log = write_log(tmp_path / "g.jsonl", answered("msg_1", BILL, model="gpt-5.5"))
-    assert '[models."gpt-5.5"]' in run(capsys, log)
+    log = write_log(tmp_path / "g.jsonl", answered("msg_1", BILL, model="gpt-9"))
+    assert '[models."gpt-9"]' in run(capsys, log)
     (empty_home / ".sevenfold").mkdir(exist_ok=True)
     (empty_home / ".sevenfold/settings.toml").write_text(
-        '[models."gpt-5.5"]\ninput_usd_per_mtok = 2\noutput_usd_per_mtok = 10\n\n[notes]\nenabled = false\n',
+        '[models."gpt-9"]\ninput_usd_per_mtok = 2\noutput_usd_per_mtok = 10\n\n[notes]\nenabled = false\n',
         encoding="utf-8",
     )
     found = run_json(capsys, log)
@@ -184,25 +240,25 @@ def test_what_has_no_price_is_named_with_the_reason_and_what_to_do(
     described.write_text('[models."ours-2"]\nwindow_tokens = 50000\n', encoding="utf-8")
     log = write_log(
         tmp_path / "s.jsonl",
-        answered("msg_1", BILL, model="gpt-5.5"),
+        answered("msg_1", BILL, model="gpt-9"),
         answered("msg_2", BILL, model="ours-2"),
         answered("msg_3", {**BILL, "speed": "fast"}, model="claude-sonnet-5-5"),
     )
     said = run(capsys, log)
-    assert "No table knows gpt-5.5, so it has no price." in said
+    assert "No table knows gpt-9, so it has no price." in said
     assert "Settings give ours-2 no price." in said
     assert "claude-sonnet-5-5 (fast): that speed has no known price." in said
     assert said.count("[models.") == 1
     assert '[models."claude' not in said
     found = run_json(capsys, log)
     assert found["events"] == [
-        {"event": "ModelUnknown", "model": "gpt-5.5", "assumed_window_tokens": 200_000},
+        {"event": "ModelUnknown", "model": "gpt-9", "assumed_window_tokens": 200_000},
         {"event": "PriceUnknown", "model": "ours-2"},
     ]
     models = found["models"]
     assert isinstance(models, list)
     assert {item["model"]: item["unpriced"] for item in models} == {  # pyright: ignore[reportUnknownVariableType]
-        "gpt-5.5": "model",
+        "gpt-9": "model",
         "ours-2": "model",
         "claude-sonnet-5-5 (fast)": "speed",
     }
@@ -218,7 +274,7 @@ def test_dollars_are_never_shown_as_those_of_calls_without_a_price(
             answered(f"msg_1_{model}", warm, model=model),
             answered(f"msg_2_{model}", lost, model=model, seconds=900),
         )
-        for model in ("claude-opus-5-5", "gpt-5.5", "")
+        for model in ("claude-opus-5-5", "gpt-9", "")
     ]
     said = run(capsys, *logs)
     assert "of what was spent; 2 unpriced breaks" in said
@@ -273,7 +329,7 @@ def test_the_report_fits_eighty_columns_in_any_session(
         use: Row = {"type": "tool_use", "id": f"t{number}", "name": "Read", "input": {"file_path": path}}
         result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": "tide " * 500}
         bill = usage(fresh=5, read=10_000_000 * (number % 3), written=987_654_321, output=12_345_678)
-        name = ["claude-opus-5-5", "gpt-5.5-a-name-that-goes-on-and-on-without-any-end"][number % 2]
+        name = ["claude-opus-5-5", "gpt-9-a-name-that-goes-on-and-on-without-any-end"][number % 2]
         rows += answered(f"msg_{number}", bill, use, seconds=400 * number, model=name)
         rows.append({**asked("x", 400 * number + 2), "message": {"role": "user", "content": [result]}})
     said = run(

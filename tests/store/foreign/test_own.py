@@ -113,3 +113,17 @@ def test_own_transcripts_are_found_and_told_from_others(tmp_path: Path) -> None:
     (control / "log.jsonl").write_text("{}\n")
     assert [item.path for item in find_own_transcripts(tmp_path).files] == [transcript]
     assert detect_agent(transcript) == "sevenfold"
+
+
+def test_a_call_whose_answer_was_never_written_keeps_its_bill() -> None:
+    lost, answered = entries(
+        usage("main"),
+        SentRecord(model="claude-opus-5-5", who="main"),
+        usage("main"),
+        MessageRecord(Message("assistant", "Hi")),
+    )
+    assert isinstance(lost, ForeignOutput)
+    assert isinstance(answered, ForeignOutput)
+    assert lost.usage is not None
+    assert (lost.lane, lost.blocks, lost.call) == (MAIN_CONVERSATION, (), "r0")
+    assert answered.call == "r2"

@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from pathlib import Path
 from typing import cast
 
@@ -18,6 +19,7 @@ from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import InputError, SevenfoldError
 from sevenfold.core.events import Event, describe_event
 from sevenfold.core.models import Model
+from sevenfold.core.price_list import read_price_list
 from sevenfold.core.prices import Catalog, ModelSettings, build_catalog
 from sevenfold.core.settings import Settings
 from sevenfold.core.settings.sections import PlaceSettings
@@ -39,6 +41,8 @@ class ReplayOptions:
     limit: int | None
     jobs: int | None
     repriced: str | None
+    home: Path
+    """Sevenfold's own."""
     html: Path | None = None
 
 
@@ -64,7 +68,7 @@ def run_replay(options: Namespace, screen: Screen) -> int:
 
 def read_replay_report(wanted: ReplayOptions, screen: Screen) -> ReplayReport:
     """Read what is named; without a name, the user's own sessions; without those, the sample."""
-    places = find_transcript_sources(wanted.paths, wanted.terms.since, wanted.limit)
+    places = find_transcript_sources(wanted.paths, wanted.terms.since, wanted.limit, wanted.home)
     report = _read(next(places), wanted, screen)
     for place in places:
         if report.sessions:
@@ -86,7 +90,7 @@ def _run_policy(options: Namespace, wanted: ReplayOptions, screen: Screen) -> in
     from sevenfold.cli.replay.policy import parse_policy_question, show_policy_costs
 
     question = parse_policy_question(options, wanted.terms)
-    places = find_transcript_sources(wanted.paths, wanted.terms.since, wanted.limit)
+    places = find_transcript_sources(wanted.paths, wanted.terms.since, wanted.limit, wanted.home)
     return show_policy_costs(question, places, screen, jobs=wanted.jobs, is_json=bool(options.json))
 
 
@@ -95,7 +99,7 @@ def _read(place: TranscriptSource, wanted: ReplayOptions, screen: Screen) -> Rep
         share = progress.done_bytes / progress.total_bytes if progress.total_bytes else 1.0
         screen.show_progress(f"{progress.phase} {progress.total_bytes / 1e6:,.0f} MB", share)
 
-    with _open_stored(wanted.terms, screen) as stored:
+    with _open_stored(wanted.home, wanted.terms, screen) as stored:
         try:
             outcome = read_accounts(
                 place.found, wanted.terms, jobs=wanted.jobs, stored=stored, on_progress=tell
@@ -109,7 +113,7 @@ def _read(place: TranscriptSource, wanted: ReplayOptions, screen: Screen) -> Rep
 
 
 @contextmanager
-def _open_stored(terms: ReplayTerms, screen: Screen) -> Generator[StoredReports | None]:
+def _open_stored(home: Path, terms: ReplayTerms, screen: Screen) -> Generator[StoredReports | None]:
     """What earlier runs computed. Without it everything is read again, which takes longer."""
 
     def warn(event: Event) -> None:
@@ -119,7 +123,6 @@ def _open_stored(terms: ReplayTerms, screen: Screen) -> Generator[StoredReports 
         screen.note(f"warning: nothing is kept for the next run: {reason}")
 
     try:
-        home = _read_settings(PlaceSettings).of(PlaceSettings).home_folder(find_user_home(os.environ))
         values = DerivedValues.open(home, emit=warn)
     except SevenfoldError as error:
         warn_of(str(error))
@@ -160,7 +163,13 @@ def _wanted(options: Namespace) -> ReplayOptions:
     # Asked before anything is read: that may take a minute.
     target = None if html is None else resolve_page_path(Path(html))
     return ReplayOptions(
-        paths=paths, terms=terms, limit=limit, jobs=jobs, repriced=model.name if model else None, html=target
+        paths=paths,
+        terms=terms,
+        limit=limit,
+        jobs=jobs,
+        repriced=model.name if model else None,
+        home=read_own_home(),
+        html=target,
     )
 
 
@@ -171,6 +180,11 @@ def _check_policy(options: Namespace) -> None:
     for name, value in (("--ttl", options.ttl), ("--read-price", options.read_price)):
         if value is not None and not options.policy:
             raise InputError(f"{name} {value}: it counts only under a policy; add --policy sevenfold")
+
+
+def read_own_home() -> Path:
+    """Where Sevenfold keeps its files."""
+    return _read_settings(PlaceSettings).of(PlaceSettings).home_folder(find_user_home(os.environ))
 
 
 def _read_catalog() -> Catalog:
@@ -185,10 +199,12 @@ def _read_settings(section: type) -> Settings:
 def _priced_model(catalog: Catalog, name: str) -> Model:
     model = catalog.find(name)
     if not model.tariffs:
-        known = ", ".join(item.name for item in catalog.models if item.tariffs)
+        own = [item.name for item in catalog.models if item.tariffs]
+        near = get_close_matches(name, [*own, *read_price_list().tariffs], n=3)
         raise InputError(
             f'--reprice {name!r}: no price is known for it. Give one under [models."{name}"] in '
-            f"~/.sevenfold/settings.toml, or name one of {known}"
+            f"~/.sevenfold/settings.toml, or name one of {', '.join(dict.fromkeys([*near, *own]))}, or "
+            "another of those in core/price_list.json, such as gpt-5.6"
         )
     return model
 

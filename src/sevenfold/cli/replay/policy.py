@@ -45,8 +45,10 @@ from sevenfold.store.foreign.transcripts import (
     TranscriptFile,
     TranscriptSearch,
     UnreadableFile,
+    find_own_transcripts,
     find_transcripts,
     list_default_folders,
+    merge_searches,
 )
 from sevenfold.store.project.settings_files import find_user_home
 
@@ -70,9 +72,12 @@ def explain_no_transcripts(since: datetime | None) -> str:
 
 
 def find_transcript_sources(
-    paths: Sequence[Path], since: datetime | None, limit: int | None
+    paths: Sequence[Path], since: datetime | None, limit: int | None, home: Path
 ) -> Iterator[TranscriptSource]:
-    """The places to try, best first: the next one counts only if this one holds no session."""
+    """The places to try, best first: the next one counts only if this one holds no session.
+
+    `home` is Sevenfold's own, below which its sessions are.
+    """
 
     def place(origin: ReportOrigin, search: TranscriptSearch) -> TranscriptSource:
         least_ns = 0 if since is None else since.timestamp() * 1_000_000_000
@@ -82,7 +87,8 @@ def find_transcript_sources(
     if paths:
         yield place("named", find_transcripts(paths))
         return
-    search = find_transcripts(list_default_folders(os.environ, find_user_home(os.environ)))
+    folders = list_default_folders(os.environ, find_user_home(os.environ))
+    search = merge_searches(find_transcripts(folders), find_own_transcripts(home))
     if search.files:
         yield place("usual places", search)
     with as_file(files("sevenfold.replay") / "sample" / "session.jsonl") as sample:

@@ -7,10 +7,11 @@ each kind of fork is a conversation of its own.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 
 from sevenfold.core.errors import WireError
-from sevenfold.core.usage import Usage, read_stored_usage
+from sevenfold.core.usage import read_stored_usage
 from sevenfold.store.foreign.entries import (
     MAIN_CONVERSATION,
     NO_LINE_KEY,
@@ -40,12 +41,11 @@ _MAIN = "main"
 class OwnReader:
     """Lines in, entries out. It remembers the usage line that belongs to the next answer."""
 
-    __slots__ = ("_call", "_dialect", "_model", "_usage")
+    __slots__ = ("_bill",)
 
     def __init__(self) -> None:
-        self._call, self._model = CallId(""), ""
-        self._usage: Usage | None = None
-        self._dialect: CacheDialect = "anthropic"
+        self._bill: ForeignOutput | None = None
+        """The call that the next answer belongs to."""
 
     def read(self, line: JsonFields) -> Iterator[ForeignEntry]:
         """What one line says."""
@@ -75,18 +75,9 @@ class OwnReader:
         if get_name(message, "role") != "assistant":
             is_user = get_name(message, "role") == "user"
             return _read_input(message, key, at, "human" if is_user else "attachment")
-        usage, self._usage = self._usage, None
-        return ForeignOutput(
-            lane=MAIN_CONVERSATION,
-            key=key,
-            at=at,
-            call=self._call,
-            model=self._model,
-            blocks=as_blocks(message.get("content")),
-            usage=usage,
-            is_complete=True,
-            dialect=self._dialect,
-        )
+        bill, self._bill = self._bill, None
+        said = as_blocks(message.get("content"))
+        return replace(bill or _make_call(MAIN_CONVERSATION, at), key=key, at=at, blocks=said)
 
     def _read_usage(self, value: JsonFields, key: LineKey, at: datetime | None) -> Iterator[ForeignEntry]:
         dialect: CacheDialect = "openai" if get_name(value, "dialect") == "openai" else "anthropic"
@@ -94,21 +85,27 @@ class OwnReader:
             usage = read_stored_usage(get_object(value, "wire"), dialect)
         except WireError:
             return
-        who, model = get_name(value, "who"), get_name(value, "model")
-        if who == _MAIN:
-            self._call, self._model, self._usage, self._dialect = CallId(key), model, usage, dialect
-            return
-        yield ForeignOutput(
-            lane=ConversationId(who),
+        who = get_name(value, "who")
+        call = replace(
+            _make_call(MAIN_CONVERSATION if who == _MAIN else ConversationId(who), at),
             key=key,
-            at=at,
             call=CallId(key),
-            model=model,
-            blocks=(),
+            model=get_name(value, "model"),
             usage=usage,
-            is_complete=True,
             dialect=dialect,
         )
+        if who != _MAIN:
+            yield call
+            return
+        if self._bill is not None:
+            yield self._bill  # it was paid for, and its answer was never written
+        self._bill = call
+
+
+def _make_call(lane: ConversationId, at: datetime | None) -> ForeignOutput:
+    return ForeignOutput(
+        lane=lane, key=NO_LINE_KEY, at=at, call=CallId(""), model="", blocks=(), is_complete=True
+    )
 
 
 def _read_input(

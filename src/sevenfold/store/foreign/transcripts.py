@@ -34,6 +34,7 @@ from sevenfold.store.foreign.entries import (
     as_fields,
     get_name,
     get_object,
+    get_text,
 )
 from sevenfold.store.foreign.own import RECORD_KINDS, OwnReader
 
@@ -272,6 +273,22 @@ def find_own_transcripts(home: Path) -> TranscriptSearch:
     ]
     found = find_transcripts(paths)
     return TranscriptSearch(found.files, (*failures, *found.unreadable))
+
+
+def read_own_project(path: Path) -> str:
+    """The root of the project whose transcript this is, as its folder says; "" where it says nothing."""
+    try:
+        stored: object = json.loads((path.parent.parent / "project.json").read_bytes())
+    except (OSError, ValueError):
+        return ""
+    return get_text(as_fields(stored), "root")
+
+
+def merge_searches(*searches: TranscriptSearch) -> TranscriptSearch:
+    """What several searches came upon, each file once."""
+    found = {os.path.realpath(item.path): item for search in reversed(searches) for item in search.files}
+    newest = sorted(found.values(), key=lambda item: (-item.modified_ns, str(item.path)))
+    return TranscriptSearch(tuple(newest), tuple(item for search in searches for item in search.unreadable))
 
 
 def _list_folder(path: Path, failures: list[UnreadableFile]) -> list[Path]:

@@ -20,7 +20,13 @@ from sevenfold.core.events import Emit, ignore_event
 from sevenfold.core.text.safe_text import replace_lone_surrogates
 from sevenfold.store.files.locks import mutex
 from sevenfold.store.foreign.entries import ConversationId, ForeignAgent
-from sevenfold.store.foreign.transcripts import TranscriptFile, UnreadableFile, detect_agent, hash_ends
+from sevenfold.store.foreign.transcripts import (
+    TranscriptFile,
+    UnreadableFile,
+    detect_agent,
+    hash_ends,
+    read_own_project,
+)
 from sevenfold.store.session_index.database import RebuildableDatabase
 from sevenfold.store.session_index.finder import SessionHit, SessionQuery, TurnFinder, separate_characters
 from sevenfold.store.session_index.passages import PassageReader, ReadPosition, SessionPassage
@@ -191,7 +197,7 @@ class SessionIndex:
             (
                 *(os.fsencode(item.path), agent, *_stamp(item), b""),
                 replace_lone_surrogates(item.path.stem),
-                replace_lone_surrogates(_own_project(item.path)) if agent == "sevenfold" else "",
+                replace_lone_surrogates(read_own_project(item.path)) if agent == "sevenfold" else "",
             ),
         ).fetchone()
         return cast("int", row[0])
@@ -280,15 +286,6 @@ def _stamp(item: TranscriptFile) -> tuple[int, int]:
     return min(item.size_bytes, MAX_COLUMN_INTEGER), max(
         -MAX_COLUMN_INTEGER, min(item.modified_ns, MAX_COLUMN_INTEGER)
     )
-
-
-def _own_project(path: Path) -> str:
-    try:
-        stored: object = json.loads((path.parent.parent / "project.json").read_bytes())
-    except (OSError, ValueError):
-        return ""
-    root = cast("dict[str, object]", stored).get("root") if isinstance(stored, dict) else None
-    return root if isinstance(root, str) else ""
 
 
 def _seconds(at: datetime | None) -> float | None:
