@@ -32,6 +32,7 @@ def test_no_words_of_others_become_trusted(kind: str) -> None:
     assert [case for case in cases if is_trusted(case)] == []
 
 
+@pytest.mark.story
 @pytest.mark.parametrize("kind", NEAR)
 def test_no_sentence_that_only_looks_like_a_rewording_becomes_trusted(kind: str) -> None:
     pairs = list(dict.fromkeys(NEAR[kind]()))
@@ -54,6 +55,7 @@ def test_nine_in_ten_are_kept_in_other_words() -> None:
     assert len(lost) <= 0.1 * len(REWORDED)
 
 
+@pytest.mark.story
 @pytest.mark.parametrize(("name", "least"), [*((name, 0.8) for name in SEEN_SETS), (HELD_OUT_SET, 0.75)])
 def test_natural_rewordings_are_kept_as_often_as_the_page_says(name: str, least: float) -> None:
     cases = list(read_reworded_cases(name))

@@ -156,6 +156,7 @@ def test_the_module_runs_like_the_command(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr) == (f"sevenfold {__version__}\n", "")
 
 
+@pytest.mark.story
 def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)
@@ -173,6 +174,7 @@ def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (141, "")
 
 
+@pytest.mark.story
 def test_a_narrow_encoding_hides_nothing_and_fails_nothing(tmp_path: Path) -> None:
     project = tmp_path / "tée"
     settings = project / ".sevenfold" / "settings.toml"

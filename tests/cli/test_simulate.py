@@ -91,6 +91,7 @@ def test_a_signal_that_follows_the_first_line_at_once_ends_it_in_order(how: sign
         assert said.splitlines()[-1].startswith("0 requests, 0 refused")
 
 
+@pytest.mark.story
 def test_a_model_of_ones_own_without_a_price_is_told_at_once_and_at_each_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,6 +118,7 @@ def test_it_can_be_asked_to_end_and_to_be_quiet() -> None:
     assert len(running.said.splitlines()) == 2
 
 
+@pytest.mark.story
 @pytest.mark.parametrize(
     ("requests", "code", "told"),
     [

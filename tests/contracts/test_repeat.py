@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.contracts.house import ROOT
 from tests.repeat import load
 
@@ -44,6 +46,7 @@ def repeat(folder: Path, *arguments: str, load: int = 0) -> subprocess.Completed
     return run_python("-m", "tests.repeat", "--load", str(load), *arguments, cwd=folder)
 
 
+@pytest.mark.story
 def test_a_test_that_fails_now_and_then_is_reported(tmp_path: Path) -> None:
     (tmp_path / "test_flaky.py").write_text(FLAKY, encoding="ascii")
     done = repeat(tmp_path, "--runs", "3", "--", "-q")
@@ -53,6 +56,7 @@ def test_a_test_that_fails_now_and_then_is_reported(tmp_path: Path) -> None:
     assert done.stdout.endswith("\n1 of 3  test_flaky.py::test_now_and_then\n")
 
 
+@pytest.mark.story
 def test_arguments_narrow_what_is_run_and_nothing_failed_is_a_success(tmp_path: Path) -> None:
     (tmp_path / "test_flaky.py").write_text(FLAKY, encoding="ascii")
     done = repeat(tmp_path, "--runs", "2", "--", "test_flaky.py", "-k", "always")
@@ -60,6 +64,7 @@ def test_arguments_narrow_what_is_run_and_nothing_failed_is_a_success(tmp_path: 
     assert done.stdout.endswith("no test failed in 2 runs\n")
 
 
+@pytest.mark.story
 def test_a_run_that_pytest_does_not_finish_is_no_success(tmp_path: Path) -> None:
     (tmp_path / "test_broken.py").write_text(BROKEN, encoding="ascii")
     done = repeat(tmp_path, "--runs", "2", "--", "test_broken.py", load=1)

@@ -42,12 +42,14 @@ def pytest_run(folder: Path, *, strict: bool) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
+@pytest.mark.story
 def test_a_skip_passes_where_tests_may_be_skipped(tmp_path: Path) -> None:
     code, told = pytest_run(tmp_path, strict=False)
     assert code == 0, told
     assert "1 passed, 3 skipped, 1 xfailed" in told
 
 
+@pytest.mark.story
 def test_a_skip_fails_where_nothing_may_be_skipped_and_an_expected_failure_does_not(tmp_path: Path) -> None:
     code, told = pytest_run(tmp_path, strict=True)
     assert code == 1, told

@@ -40,6 +40,7 @@ def test_a_command_of_the_readme_runs_with_no_key_and_no_configuration(line: str
     assert done.stderr == ""
 
 
+@pytest.mark.story
 def test_the_snippets_of_the_readme_run() -> None:
     snippets = fenced("python")
     done = run_snippets(snippets)

@@ -147,6 +147,7 @@ def test_what_is_no_block_is_named_before_anything_is_sent(sim: Simulator, way: 
     assert sim.ledger.entries == []
 
 
+@pytest.mark.story
 def test_a_result_of_50_mb_goes_to_disk_and_its_preview_is_sent(
     sim: Simulator, heard: Heard, listener: Listener, tmp_path: Path, way: Way
 ) -> None:

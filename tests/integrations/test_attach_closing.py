@@ -181,6 +181,7 @@ def test_every_session_is_closed_where_one_cannot_be(sim: Simulator, monkeypatch
     client.close()
 
 
+@pytest.mark.story
 @pytest.mark.parametrize("error", ["DiskFull", "RuntimeError"])
 def test_an_error_while_the_interpreter_ends_is_told_and_no_traceback(
     sim: Simulator, tmp_path: Path, error: str

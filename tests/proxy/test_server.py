@@ -206,6 +206,7 @@ sys.exit(3)
 """
 
 
+@pytest.mark.story
 def test_run_starts_an_agent_and_ends_with_its_bill(sim: Simulator, tmp_path: Path) -> None:
     program = tmp_path / "bin/claude"
     program.parent.mkdir()
@@ -236,6 +237,7 @@ def test_requests_go_where_the_replaced_variables_led() -> None:
     assert find_upstreams("http://one:3/v1", {}, goose) == Upstreams("http://one:3", "http://one:3")
 
 
+@pytest.mark.story
 def test_codex_is_not_started_without_a_key(tmp_path: Path) -> None:
     program = tmp_path / "codex"
     program.write_text("#!/bin/sh\n")

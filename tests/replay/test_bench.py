@@ -8,10 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.contracts.house import ROOT
 from tests.replay.test_sample import SAMPLE
 
 
+@pytest.mark.story
 def test_the_benchmark_builds_a_corpus_of_fresh_calls_and_measures_it(tmp_path: Path) -> None:
     (tmp_path / "raw").mkdir()
     shutil.copy(SAMPLE, tmp_path / "raw" / "one.jsonl")

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.contracts.house import ROOT
 
 
@@ -33,6 +35,7 @@ def session(rounds: int) -> str:
     return "\n".join(json.dumps(line) for line in [first, *lines]) + "\n"
 
 
+@pytest.mark.story
 def test_the_benchmark_plays_every_policy_at_every_rate_and_draws_the_frontier(tmp_path: Path) -> None:
     (tmp_path / "sessions").mkdir()
     (tmp_path / "sessions" / "one.jsonl").write_text(session(40), encoding="utf-8")
@@ -53,6 +56,7 @@ def test_the_benchmark_plays_every_policy_at_every_rate_and_draws_the_frontier(t
     assert drawn.count("<polyline") == 2 * 6
 
 
+@pytest.mark.story
 def test_the_benchmark_says_what_it_needs(tmp_path: Path) -> None:
     (tmp_path / "sessions").mkdir()
     done = run("--data", tmp_path)

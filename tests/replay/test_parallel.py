@@ -52,6 +52,7 @@ def test_every_task_is_done_once_whoever_does_it_and_its_bytes_are_told() -> Non
     assert by_place(list(do_tasks_inline(double, tasks, ignore))) == [2 * task for task in tasks]
 
 
+@pytest.mark.story
 def test_a_task_that_fails_or_kills_its_process_costs_only_itself() -> None:
     with ProcessPool[int, int](double, 2) as crew:
         found = by_place(list(crew.run([1, 13, 2, 666, 3, 4, 5], ignore)))
@@ -68,6 +69,7 @@ def interrupted() -> None:
             raise KeyboardInterrupt
 
 
+@pytest.mark.story
 def test_leaving_a_crew_by_whatever_way_ends_its_processes() -> None:
     with pytest.raises(KeyboardInterrupt):
         interrupted()

@@ -271,6 +271,7 @@ def test_input_that_is_no_event_of_ours_is_refused_or_ignored(agent: Agent) -> N
     assert agent.list_keys() == ()
 
 
+@pytest.mark.story
 @pytest.mark.parametrize("rounds", [10, pytest.param(300, marks=pytest.mark.torture)])
 def test_memory_and_descriptors_stay_flat_over_a_long_day(
     agent: Agent, rounds: int, monkeypatch: pytest.MonkeyPatch

@@ -83,6 +83,7 @@ def test_answers_from_files_that_others_change(project: str) -> None:
         request("explode", {"cwd": project}, deadline_seconds=WAIT)
 
 
+@pytest.mark.story
 def test_many_clients_at_once_start_one_process_that_nobody_else_can_reach(project: str) -> None:
     code = "from sevenfold.resident.client import request\n"
     code += f"print(request('status', {{}}, deadline_seconds={WAIT})['pid'])"
@@ -102,6 +103,7 @@ def test_many_clients_at_once_start_one_process_that_nobody_else_can_reach(proje
     assert b"OPENAI" not in environ
 
 
+@pytest.mark.story
 def test_a_newer_client_makes_an_old_process_step_down(project: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before = request("status", {}, deadline_seconds=WAIT)["pid"]
     assert isinstance(before, int)

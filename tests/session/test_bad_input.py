@@ -100,6 +100,7 @@ def test_a_result_of_50_mb_goes_to_disk_and_its_preview_is_sent(opened: Open, li
     assert opened(session.id).prepare().request.messages == view.request.messages
 
 
+@pytest.mark.story
 def test_without_a_disk_a_result_of_50_mb_is_cut_to_fit_the_window(listener: Listener) -> None:
     with BlockingSession.open(FRAME, project=None, emit=listener) as session:
         start(session, Message("user", "go"), call(1).message, result(1, HUGE))

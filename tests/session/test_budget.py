@@ -242,6 +242,7 @@ def _spend(home: Path, calls: int) -> None:
     asyncio.run(run())
 
 
+@pytest.mark.story
 def test_processes_share_one_cap(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     workers = [context.Process(target=_spend, args=(tmp_path, 20)) for _ in range(2)]

@@ -229,6 +229,7 @@ def test_failing_for_another_reason():
 """
 
 
+@pytest.mark.story
 def test_a_planted_test_that_moves_the_prefix_fails(tmp_path: Path) -> None:
     planted = tmp_path / "test_planted.py"
     planted.write_text(PLANTED, encoding="utf-8")

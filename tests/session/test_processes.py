@@ -109,6 +109,7 @@ def test_a_session_that_is_killed_has_all_that_was_acknowledged(tmp_path: Path, 
     session.close()
 
 
+@pytest.mark.story
 def test_a_second_process_is_refused_and_told_who_has_the_session(tmp_path: Path) -> None:
     with holding(tmp_path) as holder:
         with pytest.raises(SessionBusy, match=rf"open in process {holder.pid} on .*start another session"):

@@ -283,6 +283,7 @@ def live_and_die(home: Path) -> None:
     asyncio.run(live())
 
 
+@pytest.mark.story
 @pytest.mark.parametrize("is_fork", [False, True], ids=["continued", "branched off"])
 @pytest.mark.moves_prefix(reason="the views are compacted")
 def test_the_todo_list_outlives_compactions_and_a_killed_process(tmp_path: Path, is_fork: bool) -> None:
@@ -328,6 +329,7 @@ def hold_and_die(home: Path) -> None:
     asyncio.run(live())
 
 
+@pytest.mark.story
 def test_what_a_held_command_left_when_its_agent_was_killed_is_moved_aside_by_the_next(
     tmp_path: Path,
 ) -> None:

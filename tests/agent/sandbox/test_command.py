@@ -97,6 +97,7 @@ def test_a_polite_end_lets_a_command_tidy_up(tmp_path: Path, profile: SandboxPro
     assert b"tidy\n" in asyncio.run(run())
 
 
+@pytest.mark.story
 @every
 def test_a_command_dies_with_an_agent_that_is_killed(tmp_path: Path, profile: SandboxProfile) -> None:
     line, name = staying("echo up; {stay}", tmp_path)

@@ -158,6 +158,7 @@ def test_the_doctor_asks_git_for_its_version_without_any_driver(
     assert hostile.ran == []
 
 
+@pytest.mark.story
 @pytest.mark.parametrize("mode", PERMISSION_MODES)
 def test_an_agent_in_a_worktree_runs_no_driver_in_any_mode(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: PermissionMode

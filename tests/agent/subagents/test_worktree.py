@@ -177,6 +177,7 @@ asyncio.run(run())
 """
 
 
+@pytest.mark.story
 def test_what_a_killed_process_left_is_removed_by_the_next_unless_something_was_changed(
     yard: Yard, tmp_path: Path
 ) -> None:

@@ -64,6 +64,7 @@ def test_a_file_that_wants_a_thousand_things_is_shown_in_short(
 LONG = HOOKS.replace('"type"', f'"timeout": {"9" * 400}, "type"')
 
 
+@pytest.mark.story
 @pytest.mark.parametrize("text", ["{", "[]", '{"hooks": 7}', LONG])
 def test_hooks_that_cannot_be_used_are_named(
     tmp_path: Path, project: Path, capsys: pytest.CaptureFixture[str], text: str

@@ -229,6 +229,7 @@ def test_an_option_that_makes_no_sense_is_explained(
     assert hint in capsys.readouterr().err
 
 
+@pytest.mark.story
 def test_several_processes_say_the_same_as_one(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, session: Path
 ) -> None:

@@ -118,6 +118,7 @@ def test_what_a_model_wants_remembered_waits_for_review(tmp_path: Path, version:
     assert stopped.returncode in (0, 1, 2)
 
 
+@pytest.mark.story
 @pytest.mark.parametrize("is_cut", [False, True])
 def test_the_address_over_http_is_secret_and_stays_the_same(tmp_path: Path, is_cut: bool) -> None:
     if is_cut:  # as a server that was killed while it wrote it

@@ -133,7 +133,12 @@ PRICES = {
 
 
 @pytest.mark.parametrize(
-    ("seed", "sticky"), [(1, False), (2, True), pytest.param(3, False, marks=pytest.mark.story)]
+    ("seed", "sticky"),
+    [
+        pytest.param(1, False, marks=pytest.mark.story),
+        (2, True),
+        pytest.param(3, False, marks=pytest.mark.story),
+    ],
 )
 def test_the_cleared_set_changes_with_registered_cuts_alone_and_the_cache_is_read_exactly(
     tmp_path: Path, seed: int, sticky: bool

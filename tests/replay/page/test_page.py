@@ -159,6 +159,7 @@ def test_the_page_has_the_terminals_words_for_every_cause_and_kind() -> None:
         assert re.search(rf'^  {kind}: "{label}"', words, re.MULTILINE | re.IGNORECASE), kind
 
 
+@pytest.mark.story
 def test_five_hundred_long_sessions_are_less_than_five_megabytes() -> None:
     report = large_report(500)
     page = page_of(report)

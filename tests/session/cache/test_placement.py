@@ -86,6 +86,7 @@ def test_all_that_was_written_is_read_whatever_a_round_adds(seed: int, most: int
     assert misses(Line(choices=CacheChoices(collapses_runs=collapses)), seed, most) == 0
 
 
+@pytest.mark.story
 def test_marking_the_last_block_alone_misses_where_rounds_are_long() -> None:
     ours = sum(misses(Line(), seed, 100) for seed in range(6))
     naive = sum(misses(Line(naive=True), seed, 100) for seed in range(6))

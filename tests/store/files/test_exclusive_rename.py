@@ -69,6 +69,7 @@ def operations(tmp_path: Path) -> list[Operation]:
     return counting.seen
 
 
+@pytest.mark.story
 def test_a_death_at_any_moment_of_a_move_leaves_the_file_under_one_of_its_names(tmp_path: Path) -> None:
     seen = operations(tmp_path)
     assert seen.count("rename") == 2, "the single step that is not there, and the plain one"

@@ -270,6 +270,7 @@ def test_a_lock_needs_a_plain_name(control: Folder) -> None:
         Lock(control, "../dream").acquire()
 
 
+@pytest.mark.story
 def test_sixteen_at_once_get_one_lease(control: Folder) -> None:
     results, told = os.pipe()
 

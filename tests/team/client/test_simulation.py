@@ -52,6 +52,7 @@ def test_a_schedule_is_the_same_every_time() -> None:
     assert first.server == second.server
 
 
+@pytest.mark.story
 @pytest.mark.parametrize("broken", [*SERVERS, *DEVICES], ids=lambda broken: broken.kind.__name__)
 def test_each_rule_is_missed_when_it_is_left_out(broken: Broken) -> None:
     seeds = range(broken.first_seed, broken.first_seed + 100)

@@ -55,6 +55,7 @@ def saved(empty_url: str, tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.story
 def test_what_was_backed_up_comes_back_whole_on_either_database(
     saved: Path, empty_url: str, database_kind: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

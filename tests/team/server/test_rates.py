@@ -111,6 +111,7 @@ def test_a_few_too_many_at_once_are_held_and_all_are_served(database: Database) 
     assert time.monotonic() - began >= 0.1  # ten of them waited, for a fiftieth of a second each
 
 
+@pytest.mark.story
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_several_processes_allow_together_what_one_does(database: Database, count: int) -> None:
     clock, team = ManualClock(), Team(database)
@@ -145,6 +146,7 @@ def test_a_process_that_was_away_owes_nothing_and_rows_that_nobody_uses_are_forg
     assert count(now_ms + TAKEN_RETENTION // timedelta(milliseconds=1) + 1) == 0
 
 
+@pytest.mark.story
 def test_large_texts_use_up_more_of_an_organisations_rate_than_small_ones(database: Database) -> None:
     team, clock = Team(database), ManualClock()
     limits = ServerLimits(org_rate=20, delay=timedelta())

@@ -50,6 +50,7 @@ def test_near_means_alike(whole: TextEncoder) -> None:
     assert np.allclose(np.diag(near), 1, atol=1e-5)
 
 
+@pytest.mark.story
 def test_the_graph_of_eight_bits_says_nearly_the_same(
     weights: Path, whole: TextEncoder, tmp_path: Path
 ) -> None:
