@@ -32,7 +32,19 @@ needs = st.builds(AccessRequest, kind=st.just("nothing"), command=st.text(), sai
 
 
 @given(
-    st.builds(PermissionQuery, st.text(), st.builds(PermissionRequest, st.just(USE), needs, st.text(), rules))
+    st.builds(
+        PermissionQuery,
+        st.text(),
+        st.builds(
+            PermissionRequest,
+            use=st.just(USE),
+            need=needs,
+            reason=st.text(),
+            rule=rules,
+            wider_rule=st.none(),
+            may_accept_edits=st.just(False),
+        ),
+    )
 )
 def test_a_question_reads_back_as_it_was_asked(asked: PermissionQuery) -> None:
     assert decode_pipe_message(encode_pipe_message(asked)) == asked
@@ -81,18 +93,26 @@ async def ask(answers: list[PermissionResponse], question: PermissionRequest) ->
     ],
 )
 def test_whoever_asked_gets_the_answer_to_that_question(answer: PermissionResponse) -> None:
-    assert asyncio.run(ask([answer], PermissionRequest(USE, AccessRequest(kind="run"), "why"))) == answer
+    assert (
+        asyncio.run(ask([answer], PermissionRequest(use=USE, need=AccessRequest(kind="run"), reason="why")))
+        == answer
+    )
 
 
 def test_a_lead_that_is_gone_allows_nothing() -> None:
-    answer = asyncio.run(ask([], PermissionRequest(USE, AccessRequest(kind="run"), "why")))
+    answer = asyncio.run(ask([], PermissionRequest(use=USE, need=AccessRequest(kind="run"), reason="why")))
     assert not answer.is_allowed
     assert "gone" in answer.words
 
 
 def test_what_is_too_long_to_be_shown_is_not_allowed() -> None:
     answer = asyncio.run(
-        ask([], PermissionRequest(USE, AccessRequest(kind="run", command="x" * MAX_PIPE_LINE_BYTES), "why"))
+        ask(
+            [],
+            PermissionRequest(
+                use=USE, need=AccessRequest(kind="run", command="x" * MAX_PIPE_LINE_BYTES), reason="why"
+            ),
+        )
     )
     assert not answer.is_allowed
     assert "too long" in answer.words

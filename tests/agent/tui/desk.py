@@ -21,6 +21,7 @@ class Keys:
     """A keyboard that types what it is told to."""
 
     is_typed = True
+    keys_pressed = 0
 
     def __init__(self) -> None:
         self.printed: list[str] = []
@@ -62,6 +63,9 @@ class Keys:
 
     def leave(self) -> None:
         self._lines.put_nowait(None)
+
+    def seconds_since_key(self) -> float:
+        return 60.0
 
     def clear_input(self) -> None:
         self.typed = ""

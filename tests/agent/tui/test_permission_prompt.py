@@ -27,7 +27,10 @@ RULE = PermissionRule("shell", "make *")
 def question(name: str = "shell", rule: PermissionRule | None = RULE, **given: object) -> PermissionRequest:
     use = ToolUse(ToolUseId("t"), name, freeze_object(given))
     return PermissionRequest(
-        use, AccessRequest(kind="run", command="make test", said="run make test"), "it runs a command", rule
+        use=use,
+        need=AccessRequest(kind="run", command="make test", said="run make test"),
+        reason="it runs a command",
+        rule=rule,
     )
 
 

@@ -379,7 +379,9 @@ class Agent:
         said = (
             f"go on, though the model made the same call {MAX_EQUAL_FAILURES} times and it failed each time"
         )
-        request = PermissionRequest(use, AccessRequest(kind="nothing", said=f"{use.name}: {said}"), "")
+        request = PermissionRequest(
+            use=use, need=AccessRequest(kind="nothing", said=f"{use.name}: {said}"), reason=""
+        )
         guard = self.toolbox.guard
         if isinstance(guard, Guard):
             async with guard.grants.asking:

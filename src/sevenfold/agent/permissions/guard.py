@@ -24,16 +24,18 @@ from sevenfold.agent.permissions.rules import (
     find_covering_rule,
     find_possible_rule,
     suggest_rule,
+    suggest_wider_rule,
 )
 from sevenfold.agent.sandbox.folders import explain_guarded, explain_linked, explain_secret
 from sevenfold.agent.tool import AccessKind, AccessRequest
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.events import Emit, ignore_event
-from sevenfold.core.events.agent import RuleLost
+from sevenfold.core.events.agent import RuleKept, RuleLost
 from sevenfold.core.messages import ToolUse
 from sevenfold.core.settings.sections import PermissionMode
 from sevenfold.core.system import run_blocking
-from sevenfold.store.project.settings_files import find_user_home
+from sevenfold.store.project.git_exclude import exclude_from_git
+from sevenfold.store.project.settings_files import LOCAL_SETTINGS_FILE, find_user_home
 from sevenfold.store.project.trust import TrustStore
 from sevenfold.store.project.user_files import resolve_path
 
@@ -128,10 +130,12 @@ def _beyond(
     return None if beyond is None else f"{beyond} may not be {done} here, only what lies in {named}"
 
 
-GrantDuration: TypeAlias = Literal["once", "session", "always"]
+GrantDuration: TypeAlias = Literal["once", "session", "always", "pattern", "edits"]
+"""`always` and `pattern` are kept in settings: the narrow rule, or the wider one. `edits` switches to
+`accept-edits`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PermissionRequest:
     """What a person is asked."""
 
@@ -140,6 +144,10 @@ class PermissionRequest:
     reason: str
     rule: PermissionRule | None = None
     """What an answer for longer than once would allow; None: only this call can be allowed."""
+    wider_rule: PermissionRule | None = None
+    """A pattern that would allow calls like this one too; None: there is none."""
+    may_accept_edits: bool = False
+    """The answer may be to accept this edit and those that follow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,16 +260,38 @@ class Guard:
         self, use: ToolUse, need: AccessRequest, verdict: PermissionVerdict
     ) -> PermissionVerdict:
         case = replace(self._case(use, need), real=verdict.paths)
-        rule = None if self._guarded(case) else suggest_rule(case)
-        answer = await self.ask(PermissionRequest(use, need, verdict.reason, rule))
+        rule = wider = None
+        if not self._guarded(case):
+            rule, wider = suggest_rule(case), suggest_wider_rule(case)
+        may_accept = need.kind == "edit" and self.mode == "ask" and rule is not None
+        answer = await self.ask(
+            PermissionRequest(
+                use=use,
+                need=need,
+                reason=verdict.reason,
+                rule=rule,
+                wider_rule=wider,
+                may_accept_edits=may_accept,
+            )
+        )
         if not answer.is_allowed:
             said = f": {answer.words}" if answer.words else "; ask what to do instead, or go on without it"
             return PermissionVerdict("deny", f"the user did not allow it{said}", verdict.paths)
-        if rule and answer.lasts != "once":
-            self.grants.rules.append(rule)
-            if answer.lasts == "always":
-                await self.save_rule(rule)
+        await self._grant(answer.lasts, rule, wider if answer.lasts == "pattern" else None)
         return PermissionVerdict("allow", answer.words, verdict.paths)
+
+    async def _grant(
+        self, lasts: GrantDuration, rule: PermissionRule | None, wider: PermissionRule | None
+    ) -> None:
+        """Remember an answer for as long as it was meant."""
+        if lasts == "edits" and rule is not None and self.mode == "ask":
+            self.mode = "accept-edits"
+        granted = wider or rule
+        if granted is None or lasts in ("once", "edits"):
+            return
+        self.grants.rules.append(granted)
+        if lasts in ("always", "pattern"):
+            await self.save_rule(granted)
 
     def _case(self, use: ToolUse, need: AccessRequest) -> RuleSubject:
         return RuleSubject(
@@ -373,9 +403,15 @@ class RuleSaver:
 
     async def save(self, rule: PermissionRule) -> None:
         try:
-            await run_blocking(lambda: add_allow_rule(self.root, str(rule), self.trust))
+            kept = await run_blocking(lambda: self._save(str(rule)))
         except SevenfoldError as error:
-            self.emit(RuleLost(str(rule), str(error)))
+            kept = RuleLost(str(rule), str(error))
+        self.emit(kept)
+
+    def _save(self, rule: str) -> RuleKept:
+        path = add_allow_rule(self.root, rule, self.trust)
+        reason = exclude_from_git(self.root, LOCAL_SETTINGS_FILE)
+        return RuleKept(rule, str(path), f", which git would list: {reason}" if reason else "")
 
 
 # Messages to the model right before a call runs.

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import cast
 from urllib.parse import urlsplit
 
+from sevenfold.agent.permissions.command_patterns import is_wildcard, matches_command, suggest_pattern
 from sevenfold.agent.sandbox.folders import fold_name
 from sevenfold.agent.tool import AccessRequest
 from sevenfold.core.errors import InputError, SettingsError
@@ -112,6 +113,12 @@ def suggest_rule(case: RuleSubject) -> PermissionRule | None:
             return None
 
 
+def suggest_wider_rule(case: RuleSubject) -> PermissionRule | None:
+    """A pattern that covers commands like this one too; None where there is none that says what they do."""
+    pattern = suggest_pattern(case.need.command) if case.need.command else None
+    return PermissionRule(case.tool, pattern) if pattern else None
+
+
 def parse_host(url: str) -> str:
     """The host that a URL leads to, in lower case; empty where it has none."""
     try:
@@ -151,10 +158,12 @@ def _is_covered(rule: PermissionRule, case: RuleSubject) -> bool:
 
 def _is_prefix(pattern: str, command: str) -> bool:
     """The very command, or the same words and more where nothing but words can follow."""
-    command, start = command.strip(), pattern.removesuffix(" *").rstrip()
-    if command in (pattern, start):
+    command = command.strip()
+    if command == pattern:
         return True
-    return command.startswith(f"{start} ") and not _OPERATORS.search(command)
+    if is_wildcard(pattern):
+        return matches_command(pattern, command)
+    return command.startswith(f"{pattern} ") and not _OPERATORS.search(command)
 
 
 def _words(command: str) -> list[str]:

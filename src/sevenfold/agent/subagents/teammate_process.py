@@ -84,11 +84,13 @@ def decode_pipe_message(line: bytes) -> PermissionQuery | UsageReport:
         return UsageReport(_text(wire, "who"), _text(wire, "model"), _object(wire, "paid"), dialect)
     use, rule = _object(wire, "use"), wire.get("rule")
     question = PermissionRequest(
-        ToolUse(ToolUseId(_text(use, "id")), _text(use, "name"), _object(use, "input")),
+        use=ToolUse(ToolUseId(_text(use, "id")), _text(use, "name"), _object(use, "input")),
         # The teammate has checked its access already; here a person reads about it.
-        AccessRequest(kind="nothing", command=_text(wire, "command"), said=_text(wire, "said")),
-        _text(wire, "reason"),
-        PermissionRule(_text(rule, "tool"), _text(rule, "pattern")) if isinstance(rule, JsonObject) else None,
+        need=AccessRequest(kind="nothing", command=_text(wire, "command"), said=_text(wire, "said")),
+        reason=_text(wire, "reason"),
+        rule=PermissionRule(_text(rule, "tool"), _text(rule, "pattern"))
+        if isinstance(rule, JsonObject)
+        else None,
     )
     return PermissionQuery(_text(wire, "ask"), question)
 

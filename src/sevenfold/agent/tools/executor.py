@@ -201,7 +201,7 @@ class ToolExecutor:
         if heard.decision == "ask":
             reason = heard.reason or "a hook wants you to be asked"
             async with guard.grants.asking:
-                answer = await guard.ask(PermissionRequest(use, need, reason))
+                answer = await guard.ask(PermissionRequest(use=use, need=need, reason=reason))
             if not answer.is_allowed:
                 return PermissionVerdict("deny", f"the user did not allow it. {answer.words}".strip())
         return replace(verdict, decision="allow")

@@ -178,7 +178,11 @@ class PlanTool:
         need = AccessRequest(kind="nothing", said="approve this plan")
         use = ToolUse(ToolUseId("plan"), self.spec.name, given)
         async with self.guard.grants.asking:
-            answer = await self.guard.ask(PermissionRequest(use, need, "the plan is ready for approval"))
+            answer = await self.guard.ask(
+                PermissionRequest(
+                    use=use, need=need, reason="the plan is ready for approval", may_accept_edits=True
+                )
+            )
         said = f" The user says: {answer.words}" if answer.words else ""
         if not answer.is_allowed:
             return error_output(f"the plan was not approved; mend it and present it again.{said}")

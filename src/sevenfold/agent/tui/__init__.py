@@ -10,6 +10,9 @@
 - `prompt_input`: the input line: keys, pasted text and history.
 - `completion`: commands and files that are offered while a person types.
 - `user_input`: what was typed as a message, with the images that it names.
+- `choice_menu`: a list that one key chooses from.
+- `open_questions`: what is asked now, and when keys are its answer.
+- `input_keys`: keys of menus.
 - `permission_prompt`: asking whether a tool may run.
 - `headless`: one prompt, one turn, output as text or JSON.
 """

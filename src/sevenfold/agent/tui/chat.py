@@ -12,11 +12,9 @@ from typing import Protocol
 
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.loop.turn import TurnEnd
-from sevenfold.agent.tui.permission_prompt import (
-    PermissionPrompt,
-    render_permission_question,
-    render_permission_request,
-)
+from sevenfold.agent.tui.choice_menu import ChoiceMenu, MenuKey
+from sevenfold.agent.tui.open_questions import OpenQuestions, QuestionSurface
+from sevenfold.agent.tui.permission_prompt import PermissionPrompt
 from sevenfold.agent.tui.prompt_input import InputDelegate
 from sevenfold.agent.tui.session_list import merge_spent, render_history_tail
 from sevenfold.agent.tui.slash_commands import (
@@ -70,11 +68,11 @@ class _TypedLine:
     """Whether a person typed it here: only then does it begin with `!` or `#` to be obeyed."""
 
 
-class ChatTerminal(TurnSurface, Protocol):
-    """A terminal: where a turn is shown, and where lines come from."""
+class ChatTerminal(TurnSurface, QuestionSurface, Protocol):
+    """A terminal: where a turn is shown, and where lines come from.
 
-    is_typed: bool
-    """Whether lines come from a person's keys, and not from a pipe."""
+    `is_typed` tells whether lines come from a person's keys, and not from a pipe.
+    """
 
     def __enter__(self) -> object: ...
 
@@ -115,7 +113,6 @@ class Chat:
         clock: Clock | None = None,
     ) -> None:
         self.agent, self.services = agent, house
-        self._asking = asking
         self._clock = clock or SystemClock()
         self._keyboard = make_keyboard(self)
         self.view = TurnView(
@@ -137,7 +134,7 @@ class Chat:
         """What was said before stands on the screen, and what is typed may be done."""
         self._last_interrupt: timedelta | None = None
         self._is_over = False
-        asking.on_change = self._question_changed
+        self._questions = OpenQuestions(asking, self._keyboard, lambda: None)
         self.refresh_status()
 
     async def run(self, *first: str) -> None:
@@ -225,12 +222,30 @@ class Chat:
         return self.view.live(brush)
 
     def question(self, brush: TextRenderer) -> str:
-        question = self._asking.question
-        return render_permission_question(question, brush) if question else ""
+        return self._questions.render(brush)
+
+    @property
+    def menu(self) -> ChoiceMenu | None:
+        return self._questions.menu
+
+    @property
+    def has_just_answered(self) -> bool:
+        return self._questions.has_just_answered
+
+    def press(self, key: MenuKey) -> bool:
+        return self._questions.press(key)
+
+    def type(self, sign: str) -> str | None:
+        return self._questions.type(sign)
+
+    async def choose(self, menu: ChoiceMenu) -> int | None:
+        """Have the person choose a row; None: none of them."""
+        return await self._questions.choosing.ask(menu)
 
     def status_line(self, columns: int) -> str:
         status = replace(
             self.view.status,
+            mode=self.agent.mode,
             queued=len(self.agent.inbox),
             tasks=count_running(self.agent),
             elapsed=self._clock.uptime() - self._started,
@@ -280,9 +295,11 @@ class Chat:
         with suppress(EOFError):
             while not self._is_over:
                 line = await self._keyboard.read()
+                if self._questions.answer(line):
+                    continue
                 if not line.strip():
                     self._try_again()
-                elif not self._asking.answer(line):
+                else:
                     self._lines.put_nowait(_TypedLine(line, self._keyboard.is_typed))
         self._lines.put_nowait(None)
 
@@ -350,15 +367,6 @@ class Chat:
         """The model or the mode may have changed."""
         self.view.status = replace(self.view.status, model=self.agent.frame.model, mode=self.agent.mode)
         self._keyboard.refresh()
-
-    def _question_changed(self) -> None:
-        keyboard, question = self._keyboard, self._asking.question
-        if question is None:
-            keyboard.restore_input()
-        else:
-            keyboard.put(render_permission_request(question, keyboard.brush()))
-            keyboard.stash_input()
-        keyboard.refresh()
 
     def _say_to_agent(self, line: str) -> None:
         typed = read_user_input(line, self.agent.place.cwd)

@@ -110,6 +110,7 @@ _ROWS: dict[type[Event], _Row] = {
     events.McpConnected: _Row(None, "the MCP server {server} is there, with {tools} tools"),
     events.McpFailed: _Row(None, "the MCP server {server} cannot be reached: {reason}", True),
     events.McpSkipped: _Row(None, "the MCP server {server} is not used: {reason}", True),
+    events.RuleKept: _Row(None, "{rule} is allowed from now on: kept in {path}{git_note}"),
     events.RuleLost: _Row(None, "{rule} holds for this session alone: {reason}", True),
     events.GuardedLeft: _Row(
         None, "a command made {path}, which programs obey, and it could not be moved aside: {reason}", True

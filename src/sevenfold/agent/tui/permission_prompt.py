@@ -7,14 +7,20 @@ import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from sevenfold.agent.permissions.command_patterns import preview_pattern
 from sevenfold.agent.permissions.guard import PermissionRequest, PermissionResponse
+from sevenfold.agent.permissions.rules import PermissionRule
+from sevenfold.agent.tui.choice_menu import Choice, ChoiceMenu
 from sevenfold.agent.tui.text_renderer import TextRenderer
 from sevenfold.core.messages import ToolUse
+from sevenfold.store.project.settings_files import LOCAL_SETTINGS_FILE
 
 YES_WORDS = frozenset({"y", "yes"})
 NO_WORDS = frozenset({"n", "no"})
 SESSION_WORDS = frozenset({"s", "session"})
 ALWAYS_WORDS = frozenset({"a", "always"})
+PATTERN_WORDS = frozenset({"p", "pattern"})
+EDITS_WORDS = frozenset({"e", "edits"})
 
 REQUEST_PREVIEW_LINES = 30
 """Of a change or a command, before it is allowed."""
@@ -31,6 +37,10 @@ def parse_permission_answer(line: str, question: PermissionRequest) -> Permissio
         return None
     if word in YES_WORDS:
         return PermissionResponse(True)
+    if word in PATTERN_WORDS and question.wider_rule is not None:
+        return PermissionResponse(True, "pattern")
+    if word in EDITS_WORDS and question.may_accept_edits:
+        return PermissionResponse(True, "edits")
     if word in SESSION_WORDS | ALWAYS_WORDS:
         if question.rule is None:
             return PermissionResponse(True)
@@ -38,12 +48,61 @@ def parse_permission_answer(line: str, question: PermissionRequest) -> Permissio
     return PermissionResponse(False) if word in NO_WORDS else PermissionResponse(False, words=said)
 
 
-def render_permission_question(question: PermissionRequest, brush: TextRenderer) -> str:
-    """The line that is answered."""
-    longer = ""
+@dataclass(frozen=True, slots=True)
+class PermissionChoice:
+    """One answer that is offered; without a response, a text is typed instead."""
+
+    row: Choice
+    response: PermissionResponse | None
+
+
+def list_permission_choices(question: PermissionRequest) -> tuple[PermissionChoice, ...]:
+    """The answers to a question. Only `y` and `n` answer at once: other letters may begin a sentence."""
+    found = [_offer("y", "yes", PermissionResponse(True), is_instant=True)]
+    if question.may_accept_edits:
+        remark = "switches to the mode accept-edits; Shift-Tab goes on to the next mode"
+        found.append(
+            _offer("e", "yes, and accept edits from now on", PermissionResponse(True, "edits"), remark=remark)
+        )
     if question.rule is not None:
-        longer = f"  s yes, in this session  a always ({question.rule})"
-    return brush.line(f"allow it?  y yes{longer}  n no  or say what to do instead", "warning")
+        label = f"yes, in this session: {question.rule}"
+        found += [
+            _offer("s", label, PermissionResponse(True, "session"), remark="forgotten when you leave"),
+            _offer("a", f"always: {question.rule}", PermissionResponse(True, "always"), remark=_KEPT),
+        ]
+    if question.wider_rule is not None:
+        remark = _preview(question.wider_rule)
+        found.append(
+            _offer("p", f"always: {question.wider_rule}", PermissionResponse(True, "pattern"), remark=remark)
+        )
+    found.append(_offer("n", "no", PermissionResponse(False), is_instant=True))
+    return (*found, PermissionChoice(Choice(label="no, and say why (Tab, or just type)"), None))
+
+
+def _offer(
+    letter: str, label: str, response: PermissionResponse, *, is_instant: bool = False, remark: str = ""
+) -> PermissionChoice:
+    return PermissionChoice(
+        Choice(label=label, letter=letter, is_instant=is_instant, remark=remark), response
+    )
+
+
+_KEPT = f"kept in {LOCAL_SETTINGS_FILE}, out of git"
+
+
+def _preview(rule: PermissionRule) -> str:
+    shown = preview_pattern(rule.pattern)
+    return f"{_KEPT}; matches {shown.matched}; still asks for {shown.asked}"
+
+
+QUESTION_TITLE = "allow it?"
+
+
+def render_permission_question(question: PermissionRequest, brush: TextRenderer) -> str:
+    """The line that is answered, where lines are."""
+    offers = [offer.row for offer in list_permission_choices(question) if offer.response is not None]
+    rows = "  ".join(f"{row.letter} {row.label}" for row in offers)
+    return brush.line(f"{QUESTION_TITLE}  {rows}  or say what to do instead", "warning")
 
 
 def render_permission_request(question: PermissionRequest, brush: TextRenderer) -> str:
@@ -65,6 +124,8 @@ def render_permission_request(question: PermissionRequest, brush: TextRenderer) 
 class _Open:
     question: PermissionRequest
     answered: asyncio.Future[PermissionResponse]
+    offers: tuple[PermissionChoice, ...]
+    menu: ChoiceMenu
 
 
 class PermissionPrompt:
@@ -80,13 +141,37 @@ class PermissionPrompt:
 
     async def ask(self, question: PermissionRequest) -> PermissionResponse:
         """Open a question and wait. One at a time: the guard sees to that."""
-        self._open = _Open(question, asyncio.get_running_loop().create_future())
+        offers = list_permission_choices(question)
+        menu = ChoiceMenu(
+            title=QUESTION_TITLE,
+            choices=[offer.row for offer in offers],
+            hint="y, n or a number answers at once; a letter selects, Enter confirms",
+        )
+        self._open = _Open(question, asyncio.get_running_loop().create_future(), offers, menu)
         self.on_change()
         try:
             return await self._open.answered
         finally:
             self._open = None
             self.on_change()
+
+    @property
+    def menu(self) -> ChoiceMenu | None:
+        """The answers, where single keys choose one; None while a text is typed, or nothing is asked."""
+        return self._open.menu if self._open and not self._open.menu.is_over else None
+
+    def settle(self) -> None:
+        """The menu may be over now: then the row is the answer, or a text is to be typed."""
+        if self._open is None or self._open.menu.chosen is None or self._open.answered.done():
+            return
+        response = self._open.offers[self._open.menu.chosen].response
+        if response is not None:
+            self._open.answered.set_result(response)
+
+    def reopen(self) -> None:
+        """Choose from the answers again, in place of typing a text."""
+        if self._open is not None:
+            self._open.menu.chosen = None
 
     def answer(self, line: str) -> bool:
         """Take a line as the answer; False when nothing was asked."""

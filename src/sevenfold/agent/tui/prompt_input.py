@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TextIO, cast
 
 from sevenfold.agent.tui.completion import ProjectFiles, list_completions
+from sevenfold.agent.tui.input_keys import KeyDelegate, add_menu_keys
 from sevenfold.agent.tui.text_renderer import TextRenderer
 from sevenfold.core.errors import FileMissing, StoreError, WireError
 from sevenfold.core.json import freeze, read_object, write_json
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 
 # What a terminal shows around its input, and what handles its keys.
-class InputDelegate(Protocol):
+class InputDelegate(KeyDelegate, Protocol):
     """What stands around the input, and what its keys do."""
 
     def live(self, brush: TextRenderer) -> str:
@@ -50,10 +51,6 @@ class InputDelegate(Protocol):
 
     def unfold(self) -> None:
         """Ctrl-O."""
-        ...
-
-    def escape(self) -> None:
-        """Esc."""
         ...
 
     def cycle_mode(self) -> None:
@@ -259,6 +256,7 @@ def make_key_bindings(scene: InputDelegate, pastes: PastedTexts) -> KeyBindings:
     # Named here for whoever reads; the library holds on to them.
     _ = (send, go_on, interrupt, leave, unfold)
     _add_chat_keys(keys, scene, pastes, typing, is_empty)
+    add_menu_keys(keys, scene, typing, is_empty)
     return keys
 
 

@@ -12,6 +12,7 @@ the region below, and never changed.
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import select
 import shutil
@@ -19,6 +20,7 @@ import signal
 import sys
 import termios
 import threading
+import time
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -113,6 +115,10 @@ class EarlyInput:
         return waiting.decode(self._source.encoding or "utf-8", "replace").split("\n")[:-1]
 
 
+ESCAPE_SECONDS = 0.1
+"""After Esc, for the rest of a key that a terminal sends as several characters; a slow line needs less."""
+CHORD_SECONDS = 0.4
+"""After Esc, for the Enter of Alt-Enter."""
 REDRAW_SECONDS = 0.04
 """Twenty-five times a second looks like writing, and costs little even over a slow line."""
 
@@ -128,7 +134,14 @@ class Terminal:
         self._scene = scene
         self._pane, self._pastes = BufferedOutput(sys.stdout), PastedTexts()
         self._session: PromptSession[str] = make_prompt_session(self._pane, scene, past, cwd, self._pastes)
-        self._session.app.min_redraw_interval = REDRAW_SECONDS
+        app = self._session.app
+        app.min_redraw_interval, app.ttimeoutlen, app.timeoutlen = (
+            REDRAW_SECONDS,
+            ESCAPE_SECONDS,
+            CHORD_SECONDS,
+        )
+        app.key_processor.before_key_press += self._key_pressed
+        self._last_key, self.keys_pressed = -math.inf, 0
         self._saved = ""
         self._raw = ExitStack()
 
@@ -180,6 +193,13 @@ class Terminal:
         if app.is_running and not app.is_done:
             app.exit(exception=EOFError)
 
+    def seconds_since_key(self) -> float:
+        return time.monotonic() - self._last_key
+
+    def _key_pressed(self, _: object) -> None:
+        self._last_key = time.monotonic()
+        self.keys_pressed += 1
+
     def clear_input(self) -> None:
         self._session.default_buffer.reset()
 
@@ -227,6 +247,7 @@ class PlainTerminal:
     """Line in, lines out. Nothing that was printed is ever changed."""
 
     is_typed = False
+    keys_pressed = 0
 
     def __init__(self, scene: InputDelegate, source: TextIO | None = None) -> None:
         self._scene = scene
@@ -273,6 +294,9 @@ class PlainTerminal:
 
     def leave(self) -> None:
         self._lines.put_nowait(None)
+
+    def seconds_since_key(self) -> float:
+        return math.inf  # lines are whole when they come
 
     def clear_input(self) -> None:
         """What is typed here is the terminal's own."""

@@ -46,6 +46,7 @@ from sevenfold.core.events.agent import (
     PriceUnknown,
     ProgressSkipped,
     RetryScheduled,
+    RuleKept,
     RuleLost,
     SandboxFailed,
     SkillSkipped,
@@ -239,6 +240,7 @@ Event: TypeAlias = (
     | ResultsCleared
     | RetryScheduled
     | RuleAnswered
+    | RuleKept
     | RuleLost
     | RuleShown
     | RulesSkipped

@@ -149,6 +149,16 @@ class TurnInterrupted:
 
 
 @dataclass(frozen=True, slots=True)
+class RuleKept:
+    """What was allowed for always was written to a person's settings for the project."""
+
+    rule: str
+    path: str
+    git_note: str
+    """Why git would list the file; empty: it does not."""
+
+
+@dataclass(frozen=True, slots=True)
 class RuleLost:
     """What was allowed for always could not be kept: it holds for this session alone."""
 

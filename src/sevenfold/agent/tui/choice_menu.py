@@ -1,0 +1,161 @@
+"""A menu that is answered with one key: by number, by letter, or with the arrows and Enter.
+
+`ChoiceMenu` is the list and what its keys do. `ChoicePrompt` is the menu that is open, if one is: whoever
+asks waits, and whoever reads the keyboard answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from sevenfold.agent.tui.text_renderer import TextRenderer
+
+MAX_SHOWN_CHOICES = 9
+"""Rows that are drawn, and have a number that chooses them: more would push the question off the screen."""
+
+MenuKey: TypeAlias = Literal["up", "down", "enter", "escape", "tab"]
+"""Keys beside characters."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """One row."""
+
+    label: str
+    letter: str = ""
+    """Selects the row, or chooses it."""
+    is_instant: bool = False
+    """Its letter chooses it at once. For letters that hardly begin what a person would write instead."""
+    remark: str = ""
+    """More about it, shown while it is selected."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ChoiceMenu:
+    """A list of which one row is selected."""
+
+    title: str
+    choices: Sequence[Choice]
+    hint: str = "a number or Enter chooses, Esc leaves"
+    selected: int = 0
+    chosen: int | None = None
+    is_left: bool = False
+    """It was closed without a choice."""
+    _typed: str = field(default="", init=False)
+    """A letter that selected a row: the beginning of a text, should more follow."""
+
+    @property
+    def is_over(self) -> bool:
+        return self.chosen is not None or self.is_left
+
+    def press(self, key: MenuKey) -> None:
+        """One of the keys that are no characters."""
+        self._typed = ""
+        match key:
+            case "up" | "down":
+                step = -1 if key == "up" else 1
+                self.selected = (self.selected + step) % len(self.choices)
+            case "enter":
+                self.chosen = self.selected
+            case "escape":
+                self.is_left = True
+            case "tab":
+                pass  # whoever offers a text to be typed handles it
+
+    def type(self, sign: str) -> str | None:
+        """A character: None where the menu has used it, else the text that it is the last of."""
+        at = self._first + int(sign) - 1 if sign.isascii() and sign.isdigit() and sign != "0" else -1
+        if self._first <= at < self._first + len(self._window):
+            self.chosen = at
+            return None
+        at = next((at for at, row in enumerate(self.choices) if row.letter == sign.lower() != ""), -1)
+        if at < 0 or self._typed:
+            typed, self._typed = self._typed + sign, ""
+            return typed
+        if self.choices[at].is_instant:
+            self.chosen = at
+        else:
+            self.selected, self._typed = at, sign
+        return None
+
+    def find(self, line: str) -> int | None:
+        """The row that a whole line names, by number or letter, for terminals that read lines."""
+        said = line.strip().lower()
+        if said.isascii() and said.isdigit():
+            return int(said) - 1 if 1 <= int(said) <= len(self.choices) else None
+        return next((at for at, row in enumerate(self.choices) if said and row.letter == said), None)
+
+    def render(self, brush: TextRenderer) -> str:
+        """The title, the rows around the selected one, and what is to be known of that one."""
+        lines = [brush.line(self.title, "warning")] if self.title else []
+        for at, row in enumerate(self._window, self._first):
+            letter = f"{row.letter} " if row.letter else ""
+            text = f"{'›' if at == self.selected else ' '} {at - self._first + 1} {letter}{row.label}"
+            lines.append(brush.line(_cut(text, brush.columns), "accent" if at == self.selected else "plain"))
+        if len(self.choices) > len(self._window):
+            lines.append(brush.line(f"  {self.selected + 1} of {len(self.choices)}", "faint"))
+        remark = self.choices[self.selected].remark
+        lines += [brush.line(remark, "faint", indent=4)] if remark else []
+        return "\n".join([*lines, brush.line(self.hint, "faint", indent=2)])
+
+    def render_lines(self) -> list[str]:
+        """All rows with their numbers, for terminals that print lines."""
+        rows = (f"{at} {row.letter} {row.label}".replace("  ", " ") for at, row in enumerate(self.choices, 1))
+        return [self.title, *rows] if self.title else list(rows)
+
+    @property
+    def _first(self) -> int:
+        """The first row that is drawn."""
+        latest = max(0, len(self.choices) - MAX_SHOWN_CHOICES)
+        return min(latest, max(0, self.selected - MAX_SHOWN_CHOICES // 2))
+
+    @property
+    def _window(self) -> Sequence[Choice]:
+        return self.choices[self._first : self._first + MAX_SHOWN_CHOICES]
+
+
+def _cut(text: str, columns: int) -> str:
+    """On one line: rows that wrapped would jump when another one is selected."""
+    line = " ".join(text.split("\n"))
+    return line if len(line) < columns else line[: max(columns - 2, 1)] + "…"
+
+
+class ChoicePrompt:
+    """The menu that is open, if one is."""
+
+    def __init__(self) -> None:
+        self.menu: ChoiceMenu | None = None
+        self._answered: asyncio.Future[None] | None = None
+        self.on_change: Callable[[], None] = _nobody
+
+    async def ask(self, menu: ChoiceMenu) -> int | None:
+        """Open a menu and wait: the row that was chosen, or None. One at a time."""
+        self.menu, self._answered = menu, asyncio.get_running_loop().create_future()
+        self.on_change()
+        try:
+            await self._answered
+            return menu.chosen
+        finally:
+            self.menu = self._answered = None
+            self.on_change()
+
+    def settle(self) -> None:
+        """The menu may be over now."""
+        if self.menu is not None and self.menu.is_over and self._answered and not self._answered.done():
+            self._answered.set_result(None)
+
+    def answer(self, line: str) -> bool:
+        """Take a line as the answer; False where nothing was asked. Whatever names no row closes the menu."""
+        if self.menu is None:
+            return False
+        self.menu.chosen = self.menu.find(line)
+        self.menu.is_left = self.menu.chosen is None
+        self.settle()
+        return True
+
+
+def _nobody() -> None:
+    """Nobody watches yet."""

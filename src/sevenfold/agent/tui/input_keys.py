@@ -1,0 +1,67 @@
+"""Keys of the input beside those that edit text: menus."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, get_args
+
+from sevenfold.agent.tui.choice_menu import ChoiceMenu, MenuKey
+
+if TYPE_CHECKING:
+    from prompt_toolkit.filters import Filter
+    from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+
+
+class KeyDelegate(Protocol):
+    """What the keys act on."""
+
+    @property
+    def menu(self) -> ChoiceMenu | None:
+        """The menu that keys are for, while the input is empty; None: they are for the input."""
+        ...
+
+    def press(self, key: MenuKey) -> bool:
+        """A key for the menu that is no character; False: it has no use for it."""
+        ...
+
+    def type(self, sign: str) -> str | None:
+        """A character for the menu; the text to put into the input, where it has no use for it."""
+        ...
+
+    @property
+    def has_just_answered(self) -> bool:
+        """A key has answered a menu a moment ago, and Enter may follow it out of habit."""
+        ...
+
+    def escape(self) -> None:
+        """Esc, with no menu to close."""
+        ...
+
+
+def add_menu_keys(keys: KeyBindings, scene: KeyDelegate, typing: Filter, is_empty: Filter) -> None:
+    """The keys of a menu, which they belong to while the input is empty."""
+    from prompt_toolkit.filters import Condition
+
+    in_menu = typing & is_empty & Condition(lambda: scene.menu is not None)
+
+    def bind(name: MenuKey) -> None:
+        @keys.add(name, filter=in_menu)
+        def press(_: KeyPressEvent) -> None:
+            if not scene.press(name) and name == "escape":
+                scene.escape()
+
+        _ = press
+
+    for name in get_args(MenuKey):
+        bind(name)
+
+    @keys.add("enter", filter=typing & Condition(lambda: scene.has_just_answered))
+    def ignore(_: KeyPressEvent) -> None:
+        """What was set aside for the question is back, and not to be sent."""
+
+    @keys.add("<any>", filter=in_menu)
+    def type_sign(event: KeyPressEvent) -> None:
+        text = scene.type(event.data) if event.data.isprintable() else None
+        if text:
+            event.current_buffer.insert_text(text)
+
+    _ = (ignore, type_sign)
