@@ -13,8 +13,16 @@ PYTEST := $(BIN)/python -m pytest $(SPREAD)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 TOOLS := $(VENV)/.tools-installed
 READY := $(VENV)/.package-installed
+TRY := $(VENV)/.tour-installed
 UV := uv==0.13.7
 PRICES := genai-prices==0.2.1
+TOUR_EXTRAS := --extra chat --extra server --extra simulator --extra team
+
+define CHECK_PYTHON
+@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+  { echo "error: Sevenfold needs Python 3.11 or newer, and '$(PYTHON)' is not one." \
+    "Name another: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+endef
 
 # Half of what a test that starts a process would do is compile, each time again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -25,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:  ## say what there is
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
 
-try: $(READY)  ## a tour: a real session in which the layers act, and its bill. No key, no network, a minute
+try: $(TRY)  ## a tour: a real session in which the layers act, and its bill. No key, a minute
 	@$(BIN)/sevenfold tour
 
 test: $(READY)  ## run every test and gate but the stories
@@ -92,6 +100,9 @@ constraints:  ## pin the tools again (UPGRADE=1 moves them to their newest)
 	.venv.lock/bin/python -m pip --disable-pip-version-check --quiet install '$(UV)'
 	.venv.lock/bin/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes \
 	  --no-annotate --no-header --quiet $(if $(UPGRADE),--upgrade) --output-file constraints.txt
+	.venv.lock/bin/uv pip compile pyproject.toml --group try $(TOUR_EXTRAS) --universal --python-version 3.11 --generate-hashes \
+	  --no-annotate --no-header --quiet --constraint constraints.txt \
+	  --output-file constraints-try.txt
 	rm -rf .venv.lock
 
 clean:  ## remove what make made
@@ -100,14 +111,21 @@ clean:  ## remove what make made
 
 # From scratch whenever a pin changes: a package left over from yesterday hides a missing pin.
 $(TOOLS): constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
-	  { echo "error: Sevenfold needs Python 3.11 or newer, and '$(PYTHON)' is not one." \
-	    "Name another: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	$(CHECK_PYTHON)
 	@echo "setting up $(VENV) with the tools pinned in constraints.txt"
 	@$(PYTHON) -m venv --clear $(VENV)
 	@$(PIP) install --require-hashes --requirement constraints.txt
 	@touch $@
 
 $(READY): $(TOOLS) pyproject.toml
+	@$(PIP) install --no-deps --no-build-isolation --no-index --editable .
+	@touch $(TRY) $@
+
+# What the tour needs and no more. `make test` replaces it by the tools of a developer.
+$(TRY): constraints-try.txt
+	$(CHECK_PYTHON)
+	@echo "setting up $(VENV) with what the tour needs: some 20 MB are downloaded, once"
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(PIP) install --require-hashes --requirement constraints-try.txt
 	@$(PIP) install --no-deps --no-build-isolation --no-index --editable .
 	@touch $@

@@ -171,4 +171,4 @@ def test_without_the_extra_it_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert main(["simulate"]) == 1
-    assert "install sevenfold[simulator]" in capsys.readouterr().err
+    assert "pip install 'sevenfold[simulator]'" in capsys.readouterr().err

@@ -79,6 +79,34 @@ def test_nothing_is_set_up_twice(bare: Path) -> None:
     assert "pytest" in plan
 
 
+def test_the_tour_installs_only_what_it_needs(bare: Path) -> None:
+    shutil.copy(ROOT / "constraints-try.txt", bare)
+    code, plan, _ = make("--dry-run", "try", cwd=bare)
+    assert code == 0
+    assert "install --require-hashes --requirement constraints-try.txt" in plan
+    assert "constraints.txt" not in plan
+    pins = (ROOT / "constraints-try.txt").read_text(encoding="ascii")
+    assert not re.search(
+        r"^(basedpyright|pytest|playwright|onnxruntime|openai|xllamacpp)==", pins, re.MULTILINE
+    )
+
+
+def test_a_developer_needs_no_second_environment_for_the_tour(bare: Path) -> None:
+    shutil.copy(ROOT / "constraints-try.txt", bare)
+    (bare / ".venv").mkdir()
+    (bare / ".venv" / ".tour-installed").touch()
+    code, plan, _ = make("--dry-run", "try", cwd=bare)
+    assert (code, "install" in plan) == (0, False)
+
+
+def test_the_tour_has_the_versions_that_the_tests_run_with() -> None:
+    pins = [
+        set(re.findall(r"^([\w.-]+==\S+)", (ROOT / name).read_text(encoding="ascii"), re.MULTILINE))
+        for name in ("constraints.txt", "constraints-try.txt")
+    ]
+    assert {pin for pin in pins[1] - pins[0] if not pin.startswith("httptools==")} == set()
+
+
 def test_every_tool_of_the_dev_group_is_pinned() -> None:
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     group = text.partition("dev = [")[2].partition("\n]")[0]

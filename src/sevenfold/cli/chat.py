@@ -51,7 +51,7 @@ from sevenfold.cli.inspect.context_facts import find_session_id, list_recent_ses
 from sevenfold.cli.options.running import CHOOSE_SESSION
 from sevenfold.cli.screen import Screen, read_piped_input, wrap_lines
 from sevenfold.cli.workspace import open_workspace, require_folder
-from sevenfold.core.errors import InputError, ProviderMissing, SevenfoldError
+from sevenfold.core.errors import InputError, ProviderMissing, SevenfoldError, describe_missing
 from sevenfold.core.events import (
     DefinitionSkipped,
     Event,
@@ -86,8 +86,8 @@ def render_setup_help(environ: Mapping[str, str], settings_path: str) -> tuple[s
         f"  in settings         agent.base_url, in {settings_path}",
         "",
         "Ways to get going:",
-        "  a key of Anthropic's            export ANTHROPIC_API_KEY=...",
-        "  any server that speaks OpenAI   export SEVENFOLD_AGENT_BASE_URL=http://127.0.0.1:11434/v1",
+        "  an Anthropic API key            export ANTHROPIC_API_KEY=...",
+        "  an OpenAI-compatible server     export SEVENFOLD_AGENT_BASE_URL=http://127.0.0.1:11434/v1",
         "                                  and name its model: sevenfold chat --model NAME",
         "  a GGUF file on this machine     pip install 'sevenfold[local]'",
         "                                  sevenfold chat --model path/to/model.gguf",
@@ -111,8 +111,7 @@ def run_chat(options: Namespace, screen: Screen) -> int:
         missing = [name for name in _LIBRARIES if find_spec(name) is None]
         if missing:
             raise InputError(
-                f"the terminal needs {' and '.join(missing)}; pip install 'sevenfold[chat]', "
-                "or use -p PROMPT, which needs neither"
+                f"{describe_missing('sevenfold chat', missing, 'chat')}; -p PROMPT works without"
             )
         return asyncio.run(_chat(options, agent_options, screen))
     except asyncio.CancelledError:

@@ -64,8 +64,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import timedelta
+
+
+_INDEX_NAMES = {"prometheus_client": "prometheus-client", "re2": "google-re2", "yaml": "PyYAML"}
+"""Modules that the package index knows under another name."""
+
+
+def describe_missing(what: str, modules: Sequence[str], *extras: str) -> str:
+    """What needs which packages, and the command that installs them: one line, the same everywhere."""
+    names = [_INDEX_NAMES.get(module, module) for module in modules]
+    listed = " and ".join((", ".join(names[:-1]), names[-1]) if len(names) > 1 else names)
+    return f"{what} needs {listed}; run: pip install 'sevenfold[{','.join(extras)}]'"
 
 
 class SevenfoldError(Exception):

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol, cast
 
-from sevenfold.core.errors import InputError, SettingsError
+from sevenfold.core.errors import InputError, SettingsError, describe_missing
 from sevenfold.core.models import LOCAL_WINDOW_TOKENS, Model
 from sevenfold.core.requests import Capabilities, Dialect, ModelRequest, ModelResponse, choose_capabilities
 from sevenfold.core.text.safe_text import replace_lone_surrogates
@@ -24,7 +24,6 @@ from sevenfold.providers.openai import ChatProvider
 from sevenfold.providers.provider import OnDelta
 from sevenfold.providers.reply_limits import DEFAULT_CALL_OPTIONS, CallOptions
 
-_EXTRA = "LocalProvider needs the xllamacpp package: install sevenfold[local]"
 GGUF_MAGIC = b"GGUF"
 
 LOCAL_STALL = timedelta(hours=1)
@@ -123,7 +122,7 @@ class LocalProvider:
         try:
             import xllamacpp  # pyright: ignore[reportMissingTypeStubs]
         except ImportError as error:
-            raise InputError(_EXTRA) from error
+            raise InputError(describe_missing("a GGUF file", ["xllamacpp"], "local")) from error
         params = cast("_Params", xllamacpp.CommonParams())  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
         params.model.path = str(self._path)
         params.n_ctx = self._window_tokens
@@ -162,7 +161,7 @@ def open_exact_estimator(path: Path) -> TokenEstimator:
         from tokenizers import Tokenizer
     except ImportError as error:
         raise SettingsError(
-            "window.estimator = 'exact' needs the package tokenizers; pip install 'sevenfold[search]'"
+            describe_missing("window.estimator = 'exact'", ["tokenizers"], "search")
         ) from error
     try:
         tokenizer = Tokenizer.from_file(str(path))

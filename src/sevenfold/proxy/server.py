@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
 from sevenfold.core.clock import Clock, SystemClock
-from sevenfold.core.errors import InputError, ProxyError
+from sevenfold.core.errors import InputError, ProxyError, describe_missing
 from sevenfold.core.json import JsonObject, write_json
 from sevenfold.core.system import listen, listener_url, run_blocking
 from sevenfold.proxy.ledger import ProxyLedger
@@ -327,7 +327,7 @@ class ProxyServer:
             import httpx2
             import uvicorn
         except ImportError as error:
-            raise ProxyError(f"the proxy needs pip install 'sevenfold[proxy]' ({error})") from error
+            raise ProxyError(describe_missing("the proxy", ["httpx2", "uvicorn"], "proxy")) from error
         del httpx2
         listener = listen(PROXY_ADDRESS, self._port)
         config = uvicorn.Config(

@@ -13,7 +13,7 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, cast
 
-from sevenfold.core.errors import InputError, SimulatorError
+from sevenfold.core.errors import InputError, SimulatorError, describe_missing
 from sevenfold.core.json import Json, JsonObject, read_object, write_json
 from sevenfold.core.system import listen, listener_url
 from sevenfold.simulator.exchange import MessagesExchange, MessagesResponse
@@ -231,7 +231,6 @@ def make_counting_protocol(arrivals: ArrivalBarrier) -> type[asyncio.Protocol]:
 
 
 LOOPBACK = "127.0.0.1"
-_EXTRA = "the simulator needs starlette and uvicorn: install sevenfold[simulator]"
 SERVER_STOP_SECONDS = 10
 """A request that is still being answered by then is stuck; its thread is left behind."""
 
@@ -289,7 +288,8 @@ def _make_server(find_world: FindState) -> Server:
         arrivals = find_world().arrivals
         app = arrivals.watch(cast("AsgiApp", make_simulator_app(find_world)))
     except ImportError as error:
-        raise SimulatorError(f"{_EXTRA} ({error})") from error
+        missing = ["starlette", "uvicorn"]
+        raise SimulatorError(describe_missing("the simulator", missing, "simulator")) from error
     config = uvicorn.Config(
         app,
         http=make_counting_protocol(arrivals),

@@ -14,6 +14,8 @@ from sevenfold.cli import main
 from sevenfold.cli import tour as command
 from sevenfold.cli.screen import Screen
 from sevenfold.cli.tour import team as tour_team
+from sevenfold.cli.tour.pace import ReadingPace
+from sevenfold.cli.tour.run import BaselineRun
 from sevenfold.cli.tour.view import TourView
 
 pytestmark = pytest.mark.story
@@ -42,7 +44,7 @@ def test_every_layer_that_there_is_acts_and_is_told(told: str) -> None:
     shares = [float(share) for share in re.findall(r"a fork read ([\d.]+)%", told)]
     assert len(shares) >= 3, "two for the countries, and one that remembers"
     assert min(shares) >= 99
-    assert "The clerk writes: 2,400 orders." in told
+    assert "The agent reports 2,400 orders." in told
 
 
 def test_the_second_day_knows_what_the_first_one_taught(told: str) -> None:
@@ -54,24 +56,37 @@ def test_the_second_day_knows_what_the_first_one_taught(told: str) -> None:
 
 
 def test_a_dream_shows_what_it_changes_and_is_undone(told: str) -> None:
-    dream = told[told.index("\nA dream\n") :]
+    dream = told[told.index("/10 A dream\n") :]
     assert re.search(r"^ +--- deploy(s|-days)\.md\n +\+\+\+ /dev/null$", dream, re.MULTILINE), dream
     assert re.search(r"^ +\+The freeze starts on \d{4}-\d\d-\d\d", dream, re.MULTILINE), dream
     assert "Layer 6, dreams: " in dream
-    assert "4 memories are what they were, byte for byte" in dream
+    assert "4 memories are restored, byte for byte" in dream
 
 
 def test_the_work_is_done_and_the_bill_is_lower_than_without_layers(told: str) -> None:
     assert "+    return (amount * rates.of(country)).quantize(CENT, ROUND_HALF_UP)" in told
     assert "OK" in told
-    here, there = (float(found) for found in re.findall(r"layers.*\$([\d.]+)", told)[:2])
+    here, there = (float(found) for found in re.findall(r"layers(?: off)?  .*\$([\d.]+)", told))
     assert 0 < here < there
     assert "sevenfold replay" in told
     assert "sevenfold chat" in told
 
 
-def test_a_second_laptop_knows_what_the_first_one_learnt(told: str) -> None:
-    team = told[told.index("A second laptop") :]
+def test_each_part_of_the_first_day_ends_with_the_bill_so_far(told: str) -> None:
+    parts = re.split(r"^\d+/10 ", told, flags=re.MULTILINE)[1:]
+    assert len(parts) == 10
+    bills = [
+        [float(usd) for usd in pair]
+        for pair in re.findall(r"so far: \$([\d.]+) with the layers, \$([\d.]+) with them off", told)
+    ]
+    assert len(bills) == 6
+    assert "so far" in parts[0], "the first part shows the bill"
+    assert all(here < there for here, there in bills)
+    assert bills == sorted(bills), "a bill only grows"
+
+
+def test_a_teammate_receives_what_the_other_one_added(told: str) -> None:
+    team = told[told.index("/10 A team\n") :]
     learnt, came, found = (
         team.index(part) for part in ("1 memory sent", "1 memory came", "team/deploy-days.md  ")
     )
@@ -79,7 +94,7 @@ def test_a_second_laptop_knows_what_the_first_one_learnt(told: str) -> None:
     assert "conflict: deploy-days.md and deploy-days-conflict-" in team
     assert "deploy-days.md is settled" in team
     assert "looks like a secret (AWS access key id)" in team
-    assert team.rindex("The shop is deployed on Mondays.") > team.index("And Ada has what was agreed.")
+    assert team.rindex("The shop is deployed on Mondays.") > team.index("Ada has the resolved text.")
 
 
 def test_a_tour_without_the_server_says_what_it_needs(
@@ -89,9 +104,9 @@ def test_a_tour_without_the_server_says_what_it_needs(
         return None if name == "apsw" else tour_team
 
     monkeypatch.setattr(tour_team, "find_spec", find_some)
-    view = TourView(Screen(), is_fast=True)
+    view = TourView(Screen(), ReadingPace(Screen(), is_fast=True), BaselineRun())
     assert not asyncio.run(view.open_team(tour_team.find_missing_libraries()))
-    assert "It needs apsw: pip install 'sevenfold[server,team]'" in capsys.readouterr().out
+    assert "this part needs apsw; run: pip install 'sevenfold[server,team]'" in capsys.readouterr().out
 
 
 def test_what_is_not_installed_is_named(
@@ -102,4 +117,4 @@ def test_what_is_not_installed_is_named(
 
     monkeypatch.setattr(command, "find_spec", find_nothing)
     assert main(["tour"]) == 2
-    assert "pip install 'sevenfold[anthropic,chat,simulator]'" in capsys.readouterr().err
+    assert "pip install 'sevenfold[chat,simulator]'" in capsys.readouterr().err

@@ -27,7 +27,7 @@ from sevenfold.agent.mcp.tool_values import (
     find_tools,
 )
 from sevenfold.agent.tool import AccessRequest, OnProgress, Tool, ToolOutput, ToolSpec
-from sevenfold.core.errors import InputError
+from sevenfold.core.errors import InputError, describe_missing
 from sevenfold.core.events import Emit, McpDeferred, McpSkipped, UntrustedEntered, ignore_event
 from sevenfold.core.json import JsonObject, freeze_object, write_json
 from sevenfold.core.settings.sections import McpServer, McpSettings
@@ -209,7 +209,6 @@ def _shown(tool: ServerTool) -> str:
 STARTED_WITHOUT_SERVERS = (
     "this session began without MCP servers, and its list of tools cannot change; begin a new one"
 )
-_EXTRA = "the mcp package is not installed: install sevenfold[mcp]"
 
 
 class McpClient:
@@ -239,7 +238,7 @@ class McpClient:
         place = ServerEnvironment(cwd, environ)
         links: list[McpConnection] = []
         if servers and not _has_library():
-            emit(McpSkipped(", ".join(servers), _EXTRA))
+            emit(McpSkipped(", ".join(servers), describe_missing("an MCP server", ["mcp"], "mcp")))
         elif servers:
             # The library logs what we tell as events; with nobody listening it would print.
             library = logging.getLogger("mcp")

@@ -18,7 +18,7 @@ from urllib.parse import urljoin, urlsplit
 from sevenfold.agent.permissions.rules import parse_host
 from sevenfold.agent.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec, error_output
 from sevenfold.core import __version__
-from sevenfold.core.errors import InputError, ReplyBroken, SevenfoldError
+from sevenfold.core.errors import InputError, ReplyBroken, SevenfoldError, describe_missing
 from sevenfold.core.events.agent import UntrustedEntered
 from sevenfold.core.json import JsonObject, get_string, object_schema
 from sevenfold.core.settings.sections import WebSettings
@@ -260,7 +260,7 @@ async def _markdown(html: str, url: str) -> str:
             process.kill()
             await asyncio.shield(process.wait())
     if process.returncode == 1:
-        raise InputError("pages cannot be read without markdownify; install sevenfold[agent]")
+        raise InputError(describe_missing("reading a web page", ["markdownify"], "chat"))
     if process.returncode:
         raise InputError(
             f"{url} could not be turned into text in {CONVERT_SECONDS} seconds; try another page"

@@ -93,13 +93,29 @@ class _Extra:
 
 
 OPTIONAL_EXTRAS = (
-    _Extra("anthropic", "anthropic", "Anthropic's models, and attach()"),
+    _Extra("anthropic", "anthropic", "Anthropic models, and attach()"),
     _Extra("openai", "openai", "OpenAI-compatible models"),
     _Extra("prompt_toolkit", "chat", "sevenfold chat"),
+    _Extra("rich", "chat", "sevenfold chat and sevenfold tour"),
+    _Extra("markdownify", "chat", "web pages in sevenfold chat"),
+    _Extra("httpx2", "team", "sevenfold team and sevenfold proxy"),
     _Extra("mcp", "mcp", "tools of MCP servers"),
     _Extra("xllamacpp", "local", "models from a GGUF file"),
     _Extra("starlette", "simulator", "sevenfold simulate and sevenfold tour"),
+    _Extra("uvicorn", "simulator", "sevenfold simulate, sevenfold tour and sevenfold proxy"),
+    _Extra("PyYAML", "simulator", "scripts of sevenfold simulate"),
+    _Extra("apsw", "server", "sevenfold serve"),
+    _Extra("httptools", "server", "sevenfold serve"),
+    _Extra("msgspec", "server", "sevenfold serve"),
+    _Extra("prometheus-client", "server", "sevenfold serve"),
+    _Extra("psycopg", "postgres", "sevenfold serve on PostgreSQL"),
+    _Extra("numpy", "search", "recall by meaning"),
+    _Extra("tokenizers", "search", "recall by meaning, and exact token counts"),
+    _Extra("onnxruntime", "search", "faster recall by meaning"),
+    _Extra("tantivy", "search", "recall in thousands of memories"),
+    _Extra("shtab", "completion", "sevenfold completion"),
 )
+"""Packages by their names on the package index, each with the smallest extra that installs it."""
 
 VERSION_TIMEOUT_SECONDS = 5
 """For a program to say its version: one that takes longer hangs."""
@@ -116,8 +132,8 @@ def check_python() -> Iterator[DoctorFinding]:
             yield DoctorFinding(
                 extra.package,
                 "note",
-                f"not installed: needed for {extra.purpose}",
-                f"pip install 'sevenfold[{extra.extra}]' if you want it",
+                f"not installed; needed for {extra.purpose}",
+                f"optional: pip install 'sevenfold[{extra.extra}]'",
             )
         else:
             yield DoctorFinding(extra.package, "fine", found)
@@ -145,7 +161,7 @@ def _check_ripgrep(environ: Mapping[str, str]) -> DoctorFinding:
     place = shutil.which("rg", path=environ.get("PATH"))
     if place is None:
         return DoctorFinding(
-            "rg", "note", "not on the path: searches run in process without it, and slower", "install rg"
+            "ripgrep", "note", "rg is not on the path: searches are slower without it", "install ripgrep"
         )
     try:
         asked = subprocess.run(
@@ -157,12 +173,12 @@ def _check_ripgrep(environ: Mapping[str, str]) -> DoctorFinding:
             stdin=subprocess.DEVNULL,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return _silent("rg", place, error)
-    return _answering("rg", place, asked.stdout or asked.stderr)
+        return _silent("ripgrep", place, error)
+    return _answering("ripgrep", place, asked.stdout or asked.stderr)
 
 
 def _silent(name: str, place: str, error: Exception) -> DoctorFinding:
-    return DoctorFinding(name, "worry", f"{place} does not answer: {error}", f"mend or remove {place}")
+    return DoctorFinding(name, "worry", f"{place} does not answer: {error}", f"repair or remove {place}")
 
 
 def _answering(name: str, place: str, said: str) -> DoctorFinding:
@@ -199,11 +215,11 @@ def check_sandbox(settings: SandboxSettings, environ: Mapping[str, str]) -> Iter
         yield DoctorFinding(
             "sandbox",
             "worry",
-            f"some commands cannot be held: {sandbox.why_not}",
+            f"some commands cannot run in a sandbox: {sandbox.why_not}",
             "see docs/sandbox.md; until then such a command runs only when you allow it",
         )
     else:
-        yield DoctorFinding("sandbox", "fine", f"tried just now: holds {held} commands")
+        yield DoctorFinding("sandbox", "fine", f"tried just now; commands run in one ({held})")
 
 
 _TONES: dict[FindingLevel, Tone] = {"fine": "plain", "note": "faint", "worry": "warning", "broken": "error"}

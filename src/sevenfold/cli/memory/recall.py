@@ -15,7 +15,7 @@ from sevenfold.cli.memory.context import MemoryContext, open_memory_context
 from sevenfold.cli.screen import Screen, TableCell
 from sevenfold.cli.workspace import open_workspace
 from sevenfold.core.clock import SystemClock
-from sevenfold.core.errors import InputError
+from sevenfold.core.errors import InputError, describe_missing
 from sevenfold.layers.memory.recall.finder import MemoryFinder, MemoryLibrary
 from sevenfold.layers.memory.recall.policy import (
     MIN_CERTAINTY,
@@ -164,9 +164,7 @@ def _show_setup(found: EncoderSetup, screen: Screen) -> None:
         return
     screen.show_line("memories are found by words alone")
     if found.missing:
-        screen.show_line(
-            f"missing: {', '.join(found.missing)}; run `pip install 'sevenfold[search]'`", "faint"
-        )
+        screen.show_line(describe_missing("recall by meaning", found.missing, "search"), "faint")
     if not found.files:
         screen.show_line("missing: the weights; run `sevenfold recall --setup`", "faint")
 

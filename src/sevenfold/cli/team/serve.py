@@ -12,11 +12,10 @@ from typing import cast
 from sevenfold.cli.screen import STDIO_SCREEN, Screen
 from sevenfold.cli.workspace import open_workspace
 from sevenfold.core.clock import SystemClock
-from sevenfold.core.errors import DatabaseFailed, InputError
+from sevenfold.core.errors import DatabaseFailed, InputError, describe_missing
 from sevenfold.team.server.database import Database
 from sevenfold.team.server.people import list_orgs
 from sevenfold.team.server.policy import ServerLimits
-from sevenfold.team.server.sqlite import SERVER_EXTRA_HINT
 
 
 def open_database(url: str, *, is_there: bool = False) -> Database:
@@ -77,7 +76,9 @@ def _serve(database: Database, options: Namespace, screen: Screen) -> int:
         meters = ServerMetrics(None if options.quiet else _log)
         host = TeamServer(state, meters, address=options.host, port=options.port)
     except ImportError as error:
-        raise DatabaseFailed(f"{SERVER_EXTRA_HINT} ({error})") from error
+        raise DatabaseFailed(
+            describe_missing("sevenfold serve", [error.name or "starlette"], "server")
+        ) from error
     screen.show_line(f"serving {host.url}")
     if not database.read(None, list_orgs).result():
         screen.show_line("There is no organisation yet. Make one, its owner and a token with:", "warning")

@@ -5,6 +5,7 @@
 - `run`: plays the scenes in a temporary repository.
 - `script`: the scenes: prompts, and the replies of the scripted model.
 - `team`: the last part: two users and a team server.
+- `pace`: reading time, keys that skip, and a line while work goes on.
 - `view`: prints the scenes, what the layers do, and the bill.
 """
 
@@ -12,44 +13,53 @@ from __future__ import annotations
 
 import asyncio
 from argparse import Namespace
+from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from sevenfold.cli.screen import Screen
-from sevenfold.core.errors import InputError
+from sevenfold.core.errors import InputError, describe_missing
 
 _LIBRARIES = ("anthropic", "rich", "starlette", "uvicorn")
-_EXTRAS = "sevenfold[anthropic,chat,simulator]"
 
 
 def run_tour(options: Namespace, screen: Screen) -> int:
     missing = [name for name in _LIBRARIES if find_spec(name) is None]
     if missing:
-        raise InputError(f"the tour needs {', '.join(missing)}; pip install '{_EXTRAS}'")
+        raise InputError(describe_missing("sevenfold tour", missing, "chat", "simulator"))
     asyncio.run(_tour(screen, is_fast=options.fast))
     return 0
 
 
 async def _tour(screen: Screen, *, is_fast: bool) -> None:
-    from sevenfold.cli.tour.run import (
-        ALL_LAYERS_SETTINGS,
-        NO_LAYERS_SETTINGS,
-        TourGuide,
-        build_tour_environ,
-        play_tour,
-    )
-    from sevenfold.cli.tour.team import find_missing_libraries, play_team_steps
+    # First: what is imported below takes seconds on a busy machine.
+    screen.show_line("Sevenfold in 90 seconds", "strong")
+    screen.flush()
+    screen.show_progress("loading", 0)
+    from sevenfold.cli.tour.pace import ReadingPace, reading_keys
+    from sevenfold.cli.tour.run import ALL_LAYERS_SETTINGS, BaselineRun, build_tour_environ, play_tour
+    from sevenfold.cli.tour.team import TeamRun, find_missing_libraries
     from sevenfold.cli.tour.view import TourView
 
-    view = TourView(screen, is_fast=is_fast)
-    view.begin()
-    with TemporaryDirectory(prefix="sevenfold-tour-") as folder:
-        here = await play_tour(Path(folder) / "with", ALL_LAYERS_SETTINGS, view)
-        office = Path(folder) / "office"
-        if await view.open_team(find_missing_libraries()):
-            async for done in play_team_steps(office, build_tour_environ(office)):
-                view.show_step(done)
-        there = await play_tour(Path(folder) / "without", NO_LAYERS_SETTINGS, TourGuide())
-    view.show_bill(here, there)
-    view.end()
+    baseline = BaselineRun()
+    with (
+        TemporaryDirectory(prefix="sevenfold-tour-") as folder,
+        reading_keys() as read_key,
+        baseline.playing(Path(folder) / "without"),
+    ):
+        pace = ReadingPace(screen, is_fast=is_fast, read_key=None if is_fast else read_key)
+        team = TeamRun(Path(folder) / "office", build_tour_environ(Path(folder) / "office"))
+        missing = find_missing_libraries()
+        with pace.showing_work(), ExitStack() as background:
+            view = TourView(screen, pace, baseline)
+            if not missing:
+                view.after_first_bill = lambda: background.enter_context(team.playing())
+            screen.clear_progress()
+            view.begin()
+            here = await play_tour(Path(folder) / "with", ALL_LAYERS_SETTINGS, view)
+            if not view.is_over and await view.open_team(missing):
+                for done in team.read_outputs():
+                    view.show_step(done)
+            view.show_bill(here)
+        view.end()

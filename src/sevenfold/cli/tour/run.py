@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -49,24 +50,23 @@ COMMIT_COMMAND = "git commit -qam 'Round half a cent up'"
 
 SECOND_DAY_SCENES = (
     TourScene(
-        title="Day two: what was learnt",
-        narration="The next morning, in a new session that has read nothing yet. What a prompt is "
-        "about comes with it.",
+        title="Day two: what the agent learned",
+        narration="The next morning, in a new session that has read nothing yet. The memory that a "
+        "prompt is about is added to the prompt.",
         prompt="What did I say about tests before a commit?",
-        replies=(say("That they always run first: a red build has cost you a day."),),
+        replies=(say("Always run them first: a red build cost you a day."),),
     ),
     TourScene(
-        title="A rule that fires",
-        narration="Nobody speaks of tests now. But the memory says that it matters before a commit, "
-        "so the call waits "
-        "until the model has read it.",
-        prompt="Commit the mend.",
+        title="A rule is applied",
+        narration="The prompt does not mention tests. The memory says that it applies before a commit, so "
+        "the call waits until the model has read it.",
+        prompt="Commit the fix.",
         replies=(
-            reply_with_calls("", shell_call(COMMIT_COMMAND, "commit the mend")),
+            reply_with_calls("", shell_call(COMMIT_COMMAND, "commit the fix")),
             reply_with_calls(
-                "The memory asks for the tests first.", shell_call(TEST_COMMAND, "run the tests")
+                "The memory says to run the tests first.", shell_call(TEST_COMMAND, "run the tests")
             ),
-            reply_with_calls("They pass, so now it may be.", shell_call(COMMIT_COMMAND, "commit the mend")),
+            reply_with_calls("The tests pass, so I commit.", shell_call(COMMIT_COMMAND, "commit the fix")),
             say("Committed, and the tests ran first."),
         ),
     ),
@@ -74,9 +74,8 @@ SECOND_DAY_SCENES = (
 
 DREAM_SCENE = TourScene(
     title="A dream",
-    narration="Somebody has noted the same thing twice, under two names, and something about "
-    "tomorrow. A dream puts "
-    "that in order: in a copy, checked for facts that would be lost, and published as one change.",
+    narration='Somebody noted the same fact twice, under two names, and wrote "tomorrow" in a third '
+    "note. A dream cleans that up in a copy, checks that no fact is lost, and publishes one change.",
     prompt="",
     replies=(),
 )
@@ -185,6 +184,11 @@ class TourBill:
 class TourGuide:
     """Leads through a run; this one says nothing."""
 
+    @property
+    def is_over(self) -> bool:
+        """Whether no further part is wanted."""
+        return False
+
     def watch(self, seen: TurnEvent) -> None:
         """While a turn runs, and what it set off after it."""
 
@@ -199,6 +203,9 @@ class TourGuide:
 
     async def close_scene(self) -> None:
         """The model has answered."""
+
+    async def show_bill_so_far(self, scene: TourScene, bill: TourBill) -> None:
+        """A part of the first day is over, and billed."""
 
     async def show_dream(self, night: DreamDemo) -> None:
         """A dream is over, and taken back."""
@@ -247,6 +254,8 @@ class TourStage:
 
     async def play(self, agent: Agent, scenes: Sequence[TourScene], *, may_compact: bool = True) -> None:
         for scene in scenes:
+            if self.guide.is_over:
+                return
             self.pass_time(timedelta(hours=scene.hours_before))
             await self.guide.open_scene(scene)
             if scene.compacts_before and may_compact:
@@ -260,6 +269,7 @@ class TourStage:
             # The writers of a turn work beside the next one; here each is told where it belongs.
             await agent.settle()
             await self.guide.close_scene()
+            await self.guide.show_bill_so_far(scene, _bill(self.simulator.ledger))
 
 
 async def play_tour(folder: Path, layers: LayerSettings, guide: TourGuide) -> TourBill:
@@ -282,15 +292,68 @@ async def play_tour(folder: Path, layers: LayerSettings, guide: TourGuide) -> To
         )
         async with stage.session() as agent:
             await stage.play(agent, TOUR_SCENES, may_compact=is_whole)
-            await _hear_out(agent, guide)
+            if not guide.is_over:
+                await _hear_out(agent, guide)
         bill = _bill(simulator.ledger)
-        if is_whole:
+        if is_whole and not guide.is_over:
             stage.pass_time(NIGHT_LENGTH)
             async with stage.session() as agent:
                 await stage.play(agent, SECOND_DAY_SCENES)
+                if guide.is_over:
+                    return bill
                 await guide.open_scene(DREAM_SCENE)
                 await guide.show_dream(await dream_and_undo(agent, repository, stage.environ, stage.clock))
         return bill
+
+
+class BaselineRun(TourGuide):
+    """The first day with the layers off, played unseen on a thread of its own, and its bill part by part."""
+
+    def __init__(self) -> None:
+        self._bills: dict[str, TourBill] = {}
+        self._changed = threading.Condition()
+        self._error: BaseException | None = None
+        self._is_stopped = self._is_done = False
+        self._total: TourBill | None = None
+
+    @property
+    def is_over(self) -> bool:
+        return self._is_stopped
+
+    @contextmanager
+    def playing(self, folder: Path) -> Generator[None]:
+        thread = threading.Thread(target=self._play, args=(folder,), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._is_stopped = True
+            thread.join()
+
+    def _play(self, folder: Path) -> None:
+        try:
+            self._total = asyncio.run(play_tour(folder, NO_LAYERS_SETTINGS, self))
+        except BaseException as error:
+            self._error = error
+        with self._changed:
+            self._is_done = True
+            self._changed.notify_all()
+
+    async def show_bill_so_far(self, scene: TourScene, bill: TourBill) -> None:
+        with self._changed:
+            self._bills[scene.title] = bill
+            self._changed.notify_all()
+
+    def wait_for_bill(self, scene: TourScene | None = None) -> TourBill:
+        """What the day had cost when that part was over; without one, the whole day."""
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._is_done or (scene is not None and scene.title in self._bills), _LONGEST_SECONDS
+            )
+            found = self._total if scene is None else self._bills.get(scene.title)
+        if found is None:
+            raise SimulatorError("the tour's run with the layers off did not finish") from self._error
+        return found
 
 
 async def _hear_out(agent: Agent, guide: TourGuide) -> None:

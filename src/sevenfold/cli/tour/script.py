@@ -170,7 +170,7 @@ def _files(first: int, last: int) -> tuple[str, ...]:
 TOUR_SCENES = (
     TourScene(
         title="A question",
-        narration="The agent reads code and a log. The log is far too long for a prompt.",
+        narration="The agent reads code and a log of 160 KB, which is too large for a prompt.",
         prompt="The nightly report is one cent off. Why?",
         replies=(
             reply_with_calls(
@@ -179,49 +179,45 @@ TOUR_SCENES = (
                 _read("tests/test_report.py"),
                 shell_call("cat log/nightly.log", "look at the log"),
             ),
-            reply_with_calls("The totals differ. I look at how goods are taxed.", *map(_read, _files(0, 2))),
+            reply_with_calls("The totals differ. I look at the tax tables.", *map(_read, _files(0, 2))),
             say(
                 "`quantize` rounds half a cent to the **even** neighbour unless it is told otherwise: "
-                "0.025 becomes 0.02, and the law wants 0.03.\n\n"
-                "- `shop/report.py` rounds this way\n- the tables of the countries are fine"
+                "0.025 becomes 0.02, and the law requires 0.03.\n\n"
+                "- `shop/report.py` rounds this way\n- the country tables are correct"
             ),
         ),
     ),
     TourScene(
         title="A pause",
-        narration="Two hours pass. The provider has forgotten the cached prompt and all of it has to "
-        "be written anew: "
-        "old results are let go of now, when that costs nothing.",
-        prompt=f"Mend it, and run the tests. {LESSON_TEXT}",
+        narration="Two hours pass, and the provider's cache expires. The prompt must be written to the "
+        "cache again anyway, so removing old results now costs nothing extra.",
+        prompt=f"Fix it and run the tests. {LESSON_TEXT}",
         replies=(
             reply_with_calls(
-                "I tell it how to round.",
+                "I set the rounding mode.",
                 _edit(".quantize(CENT)", ".quantize(CENT, ROUND_HALF_UP)"),
                 _edit("import Decimal\n", "import ROUND_HALF_UP, Decimal\n"),
             ),
             reply_with_calls("", shell_call(TEST_COMMAND, "run the tests")),
-            say("Mended: half a cent is a cent now, and the tests pass."),
+            say("Fixed: half a cent is rounded up now, and the tests pass."),
         ),
         hours_before=2,
     ),
     TourScene(
         title="A long task",
-        narration="A law is pasted in, and the agent reads on. When writing a part of the prompt "
-        "again costs less than "
-        "reading it in the rounds to come, old results leave it.",
+        narration="The user pastes a law, and the agent reads more files. The context grows.",
         prompt="Are the other countries right too? Here is the law.",
         replies=(
-            reply_with_calls("I look at the next two.", *map(_read, _files(2, 4))),
-            reply_with_calls("And at the last two.", *map(_read, _files(4, 6))),
-            say("All six tables agree with the law. Nothing else rounds."),
+            reply_with_calls("I read the next two tables.", *map(_read, _files(2, 4))),
+            reply_with_calls("And the last two.", *map(_read, _files(4, 6))),
+            say("All six tables match the law. No other code rounds."),
         ),
         pasted=LAW_TEXT,
     ),
     TourScene(
         title="A compaction",
-        narration="The person types /compact. The notes that were kept all along become the summary, "
-        "with no model "
-        "call, and what the agent needs at hand is put back.",
+        narration="The user types /compact. The session notes become the summary, without a model call, "
+        "and the files that the agent read last are added again.",
         prompt="Where were we?",
         replies=(
             say("The report rounds half a cent up now, the tests pass, and all six tables were checked."),
@@ -230,29 +226,29 @@ TOUR_SCENES = (
     ),
     TourScene(
         title="Side work",
-        narration="Two forks work at the same time. Each is sent the bytes of this conversation and "
-        "one more line.",
-        prompt="Have the rates of France and Germany checked once more.",
+        narration="Two forks work in parallel. Each sends the bytes of this conversation and one more "
+        "message, so that almost all of its prompt comes from the cache.",
+        prompt="Let two forks check the rates of France and Germany.",
         replies=(
             reply_with_calls(
-                "I have two forks look.",
+                "I start two forks.",
                 _agent("check France", f"{CHECK_PROMPT} France.", kind="fork"),
                 _agent("check Germany", f"{CHECK_PROMPT} Germany.", kind="fork"),
             ),
-            say("Both say that every rate is as the law has it."),
+            say("Both report that every rate matches the law."),
         ),
     ),
     TourScene(
         title="A message",
-        narration="An agent with a context of its own works in the background, and writes when "
-        "it has something.",
-        prompt="Let a clerk count the orders, and do not wait for it.",
+        narration="A second agent with its own context works in the background and sends a message when it "
+        "is done.",
+        prompt="Let a second agent count the orders, and do not wait for it.",
         replies=(
             reply_with_calls(
-                "A clerk counts.",
-                _agent("count the orders", f"{COUNT_PROMPT}.", name="clerk", background=True),
+                "I start an agent for that.",
+                _agent("count the orders", f"{COUNT_PROMPT}.", name="counter", background=True),
             ),
-            say("The clerk is at work and will write."),
+            say("It works in the background and will send a message."),
         ),
     ),
 )
@@ -274,13 +270,15 @@ class TourBrain:
         if EXTRACTION_OPENING in asked:
             return self._extract(prompt)
         if CHECK_PROMPT in asked:
-            return say(f"{asked.rpartition(CHECK_PROMPT)[2].strip(' .')}: every rate is as the law has it.")
+            return say(f"{asked.rpartition(CHECK_PROMPT)[2].strip(' .')}: every rate matches the law.")
         if COUNT_PROMPT in asked:
-            return say("Counted and told.") if prompt.results else reply_with_calls("", _letter(COUNT_REPLY))
+            return (
+                say("Counted and reported.") if prompt.results else reply_with_calls("", _letter(COUNT_REPLY))
+            )
         if COUNT_REPLY in asked:
-            return say("The clerk writes: 2,400 orders.")
+            return say("The agent reports 2,400 orders.")
         if "has ended" in asked:
-            return say("The clerk is done.")
+            return say("The agent is done.")
         if not self._left:
             raise CallUnexpected(f"request {prompt.number} of the tour is not in its script")
         return self._left.pop(0)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import queue
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import AsyncGenerator, Generator, Iterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,7 +20,6 @@ from sevenfold.core.errors import SimulatorError
 from sevenfold.store.safe_git import init_repository
 
 _LIBRARIES = ("apsw", "httpx2", "msgspec", "prometheus_client")
-TEAM_EXTRAS = "sevenfold[server,team]"
 
 _LONGEST_SECONDS = 60
 """That the tour waits for a command which takes a second."""
@@ -37,10 +38,9 @@ path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="ut
 """What the people of the tour edit with."""
 
 TEAM_SCENE = TourScene(
-    title="A second laptop",
-    narration="A team server on this machine, and two people who share what they know of the shop. "
-    "These are commands "
-    "as you would type them.",
+    title="A team",
+    narration="A team server on this machine and two users, Ada and Ben. These are the commands that you "
+    "would type.",
     prompt="",
     replies=(),
 )
@@ -57,6 +57,8 @@ class TeamStep:
     """What is replaced by what, in a memory that is edited."""
     status: int = 0
     """How the command ends."""
+    is_shown: bool = True
+    """Whether the tour prints it."""
 
     @property
     def shown(self) -> str:
@@ -69,38 +71,38 @@ TEAM_STEPS = (
     TeamStep(
         who="ada",
         words=("memory", "add", _MEMORY, "-m", "The shop is deployed on Tuesdays."),
-        narration="Ada learns something.",
+        narration="Ada adds a memory for the team.",
     ),
     TeamStep(who="ada", words=("team", "push")),
     TeamStep(
         who="ben",
         words=("team", "pull"),
-        narration="Ben's laptop knows it too. In a session this happens by itself.",
+        narration="Ben receives it. In a session this happens automatically.",
     ),
     TeamStep(who="ben", words=("recall", "when is the shop deployed?")),
     TeamStep(
         who="ada",
         words=("memory", "edit", _MEMORY),
-        narration="Both change it, each without the other.",
+        narration="Both edit it at the same time.",
         edit=("Tues", "Wednes"),
     ),
-    TeamStep(who="ada", words=("team", "push")),
+    TeamStep(who="ada", words=("team", "push"), is_shown=False),
     TeamStep(who="ben", words=("memory", "edit", _MEMORY), edit=("Tues", "Mon")),
     TeamStep(who="ben", words=("team", "push")),
     TeamStep(
         who="ben",
         words=("team", "conflicts"),
-        narration="Nothing was overwritten, and the conflict is there for all to see.",
+        narration="Nothing is overwritten. Both see the conflict, and either resolves it.",
     ),
     TeamStep(who="ben", words=("team", "resolve", "deploy-days", "--take", "copy")),
     TeamStep(
         who="ben",
         words=("memory", "add", "team/access", "-m", f"Deploy with {FAKE_KEY}."),
-        narration="A secret is stopped before it is written, and would be again before it is sent.",
+        narration="A secret is refused before it is written, and checked again before it is sent.",
         status=2,
     ),
-    TeamStep(who="ada", words=("team", "pull"), narration="And Ada has what was agreed."),
-    TeamStep(who="ada", words=("memory", "show", _MEMORY)),
+    TeamStep(who="ada", words=("team", "pull"), is_shown=False),
+    TeamStep(who="ada", words=("memory", "show", _MEMORY), narration="Ada has the resolved text."),
 )
 
 
@@ -198,6 +200,43 @@ async def play_team_steps(folder: Path, environ: Mapping[str, str]) -> AsyncGene
         await office.join("ben")
         for step in TEAM_STEPS:
             yield await office.do(step)
+
+
+class TeamRun:
+    """The steps, played on a thread of their own while the reader is still at another part."""
+
+    def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
+        self._folder, self._environ = folder, environ
+        self._outputs = queue.SimpleQueue[StepOutput | BaseException | None]()
+        self._is_stopped = False
+
+    @contextmanager
+    def playing(self) -> Generator[None]:
+        thread = threading.Thread(target=lambda: asyncio.run(self._play()), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._is_stopped = True
+            thread.join()
+
+    async def _play(self) -> None:
+        try:
+            async with aclosing(play_team_steps(self._folder, self._environ)) as outputs:
+                async for output in outputs:
+                    self._outputs.put(output)
+                    if self._is_stopped:
+                        return
+        except BaseException as error:
+            self._outputs.put(error)
+        self._outputs.put(None)
+
+    def read_outputs(self) -> Iterator[StepOutput]:
+        """Each step when it is done."""
+        while (output := self._outputs.get()) is not None:
+            if isinstance(output, BaseException):
+                raise SimulatorError("the tour's team part failed") from output
+            yield output
 
 
 def _token(output: str) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sevenfold.agent.loop.turn import LayerActed, RoundEnded, TurnEvent
@@ -14,42 +13,54 @@ from sevenfold.agent.permissions.guard import PermissionRequest, PermissionRespo
 from sevenfold.agent.tui.text_renderer import TextRenderer, TextTone
 from sevenfold.agent.tui.turn_view import StatusLine, TurnView
 from sevenfold.cli.screen import Screen, TableCell, format_share, format_tokens, format_usd
-from sevenfold.cli.tour.run import TOUR_MODEL, DreamDemo, TourBill, TourGuide
-from sevenfold.cli.tour.script import TourScene
-from sevenfold.cli.tour.team import TEAM_EXTRAS, TEAM_SCENE, StepOutput
+from sevenfold.cli.tour.pace import ReadingPace
+from sevenfold.cli.tour.run import (
+    SECOND_DAY_SCENES,
+    TOUR_MODEL,
+    BaselineRun,
+    DreamDemo,
+    TourBill,
+    TourGuide,
+)
+from sevenfold.cli.tour.script import TOUR_SCENES, TourScene
+from sevenfold.cli.tour.team import TEAM_SCENE, StepOutput
 from sevenfold.core import events
+from sevenfold.core.errors import describe_missing
 from sevenfold.core.events import Event
 
-WORD_SECONDS = 0.035
-"""A reader takes some 0.25 s for a word, and skims most of what a terminal prints."""
 MAX_TOUR_COLUMNS = 100
 
 EVENT_REASONS: dict[type[Event], str] = {
-    events.ResultSpilled: "Layer 1, tool results: all of it is in a file that the agent can read in parts. "
-    "The preview is the same, byte for byte, in every later request, so that the cache stays warm.",
-    events.NotesUpdated: "Layer 3, session notes: what was asked, done, broken and learned, written down "
-    "without a model. When the window fills, they become the summary.",
-    events.ResultsCleared: "Layer 2, microcompaction: decided by price. What left the prompt is on disk, and "
-    "the marker in its place says where.",
-    events.HistoryCompacted: "Layer 4, compaction: the conversation goes on from the notes and the last "
-    "rounds. The transcript on disk keeps every word.",
-    events.FileRestored: "Files that were read last are read again from disk, as they are now.",
-    events.ExtractionEnded: "Layer 5, memory: a fork of the conversation looked through the turn. What the "
-    "user taught becomes a file, with a history; the words of tools and strangers would wait for a person.",
-    events.MemoryRecalled: "Layer 5, recall: found by words, in a millisecond, with no model. It is appended "
-    "once and never moved, so that the cache stays warm.",
-    events.RuleShown: "Layer 5, rules: a memory that is stored and not applied when it matters is of no use. "
-    "The model calls again, as it was or changed, and what it did is counted.",
-    events.AgentEnded: "Layer 7, agents: what they answer or write is heard when the next round begins, or "
-    "begins a turn of its own.",
+    events.ResultSpilled: "Layer 1, tool results: the full result is in a file that the agent can read in "
+    "parts. Every later request sends the same preview, byte for byte, so that the cache stays valid.",
+    events.NotesUpdated: "Layer 3, session notes: what was asked, done, broken and learned, written "
+    "without a model. When the window is full, the notes become the summary.",
+    events.ResultsCleared: "Layer 2, microcompaction: the decision is made by price. The removed results are "
+    "on disk, and a marker in their place says where.",
+    events.HistoryCompacted: "Layer 4, compaction: the conversation continues from the notes and the last "
+    "rounds. The transcript on disk keeps everything.",
+    events.FileRestored: "Files that were read last are read from disk again, as they are now.",
+    events.ExtractionEnded: "Layer 5, memory: a fork of the conversation reviewed the turn. What the user "
+    "taught becomes a file with a history. Text from tools would wait for your approval.",
+    events.MemoryRecalled: "Layer 5, recall: found by words in a millisecond, without a model. It is "
+    "appended once and never moved, so that the cache stays valid.",
+    events.RuleShown: "Layer 5, rules: the memory is shown before the action that it applies to. The model "
+    "then repeats the call or changes it, and Sevenfold counts which.",
+    events.AgentEnded: "Layer 7, agents: an answer or a message of an agent is delivered with the next "
+    "round, or starts a turn.",
 }
-"""Told once each, after the first event of its kind."""
+"""Printed once each, after the first event of its kind."""
 
 SHOWN_ONCE = (events.ResultSpilled, events.NotesUpdated)
-"""Told the first time only: what is cleared is spilled too, and notes are kept all the time."""
+"""Printed the first time only: they happen in every turn."""
 NEVER_SHOWN = (
     *(events.ExtraRestored, events.RestoreSkipped, events.CompactionStarted, events.ForkEnded),
     *(events.MemoryChanged, events.DreamStarted, events.DreamProgressed, events.DreamEnded),
+)
+TOUR_PARTS = len(TOUR_SCENES) + len(SECOND_DAY_SCENES) + len(("a dream", "the team"))
+BILL_REASON = (
+    "The bill so far, at list prices. The same day runs a second time with layers 1 to 5 off and prompt "
+    "caching on, and that is the second figure."
 )
 DIFF_TONES: dict[str, TextTone] = {"+": "good", "-": "warning"}
 """Of the lines of a diff, by how they begin."""
@@ -58,8 +69,13 @@ DIFF_TONES: dict[str, TextTone] = {"+": "good", "-": "warning"}
 class TourView(TourGuide):
     """Prints at the pace of a reader, or at once."""
 
-    def __init__(self, screen: Screen, *, is_fast: bool) -> None:
-        self._screen, self._is_fast = screen, is_fast
+    def __init__(self, screen: Screen, pace: ReadingPace, baseline: BaselineRun) -> None:
+        self._screen, self._pace, self._baseline = screen, pace, baseline
+        self.after_first_bill: Callable[[], object] = int
+        """Called once: from then on, work for later parts may use the machine."""
+        self._parts = 0
+        self._last: tuple[TourScene, TourBill] | None = None
+        """The last part of the first day that was billed."""
         self._root = ""
         self._view = TurnView(self, StatusLine())
         self._explained: set[type[Event]] = set()
@@ -74,32 +90,43 @@ class TourView(TourGuide):
         )
 
     def put(self, text: str) -> None:
+        self._pace.wait()
+        self._pace.note(text, self._show)
+
+    def _show(self, text: str) -> None:
         self._screen.show(text)
         self._screen.flush()
-        if not self._is_fast:
-            # A script answers at once; a person wants to read. Nobody else waits meanwhile.
-            time.sleep(WORD_SECONDS * len(text.split()))
+
+    @property
+    def is_over(self) -> bool:
+        return self._pace.is_over
 
     def refresh(self) -> None:
         """Nothing is drawn that could change."""
 
     def begin(self) -> None:
-        self._say("Sevenfold in two minutes", "strong")
         self._say(
-            "Two days of a real agent, offline, in a scratch repository. Its model is a script, served "
-            f"and billed as {TOUR_MODEL} by the simulator. Everything around it is the real thing, "
-            f"with default "
-            "settings."
+            "Two days of an agent in a scratch repository, offline. The model is a script: the simulator "
+            f"serves it and bills it as {TOUR_MODEL}. The agent and its seven layers are real and have their "
+            "default settings. No paid model is asked."
         )
+        if self._screen.is_interactive:
+            self._say("Space skips to the next part. q goes to the bill.", "good")
+        self._begin_part()
 
     def enter(self, repository: Path) -> None:
         self._root = os.path.realpath(repository)
         self._view = TurnView(self, StatusLine(), root=self._root)
 
     async def open_scene(self, scene: TourScene) -> None:
+        self._parts += 1
         self.put("")
-        self._say(scene.title, "strong")
+        self._begin_part()
+        self._say(f"{self._parts}/{TOUR_PARTS} {scene.title}", "strong")
         self._say(scene.narration, "faint")
+
+    def _begin_part(self) -> None:
+        self._pace.begin_part(f"part {max(1, self._parts)} of {TOUR_PARTS}", self._parts / TOUR_PARTS)
 
     async def start_turn(self, scene: TourScene) -> None:
         lines = len(scene.pasted.splitlines())
@@ -108,29 +135,39 @@ class TourView(TourGuide):
     async def close_scene(self) -> None:
         self._view.end()
 
+    async def show_bill_so_far(self, scene: TourScene, bill: TourBill) -> None:
+        if scene not in TOUR_SCENES:
+            return
+        there = self._baseline.wait_for_bill(scene)
+        self._say(f"$ so far: {_usd(bill)} with the layers, {_usd(there)} with them off", "good")
+        if self._last is None:
+            self._say(BILL_REASON, "accent", indent=2)
+            self.after_first_bill()
+        self._last = (scene, bill)
+
     async def show_dream(self, night: DreamDemo) -> None:
         for line in night.dreamt.diff.splitlines():
             self._say(line, DIFF_TONES.get(line[:1], "faint"), indent=2)
         for line in night.dreamt.record.lines():
             self._say(line)
         self._say(
-            "Layer 6, dreams: this one needed no model. Another, at night, works as a fork under the same "
-            "checks, and only if you switch it on.",
+            "Layer 6, dreams: this one needed no model. If you switch it on, a nightly dream uses a model, "
+            "with the same checks.",
             "accent",
             indent=2,
         )
-        self._say(
-            f"$ sevenfold dream undo: {night.restored} memories are what they were, byte for byte", "strong"
-        )
+        self._say(f"$ sevenfold dream undo: {night.restored} memories are restored, byte for byte", "strong")
 
     async def open_team(self, missing: Sequence[str]) -> bool:
         """Whether the server's part of the tour can be played; why not, where it cannot."""
         await self.open_scene(TEAM_SCENE)
         if missing:
-            self._say(f"It needs {', '.join(missing)}: pip install '{TEAM_EXTRAS}' and come back.", "warning")
+            self._say(describe_missing("this part", missing, "server", "team"), "warning")
         return not missing
 
     def show_step(self, done: StepOutput) -> None:
+        if not done.step.is_shown:
+            return
         if done.step.narration:
             self.put("")
             self._say(done.step.narration, "accent")
@@ -166,9 +203,11 @@ class TourView(TourGuide):
         told = f"a fork read {share} of the {self._cached_tokens:,} tokens that the conversation had cached"
         self._say(f"· layer 7: {told}", "faint")
 
-    def show_bill(self, here: TourBill, there: TourBill) -> None:
+    def show_bill(self, here: TourBill) -> None:
+        """The whole first day; as much of it as was played, where the reader went to the end."""
+        there = self._baseline.wait_for_bill(self._last[0] if self.is_over and self._last else None)
         self.put("")
-        self._say("The bill of the first day, as the simulator wrote it", "strong")
+        self._say("The bill of the first day, from the simulator", "strong")
         rows = [[name.rjust(8) for name in ("requests", "read", "written", "output", "cost")]]
         for bill in (here, there):
             usage = bill.usage
@@ -178,12 +217,13 @@ class TourView(TourGuide):
         self._screen.show_table(
             [TableCell(name), *map(TableCell, cells)] for name, cells in zip(names, rows, strict=True)
         )
+        self._say("read: tokens from the prompt cache. written: tokens sent and put into the cache.", "faint")
         if here.cost and there.cost and there.uncached:
             saved = format_share(float(there.cost.total - here.cost.total), float(there.cost.total))
             self._say(
-                f"Saved: {saved}. With no cache at all it would have been "
-                f"{format_usd(there.uncached.total)}. "
-                "Most of it is the log: an agent that cuts outputs short pays less, and has lost what it cut."
+                f"Saved: {saved}. Without a cache it would have cost {format_usd(there.uncached.total)}. "
+                "Most of the difference is the log. An agent that truncates outputs pays less too, and loses "
+                "what it cut."
             )
 
     def end(self) -> None:

@@ -18,7 +18,7 @@ from hashlib import blake2b
 from importlib.util import find_spec
 from typing import Literal, NewType, Protocol, TypeAlias, cast
 
-from sevenfold.core.errors import InputError
+from sevenfold.core.errors import InputError, describe_missing
 from sevenfold.core.secrets.decoded_views import BudgetExceeded, DecodedView, decode_views
 from sevenfold.core.secrets.rules import RANDOM_RULE, SECRET_RULES, SecretRule, SecretRuleId
 from sevenfold.core.secrets.values import find_random_tokens, is_likely_secret, is_placeholder
@@ -85,7 +85,7 @@ MAX_FINDINGS = 50
 """Enough to show; one is enough to block."""
 
 SCAN_REFUSAL_TEXTS = {
-    "no engine": "secrets cannot be looked for without google-re2; install sevenfold[team]",
+    "no engine": describe_missing("looking for secrets", ["re2"], "team"),
     "too long": f"it is longer than {MAX_SCAN_CHARS:,} characters, which is more than is looked through",
     "too much work": "it takes more work than any ordinary text; split it, or take out what is encoded",
 }

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from threading import Event
 from typing import TYPE_CHECKING, TypedDict
 
-from sevenfold.core.errors import InputError, ProviderError
+from sevenfold.core.errors import InputError, ProviderError, describe_missing
 from sevenfold.core.json import read_json
 from sevenfold.core.models import Model
 from sevenfold.core.requests import Capabilities, Dialect, ModelRequest, ModelResponse, choose_capabilities
@@ -88,7 +88,6 @@ def map_anthropic_error(error: AnthropicError) -> ProviderError:
 
 _PATH = "/v1/messages"
 _BETAS = "anthropic-beta"
-_EXTRA = "AnthropicProvider needs the anthropic package: install sevenfold[anthropic]"
 
 
 class AnthropicProvider:
@@ -147,7 +146,7 @@ class AnthropicProvider:
             try:
                 from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
             except ImportError as error:
-                raise InputError(_EXTRA) from error
+                raise InputError(describe_missing("this model", ["anthropic"], "anthropic")) from error
             self._owned = AsyncAnthropic(
                 base_url=self._base_url,
                 api_key=self._api_key,

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from threading import Event
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
-from sevenfold.core.errors import InputError, ProviderError
+from sevenfold.core.errors import InputError, ProviderError, describe_missing
 from sevenfold.core.json import Json, read_json
 from sevenfold.core.models import Model
 from sevenfold.core.requests import Capabilities, Dialect, ModelRequest, ModelResponse, choose_capabilities
@@ -84,7 +84,6 @@ def map_openai_error(error: OpenAIError, *, is_answering: bool = False) -> Provi
             return error_map.make_unsent_error(error)
 
 
-_EXTRA = "ChatProvider and ResponsesProvider need the openai package: install sevenfold[openai]"
 LOCAL_KEY = "unused"
 """What a server of one's own is sent for a key: it asks for none, and the SDK insists on one."""
 
@@ -180,7 +179,7 @@ class OpenaiTransport:
             try:
                 from openai import AsyncOpenAI, DefaultAsyncHttpxClient
             except ImportError as error:
-                raise InputError(_EXTRA) from error
+                raise InputError(describe_missing("this model", ["openai"], "openai")) from error
             key = self._api_key or (LOCAL_KEY if self._base_url else None)
             with map_openai_errors():
                 self._owned = AsyncOpenAI(

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from urllib.parse import urlsplit
 
 from sevenfold.core import __version__
-from sevenfold.core.errors import InputError, TeamOffline, TeamRefused, WireError
+from sevenfold.core.errors import InputError, TeamOffline, TeamRefused, WireError, describe_missing
 from sevenfold.core.events import Emit, TeamEntryRefused, ignore_event
 from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject, read_object
 from sevenfold.team.client.local_state import Membership
@@ -248,7 +248,7 @@ class ServerClient:
 
 def _check_client() -> None:
     if find_spec("httpx2") is None:
-        raise TeamRefused("a team's server needs an HTTP client; pip install 'sevenfold[team]'")
+        raise TeamRefused(describe_missing("sevenfold team", ["httpx2"], "team"))
 
 
 async def _read_answer(response: httpx2.Response, limit: asyncio.Timeout) -> ServerResponse:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, LiteralString, TypeVar, cast
 
-from sevenfold.core.errors import DatabaseFailed, InputError
+from sevenfold.core.errors import DatabaseFailed, InputError, describe_missing
 from sevenfold.team.server.database import (
     APPEND_ONLY_TABLES,
     SERVER_TABLES,
@@ -38,7 +38,6 @@ CONNECT_OPTIONS = {"connect_timeout": "10", "tcp_user_timeout": "20000", "applic
 ROLE = "sevenfold_app"
 MIGRATION_LOCK = 7_070_001
 """A number of our own, so that two servers that start together do not both make the tables."""
-_EXTRA = "PostgreSQL needs psycopg: install sevenfold[server,postgres]"
 
 _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _ORG = re.compile(r"[a-z0-9]{1,40}", re.ASCII)
@@ -155,7 +154,7 @@ def _connect(url: str) -> psycopg.Connection[SqlRow]:
         import psycopg
         from psycopg.conninfo import conninfo_to_dict, make_conninfo
     except ImportError as error:
-        raise DatabaseFailed(f"{_EXTRA} ({error})") from error
+        raise DatabaseFailed(describe_missing("PostgreSQL", ["psycopg"], "server", "postgres")) from error
     try:
         said = make_conninfo("", **{**CONNECT_OPTIONS, **conninfo_to_dict(url)})
         connection = psycopg.connect(said, autocommit=True)

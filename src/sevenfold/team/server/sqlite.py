@@ -12,7 +12,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Generic, Protocol, TypeVar, cast
 
-from sevenfold.core.errors import DatabaseFailed
+from sevenfold.core.errors import DatabaseFailed, describe_missing
 from sevenfold.team.server.database import OrgId, SqlRow, SqlValue, Tx, migrate
 
 _T = TypeVar("_T")
@@ -24,9 +24,6 @@ _MOST_AT_ONCE = 64
 _READERS = 4
 BUSY_MS = 10_000
 """How long to wait for another process, such as an admin command beside the server."""
-SERVER_EXTRA_HINT = (
-    "the server needs apsw, msgspec, prometheus-client, starlette and uvicorn: install sevenfold[server]"
-)
 
 
 class Cursor(Protocol):
@@ -190,7 +187,7 @@ def _connect(place: str) -> Connection:
     try:
         import apsw
     except ImportError as error:
-        raise DatabaseFailed(f"{SERVER_EXTRA_HINT} ({error})") from error
+        raise DatabaseFailed(describe_missing("sevenfold serve", [error.name or "apsw"], "server")) from error
     try:
         if place != ":memory:":
             _make_private(Path(place))

