@@ -38,6 +38,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -144,6 +145,15 @@ class Recorder:
             yield
         finally:
             self.is_on = False
+
+    def wait_for_quiet(self) -> None:
+        """Until the background work of what came before has ended: it belongs to that walk, not to the next."""
+        seen = -1
+        with self.on():
+            while len(self.calls) != seen:
+                seen = len(self.calls)
+                time.sleep(0.25)
+        self.calls.clear()
 
     def __call__(self, frame: FrameType, event: str, _: object) -> None:
         code, thread = frame.f_code, threading.get_ident()
@@ -264,6 +274,7 @@ def _call_attached(scratch: Scratch) -> None:
 
         send(HELLO)
         send(AGAIN)
+        scratch.recorder.wait_for_quiet()
         with scratch.recorder.on():
             send(ASKED)
 

@@ -92,8 +92,8 @@ class RequestBuilder(ConversationListener):
         """What would be sent now."""
         conversation = self._conversation
         if self._built is None or self._revision != conversation.revision:
-            tokens, shown = conversation.tokens, conversation.shown
             params, oldest = self._find_params(), self._clearing.oldest
+            tokens, shown = conversation.tokens, conversation.shown
             theirs = find_caller_breakpoints(self._marks, shown, conversation.capabilities.breakpoints)
             standing = find_clearing_breakpoint(shown, oldest)
             messages = shown.messages()
