@@ -147,7 +147,7 @@ class Recorder:
             self.is_on = False
 
     def wait_for_quiet(self) -> None:
-        """Until the background work of what came before has ended: it belongs to that walk, not to the next."""
+        """Until the background work of what came before has ended: it is no part of this walk."""
         seen = -1
         with self.on():
             while len(self.calls) != seen:
