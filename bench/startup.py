@@ -11,12 +11,20 @@ ratio is that of the medians, this tree over the other one: 1.00 is the same, le
     import    `import sevenfold`, as the interpreter counts it with `-X importtime`
     modules   importing the module that opens agents, counted the same way
     agent     opening an agent and closing it, in a project that was opened before; without the imports
+    prompt    processor time of `sevenfold chat` in a terminal until its input line is drawn
+    libraries processor time of `import rich, prompt_toolkit`, which no chat can do without
+
+The last line is the ratio of these two, in this tree.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import pty
+import resource
+import select
+import signal
 import subprocess
 import sys
 import tempfile
@@ -64,15 +72,21 @@ class Tree:
         found = (each for each in ENTRY_POINTS if (self.source / f"{each[0].replace('.', '/')}.py").is_file())
         return next(found)
 
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        environ = {
+    @property
+    def environ(self) -> dict[str, str]:
+        return {
             "HOME": str(self.home),
             "PATH": os.environ.get("PATH", os.defpath),
             "PYTHONPATH": str(self.source),
             "ANTHROPIC_API_KEY": "nobody-is-called",
+            "TERM": "xterm",
         }
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, *arguments]
-        return subprocess.run(command, cwd=self.home, env=environ, capture_output=True, text=True, check=True)
+        return subprocess.run(
+            command, cwd=self.home, env=self.environ, capture_output=True, text=True, check=True
+        )
 
 
 def time_version(tree: Tree) -> float:
@@ -98,11 +112,52 @@ def time_agent(tree: Tree) -> float:
     return float(tree.run("-c", AGENT, str(tree.project), *tree.entry_point).stdout)
 
 
+PROMPT_SIGN = "›".encode()
+
+
+def time_prompt(tree: Tree) -> float:
+    """Processor seconds until the input line of a chat is drawn. The program is killed there."""
+    master, slave = pty.openpty()
+    command = [sys.executable, "-m", "sevenfold", "chat"]
+    process = subprocess.Popen(
+        command, cwd=tree.project, env=tree.environ, stdin=slave, stdout=slave, stderr=slave
+    )
+    os.close(slave)
+    try:
+        seen = b""
+        while PROMPT_SIGN not in seen:
+            if not select.select([master], [], [], PROMPT_PATIENCE_SECONDS)[0]:
+                raise TimeoutError(f"no input line was drawn; the terminal got {seen!r}")
+            seen += os.read(master, 65_536)
+        process.send_signal(signal.SIGKILL)
+        _, _, used = os.wait4(process.pid, 0)
+        process.returncode = -signal.SIGKILL
+        return _sum_processor_seconds(used)
+    finally:
+        os.close(master)
+
+
+PROMPT_PATIENCE_SECONDS = 60
+
+
+def time_libraries(tree: Tree) -> float:
+    """Processor seconds of importing the libraries of the terminal."""
+    before = _sum_processor_seconds(resource.getrusage(resource.RUSAGE_CHILDREN))
+    tree.run("-c", "import rich, prompt_toolkit")
+    return _sum_processor_seconds(resource.getrusage(resource.RUSAGE_CHILDREN)) - before
+
+
+def _sum_processor_seconds(used: resource.struct_rusage) -> float:
+    return used.ru_utime + used.ru_stime
+
+
 MEASURES: dict[str, Callable[[Tree], float]] = {
     "version": time_version,
     "import": time_import,
     "modules": time_opening,
     "agent": time_agent,
+    "prompt": time_prompt,
+    "libraries": time_libraries,
 }
 
 
@@ -145,6 +200,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         middles = [median(by_tree[tree.name]) for tree in trees]
         ratio = f"{middles[0] / middles[1]:>10.2f}" if len(middles) > 1 else ""
         print(f"{name:10}" + "".join(f"{middle * 1e3:>7.0f} ms" for middle in middles) + ratio)
+    ratio = median(taken["prompt"]["this"]) / median(taken["libraries"]["this"])
+    print(f"prompt to libraries: {ratio:.2f}")
     return 0
 
 

@@ -11,11 +11,10 @@ import shutil
 import signal
 import sys
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import ExitStack, redirect_stdout
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -24,6 +23,7 @@ from sevenfold.agent.loop.choose_provider import PROVIDER_VARIABLES
 from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
 from sevenfold.agent.opening.workspace import open_agent_workspace
 from sevenfold.agent.tui.chat import Chat, ChatTerminal
+from sevenfold.agent.tui.early_input import EarlyInput
 from sevenfold.agent.tui.event_text import render_event_text
 from sevenfold.agent.tui.headless import (
     HeadlessOptions,
@@ -44,8 +44,9 @@ from sevenfold.agent.tui.session_list import (
     render_session_cards,
 )
 from sevenfold.agent.tui.slash_commands import ChatServices
-from sevenfold.agent.tui.terminal import EarlyInput, PlainTerminal, Terminal
+from sevenfold.agent.tui.terminal import PlainTerminal, Terminal
 from sevenfold.agent.tui.user_input import read_user_input
+from sevenfold.cli.chat_start import EARLY_EXIT_CODE, is_full_terminal, show_version
 from sevenfold.cli.inspect.context import show_context
 from sevenfold.cli.inspect.context_facts import find_session_id, list_recent_sessions, read_context_facts
 from sevenfold.cli.options.running import CHOOSE_SESSION
@@ -96,26 +97,37 @@ def render_setup_help(environ: Mapping[str, str], settings_path: str) -> tuple[s
     )
 
 
-_LIBRARIES = ("prompt_toolkit", "rich")
-"""Libraries of the terminal interface; a script needs neither."""
-
 EXIT_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 """A supervisor, or a terminal that was closed: the session is closed in order."""
 
 
 def run_chat(options: Namespace, screen: Screen) -> int:
+    """One answer for a script, or a chat where no input line can be drawn."""
     try:
-        agent_options = _read_options(options)
         if options.print:
-            return asyncio.run(_print(options, agent_options, screen))
-        missing = [name for name in _LIBRARIES if find_spec(name) is None]
-        if missing:
-            raise InputError(
-                f"{describe_missing('sevenfold chat', missing, 'chat')}; -p PROMPT works without"
-            )
-        return asyncio.run(_chat(options, agent_options, screen))
+            return asyncio.run(_explain(_print(options, screen), screen))
+        show_version(screen)
+        return asyncio.run(chat_in_terminal(options, screen, EarlyInput(sys.stdin, is_full=False)))
     except asyncio.CancelledError:
-        return 128 + signal.SIGTERM  # ended before there was a chat to close
+        return EARLY_EXIT_CODE
+
+
+async def chat_in_terminal(options: Namespace, screen: Screen, early: EarlyInput) -> int:
+    """A chat, after what was typed early. Where the terminal is full, `early` has drawn an input line."""
+    return await _explain(_chat_after(options, screen, early), screen)
+
+
+async def _chat_after(options: Namespace, screen: Screen, early: EarlyInput) -> int:
+    try:
+        return await _chat(options, screen, early)
+    finally:
+        await early.stop_prompt()  # nothing is said beside an input line
+
+
+async def _explain(running: Coroutine[None, None, int], screen: Screen) -> int:
+    """Say what to do where there is no model."""
+    try:
+        return await running
     except ProviderMissing:
         home = open_workspace().home
         for line in render_setup_help(os.environ, str(home / USER_SETTINGS_FILE)):
@@ -126,8 +138,6 @@ def run_chat(options: Namespace, screen: Screen) -> int:
 def _read_options(options: Namespace) -> AgentOptions:
     project = cast("Path", options.project)
     wanted = "latest" if getattr(options, "continue") else cast("str | None", options.resume)
-    if not options.print and (options.max_usd is not None or options.output != "text"):
-        raise InputError("--output and --max-usd are for one answer: add -p")
     if options.print and wanted == CHOOSE_SESSION:
         raise InputError("--resume needs the ID of a session with -p; sevenfold chat --resume lists them")
     if options.fork and wanted is None:
@@ -182,7 +192,8 @@ MAX_LISTED_SESSIONS = 20
 """That are listed; older ones are named by their id."""
 
 
-async def _print(options: Namespace, agent_options: AgentOptions, screen: Screen) -> int:
+async def _print(options: Namespace, screen: Screen) -> int:
+    agent_options = _read_options(options)
     prompt = cast("str | None", options.prompt)
     # Python has no stdin where it was closed before the start.
     piped = read_piped_input(sys.stdin.fileno(), screen.note, is_needed=not prompt) if sys.stdin else ""
@@ -253,34 +264,29 @@ def _write(screen: Screen, line: str) -> None:
     screen.flush()
 
 
-async def _chat(options: Namespace, agent_options: AgentOptions, screen: Screen) -> int:
+async def _chat(options: Namespace, screen: Screen, early: EarlyInput) -> int:
+    agent_options = _read_options(options)
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     for number in EXIT_SIGNALS:
         # Until the chat itself listens: the terminal must be given back as it was.
         loop.add_signal_handler(number, task.cancel if task else loop.stop)
-    with EarlyInput(sys.stdin, is_full=_is_full_terminal()) as early:
-        return await _chat_with(options, agent_options, screen, early)
-
-
-async def _chat_with(
-    options: Namespace, agent_options: AgentOptions, screen: Screen, early: EarlyInput
-) -> int:
     asking, confirming = PermissionPrompt(), _Confirming(screen, early)
     agent_options = replace(agent_options, ask=asking.ask, confirm=confirming.ask)
     with await open_agent_workspace(agent_options, confirming.ask) as workspace:
         if agent_options.session == CHOOSE_SESSION:
-            with early.paused():
+            async with early.paused():
                 agent_options = replace(agent_options, session=await _choose_session(workspace, screen))
         agent = await _open_agent(agent_options, workspace)
         confirming.is_over = True
         with Folder.open(workspace.home, create=True) as home:
             past, services = InputHistory(home), _make_services(agent_options, workspace)
+            await early.stop_prompt()
             cwd, typed = agent.place.cwd, early.take_keys()
             chat = Chat(agent, services, asking, lambda delegate: _keyboard(delegate, past, cwd, typed))
             loop = asyncio.get_running_loop()
             for number in EXIT_SIGNALS:
                 loop.add_signal_handler(number, chat.leave)
-            await chat.run(cast("str | None", options.prompt) or "", *early.lines)
+            await chat.run(cast("str | None", options.prompt) or "", typed=early.lines)
     cost = sum_costs(one.cost for one in chat.spent)
     billed = "" if cost is None else f"; this session cost ${cost.total:.4f}"
     screen.note(f"to go on: sevenfold chat --resume {chat.agent.session.id[:12]}{billed}")
@@ -288,11 +294,7 @@ async def _chat_with(
 
 
 def _keyboard(delegate: InputDelegate, past: InputHistory, cwd: Path, typed: str) -> ChatTerminal:
-    return Terminal(delegate, past, cwd, typed) if _is_full_terminal() else PlainTerminal(delegate)
-
-
-def _is_full_terminal() -> bool:
-    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    return Terminal(delegate, past, cwd, typed) if is_full_terminal() else PlainTerminal(delegate)
 
 
 def _make_services(options: AgentOptions, workspace: Workspace) -> ChatServices:
@@ -337,7 +339,7 @@ class _Confirming:
     async def ask(self, question: str) -> bool | None:
         if self.is_over or not sys.stdin.isatty():
             return None
-        with self.early.paused():
+        async with self.early.paused():
             self.screen.note(f"{question} [y/N]")
             while line := await _read_line(sys.stdin.fileno()):
                 word = line.strip().lower()

@@ -141,7 +141,7 @@ COMMANDS = (
         description=CHAT_DESCRIPTION,
         examples=CHAT_EXAMPLES,
         add_options=add_chat_options,
-        target="sevenfold.cli.chat:run_chat",
+        target="sevenfold.cli.chat_start:start_chat",
     ),
     Command(
         name="settings",

@@ -7,6 +7,7 @@
 - `session_list`: sessions by title, age and cost, and the end of one.
 - `slash_commands`: the commands that start with a slash, and what they do.
 - `terminal`: a full terminal, and one that can only print and read lines.
+- `early_input`: the input line while the program starts.
 - `prompt_input`: the input line: keys, pasted text and history.
 - `completion`: commands and files that are offered while a person types.
 - `user_input`: what was typed as a message, with the images that it names.

@@ -29,7 +29,6 @@ from sevenfold.agent.tui.slash_commands import (
 from sevenfold.agent.tui.text_renderer import TextRenderer, TextTone
 from sevenfold.agent.tui.turn_view import StatusLine, TurnSurface, TurnView, render_status_line
 from sevenfold.agent.tui.user_input import add_context, read_user_input
-from sevenfold.core import __version__
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import ProviderError, SevenfoldError, SignInRefused
 from sevenfold.core.json import freeze_object
@@ -137,11 +136,13 @@ class Chat:
         self._questions = OpenQuestions(asking, self._keyboard, lambda: None)
         self.refresh_status()
 
-    async def run(self, *first: str) -> None:
-        """Until the person leaves: then the turn is interrupted, and the session closed."""
-        for line in first:
+    async def run(self, *first: str, typed: Sequence[str] = ()) -> None:
+        """Until the person leaves: then the turn is interrupted, and the session closed.
+
+        `typed` are lines that the person entered before there was a chat."""
+        for line in (*first, *typed):
             if line.strip():
-                self._lines.put_nowait(_TypedLine(line, is_typed=False))
+                self._lines.put_nowait(_TypedLine(line, is_typed=line in typed))
         self._heeding = asyncio.create_task(self._heed_mail())
         doing = asyncio.create_task(self._do_lines())
         try:
@@ -195,8 +196,8 @@ class Chat:
 
     def _show_header(self) -> None:
         agent = self.agent
-        self.say(f"sevenfold {__version__}  {agent.frame.model}  mode {agent.mode}", "strong")
-        self.say(f"{agent.place.cwd}  session {agent.session.id[:8]}  /help shows commands and keys", "faint")
+        self.say(f"{agent.frame.model}  mode {agent.mode}  session {agent.session.id[:8]}", "strong")
+        self.say(f"{agent.place.cwd}  ? shows keys, /help commands", "faint")
 
     async def _show_earlier(self) -> None:
         """Of a session that goes on: the end of the conversation, and what it cost so far."""

@@ -1,6 +1,7 @@
 """The input line: keys, pasted text, history and buffered output, built on prompt_toolkit.
 
 The library is imported when a terminal is opened, so classes that derive from it are defined in functions.
+The input of a chat that still starts uses this module, so it imports nothing that takes long.
 """
 
 from __future__ import annotations
@@ -13,13 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TextIO, cast
 
-from sevenfold.agent.tui.completion import ProjectFiles, list_completions
 from sevenfold.agent.tui.input_keys import KeyDelegate, add_menu_keys
 from sevenfold.agent.tui.text_renderer import TextRenderer
 from sevenfold.core.errors import FileMissing, StoreError, WireError
 from sevenfold.core.json import freeze, read_object, write_json
-from sevenfold.store.files.disk import write_all
-from sevenfold.store.files.folder import Folder
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
@@ -29,6 +27,8 @@ if TYPE_CHECKING:
     from prompt_toolkit.history import History
     from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
     from prompt_toolkit.output import Output
+
+    from sevenfold.store.files.folder import Folder
 
 
 # What a terminal shows around its input, and what handles its keys.
@@ -137,6 +137,8 @@ class InputHistory:
         return []
 
     def add(self, text: str) -> None:
+        from sevenfold.store.files.disk import write_all
+
         line = write_json(freeze({"text": text})) + b"\n"
         with self._home.opened(INPUT_HISTORY_FILE, _APPENDING) as fd:
             # In one write, so that lines of two chats never mix. It is a convenience: nobody waits for fsync.
@@ -151,6 +153,8 @@ def _text(line: bytes) -> str | None:
     return found if isinstance(found, str) else None
 
 
+MENU_ROWS = 6
+"""Below the input, where menus open."""
 LINE_CONTINUATION = "\\"
 """Before Enter: the text goes on in a new line."""
 
@@ -174,7 +178,7 @@ def make_prompt_session(
         output=make_prompt_output(pane),
         style=Style.from_dict({"bottom-toolbar": "noreverse"}),
         prompt_continuation="  ",
-        reserve_space_for_menu=6,
+        reserve_space_for_menu=MENU_ROWS,
     )
 
 
@@ -289,8 +293,11 @@ def _add_chat_keys(
 
 
 def make_completer(cwd: Path) -> Completer:
-    files = ProjectFiles(cwd)
     from prompt_toolkit.completion import Completer, Completion
+
+    from sevenfold.agent.tui.completion import ProjectFiles, list_completions
+
+    files = ProjectFiles(cwd)
 
     class Names(Completer):
         def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:

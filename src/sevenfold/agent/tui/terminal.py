@@ -4,8 +4,6 @@
 line are one region, of which only changes are redrawn. Finished output is printed above it, in one write with
 the region below, and never changed.
 
-`EarlyInput` keeps what is typed before the terminal is ready.
-
 `PlainTerminal` only prints and reads lines: for TERM=dumb, an editor's shell, a screen reader or a pipe.
 """
 
@@ -14,17 +12,14 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-import select
 import shutil
 import signal
 import sys
-import termios
 import threading
 import time
-from collections.abc import Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TextIO
+from typing import TYPE_CHECKING, Self, TextIO
 
 from sevenfold.agent.tui.prompt_input import (
     LINE_CONTINUATION,
@@ -40,79 +35,6 @@ from sevenfold.core.text.safe_text import escape_painted
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
     from prompt_toolkit.formatted_text import AnyFormattedText
-
-
-class EarlyInput:
-    """Keeps what a person types while the program starts: the keys wait unchanged for the input line, and
-    nothing is echoed. Lines that were entered even before this are in `lines`."""
-
-    def __init__(self, source: TextIO, *, is_full: bool) -> None:
-        """`is_full`: whether a `Terminal` will read the keys; a `PlainTerminal` reads lines, as they are."""
-        self._source, self._is_full = source, is_full
-        self._saved: list[Any] | None = None
-        self._rest = ""
-        self.lines: list[str] = []
-
-    def __enter__(self) -> Self:
-        if self._is_full:
-            self._saved = termios.tcgetattr(self._source)
-            self.lines = self._read_lines()
-            self._hold()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._release()
-
-    @contextmanager
-    def paused(self) -> Generator[None]:
-        """For a question that is answered with a line: keys are echoed, and Enter ends the line.
-
-        What was typed before the question is no answer to it, and is kept."""
-        self._keep_keys()
-        self._release()
-        try:
-            yield
-        finally:
-            if self._saved is not None:
-                self._hold()
-
-    def _hold(self) -> None:
-        assert self._saved is not None
-        held = [*self._saved]
-        held[0] &= ~termios.ICRNL  # or Enter could not be told from Ctrl-J, which begins a new line
-        held[3] &= ~(termios.ICANON | termios.ECHO)
-        termios.tcsetattr(self._source, termios.TCSANOW, held)
-
-    def take_keys(self) -> str:
-        """What was typed without Enter before a question."""
-        rest, self._rest = self._rest, ""
-        return rest
-
-    def _keep_keys(self) -> None:
-        if self._saved is None:
-            return
-        waiting = b""
-        while select.select([self._source], [], [], 0)[0] and (
-            part := os.read(self._source.fileno(), 65_536)
-        ):
-            waiting += part
-        typed = self._rest + waiting.decode(self._source.encoding or "utf-8", "replace")
-        *lines, self._rest = typed.split("\r")
-        self.lines += lines
-
-    def _release(self) -> None:
-        if self._saved is not None:
-            termios.tcsetattr(self._source, termios.TCSANOW, self._saved)
-
-    def _read_lines(self) -> list[str]:
-        """Whole lines that wait in the terminal."""
-        waiting = b""
-        while select.select([self._source], [], [], 0)[0]:
-            part = os.read(self._source.fileno(), 65_536)
-            waiting += part
-            if not part.endswith(b"\n"):
-                break  # the terminal was closed, which the input line finds out
-        return waiting.decode(self._source.encoding or "utf-8", "replace").split("\n")[:-1]
 
 
 ESCAPE_SECONDS = 0.1
