@@ -132,7 +132,7 @@ def time_prompt(tree: Tree) -> float:
         process.send_signal(signal.SIGKILL)
         _, _, used = os.wait4(process.pid, 0)
         process.returncode = -signal.SIGKILL
-        return _sum_processor_seconds(used)
+        return _sum_seconds(used)
     finally:
         os.close(master)
 
@@ -142,12 +142,12 @@ PROMPT_PATIENCE_SECONDS = 60
 
 def time_libraries(tree: Tree) -> float:
     """Processor seconds of importing the libraries of the terminal."""
-    before = _sum_processor_seconds(resource.getrusage(resource.RUSAGE_CHILDREN))
+    before = _sum_seconds(resource.getrusage(resource.RUSAGE_CHILDREN))
     tree.run("-c", "import rich, prompt_toolkit")
-    return _sum_processor_seconds(resource.getrusage(resource.RUSAGE_CHILDREN)) - before
+    return _sum_seconds(resource.getrusage(resource.RUSAGE_CHILDREN)) - before
 
 
-def _sum_processor_seconds(used: resource.struct_rusage) -> float:
+def _sum_seconds(used: resource.struct_rusage) -> float:
     return used.ru_utime + used.ru_stime
 
 

@@ -16,6 +16,7 @@ SOURCE = ROOT / "src" / "sevenfold"
 PRINTERS = {
     "cli/screen.py": "the escape of all commands",
     "agent/tui/terminal.py": "the escape of a chat",
+    "agent/tui/early_input.py": "the input line before there is a chat, which shows what is typed",
     "agent/tui/prompt_input.py": "the stream below a chat, written to by the terminal library",
     "agent/tui/text_renderer.py": "the terminal library, into memory",
     "agent/opening/teammate.py": "the main program of a process whose streams are pipes to its lead",

@@ -19,6 +19,7 @@ from sevenfold.core.errors import (
 )
 from sevenfold.core.events import Event, RetryScheduled
 from sevenfold.providers.reply_limits import (
+    PATIENT_RETRIES,
     BodyDecoder,
     CallOptions,
     limit_reply_bytes,
@@ -188,7 +189,7 @@ def test_a_wait_can_be_cut_short_and_is_shown_before_it_begins() -> None:
         async def attempt() -> None:
             raise limited(59)
 
-        options = CallOptions(events.append, sleep=sleep)
+        options = CallOptions(emit=events.append, sleep=sleep)
         sending = asyncio.create_task(send_with_retries(attempt, "m", 2, options))
         await waiting.wait()
         sending.cancel()
@@ -198,3 +199,22 @@ def test_a_wait_can_be_cut_short_and_is_shown_before_it_begins() -> None:
 
     [event] = asyncio.run(run())
     assert event == RetryScheduled(model="m", retry=1, of=2, seconds=59.0, reason="429: rate limited")
+
+
+def test_a_person_who_watches_gets_ten_retries_of_an_overloaded_provider() -> None:
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    async def attempt() -> None:
+        raise Overloaded("busy", status=529)
+
+    events: list[Event] = []
+    options = CallOptions(emit=events.append, sleep=sleep, limits=PATIENT_RETRIES)
+    with pytest.raises(Overloaded):
+        asyncio.run(send_with_retries(attempt, "m", 2, options))
+    assert len(waits) == 10
+    assert sum(waits) <= PATIENT_RETRIES.max_wait.total_seconds()
+    assert [event.of for event in events if isinstance(event, RetryScheduled)] == [10] * 10
+    assert "529" in str(events[0])

@@ -121,7 +121,9 @@ async def run_case(case: Case, endpoint: HostileEndpoint, stall: timedelta) -> l
     endpoint.requests.clear()
     endpoint.sent_bytes.clear()
     provider = open_provider(
-        case.provider, endpoint.url(case.harm), CallOptions(events.append, stall, 2 * stall, sleep)
+        case.provider,
+        endpoint.url(case.harm),
+        CallOptions(emit=events.append, stall=stall, unstreamed=2 * stall, sleep=sleep),
     )
     frame = RequestParams(model="claude-opus-5", max_tokens=MAX_TOKENS)
     request = ModelRequest(frame, (Message("user", "the whole conversation"),))

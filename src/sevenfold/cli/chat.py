@@ -19,11 +19,12 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from sevenfold.agent.loop.choose_provider import PROVIDER_VARIABLES
+from sevenfold.agent.loop.choose_provider import PROVIDER_VARIABLES, find_key_variable
 from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
 from sevenfold.agent.opening.workspace import open_agent_workspace
 from sevenfold.agent.tui.chat import Chat, ChatTerminal
-from sevenfold.agent.tui.early_input import EarlyInput
+from sevenfold.agent.tui.early_input import EarlyInput, is_full_terminal
+from sevenfold.agent.tui.error_text import render_key_remedy
 from sevenfold.agent.tui.event_text import render_event_text
 from sevenfold.agent.tui.headless import (
     HeadlessOptions,
@@ -46,13 +47,13 @@ from sevenfold.agent.tui.session_list import (
 from sevenfold.agent.tui.slash_commands import ChatServices
 from sevenfold.agent.tui.terminal import PlainTerminal, Terminal
 from sevenfold.agent.tui.user_input import read_user_input
-from sevenfold.cli.chat_start import EARLY_EXIT_CODE, is_full_terminal, show_version
 from sevenfold.cli.inspect.context import show_context
 from sevenfold.cli.inspect.context_facts import find_session_id, list_recent_sessions, read_context_facts
 from sevenfold.cli.options.running import CHOOSE_SESSION
 from sevenfold.cli.screen import Screen, read_piped_input, wrap_lines
 from sevenfold.cli.workspace import open_workspace, require_folder
-from sevenfold.core.errors import InputError, ProviderMissing, SevenfoldError, describe_missing
+from sevenfold.core import __version__
+from sevenfold.core.errors import InputError, ProviderMissing, SevenfoldError, SignInRefused
 from sevenfold.core.events import (
     DefinitionSkipped,
     Event,
@@ -63,7 +64,7 @@ from sevenfold.core.events import (
     WriterFailed,
 )
 from sevenfold.core.prices import sum_costs
-from sevenfold.core.settings.sections import PermissionMode
+from sevenfold.core.settings.sections import AgentSettings, PermissionMode
 from sevenfold.core.system import run_blocking
 from sevenfold.core.text.safe_text import fence_text
 from sevenfold.session.cache.monitor import SpendSummary
@@ -103,13 +104,10 @@ EXIT_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 def run_chat(options: Namespace, screen: Screen) -> int:
     """One answer for a script, or a chat where no input line can be drawn."""
-    try:
-        if options.print:
-            return asyncio.run(_explain(_print(options, screen), screen))
-        show_version(screen)
-        return asyncio.run(chat_in_terminal(options, screen, EarlyInput(sys.stdin, is_full=False)))
-    except asyncio.CancelledError:
-        return EARLY_EXIT_CODE
+    if options.print:
+        return asyncio.run(_explain(_print(options, screen), screen))
+    screen.show_line(f"sevenfold {__version__}")
+    return asyncio.run(chat_in_terminal(options, screen, EarlyInput(sys.stdin, is_full=False)))
 
 
 async def chat_in_terminal(options: Namespace, screen: Screen, early: EarlyInput) -> int:
@@ -216,6 +214,10 @@ async def _print(options: Namespace, screen: Screen) -> int:
             raise
         try:
             facts = await _answer(agent, text, form, screen)
+        except SignInRefused:
+            found = find_key_variable(workspace.settings.of(AgentSettings), workspace.environ)
+            screen.note(render_key_remedy(found))
+            raise
         finally:
             await agent.close()
     # What is written after the answer counts too.
@@ -271,7 +273,7 @@ async def _chat(options: Namespace, screen: Screen, early: EarlyInput) -> int:
         # Until the chat itself listens: the terminal must be given back as it was.
         loop.add_signal_handler(number, task.cancel if task else loop.stop)
     asking, confirming = PermissionPrompt(), _Confirming(screen, early)
-    agent_options = replace(agent_options, ask=asking.ask, confirm=confirming.ask)
+    agent_options = replace(agent_options, ask=asking.ask, confirm=confirming.ask, is_attended=True)
     with await open_agent_workspace(agent_options, confirming.ask) as workspace:
         if agent_options.session == CHOOSE_SESSION:
             async with early.paused():
@@ -323,6 +325,7 @@ def _make_services(options: AgentOptions, workspace: Workspace) -> ChatServices:
         earlier_spend=earlier_spend,
         describe_context=describe_context,
         memories=memories,
+        key_variable=find_key_variable(workspace.settings.of(AgentSettings), workspace.environ),
     )
 
 

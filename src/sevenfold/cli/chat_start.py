@@ -6,7 +6,6 @@ At a full terminal a person can type before the agent's modules are imported. Ev
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import sys
 from argparse import Namespace
@@ -14,6 +13,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from sevenfold.agent.tui.early_input import EarlyInput, is_full_terminal
 from sevenfold.core import __version__
 from sevenfold.core.errors import InputError, describe_missing
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 _LIBRARIES = ("prompt_toolkit", "rich")
 """Libraries of the terminal interface; a script needs neither."""
 CHAT_MODULE = "sevenfold.cli.chat"
-EARLY_EXIT_CODE = 128 + signal.SIGTERM
-"""Ended by a signal before there was a chat to close."""
 
 
 def start_chat(options: Namespace, screen: Screen) -> int:
@@ -36,29 +34,17 @@ def start_chat(options: Namespace, screen: Screen) -> int:
             )
         if options.max_usd is not None or options.output != "text":
             raise InputError("--output and --max-usd are for one answer: add -p")
-        if is_full_terminal():
-            try:
-                return asyncio.run(_start(options, screen))
-            except asyncio.CancelledError:
-                return EARLY_EXIT_CODE
-    from sevenfold.cli.chat import run_chat
+    try:
+        if not options.print and is_full_terminal():
+            return asyncio.run(_start(options, screen))
+        from sevenfold.cli.chat import run_chat
 
-    return run_chat(options, screen)
-
-
-def is_full_terminal() -> bool:
-    """Whether an input line can be drawn, and drawn again."""
-    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-
-
-def show_version(screen: Screen) -> None:
-    screen.show_line(f"sevenfold {__version__}")
-    screen.flush()
+        return run_chat(options, screen)
+    except asyncio.CancelledError:
+        return 128 + signal.SIGTERM  # ended before there was a chat to close
 
 
 async def _start(options: Namespace, screen: Screen) -> int:
-    from sevenfold.agent.tui.early_input import EarlyInput
-
     task, leaving = asyncio.current_task(), asyncio.Event()
 
     def leave() -> None:
@@ -69,7 +55,8 @@ async def _start(options: Namespace, screen: Screen) -> int:
     with EarlyInput(sys.stdin, is_full=True) as early:
         # Above the input from the start: what is erased with it must not begin in the first row, which some
         # terminals would keep in their history.
-        show_version(screen)
+        screen.show_line(f"sevenfold {__version__}")
+        screen.flush()
         early.start_prompt(leave)
         try:
             # In a thread: keys are taken meanwhile.

@@ -267,10 +267,7 @@ def _stalled(stall: timedelta, *, has_begun: bool) -> ReplyBroken | ProviderUnre
 # Retries: each wait is an event, and none is long. The SDKs would wait as long as an endpoint asks, in
 # silence; so they are told not to retry, and this does.
 
-MAX_WAIT_SECONDS = 60.0
-"""For all retries of one request. Who is asked to wait longer is told so, and decides."""
-
-_FIRST_DELAY, _MAX_DELAY = 0.5, 8.0
+_FIRST_DELAY = 0.5
 _CONFLICT = 409
 """The SDKs try again after a lock that was not had."""
 
@@ -278,6 +275,24 @@ _Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, slots=True)
+class RetryLimits:
+    """How often a request is sent again, and how long all of that may take."""
+
+    retries: int | None = None
+    """None: as often as the SDK would."""
+    max_wait: timedelta = timedelta(minutes=1)
+    """For all retries of one request. Who is asked to wait longer is told so, and decides."""
+    max_delay: timedelta = timedelta(seconds=8)
+    """Before one retry, where the provider named no time."""
+
+
+DEFAULT_RETRIES = RetryLimits()
+PATIENT_RETRIES = RetryLimits(10, timedelta(minutes=5), timedelta(seconds=30))
+"""For a person who sees the countdown and can interrupt it: an overloaded provider mostly recovers within
+minutes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CallOptions:
     """How a provider waits, and who is told."""
 
@@ -288,6 +303,7 @@ class CallOptions:
     """How long an answer may take that comes whole: what the SDKs wait."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     """Cancelled with the request."""
+    limits: RetryLimits = DEFAULT_RETRIES
 
 
 DEFAULT_CALL_OPTIONS = CallOptions()
@@ -297,12 +313,13 @@ async def send_with_retries(
     attempt: Callable[[], Awaitable[_Answer]], model: str, max_retries: int, options: CallOptions
 ) -> _Answer:
     """The answer, or the error of the last attempt. Nothing is sent again once an answer has begun."""
-    left = MAX_WAIT_SECONDS
-    for retry in range(max_retries):
+    limits = options.limits
+    left, most = limits.max_wait.total_seconds(), max_retries if limits.retries is None else limits.retries
+    for retry in range(most):
         try:
             return await attempt()
         except ProviderError as error:
-            wait = plan_wait(error, retry, left)
+            wait = plan_wait(error, retry, left, limits.max_delay)
             if wait is None:
                 raise
             left -= wait
@@ -310,7 +327,7 @@ async def send_with_retries(
                 RetryScheduled(
                     model=model,
                     retry=retry + 1,
-                    of=max_retries,
+                    of=most,
                     seconds=round(wait, 1),
                     reason=_first_line(error),
                 )
@@ -319,7 +336,9 @@ async def send_with_retries(
     return await attempt()
 
 
-def plan_wait(error: ProviderError, retry: int, left_seconds: float) -> float | None:
+def plan_wait(
+    error: ProviderError, retry: int, left_seconds: float, max_delay: timedelta = DEFAULT_RETRIES.max_delay
+) -> float | None:
     """How long to wait before the next attempt; None: no attempt would help, or not within the limit."""
     if error.should_retry is False or not (error.should_retry or _may_pass(error)):
         return None
@@ -328,7 +347,7 @@ def plan_wait(error: ProviderError, retry: int, left_seconds: float) -> float | 
         seconds = asked.total_seconds()
         return seconds if seconds <= left_seconds else None
     # Several clients that failed together do not come back together.
-    delay = min(_FIRST_DELAY * 2.0**retry, _MAX_DELAY) * (1 - 0.25 * random.random())
+    delay = min(_FIRST_DELAY * 2.0**retry, max_delay.total_seconds()) * (1 - 0.25 * random.random())
     return delay if delay <= left_seconds else None
 
 

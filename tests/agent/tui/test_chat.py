@@ -300,7 +300,7 @@ def test_a_failure_that_may_pass_shows_its_code_and_enter_tries_again(tmp_path: 
 def test_a_refused_key_says_what_to_do(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         desk.keys.enter("Hello.")
-        await desk.keys.wait_for("error 401: no such key; the key was refused")
+        await desk.keys.wait_for("error 401: no such key; no key was sent")
         assert "Enter tries again" not in desk.keys.text
 
     play(tmp_path, [SignInRefused("no such key", status=401)], story)

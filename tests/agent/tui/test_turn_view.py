@@ -22,7 +22,8 @@ from sevenfold.agent.loop.turn import (
 from sevenfold.agent.tool import ToolOutput
 from sevenfold.agent.tui.text_renderer import ProseBlock, TextRenderer
 from sevenfold.agent.tui.turn_view import MAX_LIVE_LINES, StatusLine, TurnView, render_status_line
-from sevenfold.core.events import ResultSpilled, ToolDenied
+from sevenfold.core.clock import ManualClock
+from sevenfold.core.events import ResultSpilled, RetryScheduled, ToolDenied
 from sevenfold.core.json import EMPTY_OBJECT
 from sevenfold.core.messages import Image, Message, Text, ToolUse, ToolUseId
 from sevenfold.core.requests import ModelResponse
@@ -290,3 +291,18 @@ def test_a_long_prompt_is_echoed_in_a_few_lines(view: TurnView, paper: Paper) ->
     view.begin("\n".join(f"line {number}" for number in range(200)))
     assert len(paper.text.strip().split("\n")) == 6
     assert "… 195 more lines" in paper.text
+
+
+def test_retries_count_down_in_the_status_line_and_take_one_line_above(paper: Paper) -> None:
+    clock = ManualClock()
+    view = TurnView(paper, StatusLine(), clock=clock)
+    for retry in (1, 2, 3):
+        view.watch(
+            LayerActed(RetryScheduled(model="m", retry=retry, of=10, seconds=8.0, reason="529: Overloaded"))
+        )
+    assert view.phase == "529: Overloaded; retry 3 of 10 in 8 s"
+    clock.pass_time(timedelta(seconds=3))
+    assert view.phase.endswith("in 5 s")
+    assert len(paper.printed) == 1
+    view.watch(DeltaReceived(TextDelta("hello")))
+    assert "retry" not in view.phase

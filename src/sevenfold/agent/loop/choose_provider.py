@@ -24,7 +24,7 @@ from sevenfold.core.settings.sections import AgentSettings
 from sevenfold.core.text.safe_text import truncate_bytes
 from sevenfold.core.tokens.estimation import CALIBRATED_ESTIMATOR, estimate_message
 from sevenfold.providers.provider import Provider
-from sevenfold.providers.reply_limits import CallOptions
+from sevenfold.providers.reply_limits import DEFAULT_RETRIES, CallOptions, RetryLimits
 
 ANTHROPIC_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL")
 OPENAI_VARIABLES = ("OPENAI_API_KEY", "OPENAI_BASE_URL")
@@ -42,11 +42,16 @@ MAX_REPLY_TOKENS = 32_000
 
 
 def choose_provider(
-    model: Model, settings: AgentSettings, environ: Mapping[str, str], emit: Emit = ignore_event
+    model: Model,
+    settings: AgentSettings,
+    environ: Mapping[str, str],
+    emit: Emit = ignore_event,
+    *,
+    limits: RetryLimits = DEFAULT_RETRIES,
 ) -> Provider:
     """Who answers for this model, by settings and the environment; `ProviderMissing` says what was looked
     for."""
-    options = CallOptions(emit, timedelta(seconds=settings.stall_seconds))
+    options = CallOptions(emit=emit, stall=timedelta(seconds=settings.stall_seconds), limits=limits)
     if is_local_model(model.name):
         from sevenfold.providers.local import LocalProvider
 
@@ -78,6 +83,13 @@ def choose_provider(
         "key, or agent.base_url to any server that speaks like OpenAI's, or agent.model to a .gguf file, or "
         "try `sevenfold tour`"
     )
+
+
+def find_key_variable(settings: AgentSettings, environ: Mapping[str, str]) -> str:
+    """The environment variable whose key `choose_provider` sends; empty where none is set."""
+    is_anthropic = not settings.base_url and any(environ.get(name) for name in ANTHROPIC_VARIABLES)
+    names = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN") if is_anthropic else ("OPENAI_API_KEY",)
+    return next((name for name in names if environ.get(name)), "")
 
 
 def fit_request_params(

@@ -69,6 +69,7 @@ from sevenfold.layers.compaction.policy import CompactionTrigger
 from sevenfold.layers.dreams.policy import DreamSettings
 from sevenfold.layers.living_docs.policy import DocSettings
 from sevenfold.providers.provider import Provider
+from sevenfold.providers.reply_limits import DEFAULT_RETRIES, PATIENT_RETRIES
 from sevenfold.session import Session
 from sevenfold.session.governor import GovernedProvider
 from sevenfold.session.opening import SessionResources, Workspace, WorkspaceOptions
@@ -147,6 +148,8 @@ class AgentOptions(WorkspaceOptions):
     system: str | None = None
     """A system prompt of the caller's own, for a new session."""
     max_rounds: int | None = None
+    is_attended: bool = False
+    """A person sees the retries of a request and can interrupt them: there may be more of them."""
     emit: Emit = ignore_event
 
 
@@ -243,7 +246,8 @@ class _Opener:
             return self.options.provider
         model = self.workspace.catalog.find(self._model_name)
         settings = self.workspace.settings.of(AgentSettings)
-        provider = choose_provider(model, settings, self.workspace.environ, self.relay)
+        limits = PATIENT_RETRIES if self.options.is_attended else DEFAULT_RETRIES
+        provider = choose_provider(model, settings, self.workspace.environ, self.relay, limits=limits)
         self.exits.push_async_callback(provider.close)
         return provider
 

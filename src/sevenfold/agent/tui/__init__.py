@@ -3,6 +3,7 @@
 - `chat`: reads input, runs turns, shows them.
 - `turn_view`: what a turn prints, and the status line.
 - `text_renderer`: markdown, diffs and plain lines as terminal text.
+- `error_text`: errors and retries in one line, with the remedy.
 - `event_text`: one sentence for each event.
 - `session_list`: sessions by title, age and cost, and the end of one.
 - `slash_commands`: the commands that start with a slash, and what they do.

@@ -13,6 +13,7 @@ from typing import Protocol
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.loop.turn import TurnEnd
 from sevenfold.agent.tui.choice_menu import ChoiceMenu, MenuKey
+from sevenfold.agent.tui.error_text import render_error
 from sevenfold.agent.tui.open_questions import OpenQuestions, QuestionSurface
 from sevenfold.agent.tui.permission_prompt import PermissionPrompt
 from sevenfold.agent.tui.prompt_input import InputDelegate
@@ -30,7 +31,7 @@ from sevenfold.agent.tui.text_renderer import TextRenderer, TextTone
 from sevenfold.agent.tui.turn_view import StatusLine, TurnSurface, TurnView, render_status_line
 from sevenfold.agent.tui.user_input import add_context, read_user_input
 from sevenfold.core.clock import Clock, SystemClock
-from sevenfold.core.errors import ProviderError, SevenfoldError, SignInRefused
+from sevenfold.core.errors import ProviderError, SevenfoldError
 from sevenfold.core.json import freeze_object
 from sevenfold.core.messages import Message, Text
 from sevenfold.core.prices import sum_costs
@@ -38,18 +39,6 @@ from sevenfold.core.settings.sections import PERMISSION_MODES, PermissionMode
 from sevenfold.core.text.safe_text import fence_text, truncate_bytes
 from sevenfold.core.text.stems import make_slug
 from sevenfold.session.cache.monitor import SpendSummary
-
-
-def render_error(error: SevenfoldError | None) -> str:
-    """An error in one line, with the status code that the provider gave and what to do about it."""
-    if not isinstance(error, ProviderError) or not error.status:
-        return f"error: {error}"
-    remedy = ""
-    if isinstance(error, SignInRefused):
-        remedy = "; the key was refused: set another one (ANTHROPIC_API_KEY, OPENAI_API_KEY) and start again"
-    kind = f" {error.kind}" if error.kind else ""
-    return f"error {error.status}{kind}: {error}{remedy}"
-
 
 SHELL_PREFIX, MEMORY_PREFIX = "!", "#"
 MAX_TOLD_BYTES = 30_000
@@ -115,7 +104,11 @@ class Chat:
         self._clock = clock or SystemClock()
         self._keyboard = make_keyboard(self)
         self.view = TurnView(
-            self._keyboard, StatusLine(), root=str(agent.place.cwd), unfolding="ctrl-o or /expand"
+            self._keyboard,
+            StatusLine(),
+            root=str(agent.place.cwd),
+            unfolding="ctrl-o or /expand",
+            clock=self._clock,
         )
         self._earlier: Sequence[SpendSummary] = ()
         self._started = timedelta()
@@ -404,7 +397,7 @@ class Chat:
             self.view.end()
             self._show_end(end, prompt)
         except SevenfoldError as error:
-            self.say(render_error(error), "error")
+            self.say(render_error(error, self.services.key_variable), "error")
         except Exception as bug:
             # The history is on disk and whole: a bug of ours costs this turn and not the conversation.
             self.say(f"unexpected {type(bug).__name__}: {bug}. This is a bug: please report it", "error")
@@ -420,7 +413,7 @@ class Chat:
             case "interrupted":
                 self.say("interrupted; what was done stays done", "warning")
             case "failed":
-                self.say(render_error(end.error), "error")
+                self.say(render_error(end.error, self.services.key_variable), "error")
                 if isinstance(end.error, ProviderError) and end.error.may_pass:
                     self._unanswered = prompt
                     self.say("Enter tries again", "faint")

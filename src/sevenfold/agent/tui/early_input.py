@@ -28,6 +28,11 @@ if TYPE_CHECKING:
     from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 
+def is_full_terminal() -> bool:
+    """Whether an input line can be drawn, and drawn again."""
+    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+
+
 class EarlyInput:
     """Keeps what a person types while the program starts: nothing is lost, and nothing is echoed twice.
 

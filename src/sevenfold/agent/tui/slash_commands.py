@@ -157,6 +157,8 @@ class ChatServices:
     """What fills the window of a session, by its id."""
     memories: Callable[[str], Sequence[str]]
     """What `sevenfold memory` says to these words, line by line."""
+    key_variable: str = ""
+    """The environment variable that the provider's key came from; empty where there is none."""
 
 
 class ChatHandle(Protocol):

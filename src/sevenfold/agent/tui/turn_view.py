@@ -23,9 +23,11 @@ from sevenfold.agent.loop.turn import (
 )
 from sevenfold.agent.tool import ToolOutput
 from sevenfold.agent.tools.executor import MAIN_AGENT
+from sevenfold.agent.tui.error_text import render_retry
 from sevenfold.agent.tui.event_text import render_event_text
 from sevenfold.agent.tui.text_renderer import MarkdownBlock, MarkdownStream, TextRenderer, TextTone
-from sevenfold.core.events import ToolDenied
+from sevenfold.core.clock import Clock, SystemClock
+from sevenfold.core.events import RetryScheduled, ToolDenied
 from sevenfold.core.json import EMPTY_OBJECT
 from sevenfold.core.messages import Block, Text, ToolUse, ToolUseId
 from sevenfold.core.tool_kinds import Effect, find_effect
@@ -144,6 +146,13 @@ class FoldedOutput:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Retry:
+    event: RetryScheduled
+    at: timedelta
+    """When the request is sent again, by uptime."""
+
+
 @dataclass(slots=True)
 class _Running:
     title: str
@@ -164,10 +173,16 @@ class TurnView:
     """Shows one session's turns on a surface, and keeps what the status line says."""
 
     def __init__(
-        self, surface: TurnSurface, status: StatusLine, *, root: str = "", unfolding: str = ""
+        self,
+        surface: TurnSurface,
+        status: StatusLine,
+        *,
+        root: str = "",
+        unfolding: str = "",
+        clock: Clock | None = None,
     ) -> None:
         """`root` is left out of paths in it; `unfolding` says how to see what is folded."""
-        self._surface = surface
+        self._surface, self._clock = surface, clock or SystemClock()
         self._root, self._unfolding = root.rstrip("/"), unfolding
         self.status = status
         self.earlier_usd: float | None = 0.0
@@ -176,12 +191,15 @@ class TurnView:
         self._stream = MarkdownStream()
         self._thinking = ""
         self._waits_for = _WAITING
+        self._retry: _Retry | None = None
         self._running: dict[ToolUseId, _Running] = {}
         self._is_after_tool = False
 
     @property
     def phase(self) -> str:
         """What the turn is doing now, in a few words."""
+        if self._retry is not None:
+            return render_retry(self._retry.event, self._retry.at - self._clock.uptime())
         running = next(iter(self._running.values()), None)
         return f"running {running.tool}" if running else self._waits_for
 
@@ -193,6 +211,7 @@ class TurnView:
     def watch(self, seen: TurnEvent) -> None:
         match seen:
             case DeltaReceived():
+                self._retry = None
                 self._stream_in(seen.delta)
             case ToolStarted():
                 self._end_text()
@@ -229,6 +248,7 @@ class TurnView:
 
     def end(self) -> None:
         """The turn is over, however it ended."""
+        self._retry = None
         self._end_text()
         self._running.clear()
         self.status = replace(self.status, is_working=False)
@@ -307,7 +327,7 @@ class TurnView:
 
     def _end_round(self, seen: RoundEnded) -> None:
         self._end_text()
-        self._waits_for = _WAITING
+        self._waits_for, self._retry = _WAITING, None
         self.status = replace(
             self.status,
             context_tokens=seen.context_tokens,
@@ -318,6 +338,11 @@ class TurnView:
     def _show_act(self, seen: LayerActed) -> None:
         if isinstance(seen.event, ToolDenied) and seen.event.who == MAIN_AGENT:
             return  # the call itself says so when it ends
+        if isinstance(seen.event, RetryScheduled):
+            wait = timedelta(seconds=seen.event.seconds)
+            self._retry = _Retry(seen.event, self._clock.uptime() + wait)
+            if seen.event.retry > 1:
+                return  # the status line counts; one line for all attempts is enough
         told = render_event_text(seen.event)
         if told is None:
             return

@@ -1,0 +1,60 @@
+"""Errors as a person reads them: the status code, what the provider said, and what to do about it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from sevenfold.core.errors import (
+    Overloaded,
+    PromptTooLong,
+    ProviderError,
+    ProviderRefused,
+    ProviderUnreachable,
+    RateLimited,
+    SevenfoldError,
+    SignInRefused,
+)
+from sevenfold.core.events import RetryScheduled
+
+
+def render_error(error: SevenfoldError | None, key_variable: str = "") -> str:
+    """One line; `key_variable` is the environment variable that the key came from."""
+    if not isinstance(error, ProviderError):
+        return f"error: {error}"
+    code = " ".join(str(part) for part in (error.status, error.kind) if part)
+    remedy = _find_remedy(error, key_variable)
+    return f"error{f' {code}' if code else ''}: {error}{f'; {remedy}' if remedy else ''}"
+
+
+def _find_remedy(error: ProviderError, key_variable: str) -> str:
+    """What helps, where something does that the error itself does not name."""
+    match error:
+        case SignInRefused():
+            return render_key_remedy(key_variable)
+        case RateLimited(retry_after=timedelta() as wait) if wait:
+            return f"the provider asks to wait {wait.total_seconds():.0f} s; /model chooses another model"
+        case RateLimited() | Overloaded():
+            return "/model chooses another model"
+        case PromptTooLong():
+            return "/compact cuts the context down"
+        case ProviderUnreachable():
+            return (
+                "check the network, and the address in ANTHROPIC_BASE_URL, OPENAI_BASE_URL or agent.base_url"
+            )
+        case ProviderRefused(status=404):
+            return "/model chooses another model"
+        case _:
+            return ""
+
+
+def render_key_remedy(key_variable: str) -> str:
+    """What to do about a key that was refused, or is not there."""
+    if not key_variable:
+        return "no key was sent: set ANTHROPIC_API_KEY or OPENAI_API_KEY and start again"
+    return f"the key from {key_variable} was refused: set {key_variable} to a valid key and start again"
+
+
+def render_retry(event: RetryScheduled, left: timedelta) -> str:
+    """What a turn waits for, while it counts down."""
+    seconds = max(0, round(left.total_seconds()))
+    return f"{event.reason}; retry {event.retry} of {event.of} in {seconds} s"
