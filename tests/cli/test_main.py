@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import json
 import os
+import re
 import subprocess
 import sys
 from argparse import Namespace
@@ -86,16 +87,27 @@ def test_help_teaches_with_examples(capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr().out
     assert "examples:" in said
     assert "sevenfold settings compact.enabled" in said
+    assert len(said.splitlines()) <= 60, "one screen"
     assert main(["settings", "--help"]) == 0
     assert ".sevenfold/settings.local.toml" in capsys.readouterr().out
 
 
-def test_every_command_in_the_help_exists(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_stands_in_the_help_once_in_its_group(capsys: pytest.CaptureFixture[str]) -> None:
     main(["--help"])
-    listed = capsys.readouterr().out.partition("commands:")[2].partition("examples:")[0]
-    names = [line.split()[0] for line in listed.splitlines() if line.startswith("    ")]
-    assert names == [command.name for command in commands.COMMANDS]
-    assert {"chat", "replay", "settings", "simulate", "tour"} <= set(names)
+    listed = capsys.readouterr().out.partition("options:")[0]
+    shown: dict[str, list[str]] = {}
+    group = ""
+    for line in listed.splitlines():
+        if found := re.match(r"(try|run|look|team): ", line):
+            group = found[1]
+        elif line.startswith("    "):
+            shown.setdefault(group, []).append(line.split()[0])
+    assert list(shown) == list(commands.COMMAND_GROUPS)
+    assert shown == {
+        group: [command.name for command in commands.COMMANDS if command.group == group] for group in shown
+    }
+    names = [name for several in shown.values() for name in several]
+    assert sorted(names) == sorted(command.name for command in commands.COMMANDS)
     assert all(callable(commands.load_command(name)) for name in names)
 
 
@@ -106,11 +118,35 @@ def test_no_command_shows_the_help_and_fails(capsys: pytest.CaptureFixture[str])
     assert "examples:" in shown.err
 
 
-def test_a_wrong_argument_shows_the_usage_and_fails(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["layers", "--colour"]) == 2
-    assert "usage: sevenfold" in capsys.readouterr().err
-    assert main(["laiers"]) == 2
-    assert "invalid choice: 'laiers'" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["laiers"],
+            "argument COMMAND: 'laiers' is unknown; did you mean 'layers'? (see `sevenfold --help`)",
+        ),
+        (["qqq"], "argument COMMAND: 'qqq' is unknown (see `sevenfold --help`)"),
+        (
+            ["layers", "--jsno"],
+            "unrecognized arguments: --jsno; did you mean '--json'? (see `sevenfold layers --help`)",
+        ),
+        (["layers", "--qqq"], "unrecognized arguments: --qqq (see `sevenfold layers --help`)"),
+        (
+            ["memory", "lst"],
+            "argument ACTION: 'lst' is unknown; did you mean 'list'? (see `sevenfold memory --help`)",
+        ),
+        (
+            ["completion", "tcsh"],
+            "argument SHELL: 'tcsh' is unknown; expected bash, zsh, fish (see `sevenfold completion --help`)",
+        ),
+        (["layers", "re\x1b[31md"], "unrecognized arguments: re\\x1b[31md (see `sevenfold layers --help`)"),
+    ],
+)
+def test_a_wrong_argument_is_one_line_that_says_what_was_meant(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    assert capsys.readouterr().err == f"error: {said}\n"
 
 
 def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:

@@ -149,7 +149,7 @@ def test_a_script_that_was_not_kept_to_ends_in_an_error(
         (["--port", "99999"], "argument --port: '99999' is no port; expected 0 (any free one) to 65535"),
         (["--port", "-1"], "argument --port: '-1' is no port"),
         (["--port", "http"], "argument --port: 'http' is no port"),
-        (["--account-age", "young"], "invalid choice: 'young'"),
+        (["--account-age", "young"], "'young' is unknown; expected new, old"),
     ],
 )
 def test_what_cannot_be_started_says_why(

@@ -4,13 +4,17 @@ runs.
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Callable
+from argparse import Action, ArgumentError, ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from importlib import import_module
-from typing import NoReturn, TypeAlias, cast
+from typing import Literal, NoReturn, TypeAlias, cast
 
 from sevenfold.cli.options.agents import (
+    COMPLETION_DESCRIPTION,
+    COMPLETION_EXAMPLES,
+    COMPLETION_HELP,
     HOOK_DESCRIPTION,
     HOOK_EXAMPLES,
     HOOK_HELP,
@@ -20,6 +24,7 @@ from sevenfold.cli.options.agents import (
     RESIDENT_DESCRIPTION,
     RESIDENT_EXAMPLES,
     RESIDENT_HELP,
+    add_completion_options,
     add_hook_options,
     add_install_options,
     add_resident_options,
@@ -106,11 +111,23 @@ from sevenfold.cli.options.running import (
     add_team_options,
     add_tour_options,
 )
-from sevenfold.cli.screen import Screen
+from sevenfold.cli.screen import STDIO_SCREEN, Screen
 from sevenfold.core import __version__
 from sevenfold.core.text.safe_text import escape_controls
 
 RunCommand: TypeAlias = Callable[[Namespace, Screen], int]
+CommandGroup: TypeAlias = Literal["try", "run", "look", "team"]
+
+COMMAND_GROUPS: dict[CommandGroup, str] = {
+    "try": "offline, without a key",
+    "run": "an agent: ours, or yours",
+    "look": "at sessions, memories, spend and settings",
+    "team": "share memories with a team",
+}
+"""In the order in which `--help` lists them."""
+
+MAX_LISTED_CHOICES = 12
+"""Of a value that is unknown; a longer list is in the help."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,11 +141,14 @@ class Command:
     add_options: Callable[[ArgumentParser], None]
     target: str
     """The function that carries it out, as `module:function`. It is imported when the command is called."""
+    group: CommandGroup = "look"
+    """Where the help lists it."""
 
 
 COMMANDS = (
     Command(
         name="tour",
+        group="try",
         help=TOUR_HELP,
         description=TOUR_DESCRIPTION,
         examples=TOUR_EXAMPLES,
@@ -137,6 +157,7 @@ COMMANDS = (
     ),
     Command(
         name="chat",
+        group="run",
         help=CHAT_HELP,
         description=CHAT_DESCRIPTION,
         examples=CHAT_EXAMPLES,
@@ -153,6 +174,7 @@ COMMANDS = (
     ),
     Command(
         name="replay",
+        group="try",
         help=REPLAY_HELP,
         description=REPLAY_DESCRIPTION,
         examples=REPLAY_EXAMPLES,
@@ -161,6 +183,7 @@ COMMANDS = (
     ),
     Command(
         name="simulate",
+        group="try",
         help=SIMULATE_HELP,
         description=SIMULATE_DESCRIPTION,
         examples=SIMULATE_EXAMPLES,
@@ -169,6 +192,7 @@ COMMANDS = (
     ),
     Command(
         name="run",
+        group="run",
         help=RUN_HELP,
         description=RUN_DESCRIPTION,
         examples=RUN_EXAMPLES,
@@ -177,6 +201,7 @@ COMMANDS = (
     ),
     Command(
         name="proxy",
+        group="run",
         help=PROXY_HELP,
         description=PROXY_DESCRIPTION,
         examples=PROXY_EXAMPLES,
@@ -185,6 +210,7 @@ COMMANDS = (
     ),
     Command(
         name="mcp",
+        group="run",
         help=MCP_HELP,
         description=MCP_DESCRIPTION,
         examples=MCP_EXAMPLES,
@@ -193,6 +219,7 @@ COMMANDS = (
     ),
     Command(
         name="serve",
+        group="team",
         help=SERVE_HELP,
         description=SERVE_DESCRIPTION,
         examples=SERVE_EXAMPLES,
@@ -241,6 +268,7 @@ COMMANDS = (
     ),
     Command(
         name="team",
+        group="team",
         help=TEAM_HELP,
         description=TEAM_DESCRIPTION,
         examples=TEAM_EXAMPLES,
@@ -249,6 +277,7 @@ COMMANDS = (
     ),
     Command(
         name="install",
+        group="run",
         help=INSTALL_HELP,
         description=INSTALL_DESCRIPTION,
         examples=INSTALL_EXAMPLES,
@@ -257,6 +286,7 @@ COMMANDS = (
     ),
     Command(
         name="hook",
+        group="run",
         help=HOOK_HELP,
         description=HOOK_DESCRIPTION,
         examples=HOOK_EXAMPLES,
@@ -265,6 +295,7 @@ COMMANDS = (
     ),
     Command(
         name="resident",
+        group="run",
         help=RESIDENT_HELP,
         description=RESIDENT_DESCRIPTION,
         examples=RESIDENT_EXAMPLES,
@@ -297,73 +328,121 @@ COMMANDS = (
     ),
     Command(
         name="layers",
+        group="try",
         help=LAYERS_HELP,
         description=LAYERS_DESCRIPTION,
         examples=LAYERS_EXAMPLES,
         add_options=add_layers_options,
         target="sevenfold.cli.layers:run_layers",
     ),
+    Command(
+        name="completion",
+        help=COMPLETION_HELP,
+        description=COMPLETION_DESCRIPTION,
+        examples=COMPLETION_EXAMPLES,
+        add_options=add_completion_options,
+        target="sevenfold.cli.completion:run_completion",
+    ),
 )
-"""In the order in which `--help` lists them."""
+"""In the order in which `--help` lists them within their group."""
 
 _EXAMPLES = """\
 examples:
-  sevenfold tour                            watch the layers at work: offline, a minute, no key
-  sevenfold chat                            an agent in this repository, with all seven layers
+  sevenfold tour                            watch the layers at work: offline, no key
   sevenfold replay                          what your recorded sessions cost, and where the cache broke
-  sevenfold replay ~/.claude/projects/-srv-app --reprice claude-sonnet-5-5
-  sevenfold settings                        every setting, its value and where that came from
-  sevenfold settings tool_results           one section
-  sevenfold settings compact.enabled        one setting, with its reason and its name in the environment
-  sevenfold settings --json | jq .refused   what a committed settings file tried to set and may not
-  sevenfold context                         what fills your last session's window, and its next compaction
-  sevenfold memory                          what is remembered of this project, and who said so
-  sevenfold memory review                   what waits for you before it may be remembered
+  sevenfold run claude                      start Claude Code, and end with its bill
+  sevenfold chat                            an agent in this repository, with all seven layers
   sevenfold recall "how do we retry?"       which memories a prompt would bring, and why
-  sevenfold search retry timeout            find turns in all past sessions: yours, Claude Code's, Codex's
-  sevenfold dream --dry-run                 what merging and tidying the memories would change
-  sevenfold team join https://memory.acme.io  share memories with everybody who joined
-  sevenfold install claude-code             memory and rules in Claude Code; also codex, cursor, …
-  sevenfold stats                           what your sessions cost over time, and what the layers did
-  sevenfold spend                           what background work spent, and the switch over it
-  sevenfold doctor                          is everything set up, and what to do if not
-  sevenfold layers                          the seven layers: what each costs and when it acts
-  sevenfold mcp                             memory and past sessions for other agents, over MCP
-  sevenfold simulate --ledger bills.jsonl   a Messages API on this machine, to test against
-  sevenfold serve init acme ada             a server with one memory for a team
+  sevenfold settings compact.enabled        one setting, its value and where that came from
 
-Settings come from files and the environment; docs/settings.md lists them all.
+`sevenfold COMMAND --help` has more examples. docs/settings.md lists all settings.
 """
 
 
 class _Parser(ArgumentParser):
-    """Argument parsing whose errors repeat nothing that a terminal obeys."""
+    """Argument parsing whose errors are one line, suggest what was meant, and escape control characters."""
 
     def error(self, message: str) -> NoReturn:
-        super().error(escape_controls(message))
+        STDIO_SCREEN.fail(f"{escape_controls(message)} (see `{self.prog} --help`)")
+        self.exit(2)
+
+    def _check_value(self, action: Action, value: object) -> None:
+        if action.choices is not None and value not in action.choices:
+            known = [str(choice) for choice in action.choices]
+            raise ArgumentError(action, f"{value!r} is unknown{_suggest(str(value), known)}")
+
+    def option_names(self) -> list[str]:
+        return list(self._option_string_actions)
+
+
+class _RootParser(_Parser):
+    """The parser of `sevenfold` itself: lists the commands in groups, and knows the options of each."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "sevenfold",
+            description="A bounded context, a warm prompt cache and a memory that lasts, for LLM agents.",
+            epilog=_EXAMPLES,
+            formatter_class=RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+            usage="sevenfold COMMAND …",
+        )
+        self.commands: dict[str, _Parser] = {}
+
+    def format_help(self) -> str:
+        width = max(len(command.name) for command in COMMANDS)
+        listed = (
+            f"{group}: {told}\n"
+            + "".join(
+                f"    {command.name:{width}}  {command.help}\n"
+                for command in COMMANDS
+                if command.group == group
+            )
+            for group, told in COMMAND_GROUPS.items()
+        )
+        options = "options:\n  -h, --help  show this help\n  --version   show the version\n"
+        usage = f"usage: {self.usage}\n\n{self.description}\n"
+        return "\n".join((usage, *listed, options, _EXAMPLES))
+
+    def parse_args(  # pyright: ignore[reportIncompatibleMethodOverride] - the overloads differ in `namespace`
+        self, args: Sequence[str] | None = None, namespace: None = None
+    ) -> Namespace:
+        options, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            parser = self.commands.get(str(options.command), self)
+            listed = " ".join(unknown)
+            parser.error(f"unrecognized arguments: {listed}{_suggest(unknown[0], parser.option_names())}")
+        return options
+
+
+def _suggest(given: str, known: Iterable[str]) -> str:
+    """What was probably meant; else, of a short list, all there is."""
+    names = list(known)
+    # Before `=` stands the name of an option.
+    close = get_close_matches(given.partition("=")[0], names, n=1, cutoff=0.6)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    is_short = len(names) <= MAX_LISTED_CHOICES and not any(name.startswith("-") for name in names)
+    return f"; expected {', '.join(names)}" if is_short else ""
 
 
 def make_parser() -> ArgumentParser:
-    parser = _Parser(
-        "sevenfold",
-        description="A bounded context, a warm prompt cache and a memory that lasts, for LLM agents.",
-        epilog=_EXAMPLES,
-        formatter_class=RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = _RootParser()
     parser.add_argument("--version", action="version", version=f"sevenfold {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    commands = parser.add_subparsers(
+        dest="command", metavar="COMMAND", title="commands", prog="sevenfold", parser_class=_Parser
+    )
     for command in COMMANDS:
-        command.add_options(
-            commands.add_parser(
-                command.name,
-                help=command.help,
-                description=command.description,
-                epilog=command.examples,
-                formatter_class=RawDescriptionHelpFormatter,
-                allow_abbrev=False,
-            )
+        one = commands.add_parser(
+            command.name,
+            help=command.help,
+            description=command.description,
+            epilog=command.examples,
+            formatter_class=RawDescriptionHelpFormatter,
+            allow_abbrev=False,
         )
+        parser.commands[command.name] = one
+        command.add_options(one)
     return parser
 
 

@@ -218,8 +218,8 @@ def test_with_no_session_anywhere_the_sample_is_sent_again(capsys: pytest.Captur
         (["--read-price", "0.1"], "add --policy sevenfold"),
         (["--policy", "keep", "--read-price", "3"], "expected 0 to 1"),
         (["--policy", "keep", "--read-price", "nan"], "expected 0 to 1"),
-        (["--policy", "hoard"], "invalid choice"),
-        (["--policy", "keep", "--ttl", "2h"], "invalid choice"),
+        (["--policy", "hoard"], "'hoard' is unknown"),
+        (["--policy", "keep", "--ttl", "2h"], "'2h' is unknown"),
     ],
 )
 def test_an_option_that_makes_no_sense_is_explained(

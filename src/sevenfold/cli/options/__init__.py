@@ -5,7 +5,7 @@ Arguments that several commands have are declared here, once. The others:
 - `running`: `chat`, `tour`, `simulate`, `mcp`, `team` and `serve`.
 - `inspect`: `context`, `stats`, `spend`, `doctor`, `settings`, `layers`, `replay` and `search`.
 - `memory`: `memory`, `recall` and `dream`.
-- `agents`: `install`, `hook` and `resident`.
+- `agents`: `install`, `hook`, `resident` and `completion`.
 """
 
 from __future__ import annotations

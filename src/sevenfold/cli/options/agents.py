@@ -1,4 +1,4 @@
-"""Arguments of `install`, `hook` and `resident`."""
+"""Arguments of `install`, `hook`, `resident` and `completion`."""
 
 from __future__ import annotations
 
@@ -77,3 +77,24 @@ def add_resident_options(parser: ArgumentParser) -> None:
         help="status (if none is named), start or stop",
     )
     add_json_option(parser)
+
+
+COMPLETION_HELP = "print a script that completes commands in your shell"
+
+COMPLETION_DESCRIPTION = """\
+Prints a script for bash, zsh or fish. With it, Tab completes commands, options
+and their values.
+"""
+
+COMPLETION_EXAMPLES = """\
+examples:
+  source <(sevenfold completion bash)                      in ~/.bashrc
+  sevenfold completion zsh > ~/.zfunc/_sevenfold           with ~/.zfunc in $fpath
+  sevenfold completion fish > ~/.config/fish/completions/sevenfold.fish
+"""
+
+SHELL_CHOICES = ("bash", "zsh", "fish")
+
+
+def add_completion_options(parser: ArgumentParser) -> None:
+    parser.add_argument("shell", choices=SHELL_CHOICES, metavar="SHELL", help=", ".join(SHELL_CHOICES))
