@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import Action, ArgumentParser, Namespace
 from collections.abc import Iterator
 from importlib.util import find_spec
+from typing import cast
 
 from sevenfold.cli.screen import Screen
 from sevenfold.core.errors import InputError, describe_missing
@@ -35,6 +36,8 @@ def run_completion(options: Namespace, screen: Screen) -> int:
 def _walk(parser: ArgumentParser) -> Iterator[Action]:
     for action in parser._actions:
         yield action
-        for below in dict[str, object](action.choices).values() if isinstance(action.choices, dict) else ():
-            if isinstance(below, ArgumentParser):
-                yield from _walk(below)
+        choices = cast("object", action.choices)
+        if isinstance(choices, dict):
+            for below in cast("dict[str, object]", choices).values():
+                if isinstance(below, ArgumentParser):
+                    yield from _walk(below)
