@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from sevenfold.core.usage import Usage
-from sevenfold.proxy.ledger import ProxyEntry, ProxyLedger, find_break, render_receipt
+from sevenfold.proxy.ledger import ProxyEntry, ProxyLedger, find_break
+from sevenfold.proxy.receipt import render_receipt
 from sevenfold.proxy.requests import RequestFacts
 from sevenfold.store.files.folder import Folder
 

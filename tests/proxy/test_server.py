@@ -223,9 +223,11 @@ def test_run_starts_an_agent_and_ends_with_its_bill(sim: Simulator, tmp_path: Pa
     assert ran.returncode == 3, ran.stderr
     assert ran.stdout.strip() == "You said -p hello"
     assert "1 model calls in 1 conversations" in ran.stderr
-    (ledger,) = (tmp_path / "home/proxy").iterdir()
-    assert KEY not in ledger.read_text()
+    (ledger,) = (tmp_path / "home/proxy").glob("*.jsonl")
     assert ledger.stat().st_mode & 0o777 == 0o600
+    kept = [path for path in (tmp_path / "home").rglob("*") if path.is_file()]
+    assert any("proxy/state" in str(path) for path in kept)
+    assert not [path for path in kept if KEY.encode() in path.read_bytes()]
 
 
 def test_requests_go_where_the_replaced_variables_led() -> None:

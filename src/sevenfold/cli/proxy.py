@@ -3,20 +3,36 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import signal
 import subprocess
 from argparse import Namespace
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 from sevenfold.cli.screen import Screen
 from sevenfold.cli.workspace import open_workspace
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import InputError
-from sevenfold.proxy.ledger import ProxyEntry, ProxyLedger, render_receipt
+from sevenfold.core.events import ignore_event
+from sevenfold.proxy.layers import ProxyLayers
+from sevenfold.proxy.ledger import ProxyEntry, ProxyLedger
+from sevenfold.proxy.memory import ProxyMemory
 from sevenfold.proxy.profiles import PROFILES, AgentProfile, find_profile
-from sevenfold.proxy.server import ANTHROPIC_API, OPENAI_API, ProxyApp, ProxyRun, ProxyServer, Upstreams
+from sevenfold.proxy.receipt import list_ledgers, render_receipt
+from sevenfold.proxy.server import (
+    ANTHROPIC_API,
+    LOOPBACK_ADDRESSES,
+    OPENAI_API,
+    ProxyApp,
+    ProxyRun,
+    ProxyServer,
+    Upstreams,
+)
+from sevenfold.proxy.state import RunStore, StateStore
+from sevenfold.resident.client import select_environ
 from sevenfold.store.files.folder import Folder
 
 PROXY_FOLDER = "proxy"
@@ -26,24 +42,90 @@ PROXY_STOP_SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM})
 
 def run_proxy(options: Namespace, screen: Screen) -> int:
     """Forward and bill until Ctrl-C."""
-    with _open_ledger_folder() as folder:
-        ledger = ProxyLedger(
-            folder=folder, name=_ledger_name(), watch=None if options.quiet else _Watch(screen).show
-        )
-        app = ProxyApp(ledger=ledger, upstreams=find_upstreams(options.upstream, {}))
-        server = ProxyServer(app, port=options.port)
-        signal.pthread_sigmask(signal.SIG_BLOCK, PROXY_STOP_SIGNALS)
-        try:
+    if options.list:
+        return _list_ledgers(screen, as_json=options.json)
+    profile = _find_named(options.agent) if options.agent else None
+    signal.pthread_sigmask(signal.SIG_BLOCK, PROXY_STOP_SIGNALS)
+    try:
+        with _open_ledger_folder() as folder, ExitStack() as exits:
+            ledger = ProxyLedger(
+                folder=folder, name=_ledger_name(), watch=None if options.quiet else _Watch(screen).show
+            )
+            app = _open_app(exits, folder, ledger, find_upstreams(options.upstream, {}))
+            if options.bind not in LOOPBACK_ADDRESSES:
+                app.access_token = secrets.token_urlsafe(24)
+            server = ProxyServer(app, port=options.port, address=options.bind)
             server.start()
-            screen.show(f"proxy on {server.url}, until Ctrl-C; nothing is changed, every request is billed")
-            screen.show(f"  export ANTHROPIC_BASE_URL={server.url}")
-            screen.show(f"  export OPENAI_BASE_URL={server.url}/v1")
-            screen.flush()
+            exits.callback(server.stop)
+            _show_addresses(server, profile, options, screen)
             signal.sigwait(PROXY_STOP_SIGNALS)
-        finally:
             server.stop()
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, PROXY_STOP_SIGNALS)
-        _show_receipt(ledger, folder.path, screen)
+            _end_layers(app)
+            _show_receipt(app, folder.path, screen)
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, PROXY_STOP_SIGNALS)
+    return 0
+
+
+def _show_addresses(
+    server: ProxyServer, profile: AgentProfile | None, options: Namespace, screen: Screen
+) -> None:
+    if profile is None:
+        url = server.url
+        screen.show(f"proxy on {url}, until Ctrl-C; nothing is changed, every request is billed")
+    else:
+        project = os.path.realpath(options.project or ".")
+        run = ProxyRun.create(profile, project, records_only=options.record_only)
+        url = server.run_url(run)
+        done = ", ".join(sorted(profile.layers)) if run.has_layers else "nothing is changed"
+        screen.show(f"proxy on {server.url}, until Ctrl-C; for {profile.name} in {project}: {done}")
+    screen.show(f"  export ANTHROPIC_BASE_URL={url}")
+    screen.show(f"  export OPENAI_BASE_URL={url}/v1")
+    if server.app.access_token:
+        screen.show(
+            f"  header for requests without a run: proxy-authorization: Bearer {server.app.access_token}"
+        )
+    screen.flush()
+
+
+def _open_app(exits: ExitStack, folder: Folder, ledger: ProxyLedger, upstreams: Upstreams) -> ProxyApp:
+    """The application with its layers; both are closed with the stack."""
+    clock = SystemClock()
+    memory = ProxyMemory(clock=clock, environ=select_environ(os.environ), emit=ignore_event)
+    layers = ProxyLayers(store=StateStore(folder), memory=memory)
+    exits.callback(layers.close)
+    layers.store.prune(clock.now())
+    runs = RunStore(folder)
+    exits.callback(runs.close)
+    return ProxyApp(ledger=ledger, upstreams=upstreams, layers=layers, run_store=runs, clock=clock)
+
+
+def _end_layers(app: ProxyApp) -> None:
+    if app.layers is not None:
+        app.layers.finish()
+
+
+def _find_named(name: str) -> AgentProfile:
+    profile = find_profile(name)
+    if profile is None:
+        known = ", ".join(one.name for one in PROFILES)
+        raise InputError(f"there is no agent {name!r}; expected one of {known}")
+    return profile
+
+
+def _list_ledgers(screen: Screen, *, as_json: bool) -> int:
+    """The sessions that went through a proxy, the newest first, those that run too."""
+    with _open_ledger_folder() as folder:
+        found = list_ledgers(folder)
+    if as_json:
+        screen.show_json([one.to_json() for one in found])
+        return 0
+    for one in found:
+        screen.show(one.render())
+    if not found:
+        screen.note(
+            f"no request went through a proxy yet; nothing is in {open_workspace().home / PROXY_FOLDER}"
+        )
     return 0
 
 
@@ -62,16 +144,19 @@ def run_agent(options: Namespace, screen: Screen) -> int:
     _refuse_conflicts(profile, os.environ)
     upstreams = find_upstreams(options.upstream, os.environ, profile)
     screen.note(f"requests go to {upstreams.anthropic} or {upstreams.openai}; --upstream URL changes that")
-    with _open_ledger_folder() as folder:
-        ledger = ProxyLedger(folder=folder, name=_ledger_name())
-        app = ProxyApp(ledger=ledger, upstreams=upstreams)
+    run = ProxyRun.create(profile, os.path.realpath("."), records_only=options.record_only)
+    with _open_ledger_folder() as folder, ExitStack() as exits:
+        app = _open_app(exits, folder, ProxyLedger(folder=folder, name=_ledger_name()), upstreams)
         server = ProxyServer(app)
         server.start()
         try:
-            code = _run_program(program, profile, server.run_url(ProxyRun.create(profile)), options.arguments)
+            code = _run_program(program, profile, server.run_url(run), options.arguments)
         finally:
             server.stop()
-            _show_receipt(ledger, folder.path, screen)
+            _end_layers(app)
+            if app.run_store is not None:
+                app.run_store.remove(run.token)
+            _show_receipt(app, folder.path, screen)
     return code
 
 
@@ -154,9 +239,16 @@ def _ledger_name() -> str:
     return f"{SystemClock().now():%Y-%m-%d-%H%M%S}-{os.getpid()}.jsonl"
 
 
-def _show_receipt(ledger: ProxyLedger, folder: Path | str, screen: Screen) -> None:
-    for line in render_receipt(ledger.entries):
+def _show_receipt(app: ProxyApp, folder: Path | str, screen: Screen) -> None:
+    ledger, layers = app.ledger, app.layers
+    for line in render_receipt(ledger.entries, ledger.catalog):
         screen.note(line)
+    learnt = layers.memory.learnt if layers is not None else None
+    if learnt is not None and (learnt.written or learnt.waiting):
+        waiting = f", {learnt.waiting} wait for you: sevenfold memory review" if learnt.waiting else ""
+        screen.note(f"learnt: {learnt.written} memories{waiting}")
+    for error in layers.learn_errors if layers is not None else ():
+        screen.note(f"not looked through for memories: {error}")
     if ledger.write_error:
         screen.note(f"the ledger lacks requests: {ledger.write_error}")
     elif ledger.entries:

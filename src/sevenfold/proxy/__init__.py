@@ -1,10 +1,16 @@
-"""A proxy between an agent that somebody else wrote and its model: it forwards every byte and keeps the bill.
+"""A proxy between an agent that somebody else wrote and its model: it forwards, bills, and runs the layers.
 
 In the order in which a request passes them:
 
 - `server`: HTTP: forwards raw requests and streams responses; a server on a local port, in a thread.
-- `profiles`: the agents that are known: how to recognize, configure and start each.
+- `profiles`: the agents that are known: how to recognize and start each, and what may be done for it.
 - `requests`: what a request is for, and which conversation it belongs to. Pure.
+- `layers`: what a main turn is sent with: everything decided before, and what is decided now.
+- `bodies`: the body of a request, and the few edits that it can be written with. Pure.
+- `state`: what was decided in each conversation, on disk.
+- `memory`: what a prompt recalls, the rules of a call, and what a turn has taught.
 - `responses`: reads the usage from a response while it is forwarded.
-- `ledger`: every request with its cost, and why the cache was not used; on disk and as a receipt.
+- `touches`: what the layers did to one request.
+- `ledger`: every request with its cost, and why the cache was not used; on disk.
+- `receipt`: the ledger as a person reads it, and the ledgers of earlier sessions.
 """

@@ -9,16 +9,16 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from decimal import Decimal
 
 from sevenfold.core.errors import StoreError
 from sevenfold.core.json import Json, JsonObject, write_json
-from sevenfold.core.prices import CATALOG, Catalog, Cost, compute_cost, compute_uncached_cost, sum_costs
-from sevenfold.core.usage import Usage, sum_usage
+from sevenfold.core.prices import CATALOG, Catalog, Cost, compute_cost, compute_uncached_cost
+from sevenfold.core.usage import Usage
 from sevenfold.proxy.requests import RequestFacts
+from sevenfold.proxy.touches import NO_TOUCH, RequestTouch
 from sevenfold.store.files.disk import write_all
 from sevenfold.store.files.folder import Folder
 
@@ -38,6 +38,8 @@ class LostPrefix:
 
     cause: str
     lost_tokens: int
+    is_cut: bool = False
+    """Whether somebody meant it: a layer, or the client by compacting."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +59,7 @@ class ProxyEntry:
     cache_break: LostPrefix | None = None
     first_byte: timedelta = timedelta()
     """Between the request and the first byte of the response's body."""
+    touch: RequestTouch = NO_TOUCH
 
     def to_json(self) -> JsonObject:
         facts, usage, lost = self.facts, self.usage, self.cache_break
@@ -74,7 +77,14 @@ class ProxyEntry:
             ),
             "break": None
             if lost is None
-            else JsonObject({"cause": lost.cause, "lost_tokens": lost.lost_tokens}),
+            else JsonObject(
+                {
+                    "cause": lost.cause,
+                    "lost_tokens": lost.lost_tokens,
+                    **({"is_cut": True} if lost.is_cut else {}),
+                }
+            ),
+            "layers": self.touch.to_json() if self.touch is not NO_TOUCH else None,
         }
         if usage is not None:
             names = ("fresh", "read", "written_5m", "written_1h", "output")
@@ -134,6 +144,7 @@ class ProxyLedger:
         status: int,
         usage: Usage | None,
         first_byte: timedelta,
+        touch: RequestTouch = NO_TOUCH,
     ) -> ProxyEntry:
         """Book one request. `client` tells apart those who share neither conversations nor caches."""
         with self._lock:
@@ -147,8 +158,9 @@ class ProxyLedger:
                 usage=usage,
                 cost=self._price(compute_cost, facts, usage, at),
                 cost_without_caching=self._price(compute_uncached_cost, facts, usage, at),
-                cache_break=_explain(previous, at, facts, usage),
+                cache_break=_explain(previous, at, facts, usage, touch),
                 first_byte=first_byte,
+                touch=touch,
             )
             if facts.is_model_call and usage is not None:
                 self._remember(client, entry)
@@ -217,7 +229,7 @@ def _continues(previous: RequestFacts, current: RequestFacts) -> bool:
 
 
 def _explain(
-    previous: _Previous | None, at: datetime, facts: RequestFacts, usage: Usage | None
+    previous: _Previous | None, at: datetime, facts: RequestFacts, usage: Usage | None, touch: RequestTouch
 ) -> LostPrefix | None:
     """What a request lost of what the one before it had cached, and why."""
     if previous is None or previous.usage is None or usage is None:
@@ -226,42 +238,12 @@ def _explain(
     lost = cached - usage.read
     if lost < MIN_BROKEN_TOKENS:
         return None
+    if previous.facts.purpose == "compaction" and facts.purpose == "turn":
+        return LostPrefix("the client compacted its conversation", lost, is_cut=True)
+    if touch.cuts:
+        return LostPrefix("; ".join(touch.cuts), lost, is_cut=True)
     difference = find_break(previous.facts, facts)
     pause = at - previous.at
     if not difference and pause > DEFAULT_LIFETIME:
         difference = f"{pause.total_seconds() / 60:.0f} minutes passed"
     return LostPrefix(difference or "unexplained", lost)
-
-
-def render_receipt(entries: Sequence[ProxyEntry]) -> list[str]:
-    """What the requests cost, as a person reads it."""
-    billed = [entry for entry in entries if entry.usage is not None]
-    if not billed:
-        return [f"{len(entries)} requests, none of which named a usage"]
-    usage = sum_usage(entry.usage for entry in billed if entry.usage is not None)
-    cost = sum_costs(entry.cost for entry in billed)
-    plain = sum_costs(entry.cost_without_caching for entry in billed)
-    share = usage.read / usage.prompt if usage.prompt else 0.0
-    lines = [
-        f"{len(billed)} model calls in {len({entry.conversation for entry in billed})} conversations, "
-        f"{share:.1%} of {usage.prompt:,} prompt tokens from the cache",
-        f"cost {_usd(cost)}; without caching {_usd(plain)}",
-    ]
-    by_purpose = dict.fromkeys(entry.facts.purpose for entry in billed)
-    for purpose in by_purpose:
-        of = [entry for entry in billed if entry.facts.purpose == purpose]
-        lines.append(f"  {purpose:12} {len(of):>5}  {_usd(sum_costs(entry.cost for entry in of))}")
-    for entry in billed:
-        if entry.cache_break is not None:
-            lost = entry.cache_break
-            lines.append(f"cache break in {entry.conversation}: {lost.lost_tokens:,} tokens: {lost.cause}")
-    silent = sum(
-        entry.facts.is_model_call and entry.usage is None and entry.status < 400 for entry in entries
-    )
-    failed = sum(entry.status >= 400 for entry in entries)
-    lines += [f"{silent} answers named no usage: what they cost is in no sum above"] if silent else []
-    return [*lines, f"{failed} requests failed"] if failed else lines
-
-
-def _usd(cost: Cost | None) -> str:
-    return "unpriced" if cost is None else f"${cost.total.quantize(Decimal('0.0001')):,}"

@@ -9,6 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+LayerName: TypeAlias = Literal[
+    "breakpoints", "spill", "recall", "rules", "clearing", "compaction", "extraction"
+]
+"""What the proxy may do for an agent beside forwarding."""
 
 URL = "{url}"
 """Stands for the proxy's address in variables and arguments."""
@@ -31,6 +37,13 @@ class AgentProfile:
     title."""
     compaction_phrases: tuple[str, ...] = ()
     """What the last user message holds when the agent asks for a summary of its own conversation."""
+    layers: frozenset[LayerName] = frozenset()
+    """What may be done for it. Without an entry here its requests are forwarded and billed alone."""
+    moving_tag: str = ""
+    """The tag of a text that the agent puts into another message in each request, which changes what was sent
+    before. Where old turns may be rewritten, it is put behind the last message instead."""
+    machine_texts: tuple[str, ...] = ()
+    """Regular expressions of what the agent itself writes into messages of the user: no person said it."""
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
     """Environment variables that lead it to the proxy."""
     arguments: tuple[str, ...] = ()
@@ -46,6 +59,10 @@ class AgentProfile:
     def can_start(self) -> bool:
         return bool(self.variables or self.arguments)
 
+
+_MEMORY: frozenset[LayerName] = frozenset({"recall", "rules", "extraction"})
+_ALL_BUT_COMPACTION: frozenset[LayerName] = frozenset({"breakpoints", "spill", "clearing", *_MEMORY})
+_ALL: frozenset[LayerName] = frozenset({"compaction", *_ALL_BUT_COMPACTION})
 
 _OPENCODE_CONFIG = json.dumps(
     {
@@ -64,6 +81,8 @@ PROFILES: tuple[AgentProfile, ...] = (
         session_headers=("x-claude-code-session-id",),
         agent_header="x-claude-code-agent-id",
         compaction_phrases=("create a detailed summary of the conversation",),
+        # It stores large results, places breakpoints and compacts itself; its hooks bring memories.
+        layers=frozenset({"clearing", "extraction"}),
         variables={"ANTHROPIC_BASE_URL": URL},
     ),
     AgentProfile(
@@ -71,6 +90,12 @@ PROFILES: tuple[AgentProfile, ...] = (
         program="codex",
         user_agents=("codex_cli_rs/", "codex_exec/", "codex/"),
         session_headers=("session-id", "session_id", "thread-id"),
+        # The provider caches by itself.
+        layers=_ALL_BUT_COMPACTION - {"breakpoints"},
+        machine_texts=(
+            r"^# AGENTS\.md instructions.*",
+            r"<(environment_context|INSTRUCTIONS|user_instructions|skills_instructions)>.*?</\1>",
+        ),
         arguments=(
             *("-c", 'model_provider="sevenfold"'),
             *("-c", 'model_providers.sevenfold.name="Sevenfold proxy"'),
@@ -84,6 +109,7 @@ PROFILES: tuple[AgentProfile, ...] = (
         program="opencode",
         user_agents=("opencode/",),
         session_headers=("x-session-id",),
+        layers=_ALL_BUT_COMPACTION,
         variables={"OPENCODE_CONFIG_CONTENT": _OPENCODE_CONFIG},
     ),
     AgentProfile(
@@ -91,28 +117,40 @@ PROFILES: tuple[AgentProfile, ...] = (
         program="goose",
         user_agents=("goose/",),
         session_headers=("agent-session-id",),
+        layers=_ALL,
+        moving_tag="info-msg",
         variables={"ANTHROPIC_HOST": URL, "OPENAI_HOST": URL},
     ),
     AgentProfile(
         name="qwen",
         program="qwen",
         user_agents=("QwenCode/", "qwen-code/"),
+        layers=_ALL_BUT_COMPACTION,
         variables={"OPENAI_BASE_URL": f"{URL}/v1"},
     ),
     AgentProfile(
         name="mini-swe-agent",
         program="mini",
         user_agents=("litellm/",),
+        layers=_ALL,
+        machine_texts=(r"^Please solve this issue:\s*", r"\n\nYou can execute bash commands.*"),
         variables={"ANTHROPIC_BASE_URL": URL, "OPENAI_BASE_URL": f"{URL}/v1"},
     ),
     AgentProfile(
         name="aider",
         program="aider",
         has_tools=False,
+        layers=frozenset({"breakpoints", "recall", "extraction"}),
+        machine_texts=(
+            r"^I have \*added these files to the chat\*.*",
+            r"^Here are summaries of some files present in my git repo.*",
+            r"^I am not sharing any files that you can edit yet.*",
+            r"^# \*SEARCH/REPLACE block\* Rules:.*",
+        ),
         variables={"ANTHROPIC_BASE_URL": URL, "OPENAI_API_BASE": f"{URL}/v1"},
     ),
-    AgentProfile(name="pi", program="pi", user_agents=("pi/",)),
-    AgentProfile(name="continue", program="cn", user_agents=("Continue/",)),
+    AgentProfile(name="pi", program="pi", user_agents=("pi/",), layers=_ALL),
+    AgentProfile(name="continue", program="cn", user_agents=("Continue/",), layers=_ALL),
 )
 
 

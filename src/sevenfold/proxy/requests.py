@@ -18,7 +18,8 @@ WireFormat: TypeAlias = Literal["messages", "chat", "responses", "other"]
 RequestPurpose: TypeAlias = Literal["turn", "sub-agent", "side request", "compaction", "count", "other"]
 """`turn`: the agent's main conversation. `side request`: a title, a suggestion, a probe."""
 
-_Fields: TypeAlias = dict[str, Any]
+Fields: TypeAlias = dict[str, Any]
+"""A JSON object as it was parsed."""
 _SYSTEM_ROLES = frozenset({"system", "developer"})
 
 
@@ -41,6 +42,9 @@ class RequestFacts:
         return self.wire != "other" and self.purpose != "count"
 
 
+UNREAD_REQUEST = RequestFacts(wire="other", purpose="other")
+
+
 def find_wire_format(path: str) -> WireFormat:
     if path.endswith(("/v1/messages", "/messages/count_tokens")):
         return "messages"
@@ -53,25 +57,86 @@ def read_request(
     path: str, headers: Mapping[str, str], body: bytes, profile: AgentProfile | None
 ) -> RequestFacts:
     """What a request is. One that cannot be read is `other`: it is forwarded all the same."""
+    fields = read_fields_of(path, body)
+    return UNREAD_REQUEST if fields is None else describe_request(path, headers, fields, profile)
+
+
+def read_fields_of(path: str, body: bytes) -> Fields | None:
+    """The body of a model call; None where it is none, or cannot be read."""
+    return _read_object(body) if find_wire_format(path) != "other" else None
+
+
+def describe_request(
+    path: str, headers: Mapping[str, str], fields: Fields, profile: AgentProfile | None
+) -> RequestFacts:
     wire = find_wire_format(path)
-    fields = _read_object(body) if wire != "other" else None
-    if fields is None:
-        return RequestFacts(wire="other", purpose="other")
-    said = _list(fields.get("input" if wire == "responses" else "messages"))
-    instructions = [message for message in said if _role(message) in _SYSTEM_ROLES and wire == "chat"]
+    said = list_said(wire, fields)
+    instructions = [message for message in said if is_instruction(wire, message)]
+    moving = profile.moving_tag if profile else ""
     return RequestFacts(
         wire=wire,
         purpose=_find_purpose(path, headers, fields, said, profile),
         model=_text(fields.get("model")),
         session=_find_session(headers, profile),
         system=_digest([_said(fields.get("system", fields.get("instructions"))), *map(_said, instructions)]),
-        tools=_digest(fields.get("tools")),
-        messages=tuple(_digest(_said(message)) for message in said if message not in instructions),
+        tools=_digest(_said(fields.get("tools"))),
+        messages=tuple(
+            digest
+            for message in said
+            if not is_instruction(wire, message) and (digest := digest_message(message, moving))
+        ),
     )
 
 
+def list_said(wire: WireFormat, fields: Fields) -> list[Any]:
+    """The messages of a body, or its input items; a lone text is a message."""
+    return _list(fields.get("input" if wire == "responses" else "messages"))
+
+
+def is_instruction(wire: WireFormat, message: Any) -> bool:
+    """Whether a message is a part of the system prompt."""
+    return wire == "chat" and _role(message) in _SYSTEM_ROLES
+
+
+def digest_message(message: Any, moving: str = "") -> str:
+    """The same for two messages that say the same; empty for one that says nothing but a moving block."""
+    if not moving:
+        return _digest(_said(message))
+    kept = split_moving(message, moving).message
+    return "" if kept is None else _digest(_said(kept))
+
+
+@dataclass(frozen=True, slots=True)
+class SplitMessage:
+    """A message, and a block in it that its agent moves from message to message."""
+
+    message: Any
+    """Without the block; None where nothing else is in it."""
+    block: str = ""
+
+
+def split_moving(message: Any, tag: str) -> SplitMessage:
+    """Take out the text in this tag, which is no part of what is said."""
+    fields, opening, closing = _object(message), f"<{tag}>", f"</{tag}>"
+    content = fields.get("content")
+    if _role(message) != "user":
+        return SplitMessage(message)
+    if isinstance(content, str) and content.startswith(opening):
+        text, _, rest = content.partition(closing)
+        rest = rest.lstrip("\n")
+        return SplitMessage({**fields, "content": rest} if rest else None, text + closing)
+    if not isinstance(content, list):
+        return SplitMessage(message)
+    blocks = cast("list[Any]", content)
+    texts = [text for block in blocks if (text := _text(_object(block).get("text"))).startswith(opening)]
+    if not texts:
+        return SplitMessage(message)
+    kept = [block for block in blocks if not _text(_object(block).get("text")).startswith(opening)]
+    return SplitMessage({**fields, "content": kept} if kept else None, texts[-1])
+
+
 def _find_purpose(
-    path: str, headers: Mapping[str, str], fields: _Fields, said: Sequence[Any], profile: AgentProfile | None
+    path: str, headers: Mapping[str, str], fields: Fields, said: Sequence[Any], profile: AgentProfile | None
 ) -> RequestPurpose:
     if path.endswith("/count_tokens"):
         return "count"
@@ -88,7 +153,7 @@ def _find_purpose(
     return "sub-agent" if profile and headers.get(profile.agent_header or "-") else "turn"
 
 
-def _wants_schema(fields: _Fields) -> bool:
+def _wants_schema(fields: Fields) -> bool:
     """Whether the answer is to be data and not words."""
     output = _object(fields.get("output_config"))
     forms = (output.get("format"), fields.get("response_format"), _object(fields.get("text")).get("format"))
@@ -103,8 +168,9 @@ def _read_codex_kind(headers: Mapping[str, str]) -> str:
 def _find_session(headers: Mapping[str, str], profile: AgentProfile | None) -> str:
     if profile is None:
         return ""
+    # Where an agent names a session and a thread in it, both tell conversations apart.
     named = (headers.get(name, "") for name in profile.session_headers)
-    session = next((value for value in named if value), "")
+    session = "/".join(dict.fromkeys(value for value in named if value))
     agent = headers.get(profile.agent_header, "") if profile.agent_header else ""
     return f"{session}/{agent}" if agent else session
 
@@ -117,13 +183,13 @@ def _said(message: Any) -> Any:
         blocks = [_said(block) for block in cast("list[Any]", message)]
         return blocks[0]["text"] if len(blocks) == 1 and _is_plain_text(blocks[0]) else blocks
     if isinstance(message, dict):
-        fields = cast("_Fields", message)
+        fields = cast("Fields", message)
         return {key: _said(value) for key, value in fields.items() if key != "cache_control"}
     return message
 
 
 def _is_plain_text(block: Any) -> bool:
-    return isinstance(block, dict) and set(cast("_Fields", block)) == {"type", "text"}
+    return isinstance(block, dict) and set(cast("Fields", block)) == {"type", "text"}
 
 
 def _last_text(said: Sequence[Any]) -> str:
@@ -138,16 +204,16 @@ def _digest(value: Any) -> str:
     return blake2b(data.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
 
-def _read_object(data: bytes) -> _Fields | None:
+def _read_object(data: bytes) -> Fields | None:
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):
         return None
-    return cast("_Fields", value) if isinstance(value, dict) else None
+    return cast("Fields", value) if isinstance(value, dict) else None
 
 
-def _object(value: Any) -> _Fields:
-    return cast("_Fields", value) if isinstance(value, dict) else {}
+def _object(value: Any) -> Fields:
+    return cast("Fields", value) if isinstance(value, dict) else {}
 
 
 def _list(value: Any) -> list[Any]:

@@ -7,6 +7,7 @@ proxy little more than copying it.
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from collections.abc import Mapping
 from typing import Any, cast
@@ -14,6 +15,11 @@ from typing import Any, cast
 from sevenfold.core.errors import WireError
 from sevenfold.core.usage import Usage, read_openai_usage, read_usage
 from sevenfold.proxy.requests import WireFormat
+
+_CALL = re.compile(
+    rb'"type":\s*"(?:tool_use|function_call|custom_tool_call|local_shell_call)"|"tool_calls":\s*\[\s*\{'
+)
+"""How an answer names a call of a tool. Quotes in a text are escaped."""
 
 MAX_KEPT_BYTES = 16 * 1024 * 1024
 """Of one line, or of a body that is not streamed: more than any answer of a model has."""
@@ -33,6 +39,8 @@ class UsageReader:
         self._waiting = b""
         self._counts: _Fields = {}
         self.model = ""
+        self.has_call = False
+        """Whether the model called a tool: then the turn goes on."""
 
     def feed(self, data: bytes) -> None:
         if not self._is_readable:
@@ -56,6 +64,7 @@ class UsageReader:
             if self._is_stream:
                 self._take_line(self._waiting)
             else:
+                self.has_call = _CALL.search(self._waiting) is not None
                 self._take(self._waiting)
             self._waiting = b""
         if not self._counts:
@@ -66,6 +75,8 @@ class UsageReader:
             return None
 
     def _take_line(self, line: bytes) -> None:
+        if not self.has_call and _CALL.search(line):
+            self.has_call = True
         if line.startswith(b"data:") and b'"usage"' in line:
             self._take(line.removeprefix(b"data:"))
 

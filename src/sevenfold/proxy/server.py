@@ -1,7 +1,8 @@
-"""The proxy over HTTP: forwards each request as it came, and streams the response as it comes.
+"""The proxy over HTTP: forwards each request, and streams the response as it comes.
 
-What a client sent is never changed, except for headers that belong to one connection. The address of a run
-has a random path, which is its token; a request without one is forwarded and booked too.
+The address of a run has a random path, which is its token: it says for which agent and project a request is
+made. A main turn of a run passes the layers. Every other request is forwarded as it came, except for headers
+that belong to one connection. Where the layers fail, the original is forwarded and the ledger says so.
 """
 
 from __future__ import annotations
@@ -21,10 +22,14 @@ from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import InputError, ProxyError, describe_missing
 from sevenfold.core.json import JsonObject, write_json
 from sevenfold.core.system import listen, listener_url, run_blocking
+from sevenfold.proxy.bodies import UnfitBody
+from sevenfold.proxy.layers import PreparedTurn, ProxyLayers, TurnRequest
 from sevenfold.proxy.ledger import ProxyLedger
-from sevenfold.proxy.profiles import AgentProfile, recognize_agent
-from sevenfold.proxy.requests import find_wire_format, read_request
+from sevenfold.proxy.profiles import AgentProfile, find_profile, recognize_agent
+from sevenfold.proxy.requests import UNREAD_REQUEST, find_wire_format, read_request
 from sevenfold.proxy.responses import UsageReader
+from sevenfold.proxy.state import RunStore, StoredRun
+from sevenfold.proxy.touches import NO_TOUCH, RequestTouch
 
 if TYPE_CHECKING:
     from httpx2 import AsyncClient, Request, Response
@@ -39,6 +44,7 @@ STALL_SECONDS = 600.0
 CONNECT_SECONDS = 30.0
 PROXY_STOP_SECONDS = 10.0
 RUN_PATH = "/run/"
+BETA_HEADER = b"anthropic-beta"
 
 _CONNECTION_HEADERS = frozenset(
     {
@@ -46,7 +52,8 @@ _CONNECTION_HEADERS = frozenset(
         *("transfer-encoding", "upgrade", "host", "content-length", "proxy-connection", "expect"),
     }
 )
-_LOCAL_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
+LOOPBACK_ADDRESSES = frozenset({"127.0.0.1", "::1"})
+_LOCAL_NAMES = frozenset({*LOOPBACK_ADDRESSES, "localhost"})
 
 _Message: TypeAlias = MutableMapping[str, Any]
 _Receive: TypeAlias = Callable[[], Awaitable[_Message]]
@@ -81,19 +88,34 @@ class ProxyRun:
 
     token: str
     profile: AgentProfile | None
+    project: str = ""
+    """The folder that it works in; empty: its requests are forwarded and billed alone."""
+    records_only: bool = False
 
     @classmethod
-    def create(cls, profile: AgentProfile | None) -> ProxyRun:
-        return cls(secrets.token_urlsafe(16), profile)
+    def create(
+        cls, profile: AgentProfile | None, project: str = "", *, records_only: bool = False
+    ) -> ProxyRun:
+        return cls(secrets.token_urlsafe(16), profile, project, records_only)
+
+    @property
+    def has_layers(self) -> bool:
+        return bool(self.profile and self.profile.layers and self.project and not self.records_only)
 
 
 @dataclass(slots=True, kw_only=True)
 class ProxyApp:
-    """The application: one request in, the same request out."""
+    """The application: one request in, one request out."""
 
     ledger: ProxyLedger
     upstreams: Upstreams = field(default_factory=Upstreams)
+    layers: ProxyLayers | None = None
+    """None: every request is forwarded as it came."""
     runs: dict[str, ProxyRun] = field(default_factory=dict[str, ProxyRun])
+    run_store: RunStore | None = None
+    access_token: str = ""
+    """What a request has to show where the proxy does not listen on loopback: in the path of a run, or as a
+    bearer token in `proxy-authorization`."""
     clock: Clock = field(default_factory=SystemClock)
     _client: AsyncClient | None = None
     _salt: bytes = field(default_factory=lambda: secrets.token_bytes(16))
@@ -107,15 +129,55 @@ class ProxyApp:
     def book(self, booking: _Booking) -> None:
         """Write a request down, however it ended. Blocks."""
         profile = (booking.run.profile if booking.run else None) or recognize_agent(booking.headers)
+        prepared = booking.prepared
+        usage = booking.reader.read_usage() if booking.reader else None
+        facts = prepared.facts if prepared else UNREAD_REQUEST
+        if facts is UNREAD_REQUEST:
+            facts = read_request(booking.path, booking.headers, booking.body, profile)
         self.ledger.add(
             at=booking.at,
             agent=profile.name if profile else "",
             client=self.identify(booking.headers),
-            facts=read_request(booking.path, booking.headers, booking.body, profile),
+            facts=facts,
             status=booking.status,
-            usage=booking.reader.read_usage() if booking.reader else None,
+            usage=usage,
             first_byte=booking.first_byte,
+            touch=booking.touch,
         )
+        if self.layers is not None and prepared is not None:
+            has_call = booking.reader is not None and booking.reader.has_call
+            is_ended = booking.status < 300 and not has_call
+            self.layers.answered(prepared, usage, is_ended=is_ended)
+
+    def prepare(self, turn: TurnRequest) -> PreparedTurn:
+        """What is sent in place of a request of a run. Blocks. Fails open: a request that the layers cannot
+        take is sent as it came."""
+        if self.layers is None:
+            raise UnfitBody("there are no layers")
+        try:
+            return self.layers.prepare(turn)
+        except UnfitBody as error:
+            touch = RequestTouch(failures=(f"body: {error}",))
+        except Exception as error:
+            touch = RequestTouch(failures=(f"layers: {type(error).__name__}: {error}",))
+        return PreparedTurn(body=turn.body, facts=UNREAD_REQUEST, touch=touch)
+
+    def find_run(self, token: str) -> ProxyRun | None:
+        """The run of a token; one of before a restart is in a file. Blocks."""
+        run = self.runs.get(token)
+        if run is None and self.run_store is not None:
+            stored = self.run_store.read(token)
+            if stored is not None:
+                profile = find_profile(stored.agent)
+                run = ProxyRun(token, profile, stored.project, stored.records_only)
+                self.runs[token] = run
+        return run
+
+    def add_run(self, run: ProxyRun) -> None:
+        self.runs[run.token] = run
+        if self.run_store is not None:
+            agent = run.profile.name if run.profile else ""
+            self.run_store.write(run.token, StoredRun(agent, run.project, run.records_only))
 
     def client(self) -> AsyncClient:
         if self._client is None:
@@ -134,6 +196,8 @@ class ProxyApp:
     def identify(self, headers: Mapping[str, str]) -> str:
         """Who a request comes from: by its key, which is not kept, and by how the client calls itself."""
         key = headers.get("x-api-key") or headers.get("authorization") or ""
+        if self.layers is not None:
+            return self.layers.store.identify(key, headers.get("user-agent", ""))
         digest = blake2b(key.encode(), key=self._salt, digest_size=12).hexdigest()
         return f"{digest} {headers.get('user-agent', '')}"
 
@@ -154,6 +218,8 @@ class _Booking:
     status: int = 499
     """Until a response comes: the client left before it."""
     reader: UsageReader | None = None
+    prepared: PreparedTurn | None = None
+    touch: RequestTouch = NO_TOUCH
     first_byte_at: timedelta | None = None
     first_byte: timedelta = timedelta()
 
@@ -170,22 +236,61 @@ class _Exchange:
 
     async def run(self) -> None:
         headers = _read_headers(self.scope["headers"])
-        if not _is_local(headers.get("host", "")):
-            await self._refuse(403, "this proxy answers to requests for this machine alone")
+        path, run, is_stale = await self._find_run(_raw_path(self.scope))
+        refusal = self._find_refusal(headers, run)
+        if refusal or not path.startswith("/"):
+            await self._refuse(403 if refusal else 400, refusal or "the path must begin with a slash")
             return
-        path, run = self._find_run(self.scope["path"])
         body = await self._read_body()
         if body is None:
             await self._refuse(413, f"the request has more than {MAX_FORWARDED_BYTES:,} bytes")
             return
-        await self._forward(path, headers, body, run)
+        app = self.app
+        booking = _Booking(at=app.clock.now(), path=path, headers=headers, body=body, run=run)
+        if is_stale:
+            booking.touch = RequestTouch(failures=("run: its token is not known; the request is left alone",))
+        if (
+            run is not None
+            and run.has_layers
+            and app.layers is not None
+            and find_wire_format(path) != "other"
+        ):
+            await self._prepare(booking, run)
+        await self._forward(booking)
 
-    def _find_run(self, path: str) -> tuple[str, ProxyRun | None]:
-        if path.startswith(RUN_PATH):
-            token, _, rest = path.removeprefix(RUN_PATH).partition("/")
-            if token in self.app.runs:
-                return f"/{rest}", self.app.runs[token]
-        return path, None
+    async def _find_run(self, path: str) -> tuple[str, ProxyRun | None, bool]:
+        """The path behind that of a run, the run, and whether nobody knows its token."""
+        if not path.startswith(RUN_PATH):
+            return path, None, False
+        token, _, rest = path.removeprefix(RUN_PATH).partition("/")
+        run = self.app.runs.get(token) or await run_blocking(lambda: self.app.find_run(token))
+        return f"/{rest}", run, run is None
+
+    def _find_refusal(self, headers: Mapping[str, str], run: ProxyRun | None) -> str:
+        """Why a request is not forwarded; empty: it is."""
+        token = self.app.access_token
+        if not token:
+            is_local = _is_local(headers.get("host", ""))
+            return "" if is_local else "this proxy answers to requests for this machine alone"
+        given = headers.get("proxy-authorization", "").removeprefix("Bearer ")
+        is_allowed = run is not None or secrets.compare_digest(given.encode(), token.encode())
+        return "" if is_allowed else "the token is missing: use the address of a run, or proxy-authorization"
+
+    async def _prepare(self, booking: _Booking, run: ProxyRun) -> None:
+        app, profile = self.app, run.profile
+        if profile is None:
+            return
+        turn = TurnRequest(
+            path=booking.path,
+            headers=booking.headers,
+            body=booking.body,
+            client=app.identify(booking.headers),
+            profile=profile,
+            project=run.project,
+            at=booking.at,
+        )
+        booking.prepared = await run_blocking(lambda: app.prepare(turn))
+        booking.touch = booking.prepared.touch
 
     async def _read_body(self) -> bytes | None:
         """The body; None if it is too long."""
@@ -202,18 +307,18 @@ class _Exchange:
             if not message.get("more_body"):
                 return b"".join(parts)
 
-    async def _forward(
-        self, path: str, headers: Mapping[str, str], body: bytes, run: ProxyRun | None
-    ) -> None:
+    async def _forward(self, booking: _Booking) -> None:
         import httpx2
 
-        app, began = self.app, self.app.clock.uptime()
-        booking = _Booking(at=app.clock.now(), path=path, headers=headers, body=body, run=run)
+        app, began, path, prepared = self.app, self.app.clock.uptime(), booking.path, booking.prepared
         query = self.scope.get("query_string", b"").decode("latin-1")
-        url = app.upstreams.find(path, headers) + path + (f"?{query}" if query else "")
+        url = app.upstreams.find(path, booking.headers) + path + (f"?{query}" if query else "")
         # Made here and not by the client, which would add headers and cookies of its own.
         request = httpx2.Request(
-            self.scope["method"], url, headers=_forwarded_headers(self.scope["headers"]), content=body
+            self.scope["method"],
+            url,
+            headers=_forwarded_headers(self.scope["headers"], prepared.betas if prepared else ()),
+            content=prepared.body if prepared else booking.body,
         )
         gone = asyncio.ensure_future(self._wait_for_disconnect())
         try:
@@ -245,7 +350,10 @@ class _Exchange:
     async def _copy(self, response: Response, booking: _Booking, gone: asyncio.Future[None]) -> None:
         """Send the response on, piece by piece, until it ends or the client is gone."""
         try:
-            await self._start(response.status_code, _returned_headers(response.headers.raw))
+            headers = _returned_headers(response.headers.raw)
+            if booking.touch is not NO_TOUCH:
+                headers += booking.touch.make_headers()
+            await self._start(response.status_code, headers)
             async for chunk in response.aiter_raw():
                 booking.first_byte_at = booking.first_byte_at or self.app.clock.uptime()
                 if booking.reader is not None:
@@ -285,9 +393,20 @@ def _is_local(host: str) -> bool:
     return False
 
 
-def _forwarded_headers(raw: Iterable[tuple[bytes, bytes]]) -> _Headers:
+def _raw_path(scope: _Message) -> str:
+    """As the client wrote it, escapes and all."""
+    raw = scope.get("raw_path")
+    return raw.decode("latin-1") if isinstance(raw, bytes) else str(scope["path"])
+
+
+def _forwarded_headers(raw: Iterable[tuple[bytes, bytes]], betas: Iterable[str] = ()) -> _Headers:
     """Without those of the connection; of encodings only what the usage can be read from."""
     kept = [(name, value) for name, value in raw if name.decode("latin-1").lower() not in _CONNECTION_HEADERS]
+    named = ",".join(value.decode("latin-1") for name, value in kept if name.lower() == BETA_HEADER)
+    missing = [beta for beta in betas if beta not in named]
+    if missing:
+        kept = [(name, value) for name, value in kept if name.lower() != BETA_HEADER]
+        kept.append((BETA_HEADER, ",".join([*filter(None, [named]), *missing]).encode("latin-1")))
     return [
         (name, b"gzip" if b"gzip" in value else b"identity")
         if name.lower() == b"accept-encoding"
@@ -303,10 +422,12 @@ def _returned_headers(raw: Iterable[tuple[bytes, bytes]]) -> _Headers:
 
 
 class ProxyServer:
-    """Listens from `start` to `stop`, on loopback."""
+    """Listens from `start` to `stop`: on loopback, or elsewhere if the application asks for a token."""
 
-    def __init__(self, app: ProxyApp, *, port: int = 0) -> None:
-        self.app, self._port = app, port
+    def __init__(self, app: ProxyApp, *, port: int = 0, address: str = PROXY_ADDRESS) -> None:
+        if address not in LOOPBACK_ADDRESSES and not app.access_token:
+            raise InputError(f"{address} can be reached from other machines; the proxy needs a token there")
+        self.app, self._port, self._address = app, port, address
         self._server: Server | None = None
         self._thread: threading.Thread | None = None
         self._url = ""
@@ -319,7 +440,7 @@ class ProxyServer:
 
     def run_url(self, run: ProxyRun) -> str:
         """The base URL of one agent."""
-        self.app.runs[run.token] = run
+        self.app.add_run(run)
         return f"{self.url}{RUN_PATH}{run.token}"
 
     def start(self) -> None:
@@ -329,7 +450,7 @@ class ProxyServer:
         except ImportError as error:
             raise ProxyError(describe_missing("the proxy", ["httpx2", "uvicorn"], "proxy")) from error
         del httpx2
-        listener = listen(PROXY_ADDRESS, self._port)
+        listener = listen(self._address, self._port)
         config = uvicorn.Config(
             self.app,
             ws="none",
@@ -342,7 +463,7 @@ class ProxyServer:
             timeout_graceful_shutdown=1,
         )
         self._server = server = uvicorn.Server(config)
-        self._url = listener_url(PROXY_ADDRESS, listener)
+        self._url = listener_url(self._address, listener)
 
         async def serve() -> None:
             try:

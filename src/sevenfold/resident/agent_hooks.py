@@ -4,7 +4,8 @@
 - `UserPromptSubmit`: the memories that the prompt is about, as context.
 - `PreToolUse`: rules that apply to the call. A call that changes something is stopped until the rule was
   read; one that only reads gets the text as context.
-- `PostToolUse`: which foreign words came in, and which memories the agent wrote itself.
+- `PostToolUse`: which foreign words came in, and which memories the agent wrote itself. With `shows_rules`
+  also rules that apply to the call, for agents whose calls cannot be stopped.
 - `PreCompact`: what a summary has to keep.
 - `Stop`, `SessionEnd`: the transcript is put in the queue of `extraction`.
 """
@@ -160,10 +161,7 @@ def _check_call(call: HookCall) -> str:
     if not due:
         return _render(call)
     if _is_plain(use):
-        fresh = [one for one in due if not _is_shown(call.session, one.rule)]
-        for one in fresh:
-            _show(call, one, use, is_held=False)
-        return _render(call, render_rule_note(fresh) if fresh else "")
+        return _render(call, _note_rules(call, use))
     before = call.session.rules
     reason = _hold(call, due, use) or _gate(call, due, use)
     if not reason:
@@ -300,7 +298,15 @@ def _take_result(call: HookCall) -> str:
         call.session.taints = (*call.session.taints, taint)
     if find_effect(use) in ("edit", "write"):
         _take_edit(call, first_text(use.input, PATH_KEYS))
-    return _render(call)
+    return _render(call, _note_rules(call, use) if call.given.get("shows_rules") is True else "")
+
+
+def _note_rules(call: HookCall, use: ToolUse) -> str:
+    """Rules that apply to a call that nobody could stop: the model reads them with its result."""
+    fresh = [one for one in _find_due(call, use) if not _is_shown(call.session, one.rule)]
+    for one in fresh:
+        _show(call, one, use, is_held=False)
+    return render_rule_note(fresh) if fresh else ""
 
 
 def _take_edit(call: HookCall, path: str) -> None:

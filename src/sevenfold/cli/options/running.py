@@ -385,21 +385,25 @@ PROXY_HELP = "forward requests of any agent to its model, and keep the bill"
 
 PROXY_DESCRIPTION = """\
 Listens on this machine and forwards Messages, Chat Completions and Responses
-requests unchanged. Each is booked with its cost, what the cache gave, and why it
-gave nothing. Keys go upstream and are never written down.
+requests. Each is booked with its cost, what the cache gave, and why it gave
+nothing. With --agent it also prints an address whose requests pass the layers;
+all others are forwarded unchanged. Keys go upstream and are never written down.
 """
 
 PROXY_EXAMPLES = """\
 examples:
   sevenfold proxy                                      then ANTHROPIC_BASE_URL=http://127.0.0.1:…
   sevenfold proxy --port 8377 --upstream http://127.0.0.1:8080
+  sevenfold proxy --agent pi                           an address for pi in this folder
+  sevenfold proxy --list
 """
 
 RUN_HELP = "start an agent behind the proxy, and end with its bill"
 
 RUN_DESCRIPTION = """\
-Starts an agent that you have, with its requests led through a proxy of its own,
-and prints what the session cost when it ends. None of the agent's configuration
+Starts an agent that you have, with its requests led through a proxy of its own:
+large tool results are stored, memories are added, and what the session cost is
+printed when it ends. With --record-only no request is changed. None of the agent's configuration
 is changed. What stands after AGENT goes to the agent.
 """
 
@@ -415,14 +419,30 @@ def add_proxy_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--port", type=parse_port, default=0, metavar="N", help="listen there (any free port)"
     )
+    parser.add_argument(
+        "--bind",
+        default="127.0.0.1",
+        metavar="ADDRESS",
+        help="listen on this address; off loopback a token is asked for (127.0.0.1)",
+    )
     _add_upstream(parser)
+    parser.add_argument("--agent", metavar="NAME", help="print an address for this agent, with its layers")
+    parser.add_argument("--project", metavar="DIR", help="the folder that agent works in (here)")
+    _add_record_only(parser)
+    parser.add_argument("--list", action="store_true", help="list the sessions that went through a proxy")
     parser.add_argument("--quiet", action="store_true", help="show no line for each request")
+    add_json_option(parser)
 
 
 def add_run_options(parser: ArgumentParser) -> None:
     _add_upstream(parser)
+    _add_record_only(parser)
     parser.add_argument("agent", metavar="AGENT", help="claude, codex, opencode, goose, qwen, aider …")
     parser.add_argument("arguments", nargs=REMAINDER, metavar="…", help="arguments of the agent")
+
+
+def _add_record_only(parser: ArgumentParser) -> None:
+    parser.add_argument("--record-only", action="store_true", help="keep the bill, change no request")
 
 
 def _add_upstream(parser: ArgumentParser) -> None:

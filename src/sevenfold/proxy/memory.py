@@ -1,0 +1,205 @@
+"""Memory for the agents behind the proxy: what a prompt recalls, the rules of a call, what a turn has taught.
+
+It works as the hooks of other agents do (`resident`), on the project that the agent was started in. No model
+is asked: recall searches an index, and extraction goes by rules.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from sevenfold.core.clock import Clock
+from sevenfold.core.errors import StoreError
+from sevenfold.core.events import Emit, Event, ExtractionEnded
+from sevenfold.core.json import JsonObject, freeze_object, read_object
+from sevenfold.core.messages import Message, Text, ToolUse
+from sevenfold.core.settings import Settings
+from sevenfold.layers.memory.extraction.drafts import ConversationSnapshot, RecordedMessage
+from sevenfold.layers.tool_results.policy import ToolResultSettings
+from sevenfold.layers.tool_results.spill import SpillStore
+from sevenfold.proxy.profiles import AgentProfile
+from sevenfold.resident.agent_hooks import HookCall, answer_hook
+from sevenfold.resident.agent_sessions import AgentConversation, AgentSession
+from sevenfold.resident.extraction import (
+    extract_memories,
+    keep_agent_session,
+    load_agent_session,
+    make_session_writer,
+)
+from sevenfold.resident.projects import OpenProject, ProjectPool
+
+SESSION_PREFIX = "proxy-"
+"""Of the folders and sessions of proxied conversations among a project's own."""
+
+_NO_TRANSCRIPT = Path("/nonexistent")
+_REMINDERS = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
+
+
+@dataclass(slots=True)
+class LearntCount:
+    """What was learnt while the proxy ran."""
+
+    written: int = 0
+    waiting: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class ProxyMemory:
+    """The projects of proxied agents. Every method blocks; for any thread."""
+
+    clock: Clock
+    environ: Mapping[str, str]
+    emit: Emit
+    learnt: LearntCount = field(default_factory=LearntCount)
+    _pool: ProjectPool | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def recall(self, cwd: str, name: str, prompt: str, is_late: Callable[[], bool]) -> str:
+        """What a prompt brings to mind, and the index of memories at the first one; empty: nothing."""
+        return self._ask(cwd, name, "UserPromptSubmit", {"prompt": prompt}, is_late)
+
+    def find_rules(self, cwd: str, name: str, uses: Sequence[ToolUse], is_late: Callable[[], bool]) -> str:
+        """Rules that apply to calls whose results are about to be shown, each once."""
+        found = [
+            self._ask(
+                cwd,
+                name,
+                "PostToolUse",
+                {"tool_name": use.name, "tool_input": use.input, "tool_use_id": use.id, "shows_rules": True},
+                is_late,
+            )
+            for use in uses
+        ]
+        return "\n\n".join(text for text in found if text)
+
+    def forget_shown(self, cwd: str, name: str) -> None:
+        """The agent has compacted or cleared its conversation: what was shown may be shown again."""
+        with self._use(cwd) as project:
+            session = _find_session(project, name)
+            session.forget_view()
+            keep_agent_session(project, session)
+
+    def read_settings(self, cwd: str) -> Settings:
+        with self._use(cwd) as project:
+            return project.workspace.settings
+
+    def open_spills(self, cwd: str, name: str) -> SpillStore:
+        """Where large results of a conversation are stored: among the project's sessions, so that
+        `read_result` of the MCP server finds them."""
+        with self._use(cwd) as project:
+            workspace = project.workspace
+            with workspace.project.sessions.subfolder(f"{SESSION_PREFIX}{name}") as folder:
+                return SpillStore(folder, workspace.settings.of(ToolResultSettings), emit=self.emit)
+
+    def learn(self, cwd: str, name: str, heard: Sequence[RecordedMessage]) -> None:
+        """Look for what the user taught, in messages that were not looked through yet."""
+        with self._use(cwd) as project:
+            if not project.has_memory:
+                return
+            session = f"{SESSION_PREFIX}{name}"
+            writer = project.writers.get(
+                session, lambda: make_session_writer(project, session, self.clock, self._count)
+            )
+        extract_memories(writer, ConversationSnapshot(heard, [one.message for one in heard]))
+
+    def warm_up(self, cwd: str) -> None:
+        """Read what the first prompt would wait for."""
+        with self._use(cwd) as project:
+            project.warm_up()
+
+    def close(self) -> None:
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.close()
+
+    def _ask(
+        self, cwd: str, name: str, event: str, given: Mapping[str, object], is_late: Callable[[], bool]
+    ) -> str:
+        later: list[Callable[[], None]] = []
+        with self._use(cwd) as project:
+            if not project.has_memory:
+                return ""
+            project.follow()
+            session = _find_session(project, name)
+            call = HookCall(
+                event=event,
+                given=freeze_object({**given, "cwd": cwd, "session_id": session.session}),
+                project=project,
+                session=session,
+                conversation=AgentConversation(_NO_TRANSCRIPT),
+                clock=self.clock,
+                emit=self.emit,
+                do_later=later.append,
+                is_late=is_late,
+            )
+            answer = answer_hook(call)
+            with suppress(StoreError):  # counts, and what was shown: nothing that a request depends on
+                keep_agent_session(project, session)
+                for work in later:
+                    work()
+        return _read_context(answer)
+
+    def _use(self, cwd: str) -> AbstractContextManager[OpenProject]:
+        with self._lock:
+            self._pool = self._pool or ProjectPool(self.clock, self.emit)
+            pool = self._pool
+        return pool.use(cwd, self.environ)
+
+    def _count(self, event: Event) -> None:
+        if isinstance(event, ExtractionEnded):
+            self.learnt.written += event.written
+            self.learnt.waiting += event.waiting
+        self.emit(event)
+
+
+def _find_session(project: OpenProject, name: str) -> AgentSession:
+    session = f"{SESSION_PREFIX}{name}"
+    return project.sessions.get(session, lambda: load_agent_session(project, session))
+
+
+def _read_context(answer: str) -> str:
+    output = read_object(answer).get("hookSpecificOutput") if answer else None
+    text = output.get("additionalContext") if isinstance(output, JsonObject) else None
+    return text if isinstance(text, str) else ""
+
+
+def strip_machine_text(messages: Iterable[Message], profile: AgentProfile) -> list[Message]:
+    """The messages with nothing in the user's but what a person said: agents write into them too."""
+    patterns = [re.compile(pattern, re.DOTALL) for pattern in profile.machine_texts]
+    if profile.moving_tag:
+        patterns.append(re.compile(f"<{profile.moving_tag}>.*?</{profile.moving_tag}>", re.DOTALL))
+    return [_strip(message, [_REMINDERS, *patterns]) for message in messages]
+
+
+def _strip(message: Message, patterns: Sequence[re.Pattern[str]]) -> Message:
+    if message.role != "user":
+        return message
+    blocks = [
+        replace(block, text=_without(block.text, patterns)) if isinstance(block, Text) else block
+        for block in message.blocks
+    ]
+    return replace(message, content=tuple(one for one in blocks if not isinstance(one, Text) or one.text))
+
+
+def _without(text: str, patterns: Sequence[re.Pattern[str]]) -> str:
+    for pattern in patterns:
+        text = pattern.sub("", text)
+    return text.strip()
+
+
+def read_prompt(messages: Iterable[Message]) -> str:
+    """What a person says in these messages; empty where it is results alone."""
+    texts = (
+        block.text
+        for message in messages
+        if message.role == "user"
+        for block in message.blocks
+        if isinstance(block, Text)
+    )
+    return "\n\n".join(text for text in texts if text.strip())

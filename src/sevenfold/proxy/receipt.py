@@ -1,0 +1,205 @@
+"""What a session through the proxy cost, as a person reads it, and the ledgers of earlier sessions.
+
+`render_receipt` sums up the entries of a running proxy. `read_ledger` and `list_ledgers` read the files that
+every proxy leaves, those of proxies that still run too: a line that is half written is not read yet.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+
+from sevenfold.core.errors import StoreError, WireError
+from sevenfold.core.json import Json, JsonObject, read_object
+from sevenfold.core.models import Prices
+from sevenfold.core.prices import CATALOG, Catalog, Cost, sum_costs
+from sevenfold.core.usage import sum_usage
+from sevenfold.proxy.ledger import ProxyEntry
+from sevenfold.store.files.folder import Folder
+
+MAX_LEDGER_BYTES = 256 * 1024 * 1024
+MAX_SHOWN_BREAKS = 20
+"""Of one receipt; an agent that breaks its prefix in every request would fill the screen."""
+
+_MILLION = Decimal(1_000_000)
+
+
+def render_receipt(entries: Sequence[ProxyEntry], catalog: Catalog = CATALOG) -> list[str]:
+    """What the requests cost, what the layers did, and where the cache broke."""
+    billed = [entry for entry in entries if entry.usage is not None]
+    if not billed:
+        return [f"{len(entries)} requests, none of which named a usage"]
+    usage = sum_usage(entry.usage for entry in billed if entry.usage is not None)
+    cost = sum_costs(entry.cost for entry in billed)
+    plain = sum_costs(entry.cost_without_caching for entry in billed)
+    share = usage.read / usage.prompt if usage.prompt else 0.0
+    lines = [
+        f"{len(billed)} model calls in {len({entry.conversation for entry in billed})} conversations, "
+        f"{share:.1%} of {usage.prompt:,} prompt tokens from the cache",
+        f"cost {_usd(cost)}; without caching {_usd(plain)}",
+    ]
+    by_purpose = dict.fromkeys(entry.facts.purpose for entry in billed)
+    for purpose in by_purpose:
+        of = [entry for entry in billed if entry.facts.purpose == purpose]
+        lines.append(f"  {purpose:12} {len(of):>5}  {_usd(sum_costs(entry.cost for entry in of))}")
+    lines += [*_render_layers(billed, catalog), *_render_breaks(billed)]
+    silent = sum(
+        entry.facts.is_model_call and entry.usage is None and entry.status < 400 for entry in entries
+    )
+    failed = sum(entry.status >= 400 for entry in entries)
+    lines += [f"{silent} answers named no usage: what they cost is in no sum above"] if silent else []
+    lines += [f"{failed} requests failed"] if failed else []
+    return [*lines, *_render_failures(entries)]
+
+
+def _render_layers(entries: Sequence[ProxyEntry], catalog: Catalog) -> list[str]:
+    """What each layer left out or added, in tokens and about in dollars."""
+    tokens: dict[str, int] = {}
+    dollars: dict[str, Decimal] = {}
+    added: dict[str, int] = {}
+    for entry in entries:
+        touch, prices = entry.touch, _find_prices(entry, catalog)
+        for layer, saved in touch.saved.items():
+            new = touch.newly_saved.get(layer, 0)
+            tokens[layer] = tokens.get(layer, 0) + saved
+            if prices is not None:
+                worth = (new * prices.written_5m + (saved - new) * prices.read) / _MILLION
+                dollars[layer] = dollars.get(layer, Decimal(0)) + worth
+        for layer, count in touch.added.items():
+            added[layer] = added.get(layer, 0) + count
+    marked = sum("breakpoints" in entry.touch.acted for entry in entries)
+    lines = [
+        f"{layer}: {count:,} tokens not sent"
+        + (f", about ${dollars[layer].quantize(Decimal('0.0001')):,} less" if layer in dollars else "")
+        for layer, count in tokens.items()
+    ]
+    lines += [f"{layer}: {count:,} tokens added" for layer, count in added.items()]
+    return [*lines, f"breakpoints: added to {marked} requests"] if marked else lines
+
+
+def _find_prices(entry: ProxyEntry, catalog: Catalog) -> Prices | None:
+    tariff = catalog.find(entry.facts.model).prices_at(entry.at)
+    return tariff.for_prompt(entry.usage.prompt if entry.usage else 0) if tariff else None
+
+
+def _render_breaks(entries: Sequence[ProxyEntry]) -> list[str]:
+    broken = [entry for entry in entries if entry.cache_break is not None]
+    lines = [
+        f"{'cut' if lost.is_cut else 'cache break'} in {entry.conversation}: {lost.lost_tokens:,} tokens: "
+        f"{lost.cause}"
+        for entry in broken[:MAX_SHOWN_BREAKS]
+        if (lost := entry.cache_break) is not None
+    ]
+    more = len(broken) - len(lines)
+    return [*lines, f"{more} more cache breaks: see the ledger"] if more else lines
+
+
+def _render_failures(entries: Iterable[ProxyEntry]) -> list[str]:
+    """Each once: a layer that fails mostly fails in every request."""
+    told: dict[str, int] = {}
+    for entry in entries:
+        for one in (*entry.touch.failures, *entry.touch.notes):
+            told[one] = told.get(one, 0) + 1
+    return [f"{one}{f' ({count} requests)' if count > 1 else ''}" for one, count in told.items()]
+
+
+def _usd(cost: Cost | None) -> str:
+    return "unpriced" if cost is None else f"${cost.total.quantize(Decimal('0.0001')):,}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerSummary:
+    """One session: everything that went through one proxy."""
+
+    name: str
+    """The file in the folder of ledgers."""
+    is_live: bool
+    """Whether its proxy still runs."""
+    began: str
+    ended: str
+    agents: tuple[str, ...]
+    conversations: int
+    requests: int
+    dollars: Decimal
+    saved_tokens: int
+    breaks: int
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "name": self.name,
+            "is_live": self.is_live,
+            "began": self.began,
+            "ended": self.ended,
+            "agents": list(self.agents),
+            "conversations": self.conversations,
+            "requests": self.requests,
+            "dollars": str(self.dollars),
+            "saved_tokens": self.saved_tokens,
+            "breaks": self.breaks,
+        }
+
+    def render(self) -> str:
+        state, who = "runs" if self.is_live else "ended", ", ".join(self.agents) or "unknown agent"
+        return (
+            f"{self.began[:16]}  {state:5}  {who}: {self.requests} requests, "
+            f"{self.conversations} conversations, ${self.dollars.quantize(Decimal('0.0001')):,}, "
+            f"{self.breaks} cache breaks  {self.name}"
+        )
+
+
+def read_ledger(folder: Folder, name: str) -> list[JsonObject]:
+    """The lines of a ledger, without one that is not written to its end yet."""
+    *lines, _ = folder.read(name, max_bytes=MAX_LEDGER_BYTES).split(b"\n")
+    found: list[JsonObject] = []
+    for line in lines:
+        with suppress(WireError):
+            found.append(read_object(line))
+    return found
+
+
+def list_ledgers(folder: Folder) -> list[LedgerSummary]:
+    """All sessions, the newest first."""
+    found: list[LedgerSummary] = []
+    for name in sorted(folder.names(), reverse=True):
+        if name.endswith(".jsonl"):
+            with suppress(StoreError):
+                lines = read_ledger(folder, name)
+                found += [_summarize(name, lines)] if lines else []
+    return found
+
+
+def _summarize(name: str, lines: Sequence[JsonObject]) -> LedgerSummary:
+    layers = [one for line in lines if isinstance(one := line.get("layers"), JsonObject)]
+    saved = [one for layer in layers if isinstance(one := layer.get("saved"), JsonObject)]
+    return LedgerSummary(
+        name=name,
+        is_live=_is_running(name.removesuffix(".jsonl").rpartition("-")[2]),
+        began=str(lines[0].get("at") or ""),
+        ended=str(lines[-1].get("at") or ""),
+        agents=tuple(dict.fromkeys(str(agent) for line in lines if (agent := line.get("agent")))),
+        conversations=len({line.get("conversation") for line in lines} - {None}),
+        requests=len(lines),
+        dollars=sum((_read_dollars(line.get("dollars")) for line in lines), Decimal(0)),
+        saved_tokens=sum(count for one in saved for count in one.values() if isinstance(count, int)),
+        breaks=sum("break" in line for line in lines),
+    )
+
+
+def _read_dollars(value: Json) -> Decimal:
+    try:
+        return Decimal(str(value)) if value is not None else Decimal(0)
+    except InvalidOperation:
+        return Decimal(0)
+
+
+def _is_running(pid: str) -> bool:
+    try:
+        os.kill(int(pid), 0)
+    except (ValueError, ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
