@@ -11,10 +11,11 @@ from typing import Any
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.events import ignore_event
 from sevenfold.core.usage import Usage
-from sevenfold.proxy.layers import PreparedTurn, ProxyLayers, TurnRequest
+from sevenfold.proxy.layers import ProxyLayers
 from sevenfold.proxy.memory import ProxyMemory
 from sevenfold.proxy.profiles import find_profile
 from sevenfold.proxy.state import StateStore
+from sevenfold.proxy.turns import PreparedTurn, TurnRequest
 from sevenfold.store.files.folder import Folder
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)

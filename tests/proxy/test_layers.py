@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from sevenfold.proxy.bodies import UnfitBody, parse_body
-from sevenfold.proxy.layers import CLIENT_CUT, ProxyLayers
+from sevenfold.proxy.layers import ProxyLayers
 from sevenfold.proxy.profiles import PROFILES, find_profile
 from sevenfold.proxy.state import STATE_LOST
+from sevenfold.proxy.turns import CLIENT_CUT
 from sevenfold.session.opening import Workspace, WorkspaceOptions
 from tests.proxy.asking import SIGNED, UNSIGNED, Asker, call, open_layers, render, result, user
 
@@ -107,7 +108,7 @@ def test_rules_come_with_the_result_of_the_call_they_are_about(asker: Asker, tmp
 def test_chat_and_responses_get_the_same(layers: ProxyLayers, tmp_path: Path) -> None:
     remember(tmp_path, "deploy", "Deploy the frobnicator with `make ship`, never by hand.")
     asker = Asker(layers, tmp_path / "project", agent="qwen")
-    tools = [{"type": "function", "function": {"name": "bash", "parameters": {}}}]
+    tools: list[Any] = [{"type": "function", "function": {"name": "bash", "parameters": {}}}]
     calls = [{"id": "c1", "type": "function", "function": {"name": "bash", "arguments": '{"command":"ls"}'}}]
     asked: list[Any] = [{"role": "system", "content": "Be brief."}, user("How to deploy the frobnicator?")]
     path = "/v1/chat/completions"

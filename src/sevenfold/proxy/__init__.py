@@ -5,7 +5,9 @@ In the order in which a request passes them:
 - `server`: HTTP: forwards raw requests and streams responses; a server on a local port, in a thread.
 - `profiles`: the agents that are known: how to recognize and start each, and what may be done for it.
 - `requests`: what a request is for, and which conversation it belongs to. Pure.
-- `layers`: what a main turn is sent with: everything decided before, and what is decided now.
+- `layers`: all conversations, and what is done around each request of a run.
+- `turns`: one main turn: what is decided for its new messages, and what is sent.
+- `clearing`: when old results are cleared and a conversation is compacted.
 - `bodies`: the body of a request, and the few edits that it can be written with. Pure.
 - `state`: what was decided in each conversation, on disk.
 - `memory`: what a prompt recalls, the rules of a call, and what a turn has taught.

@@ -13,10 +13,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from sevenfold.core.canonical import CACHE_CONTROL
 from sevenfold.core.errors import WireError
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.messages import Block, Message, Opaque, Text, ToolResult, ToolUse, ToolUseId, read_message
 from sevenfold.core.requests import MAX_BREAKPOINTS
+from sevenfold.layers.microcompact.server_clearing import CONTEXT_MANAGEMENT_PARAM
 from sevenfold.proxy.requests import (
     Fields,
     SplitMessage,
@@ -28,7 +30,6 @@ from sevenfold.proxy.requests import (
 )
 
 EPHEMERAL: Fields = {"type": "ephemeral"}
-CACHE_CONTROL = "cache_control"
 
 _CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output", "local_shell_call_output"})
@@ -66,7 +67,7 @@ class BodyResult:
         return f"{self.entry.key}/{self.value.tool_use_id}"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class RequestBody:
     """A body that was parsed, and the edits that it is to be written with."""
 
@@ -86,7 +87,9 @@ class RequestBody:
     @classmethod
     def read(cls, wire: WireFormat, fields: Fields, *, tag: str = "", moves: bool = False) -> RequestBody:
         """`tag`: of the block that an agent moves; `moves`: whether it may be put behind the last message."""
-        body = cls(wire, fields, tag if moves else "", list(list_said(wire, fields)))
+        body = cls(
+            wire=wire, fields=fields, moving=tag if moves else "", messages=list(list_said(wire, fields))
+        )
         seen = Counter[str]()
         for at, message in enumerate(body.messages):
             digest = "" if is_instruction(wire, message) else digest_message(message, tag)
@@ -106,6 +109,24 @@ class RequestBody:
         """What stands behind the last words of the model."""
         last = max((at for at, entry in enumerate(self.entries) if entry.role == "model"), default=-1)
         return self.entries[last + 1 :]
+
+    @property
+    def system_text(self) -> str:
+        """The system prompt, wherever this format has it."""
+        named = self.fields.get("system", self.fields.get("instructions"))
+        said = [message for message in self.messages if is_instruction(self.wire, message)]
+        return "\n".join(
+            [*_texts_of(named), *(text for one in said for text in _texts_of(one.get("content")))]
+        )
+
+    @property
+    def tools(self) -> tuple[JsonObject, ...]:
+        return tuple(freeze_object(_fields(tool)) for tool in _blocks(self.fields.get("tools")))
+
+    def read_edits(self) -> JsonObject:
+        """What the client itself tells the provider to clear."""
+        found = _fields(self.fields.get(CONTEXT_MANAGEMENT_PARAM))
+        return freeze_object({CONTEXT_MANAGEMENT_PARAM: found} if found else {})
 
     @property
     def tool_names(self) -> list[str]:
@@ -180,16 +201,16 @@ class RequestBody:
 
     def write(self) -> bytes:
         """The body with all edits. The order of keys stays."""
-        written: list[Any] = list(self._head)
+        written: list[Any] = []
         for at, message in enumerate(self.messages):
+            if self._head and at == self._dropped:
+                written += self._head
             if (at < self._dropped and not is_instruction(self.wire, message)) or message is None:
                 continue
             written += _with_texts(self.wire, message, self._texts.get(at, []))
         if self._moved:
             last = written.pop()
             written += _with_texts(self.wire, last, [self._moved])
-        if self._head and self.wire == "chat":  # the system prompt stays first
-            written.sort(key=lambda message: not is_instruction("chat", message))
         fields = {**self.fields, "input" if self.wire == "responses" else "messages": written}
         try:
             return json.dumps(fields, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()

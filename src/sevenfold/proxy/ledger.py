@@ -29,6 +29,8 @@ MIN_BROKEN_TOKENS = 1_024
 MAX_TRACKED_CONVERSATIONS = 500
 """That are remembered, the last ones; an older one begins anew."""
 
+MOVED_BLOCK = "the agent put a block with the time into another message"
+
 _APPENDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 
 
@@ -114,7 +116,9 @@ def find_break(previous: RequestFacts, current: RequestFacts) -> str:
     at = next((index for index, (one, other) in pairs if one != other), None)
     if at is not None:
         return f"message {at + 1} of {len(current.messages)} changed"
-    return "messages were left out" if len(current.messages) < len(previous.messages) else ""
+    if len(current.messages) < len(previous.messages):
+        return "messages were left out"
+    return MOVED_BLOCK if previous.moved != current.moved else ""
 
 
 @dataclass(slots=True, kw_only=True)

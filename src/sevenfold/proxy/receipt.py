@@ -1,7 +1,7 @@
 """What a session through the proxy cost, as a person reads it, and the ledgers of earlier sessions.
 
-`render_receipt` sums up the entries of a running proxy. `read_ledger` and `list_ledgers` read the files that
-every proxy leaves, those of proxies that still run too: a line that is half written is not read yet.
+`render_receipt` sums up the entries of a running proxy. `read_proxy_ledger` and `list_ledgers` read the files
+that every proxy leaves, those of proxies that still run too: a line that is half written is not read yet.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class LedgerSummary:
         )
 
 
-def read_ledger(folder: Folder, name: str) -> list[JsonObject]:
+def read_proxy_ledger(folder: Folder, name: str) -> list[JsonObject]:
     """The lines of a ledger, without one that is not written to its end yet."""
     *lines, _ = folder.read(name, max_bytes=MAX_LEDGER_BYTES).split(b"\n")
     found: list[JsonObject] = []
@@ -166,7 +166,7 @@ def list_ledgers(folder: Folder) -> list[LedgerSummary]:
     for name in sorted(folder.names(), reverse=True):
         if name.endswith(".jsonl"):
             with suppress(StoreError):
-                lines = read_ledger(folder, name)
+                lines = read_proxy_ledger(folder, name)
                 found += [_summarize(name, lines)] if lines else []
     return found
 

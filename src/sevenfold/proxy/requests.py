@@ -36,6 +36,8 @@ class RequestFacts:
     tools: str = ""
     messages: tuple[str, ...] = ()
     """One digest a message."""
+    moved: str = ""
+    """Where a block stands that the agent puts into another message each time, and what it says."""
 
     @property
     def is_model_call(self) -> bool:
@@ -85,7 +87,13 @@ def describe_request(
             for message in said
             if not is_instruction(wire, message) and (digest := digest_message(message, moving))
         ),
+        moved=_find_moved(said, moving) if moving else "",
     )
+
+
+def _find_moved(said: Sequence[Any], tag: str) -> str:
+    found = ((at, split_moving(message, tag).block) for at, message in enumerate(said))
+    return next((_digest([at, block]) for at, block in found if block), "")
 
 
 def list_said(wire: WireFormat, fields: Fields) -> list[Any]:

@@ -23,13 +23,14 @@ from sevenfold.core.errors import InputError, ProxyError, describe_missing
 from sevenfold.core.json import JsonObject, write_json
 from sevenfold.core.system import listen, listener_url, run_blocking
 from sevenfold.proxy.bodies import UnfitBody
-from sevenfold.proxy.layers import PreparedTurn, ProxyLayers, TurnRequest
+from sevenfold.proxy.layers import ProxyLayers
 from sevenfold.proxy.ledger import ProxyLedger
 from sevenfold.proxy.profiles import AgentProfile, find_profile, recognize_agent
 from sevenfold.proxy.requests import UNREAD_REQUEST, find_wire_format, read_request
 from sevenfold.proxy.responses import UsageReader
 from sevenfold.proxy.state import RunStore, StoredRun
 from sevenfold.proxy.touches import NO_TOUCH, RequestTouch
+from sevenfold.proxy.turns import PreparedTurn, TurnRequest
 
 if TYPE_CHECKING:
     from httpx2 import AsyncClient, Request, Response

@@ -126,7 +126,7 @@ def _make_set_event() -> threading.Event:
     return event
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class ConversationState:
     """One conversation: what its requests held, and what was decided in it."""
 
@@ -144,6 +144,8 @@ class ConversationState:
     reach: str = ""
     boundary: str = ""
     head: str = ""
+    compacted_tokens: int = 0
+    """About what the head is shorter than the messages that it stands for."""
     is_marked: bool = False
     """Whether the last request was given a breakpoint."""
     shared: int = 0
@@ -165,7 +167,7 @@ class ConversationState:
     def is_new(self) -> bool:
         return not self.keys
 
-    def count_common(self, keys: Sequence[str]) -> int:
+    def count_shared(self, keys: Sequence[str]) -> int:
         """How many messages at the beginning are those of the last request."""
         return next(
             (at for at, (one, other) in enumerate(zip(self.keys, keys, strict=False)) if one != other),
@@ -174,7 +176,7 @@ class ConversationState:
 
     def continues(self, keys: Sequence[str]) -> bool:
         """Whether these messages go on from the last request."""
-        return self.count_common(keys) == len(self.keys)
+        return self.count_shared(keys) == len(self.keys)
 
     def take(self, line: JsonObject) -> None:
         """Apply one line of the file."""
@@ -210,6 +212,7 @@ class ConversationState:
             self.depth, self.spared, self.reach = 0, (), ""
         if decided.boundary:
             self.boundary, self.head = decided.boundary, decided.head
+            self.compacted_tokens = decided.saved_tokens
         elif self.boundary and self.boundary not in self.keys:
             self.boundary = self.head = ""
         self.is_marked, self.is_damaged = line.get("marked") is True, False
@@ -243,7 +246,7 @@ class StateStore:
             if found:
                 return max(found, key=lambda one: len(one.keys))
             made = self._get(f"{group}-{token_urlsafe(6).replace('-', '_')}")
-            nearest = max(alike, key=lambda one: one.count_common(keys), default=None)
+            nearest = max(alike, key=lambda one: one.count_shared(keys), default=None)
             if nearest is not None:
                 self._fork(made, nearest, keys)
             return made
@@ -294,7 +297,7 @@ class StateStore:
     def _get(self, name: str) -> ConversationState:
         state = self._loaded.get(name)
         if state is None:
-            state = self._loaded[name] = ConversationState(name)
+            state = self._loaded[name] = ConversationState(name=name)
             self._load(state)
         self._loaded.move_to_end(name)
         while len(self._loaded) > MAX_LOADED_STATES:
@@ -309,14 +312,14 @@ class StateStore:
         return names[-MAX_ALIKE:]
 
     def _load(self, state: ConversationState) -> None:
-        fresh = ConversationState(state.name)
+        fresh = ConversationState(name=state.name)
         if self._folder is not None:
             try:
                 _fold(fresh, self._folder.read(_file_of(state.name), max_bytes=MAX_STATE_BYTES))
             except FileMissing:
                 pass
             except (StoreError, WireError, ValueError):
-                fresh = ConversationState(state.name, is_damaged=True)
+                fresh = ConversationState(name=state.name, is_damaged=True)
                 self._set_aside(self._folder, state.name)
         for one in fields(ConversationState):
             if one.name not in ("lock", "is_answered"):
@@ -331,7 +334,7 @@ class StateStore:
             folder.move(_file_of(name), aside)
 
     def _fork(self, made: ConversationState, nearest: ConversationState, keys: Sequence[str]) -> None:
-        shared = nearest.count_common(keys)
+        shared = nearest.count_shared(keys)
         if shared:
             line: dict[str, Json] = {"kind": "fork", "shared": shared}
             for name in ("texts", "results", "cleared"):
