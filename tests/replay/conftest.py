@@ -11,7 +11,7 @@ import pytest
 from sevenfold.replay.page import build_page
 from sevenfold.replay.report import ReplayReport
 from tests.replay.browsing import CHROMIUM, DESKTOP, FLAGS, PATIENCE_MS, Open, Opened, Scheme
-from tests.replay.reports import START
+from tests.replay.reports import START, find_all
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -40,7 +40,7 @@ def open_page(browser: Browser, tmp_path: Path) -> Generator[Open]:
         report: ReplayReport, width: int = DESKTOP, scheme: Scheme = "light", *, touch: bool = False
     ) -> Opened:
         path = tmp_path / f"{len(opened)}.html"
-        path.write_text(build_page(report, made_at=START), encoding="utf-8")
+        path.write_text(build_page(report, made_at=START, findings=find_all(report)), encoding="utf-8")
         context = browser.new_context(
             viewport={"width": width, "height": 900 if width == DESKTOP else 800},
             color_scheme=scheme,

@@ -10,19 +10,24 @@ from pathlib import Path
 
 from sevenfold.core.prices import Cost
 from sevenfold.core.usage import TokenCounts
+from sevenfold.replay.advice import ReplayFindings, plan_advice
 from sevenfold.replay.bills import CostlyResult, ModelBill
 from sevenfold.replay.calls import BREAK_CAUSES, BreakCause, CacheBreak
 from sevenfold.replay.context_fill import MAX_SERIES_POINTS, ContextFill, FillShare, PointMark, SeriesPoint
+from sevenfold.replay.mcp_servers import ServerUse
 from sevenfold.replay.report import (
+    DayBill,
     FileReport,
     LineCounts,
     RecordedClearing,
     RecordedCompaction,
     RepeatedRead,
     ReplayReport,
+    SavingRange,
     SessionReport,
     build_replay_report,
 )
+from sevenfold.store.foreign.entries import ForeignAgent
 from sevenfold.store.foreign.transcripts import UnreadableFile
 
 START = datetime(2026, 11, 3, 10, tzinfo=UTC)
@@ -121,12 +126,16 @@ class Story:
     results: tuple[CostlyResult, ...] = ()
     reads: tuple[RepeatedRead, ...] = ()
     fill: ContextFill = FILL
+    servers: tuple[ServerUse, ...] = ()
+    day: str = "2026-11-03"
+    agent: ForeignAgent = "claude-code"
 
     def tell(self) -> SessionReport:
         series = self.series or climb(12)
+        paid = bill(self.usd, model=self.model, calls=series[-1].call + 1, estimated=self.estimated)
         return SessionReport(
             id=self.name,
-            agent="claude-code",
+            agent=self.agent,
             sub_agent=self.sub_agent,
             path=Path("/srv/logs", f"{self.name}.jsonl"),
             project=self.project,
@@ -135,7 +144,9 @@ class Story:
             last_at=series[-1].at,
             unbilled_calls=0,
             uncounted_calls=0,
-            bills=(bill(self.usd, model=self.model, calls=series[-1].call + 1, estimated=self.estimated),),
+            bills=(paid,),
+            days=(DayBill(self.day, paid),),
+            servers=self.servers,
             breaks=self.breaks,
             compactions=tuple(item for item in self.cuts if isinstance(item, RecordedCompaction)),
             clearings=tuple(item for item in self.cuts if isinstance(item, RecordedClearing)),
@@ -198,6 +209,12 @@ def rich_report() -> ReplayReport:
     )
 
 
+def find_all(report: ReplayReport) -> ReplayFindings:
+    """With advice, and a saving."""
+    saving = SavingRange(0.21, 0.28, float(report.totals.cost.total), len(report.sessions))
+    return ReplayFindings(report, saving, plan_advice(report, saving))
+
+
 def hostile_report(text: str = HOSTILE) -> ReplayReport:
     """A stranger chose every name in it."""
     story = Story(
@@ -208,6 +225,7 @@ def hostile_report(text: str = HOSTILE) -> ReplayReport:
         sub_agent=text,
         results=(result(f"{text}/{text}", text, text),),
         reads=(RepeatedRead(text, 1, 10),),
+        servers=(ServerUse(text, 3, 900_000, 0),),
         fill=ContextFill(
             (FillShare("tool_result", text, 5_000, 90_000), FillShare("tool_request", text, 10, 900))
         ),

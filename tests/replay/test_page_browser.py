@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from dataclasses import dataclass, replace
 from importlib.resources import files
@@ -24,6 +25,7 @@ from tests.replay.reports import (
     Story,
     broke,
     climb,
+    find_all,
     hostile_report,
     large_report,
     report_of,
@@ -378,3 +380,51 @@ def test_remarks_tell_what_was_not_read(open_page: Open) -> None:
     opened.expect_text("#unreadable", "/srv/logs/locked.jsonl")
     opened.expect_text("#unreadable", "Permission denied")
     opened.expect_text("#about", "~ marks a figure that is estimated")
+
+
+def test_advice_leads_to_what_it_rests_on(open_page: Open) -> None:
+    opened = open_page(rich_report())
+    first = opened[".advice > li"].first
+    expect(first).to_contain_text("Sevenfold would have saved 21% to 28%")
+    pauses = opened[".advice > li"].filter(has_text="Pauses")
+    pauses.get_by_role("link").click()
+    expect(opened[".chip[aria-pressed=true]"]).to_contain_text("Idle")
+    pauses.locator(".evidence button").first.click()
+    opened.expect_text(".panel h3", "harbour")
+    opened.expect_text("#tooltip", "Call 21")
+
+
+def test_every_figure_of_the_first_screen_leads_somewhere(open_page: Open) -> None:
+    opened = open_page(rich_report())
+    links = opened["#cards .value a"]
+    expect(links).to_have_count(6)
+    for place in range(6):
+        target = links.nth(place).get_attribute("href")
+        assert target
+        expect(opened[target]).to_be_visible()
+
+
+def test_a_project_lists_its_sessions_and_lets_go_of_them(open_page: Open) -> None:
+    opened = open_page(rich_report())
+    assert opened.texts("#periods tbody .link") == ["2026-11-03"]
+    opened["#periods"].get_by_role("button", name="Projects").click()
+    opened["#periods tbody .link"].nth(1).click()
+    expect(opened[".option"]).to_have_count(1)
+    opened.expect_text(".panel h3", "lighthouse")
+    opened[".limit"].click()
+    expect(opened[".option"]).to_have_count(3)
+
+
+def test_a_watched_page_loads_itself_again_when_nobody_is_at_work(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(build_page(rich_report(), made_at=START, refresh_seconds=1), encoding="utf-8")
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    path.write_text(build_page(report_of(), made_at=START), encoding="utf-8")
+    expect(page.locator("h1")).to_have_text("0 sub-agents used 0 tokens")
+    page.close()
+
+
+def test_the_page_without_its_data_is_small() -> None:
+    page = build_page(report_of(), made_at=START, findings=find_all(report_of()))
+    assert len(gzip.compress(page.encode(), mtime=0)) < 300_000

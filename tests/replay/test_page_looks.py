@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from sevenfold.replay.report import ReplayReport
 from tests.replay.browsing import DESKTOP, PHONE, Open, Scheme
-from tests.replay.reports import ENDLESS, Story, hostile_report, report_of, rich_report
+from tests.replay.reports import ENDLESS, Story, hostile_report, large_report, report_of, rich_report
 
 pytestmark = pytest.mark.story
 
@@ -128,3 +128,12 @@ def test_paper_shows_figures_and_no_controls(open_page: Open) -> None:
         opened.expect_hidden(control)
     expect(opened["#breaks tbody tr"]).to_have_count(6)
     expect(opened[".plot"]).to_be_visible()
+
+
+def test_every_session_is_on_paper(open_page: Open) -> None:
+    opened = open_page(large_report(120))
+    expect(opened["#roll tbody tr"]).to_have_count(40)
+    opened.page.emulate_media(media="print")
+    expect(opened["#roll tbody tr"]).to_have_count(120)
+    opened.expect_hidden("#roll .more")
+    assert opened.page.pdf().startswith(b"%PDF")

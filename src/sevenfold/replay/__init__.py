@@ -9,6 +9,12 @@ In reading order:
 - `parallel`: many files, in several processes.
 - `stored_reports`: the accounts of earlier runs, so that only what changed is read again.
 - `report`: the report over all files, as values and as JSON.
+- `mcp_servers`: what the tools of MCP servers weigh, and whether they were used.
+- `groups`: what sessions cost by day, week, project, model or session; CSV.
+- `advice`: what to do about the bill, with dollars, evidence and a command.
+- `savings`: what Sevenfold would have saved, for a report.
+- `anonymous`: a report without paths, names, commands and prompts.
+- `picture`: the bill as one picture to share.
 - `page/`: the report as an HTML page.
 - `policies/`: what a session would have cost with other policies for clearing tool results.
 - `sample/`: a recorded session to try `sevenfold replay` on.

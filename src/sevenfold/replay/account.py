@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from sevenfold.core.events import Event
 from sevenfold.core.messages import Block, ToolResult
@@ -19,7 +20,9 @@ from sevenfold.core.usage import TokenCounts, Usage
 from sevenfold.replay.bills import BillBuilder, CallPrice, CallPricer, ResultCosts
 from sevenfold.replay.calls import BreakDetector, CacheBreak, CallAssembler, RecordedCall, TranscriptStep
 from sevenfold.replay.context_fill import ContextBlock, ContextTracker, PointMark, PointSeries, SeriesPoint
+from sevenfold.replay.mcp_servers import ServerUses
 from sevenfold.replay.report import (
+    DayBill,
     FileReport,
     LineCounts,
     RecordedClearing,
@@ -47,6 +50,11 @@ FIRST_VALUE_SHARE = 0.5
 tokens, while the estimate was within a quarter of every final count in the logs it was tried on."""
 
 
+class _DayRow(NamedTuple):
+    day: str
+    model: str
+
+
 @dataclass(slots=True, kw_only=True)
 class _Found:
     """What the report will hold."""
@@ -56,6 +64,7 @@ class _Found:
     compactions: list[RecordedCompaction] = field(default_factory=list[RecordedCompaction])
     clearings: list[RecordedClearing] = field(default_factory=list[RecordedClearing])
     reads: dict[str, RepeatedRead] = field(default_factory=dict[str, RepeatedRead])
+    days: dict[_DayRow, BillBuilder] = field(default_factory=dict[_DayRow, BillBuilder])
     first_at: datetime | None = None
     last_at: datetime | None = None
     calls: int = 0
@@ -67,7 +76,9 @@ class _Found:
 class ConversationAccount:
     """Takes the steps of one conversation in order."""
 
-    __slots__ = ("_contents", "_found", "_mark", "_pricer", "_prompt", "_results", "_series", "_watch")
+    __slots__ = (
+        *("_contents", "_found", "_mark", "_pricer", "_prompt", "_results", "_series", "_servers", "_watch"),
+    )
 
     def __init__(self, pricer: CallPricer) -> None:
         self._pricer = pricer
@@ -75,6 +86,7 @@ class ConversationAccount:
         self._results = ResultCosts()
         self._watch = BreakDetector()
         self._series = PointSeries()
+        self._servers = ServerUses()
         self._found = _Found()
         self._mark: PointMark = ""
         self._prompt: int | None = None
@@ -99,6 +111,7 @@ class ConversationAccount:
                 self._watch.note_request(step.changed)
                 if step.system or step.tools:
                     self._contents.set_prompt(step.system, step.tools)
+                    self._servers.set_tools(step.tools)
             case ForeignSideCall():
                 priced = self._pricer.price(step.usage, step.model, step.at)
                 self._count(step.at, step.usage, priced, is_counted=is_counted)
@@ -107,7 +120,7 @@ class ConversationAccount:
         self, facts: ForeignSession, agent: ForeignAgent, lane: ConversationId, path: Path
     ) -> SessionReport:
         found = self._found
-        session = facts.session or path.stem
+        session, fill = facts.session or path.stem, self._contents.fill()
         return SessionReport(
             id=session,
             agent=agent,
@@ -120,12 +133,14 @@ class ConversationAccount:
             unbilled_calls=found.unbilled,
             uncounted_calls=found.uncounted,
             bills=tuple(total.bill(model) for model, total in sorted(found.sums.items())),
+            days=tuple(DayBill(row.day, total.bill(row.model)) for row, total in sorted(found.days.items())),
+            servers=self._servers.finish(fill),
             breaks=tuple(found.breaks),
             compactions=tuple(found.compactions),
             clearings=tuple(found.clearings),
             series=self._series.points(),
             largest_prompt_tokens=found.largest,
-            fill=self._contents.fill(),
+            fill=fill,
             repeated_reads=merge_repeated_reads(found.reads.values()),
             costly_results=self._results.finish(f"{session}/{lane}" if lane else session),
         )
@@ -169,6 +184,7 @@ class ConversationAccount:
 
     def _reply(self, call: RecordedCall) -> list[ContextBlock]:
         self._results.ask(call.blocks)
+        self._servers.note_calls(call.blocks)
         return [
             item for part in call.parts for item in self._contents.add(part.key, "assistant", part.blocks)
         ]
@@ -210,7 +226,12 @@ class ConversationAccount:
         if not is_counted:
             found.uncounted += 1
             return
-        found.sums.setdefault(priced.row, BillBuilder()).add(usage, priced, is_estimated=is_estimated)
+        row = _DayRow(_local_day(at), priced.row)
+        for total in (
+            found.sums.setdefault(priced.row, BillBuilder()),
+            found.days.setdefault(row, BillBuilder()),
+        ):
+            total.add(usage, priced, is_estimated=is_estimated)
         found.calls += 1
         found.first_at, found.last_at = found.first_at or at, at or found.last_at
 
@@ -241,6 +262,14 @@ class ConversationAccount:
 
     def _drop(self, left: Iterable[ContextBlock]) -> None:
         self._results.drop([item.result for item in left if item.result is not None])
+
+
+def _local_day(at: datetime | None) -> str:
+    """In the user's own zone: a day's work is remembered by the clock on the wall."""
+    try:
+        return f"{at.astimezone():%Y-%m-%d}" if at else ""
+    except (ValueError, OverflowError, OSError):  # the year 1, which some programs log for no time
+        return ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from sevenfold.replay.bills import (
 )
 from sevenfold.replay.calls import CacheBreak, group_breaks
 from sevenfold.replay.context_fill import ContextFill, SeriesPoint, sum_fills
+from sevenfold.replay.mcp_servers import ServerUse
 from sevenfold.store.foreign.entries import ForeignAgent
 from sevenfold.store.foreign.transcripts import UnreadableFile
 
@@ -62,6 +63,15 @@ class RepeatedRead:
     """Estimated, of the repetitions."""
 
 
+@dataclass(frozen=True, slots=True)
+class DayBill:
+    """What one model cost in a session on one day."""
+
+    day: str
+    """In the user's own zone, as 2026-11-03; "" where the log has no time."""
+    bill: ModelBill
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionReport:
     """One conversation: a session, or a sub-agent of one."""
@@ -80,6 +90,10 @@ class SessionReport:
     uncounted_calls: int
     """Calls that are context here and no cost: another file counts them, or they were too early."""
     bills: tuple[ModelBill, ...]
+    days: tuple[DayBill, ...] = ()
+    """The same by day and model."""
+    servers: tuple[ServerUse, ...] = ()
+    """MCP servers whose tools were sent, where the log holds the requests."""
     breaks: tuple[CacheBreak, ...]
     compactions: tuple[RecordedCompaction, ...]
     clearings: tuple[RecordedClearing, ...]
@@ -118,6 +132,26 @@ class FileReport:
     """Models in it that no table knows, or that have no price."""
 
 
+@dataclass(frozen=True, slots=True)
+class PlayedSaving:
+    """The main conversation of a file, with everything kept and under our policy. Costs are in tokens at the
+    price of fresh input."""
+
+    keep_cost: float
+    cost: float
+
+
+@dataclass(frozen=True, slots=True)
+class SavingRange:
+    """What clearing old tool results would have saved, as parts of what the prompts of some sessions cost."""
+
+    low: float
+    high: float
+    usd: float
+    """What they cost."""
+    sessions: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayReport:
     """Everything that was read."""
@@ -137,6 +171,8 @@ class ReplayReport:
     """The model whose prices of today stand in for all others."""
     events: tuple[Event, ...] = ()
     """What happened while reading that a person may want to act on; each once."""
+    is_anonymous: bool = False
+    """Paths, names, commands and prompts were left out."""
 
     @property
     def totals(self) -> BillTotals:
@@ -220,6 +256,11 @@ def describe_replay_report(report: ReplayReport) -> _Plain:
         "fill": _fill(report.fill),
         "repeated_reads": [asdict(item) for item in report.repeated_reads],
         "costly_results": [_result(item) for item in report.costly_results],
+        "days": [
+            {"day": row.day or None, "session": session.name, **_bill(row.bill)}
+            for session in report.sessions
+            for row in session.days
+        ],
         "sessions": [describe_session_report(session) for session in report.sessions],
         "unreadable": [{"path": str(item.path), "reason": item.reason} for item in report.unreadable],
         "events": [describe_event(event) for event in report.events],
@@ -240,6 +281,7 @@ def describe_session_report(session: SessionReport) -> _Plain:
         "unbilled_calls": session.unbilled_calls,
         "uncounted_calls": session.uncounted_calls,
         "models": [_bill(bill) for bill in session.bills],
+        "servers": [asdict(item) for item in session.servers],
         "breaks": [_break(item) for item in session.breaks],
         "compactions": [
             {"at": _time(item.at), "before_tokens": item.before_tokens, "after_tokens": item.after_tokens}

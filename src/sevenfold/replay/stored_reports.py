@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -25,14 +26,16 @@ from sevenfold.core.fields import read_fields, write_fields
 from sevenfold.core.json import read_object, write_json
 from sevenfold.replay.account import ReplayTerms
 from sevenfold.replay.context_fill import SeriesPoint
-from sevenfold.replay.report import FileReport, LineCounts, SessionReport
+from sevenfold.replay.report import FileReport, LineCounts, PlayedSaving, SessionReport
 from sevenfold.store.foreign.entries import ForeignAgent
 from sevenfold.store.foreign.transcripts import FileCalls, TranscriptFile
 from sevenfold.store.session_index.derived import DerivedValues
 
 CODE_PACKAGES = ("sevenfold.core", "sevenfold.store.foreign", "sevenfold.replay")
 """The code that a report depends on."""
-_CALLS, _REPORT = "replay-calls", "replay-report"
+SAVING_PACKAGES = ("sevenfold.layers.microcompact",)
+"""What an estimate of a saving depends on besides."""
+_CALLS, _REPORT, _SAVING = "replay-calls", "replay-report", "replay-saving"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +53,12 @@ class StoredReports:
         self, values: DerivedValues, terms: ReplayTerms, on_failure: Callable[[str], None] | None = None
     ) -> None:
         self._values, self._terms, self._on_failure = values, terms, on_failure
+        self.saving_key = f"{_SAVING} {hash_code(*SAVING_PACKAGES)} {_hash(repr(terms).encode())}"
         self._is_broken = False
         self.calls_key = f"{_CALLS} {hash_code()}"
-        self.report_key = f"{_REPORT} {hash_code()} {_hash(repr(terms).encode())}"
+        # Days are those of the user's zone.
+        zone = (time.tzname, time.timezone, time.altzone)
+        self.report_key = f"{_REPORT} {hash_code()} {_hash(repr((terms, zone)).encode())}"
 
     def read_calls(self, found: Sequence[TranscriptFile]) -> dict[TranscriptFile, ScannedCalls]:
         """Which agent wrote each file and which calls it holds, where that is known."""
@@ -80,6 +86,19 @@ class StoredReports:
         self._try(lambda: self._values.write(self.report_key, values))
         self._try(lambda: self._values.forget_others(_CALLS, [self.calls_key]))
         self._try(lambda: self._values.forget_others(_REPORT, [self.report_key]))
+
+    def read_savings(self, found: Sequence[TranscriptFile]) -> dict[Path, PlayedSaving | None]:
+        """What earlier runs played; None where a log was not enough for it."""
+        known = self._read(self.saving_key, found)
+        return {path: _decode_saving(stored) for path, stored in known.items()}
+
+    def write_savings(self, played: Mapping[TranscriptFile, PlayedSaving | None]) -> None:
+        values = {
+            file: json.dumps([saving.keep_cost, saving.cost] if saving else []).encode()
+            for file, saving in played.items()
+        }
+        self._try(lambda: self._values.write(self.saving_key, values))
+        self._try(lambda: self._values.forget_others(_SAVING, [self.saving_key]))
 
     def _read(self, key: str, found: Sequence[TranscriptFile]) -> dict[Path, bytes]:
         known: dict[Path, bytes] = {}
@@ -153,6 +172,14 @@ def _decode_session(path: Path, session: str, points: Iterable[list[Any]]) -> Se
     return replace(read_fields(SessionReport, read_object(session)), path=path, series=series)
 
 
+def _decode_saving(stored: bytes) -> PlayedSaving | None:
+    try:
+        keep_cost, cost = cast("list[float]", json.loads(stored))
+        return PlayedSaving(keep_cost, cost)
+    except (ValueError, TypeError):
+        return None
+
+
 def _encode_calls(scanned: ScannedCalls) -> bytes:
     own, mirrored = list(scanned.calls.own), list(scanned.calls.mirrored)
     return json.dumps([scanned.agent, own, mirrored]).encode()
@@ -171,10 +198,11 @@ def _hash_calls(calls: frozenset[int]) -> str:
 
 
 @cache
-def hash_code() -> str:
-    """A digest of the code that a report depends on: an edited or newer version computes it anew."""
+def hash_code(*packages: str) -> str:
+    """A digest of the code that a report depends on, and of other packages: an edited or newer version
+    computes it anew."""
     digest = blake2b(digest_size=16)
-    for package in CODE_PACKAGES:
+    for package in (*CODE_PACKAGES, *packages):
         for path, content in sorted(list_code(package).items()):
             digest.update(path.encode() + content)
     return digest.hexdigest()

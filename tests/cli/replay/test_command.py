@@ -14,6 +14,8 @@ from typing import cast
 import pytest
 
 from sevenfold.cli import main
+from sevenfold.cli.commands import make_parser
+from sevenfold.cli.replay import command, outputs
 from sevenfold.cli.screen import Screen
 from sevenfold.core.json import JsonObject, freeze
 from sevenfold.core.messages import Message
@@ -143,7 +145,8 @@ def test_json_holds_tokens_dollars_and_every_section(capsys: pytest.CaptureFixtu
     found = run_json(capsys, log)
     assert set(found) == {
         *("format", "origin", "repriced", "files", "lines", "total", "models", "breaks", "fill"),
-        *("repeated_reads", "costly_results", "sessions", "unreadable", "events"),
+        *("repeated_reads", "costly_results", "days", "sessions", "unreadable", "events"),
+        *("advice", "would_have_saved"),
     }
     assert total(found)["usd"] == {
         "read": 0.018,
@@ -383,3 +386,89 @@ def test_ctrl_c_ends_it_quietly_and_leaves_no_process(
     assert (said.out, said.err) == ("", "")
     assert seen == [others + 2]
     assert len(active_children()) <= others
+
+
+def test_what_to_do_stands_before_everything_else(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    warm, lost = usage(written=900_000, output=300), usage(written=910_000, output=300)
+    log = write_log(
+        tmp_path / "s.jsonl",
+        answered("msg_1", warm),
+        answered("msg_2", lost, model="claude-opus-5", seconds=60),
+    )
+    said = run(capsys, log)
+    assert said.index("Switching the model in mid-session cost $") < said.index("Where it went")
+    found = run_json(capsys, log)
+    (advice,) = [item for item in cast("list[Row]", found["advice"]) if item["cause"] == "model switch"]
+    assert advice["command"] == "/compact, then /model"
+    assert max(map(len, said.splitlines())) <= 80
+
+
+def test_a_list_by_day_and_csv_hold_the_same(capsys: pytest.CaptureFixture[str], log: Path) -> None:
+    listed = run(capsys, log, "--by", "day")
+    assert "By day" in listed
+    assert "2026-11-03" in listed
+    assert "Where it went" not in listed
+    header, row = run(capsys, log, "--by", "day", "--csv").splitlines()
+    assert header.startswith("day,sessions,calls,")
+    assert row.startswith("2026-11-03,1,1,5,90000,1000,0,300,")
+    assert run(capsys, log, "--csv").splitlines()[1].startswith("s1,1,1,")
+
+
+def test_anonymous_output_names_nothing(capsys: pytest.CaptureFixture[str], log: Path) -> None:
+    for options in ([], ["--json"], ["--csv"], ["--by", "project"]):
+        said = run(capsys, log, "--anonymous", *options)
+        assert str(log.parent) not in said
+        assert "s1" not in said
+
+
+def test_a_page_without_a_name_goes_to_the_home_and_is_opened(
+    capsys: pytest.CaptureFixture[str], log: Path, empty_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(outputs.webbrowser, "open", lambda url: opened.append(url) or True)
+    page = empty_home / ".sevenfold" / "replay.html"
+    assert str(page) in run(capsys, log, "--open")
+    assert opened == [page.as_uri()]
+    monkeypatch.setattr(outputs.webbrowser, "open", lambda _: False)
+    assert "no browser could be started" in run(capsys, log, "--html", "--open")
+
+
+def test_a_picture_is_written_and_nothing_else_is_written_over(
+    capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
+) -> None:
+    picture = tmp_path / "bill.svg"
+    for _ in range(2):
+        assert f"the picture is in {picture}" in run(capsys, log, "--svg", picture)
+    assert picture.read_text(encoding="utf-8").startswith("<svg ")
+    assert main(["replay", str(log), "--svg", str(log)]) == 2
+    assert "is no picture of ours" in capsys.readouterr().err
+
+
+def test_watching_reports_again_when_a_session_grows(
+    capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
+) -> None:
+    page = tmp_path / "page.html"
+    wanted = command.read_options(
+        make_parser().parse_args(["replay", str(log), "--watch", "--html", str(page)])
+    )
+    looks: list[int] = []
+
+    def wait(_: float) -> None:
+        looks.append(page.read_text(encoding="utf-8").count("refresh_seconds"))
+        if len(looks) == 2:
+            write_log(
+                log, asked("Go"), answered("msg_1", BILL, seconds=5), answered("msg_2", BILL, seconds=9)
+            )
+
+    assert command.watch_replay(wanted, Screen(), wait, rounds=4) == 0
+    said = capsys.readouterr().out
+    assert said.count("the page is in") == 2
+    assert "1 session, 2 calls" in said
+
+
+@pytest.mark.parametrize("option", ["--open", "--svg=x.svg", "--by=day", "--csv", "--anonymous", "--watch"])
+def test_what_a_policy_would_ignore_is_refused(
+    capsys: pytest.CaptureFixture[str], log: Path, option: str
+) -> None:
+    assert main(["replay", str(log), "--policy", "sevenfold", option]) == 2
+    assert f"{option.partition('=')[0]} with --policy" in capsys.readouterr().err

@@ -213,7 +213,27 @@ examples:
 def add_replay_options(parser: ArgumentParser) -> None:
     parser.add_argument("paths", nargs="*", metavar="PATH", help="a transcript, or a folder that holds some")
     parser.add_argument("--json", action="store_true", help="print JSON (docs/replay.md describes it)")
-    parser.add_argument("--html", metavar="FILE", help="write the report as one page, to open in a browser")
+    parser.add_argument(
+        "--html",
+        nargs="?",
+        const="",
+        metavar="FILE",
+        help="write the report as one page, to open in a browser (replay.html in Sevenfold's home)",
+    )
+    parser.add_argument("--open", action="store_true", help="open the page in the browser; implies --html")
+    parser.add_argument(
+        "--svg", metavar="FILE", help="write a picture to share: spent, lost, would have saved"
+    )
+    parser.add_argument(
+        "--by",
+        choices=("session", "day", "week", "project", "model"),
+        help="list what each of these cost, instead of the report",
+    )
+    parser.add_argument("--csv", action="store_true", help="print that list as CSV (by session unless --by)")
+    parser.add_argument(
+        "--anonymous", action="store_true", help="leave out paths, names, commands and prompts"
+    )
+    parser.add_argument("--watch", action="store_true", help="do it again whenever a session grows")
     parser.add_argument("--reprice", metavar="MODEL", help="count every call at this model's prices of today")
     parser.add_argument("--since", metavar="DATE", help="count only calls from this day on")
     parser.add_argument("--limit", type=int, metavar="N", help="read only the N files written to last")

@@ -1,21 +1,22 @@
-"""`sevenfold replay`: what recorded sessions of other agents cost, and where the money went."""
+"""`sevenfold replay`: what recorded sessions cost, where the money went, and what to do about it."""
 
 from __future__ import annotations
 
 import os
+import time
 from argparse import Namespace
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
+from itertools import count
 from pathlib import Path
 from typing import cast
 
+from sevenfold.cli.replay.outputs import OutputChoice, publish_findings, resolve_svg_path
 from sevenfold.cli.replay.policy import TranscriptSource, explain_no_transcripts, find_transcript_sources
-from sevenfold.cli.replay.view import show_replay_header, show_replay_report
 from sevenfold.cli.screen import Screen
-from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import InputError, SevenfoldError
 from sevenfold.core.events import Event, describe_event
 from sevenfold.core.models import Model
@@ -24,12 +25,19 @@ from sevenfold.core.prices import Catalog, ModelSettings, build_catalog
 from sevenfold.core.settings import Settings
 from sevenfold.core.settings.sections import PlaceSettings
 from sevenfold.replay.account import ReplayTerms
-from sevenfold.replay.page import build_page, resolve_page_path, write_page
+from sevenfold.replay.advice import ReplayFindings, plan_advice
+from sevenfold.replay.anonymous import anonymize_report
+from sevenfold.replay.groups import GroupKind
+from sevenfold.replay.page import resolve_page_path
 from sevenfold.replay.parallel import ReadProgress, read_accounts
-from sevenfold.replay.report import ReplayReport, build_replay_report, describe_replay_report
+from sevenfold.replay.report import ReplayReport, SavingRange, build_replay_report
 from sevenfold.replay.stored_reports import StoredReports
 from sevenfold.store.project.settings_files import find_checkout, find_user_home, read_settings
 from sevenfold.store.session_index.derived import DerivedValues
+
+PAGE_NAME = "replay.html"
+WATCH_SECONDS = 2.0
+"""Between two looks at the files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,46 +51,91 @@ class ReplayOptions:
     repriced: str | None
     home: Path
     """Sevenfold's own."""
-    html: Path | None = None
+    output: OutputChoice
+    is_anonymous: bool = False
 
 
 def run_replay(options: Namespace, screen: Screen) -> int:
-    wanted = _wanted(options)
+    wanted = read_options(options)
     if options.policy:
         return _run_policy(options, wanted, screen)
-    report = read_replay_report(wanted, screen)
-    if options.json:
-        screen.show_json(describe_replay_report(report))
-    elif report.files and wanted.html:
-        show_replay_header(report, screen)
-    elif report.files:
-        show_replay_report(report, screen, _remarks(report, wanted.terms))
-    if report.files and wanted.html:
-        # Beside JSON it would be in a program's way.
-        tell = screen.note if options.json else screen.show_line
-        tell(write_report_page(report, wanted.html, wanted.terms))
+    if wanted.output.is_watching:
+        return watch_replay(wanted, screen)
+    return _report_once(wanted, screen)
+
+
+def watch_replay(
+    wanted: ReplayOptions, screen: Screen, wait: Callable[[float], object] = time.sleep, rounds: int = 0
+) -> int:
+    """Report, and again whenever a transcript grows or comes; until Ctrl-C, or for so many looks."""
+    seen: object = None
+    code = 1
+    looks = count(1)
+    while True:
+        found = [place.found for place in find_sources(wanted)]
+        if found != seen:
+            code = _report_once(wanted, screen)
+            screen.flush()
+            # One window is enough: the page loads itself again.
+            wanted, seen = replace(wanted, output=replace(wanted.output, opens=False)), found
+        if next(looks) == rounds:
+            return code
+        wait(WATCH_SECONDS)
+
+
+def _report_once(wanted: ReplayOptions, screen: Screen) -> int:
+    found = read_findings(wanted, screen)
+    report = found.report
+    if report.files or wanted.output.is_json:
+        publish_findings(found, wanted.output, wanted.terms, screen)
     if not report.files:
         _fail_empty(report, wanted.terms, screen)
     return 0 if report.files else 1
 
 
-def read_replay_report(wanted: ReplayOptions, screen: Screen) -> ReplayReport:
+def find_sources(wanted: ReplayOptions) -> Iterator[TranscriptSource]:
+    return find_transcript_sources(wanted.paths, wanted.terms.since, wanted.limit, wanted.home)
+
+
+def read_findings(wanted: ReplayOptions, screen: Screen) -> ReplayFindings:
     """Read what is named; without a name, the user's own sessions; without those, the sample."""
-    places = find_transcript_sources(wanted.paths, wanted.terms.since, wanted.limit, wanted.home)
-    report = _read(next(places), wanted, screen)
-    for place in places:
-        if report.sessions:
-            break
-        report = _read(place, wanted, screen)
-    return report
+    with _open_stored(wanted.home, wanted.terms, screen) as stored:
+        places = find_sources(wanted)
+        report = _read(next(places), wanted, stored, screen)
+        for place in places:
+            if report.sessions:
+                break
+            report = _read(place, wanted, stored, screen)
+        saving = _read_saving(report, wanted, stored, screen) if _needs_saving(wanted.output) else None
+    if wanted.is_anonymous:
+        report = anonymize_report(report)
+    return ReplayFindings(report, saving, plan_advice(report, saving, wanted.terms.catalog))
 
 
-def write_report_page(report: ReplayReport, path: Path, terms: ReplayTerms) -> str:
-    """Write the page; what to tell of it."""
-    remark = " ".join(_remarks(report, terms))
-    page = build_page(report, made_at=SystemClock().now(), remarks=[remark] if remark else [])
-    target = write_page(path, page)
-    return f"the page is in {target} ({len(page) / 1e6:.1f} MB): open it in a browser"
+def _needs_saving(output: OutputChoice) -> bool:
+    """A list alone shows no advice."""
+    return bool(output.html or output.svg or output.is_json) or not (output.by or output.is_csv)
+
+
+def _read_saving(
+    report: ReplayReport, wanted: ReplayOptions, stored: StoredReports | None, screen: Screen
+) -> SavingRange | None:
+    # Loaded only for this: it brings the policies.
+    from sevenfold.replay.savings import read_saving
+
+    done = 0
+
+    def tell(more_bytes: int) -> None:
+        nonlocal done
+        done += more_bytes
+        screen.show_progress(
+            f"playing {done / 1e6:,.0f} MB", min(1.0, done / max(1, report.lines.length_bytes))
+        )
+
+    try:
+        return read_saving(report, wanted.terms, stored=stored, jobs=wanted.jobs, on_bytes=tell)
+    finally:
+        screen.clear_progress()
 
 
 def _run_policy(options: Namespace, wanted: ReplayOptions, screen: Screen) -> int:
@@ -90,22 +143,22 @@ def _run_policy(options: Namespace, wanted: ReplayOptions, screen: Screen) -> in
     from sevenfold.cli.replay.policy import parse_policy_question, show_policy_costs
 
     question = parse_policy_question(options, wanted.terms)
-    places = find_transcript_sources(wanted.paths, wanted.terms.since, wanted.limit, wanted.home)
-    return show_policy_costs(question, places, screen, jobs=wanted.jobs, is_json=bool(options.json))
+    return show_policy_costs(
+        question, find_sources(wanted), screen, jobs=wanted.jobs, is_json=bool(options.json)
+    )
 
 
-def _read(place: TranscriptSource, wanted: ReplayOptions, screen: Screen) -> ReplayReport:
+def _read(
+    place: TranscriptSource, wanted: ReplayOptions, stored: StoredReports | None, screen: Screen
+) -> ReplayReport:
     def tell(progress: ReadProgress) -> None:
         share = progress.done_bytes / progress.total_bytes if progress.total_bytes else 1.0
         screen.show_progress(f"{progress.phase} {progress.total_bytes / 1e6:,.0f} MB", share)
 
-    with _open_stored(wanted.home, wanted.terms, screen) as stored:
-        try:
-            outcome = read_accounts(
-                place.found, wanted.terms, jobs=wanted.jobs, stored=stored, on_progress=tell
-            )
-        finally:
-            screen.clear_progress()
+    try:
+        outcome = read_accounts(place.found, wanted.terms, jobs=wanted.jobs, stored=stored, on_progress=tell)
+    finally:
+        screen.clear_progress()
     unreadable = (*place.unreadable, *outcome.unreadable)
     return build_replay_report(
         outcome.files, origin=place.origin, unreadable=unreadable, repriced=wanted.repriced
@@ -132,15 +185,6 @@ def _open_stored(home: Path, terms: ReplayTerms, screen: Screen) -> Generator[St
         yield StoredReports(values, terms, warn_of)
 
 
-def _remarks(report: ReplayReport, terms: ReplayTerms) -> Iterator[str]:
-    if terms.reprice is None:
-        return
-    own = {terms.catalog.find(bill.model).tokenizer for bill in report.bills}
-    if own - {terms.reprice.tokenizer}:
-        yield "token counts are those of the models that were used: the newer tokenizer counts"
-        yield "about 30% more for the same text, so a change of model changes them too"
-
-
 def _fail_empty(report: ReplayReport, terms: ReplayTerms, screen: Screen) -> None:
     for item in report.unreadable:
         screen.fail(f"{item.path}: {item.reason}")
@@ -148,7 +192,7 @@ def _fail_empty(report: ReplayReport, terms: ReplayTerms, screen: Screen) -> Non
         screen.fail(explain_no_transcripts(terms.since))
 
 
-def _wanted(options: Namespace) -> ReplayOptions:
+def read_options(options: Namespace) -> ReplayOptions:
     limit, jobs = cast("int | None", options.limit), cast("int | None", options.jobs)
     for name, value in (("--limit", limit), ("--jobs", jobs)):
         if value is not None and value < 1:
@@ -159,17 +203,35 @@ def _wanted(options: Namespace) -> ReplayOptions:
     model = _priced_model(catalog, reprice) if reprice else None
     terms = ReplayTerms(catalog, model, read_since_date(cast("str | None", options.since)))
     paths = tuple(Path(path).expanduser() for path in cast("Sequence[str]", options.paths))
-    html = cast("str | None", options.html)
-    # Asked before anything is read: that may take a minute.
-    target = None if html is None else resolve_page_path(Path(html))
+    home = read_own_home()
     return ReplayOptions(
         paths=paths,
         terms=terms,
         limit=limit,
         jobs=jobs,
         repriced=model.name if model else None,
-        home=read_own_home(),
-        html=target,
+        home=home,
+        output=_read_output(options, home),
+        is_anonymous=bool(options.anonymous),
+    )
+
+
+def _read_output(options: Namespace, home: Path) -> OutputChoice:
+    """Asked before anything is read: that may take a minute."""
+    html, svg = cast("str | None", options.html), cast("str | None", options.svg)
+    if html is None and options.open:
+        html = ""
+    if html == "":
+        home.mkdir(parents=True, exist_ok=True)
+        html = str(home / PAGE_NAME)
+    return OutputChoice(
+        is_json=bool(options.json),
+        html=None if html is None else resolve_page_path(Path(html)),
+        svg=None if svg is None else resolve_svg_path(svg),
+        by=cast("GroupKind | None", options.by),
+        is_csv=bool(options.csv),
+        opens=bool(options.open),
+        is_watching=bool(options.watch),
     )
 
 
@@ -177,6 +239,11 @@ def _check_policy(options: Namespace) -> None:
     """Options that would be ignored are refused."""
     if options.policy and options.html is not None:
         raise InputError("--html with --policy: the page shows what was spent; leave one of them out")
+    for name in ("open", "svg", "by", "csv", "anonymous", "watch"):
+        if options.policy and getattr(options, name):
+            raise InputError(f"--{name} with --policy: it is for what was spent; leave one of them out")
+    if options.csv and options.json:
+        raise InputError("--csv with --json: leave one of them out")
     for name, value in (("--ttl", options.ttl), ("--read-price", options.read_price)):
         if value is not None and not options.policy:
             raise InputError(f"{name} {value}: it counts only under a policy; add --policy sevenfold")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from sevenfold.cli.replay.advice import show_advice
 from sevenfold.cli.replay.contents import (
     show_context_chart,
     show_context_fill,
@@ -26,6 +27,7 @@ from sevenfold.cli.screen import (
     shorten_text,
 )
 from sevenfold.core.events import ModelUnknown
+from sevenfold.replay.advice import Advice
 from sevenfold.replay.bills import UNNAMED_MODEL, BillTotals, ModelBill
 from sevenfold.replay.calls import CacheBreak, group_breaks
 from sevenfold.replay.report import ReplayReport, SessionReport
@@ -54,9 +56,12 @@ class _Kind:
     mark: str = ""
 
 
-def show_replay_report(report: ReplayReport, screen: Screen, remarks: Iterable[str] = ()) -> None:
-    """All of it, and what the caller has to remark."""
+def show_replay_report(
+    report: ReplayReport, screen: Screen, remarks: Iterable[str] = (), advice: Sequence[Advice] = ()
+) -> None:
+    """All of it, what follows from it, and what the caller has to remark."""
     show_replay_header(report, screen)
+    show_advice(advice, report.totals.cost.total, screen)
     if report.totals.calls:
         show_token_kinds(report.totals, screen)
         show_model_bills(report, screen)

@@ -26,10 +26,11 @@ from sevenfold.core.events import ModelUnknown
 from sevenfold.core.prices import Cost
 from sevenfold.core.system import map_os_errors
 from sevenfold.core.usage import TokenCounts
+from sevenfold.replay.advice import Advice, ReplayFindings
 from sevenfold.replay.bills import UNNAMED_MODEL, BillTotals, CostlyResult, ModelBill
 from sevenfold.replay.calls import BREAK_CAUSES, CacheBreak
 from sevenfold.replay.context_fill import MAX_SERIES_POINTS, ContextFill, PointMark, SeriesPoint, thin_points
-from sevenfold.replay.report import LineCounts, ReplayReport, SessionReport
+from sevenfold.replay.report import DayBill, LineCounts, ReplayReport, SavingRange, SessionReport
 from sevenfold.store.foreign.transcripts import UnreadableFile
 
 # The format of the rows belongs to `assets/*.js` and changes with it. The docstring of each function gives
@@ -45,8 +46,14 @@ _Plain: TypeAlias = dict[str, object]
 _Row: TypeAlias = list[object]
 
 
-def describe_page(report: ReplayReport, *, made_at: datetime, remarks: Iterable[str] = ()) -> _Plain:
-    """Everything that the page shows."""
+def describe_page(
+    report: ReplayReport,
+    *,
+    made_at: datetime,
+    remarks: Iterable[str] = (),
+    findings: ReplayFindings | None = None,
+) -> _Plain:
+    """Everything that the page shows; `findings` are what follows from the same report."""
     sessions = report.sessions
     most_points = _most_points(sessions)
     places = {session.name: place for place, session in reversed(list(enumerate(sessions)))}
@@ -54,8 +61,11 @@ def describe_page(report: ReplayReport, *, made_at: datetime, remarks: Iterable[
         "version": __version__,
         "made_at": _seconds(made_at),
         "origin": report.origin,
+        "is_anonymous": report.is_anonymous,
         "repriced": report.repriced,
         "remarks": list(remarks),
+        "advice": [_advice(item, places) for item in findings.advice] if findings else [],
+        "saving": _saving(findings.saving) if findings and findings.saving else None,
         "files": report.files,
         "lines": _lines(report.lines),
         "causes": list(BREAK_CAUSES),
@@ -92,7 +102,45 @@ def _session(session: SessionReport, most_points: int) -> _Plain:
         "breaks": [_break(item, line) for item in session.breaks],
         "cuts": list(_cuts(session)),
         "fill": _kinds(session.fill),
+        "days": [_day(item) for item in session.days],
     }
+
+
+def _day(item: DayBill) -> _Row:
+    """Day, model, calls, tokens, dollars (null without a price), estimated or not."""
+    bill = item.bill
+    tokens = bill.tokens
+    return [
+        item.day,
+        bill.model,
+        bill.calls,
+        [tokens.read, tokens.prompt, tokens.output],
+        _usd(bill.cost.total) if bill.cost else None,
+        int(bool(bill.estimated_calls)),
+    ]
+
+
+def _advice(item: Advice, places: Mapping[str, int]) -> _Plain:
+    """Evidence: text, the session's place, time, dollars."""
+    return {
+        "kind": item.kind,
+        "cause": item.cause,
+        "title": item.title,
+        "why": item.why,
+        "action": item.action,
+        "command": item.command,
+        "low": _usd(item.low_usd),
+        "high": _usd(item.high_usd),
+        "is_estimated": item.is_estimated,
+        "evidence": [
+            [row.text, places.get(row.session), _seconds(row.at), _usd(row.usd)] for row in item.evidence
+        ],
+    }
+
+
+def _saving(saving: SavingRange) -> _Row:
+    """Least and most, as parts of what prompts cost; what they cost; of how many sessions."""
+    return [saving.low, saving.high, round(saving.usd, 6), saving.sessions]
 
 
 class _Line:
@@ -261,7 +309,8 @@ def _seconds(at: datetime | None) -> int | None:
 
 PAGE_SCRIPTS = (
     *("figures.js", "nodes.js", "tooltip.js", "bars.js", "tables.js", "scales.js", "marks.js"),
-    *("plot.js", "sessions.js", "breaks.js", "contents.js", "overview.js", "about.js", "main.js"),
+    *("plot.js", "sessions.js", "roll.js", "periods.js", "breaks.js", "contents.js", "advice.js"),
+    *("overview.js", "about.js", "main.js"),
 )
 """In order: each uses only what stands before it."""
 PAGE_STYLES = ("colours.css", "page.css", "parts.css", "sessions.css", "screens.css")
@@ -270,10 +319,21 @@ PAGE_STYLES = ("colours.css", "page.css", "parts.css", "sessions.css", "screens.
 _ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 
 
-def build_page(report: ReplayReport, *, made_at: datetime, remarks: Iterable[str] = ()) -> str:
-    """One page of HTML with everything in it. What the report quotes is in it as data and nowhere else."""
+def build_page(
+    report: ReplayReport,
+    *,
+    made_at: datetime,
+    remarks: Iterable[str] = (),
+    findings: ReplayFindings | None = None,
+    refresh_seconds: int | None = None,
+) -> str:
+    """One page of HTML with everything in it. What the report quotes is in it as data and nowhere else.
+
+    With `refresh_seconds` the page loads itself again, for a file that is written anew.
+    """
     style, script = _assets(PAGE_STYLES), _assets(PAGE_SCRIPTS)
-    payload = describe_page(report, made_at=made_at, remarks=remarks)
+    payload = describe_page(report, made_at=made_at, remarks=remarks, findings=findings)
+    payload["refresh_seconds"] = refresh_seconds
     return Template(_asset("template.html")).substitute(
         policy=_policy(style, script), style=style, script=script, payload=escape_html_json(payload)
     )
@@ -341,12 +401,16 @@ def resolve_page_path(path: Path) -> Path:
 
 def write_page(path: Path, page: str) -> Path:
     """Put the page there, whole or not at all; where it went."""
-    target = resolve_page_path(path)
+    return write_file_whole(resolve_page_path(path), page, "the page")
+
+
+def write_file_whole(target: Path, text: str, what: str) -> Path:
+    """Put a text there, whole or not at all; where it went."""
     draft = target.with_name(f".sevenfold-{secrets.token_hex(8)}.tmp")
-    with map_os_errors(f"write the page {str(target)!r}"):
+    with map_os_errors(f"write {what} {str(target)!r}"):
         try:
             with draft.open("x", encoding="utf-8", newline="\n") as file:
-                file.write(page)
+                file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
             if target.exists():

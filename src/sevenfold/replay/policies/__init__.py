@@ -4,6 +4,7 @@
 - `fidelity`: which earlier results later calls use, and what a cut took out of view.
 - `counterfactual`: plays a session under a policy by token counts alone.
 - `resend`: sends a session through the real request path, against the cache model.
+- `saving`: what the default policy would have saved, as a range and in a moment.
 - `policy_trial`: all of these for one policy and many sessions, and the cheapest cuts with hindsight.
 
 The policies themselves are listed below, by name.

@@ -240,7 +240,7 @@ function resultsSection(report, sessions, onShow) {
     report.costly_results.length
       ? el("div", { class: "card" }, resultsTable(report, sessions, onShow))
       : null,
-    report.repeated_reads.length ? el("h3", { class: "sub" }, "Files read again, though unchanged") : null,
+    report.repeated_reads.length ? el("h3", { class: "sub", id: "reads" }, "Files read again, though unchanged") : null,
     report.repeated_reads.length
       ? el(
           "p",

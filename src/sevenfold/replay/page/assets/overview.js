@@ -48,12 +48,28 @@ function lede(report, sessions) {
   return `${who}${bare} ${count(breaks.length, "cache break")}${which} cost ${lostText(breaks)}, ${most}.`;
 }
 
+/* Where on this page each figure is taken apart. */
+const CARD_PLACES = {
+  Spent: "money",
+  "Without a cache": "money",
+  "Cache hit rate": "money",
+  "Lost to breaks": "breaks",
+  Tokens: "money",
+  "Not priced": "about",
+  "Largest context": "sessions",
+  "Would have saved": "advice",
+};
+
 function card(label, value, remark, meter) {
   return el(
     "div",
     { class: "card stat" },
     el("p", { class: "label" }, label),
-    el("p", { class: "value", vars: { "--chars": String(value.length) } }, value),
+    el(
+      "p",
+      { class: "value", vars: { "--chars": String(value.length) } },
+      el("a", { href: `#${CARD_PLACES[label]}` }, value),
+    ),
     meter === undefined ? null : el("span", { class: "meter", vars: { "--length": String(meter) } }),
     el("p", { class: "remark" }, remark),
   );
@@ -109,13 +125,15 @@ function cards(report, sessions) {
         `tokens not read again, in ${count(breaks.length, "break")}`,
       ),
     );
-  found.push(
-    card(
-      "Tokens",
-      tokens(sum(total.tokens)),
-      `${tokens(whole)} prompt, ${total.estimated_tokens ? "~" : ""}${tokens(total.tokens[4])} output`,
-    ),
-  );
+  if (report.saving?.[1]) found.push(savingCard(report.saving));
+  else
+    found.push(
+      card(
+        "Tokens",
+        tokens(sum(total.tokens)),
+        `${tokens(whole)} prompt, ${total.estimated_tokens ? "~" : ""}${tokens(total.tokens[4])} output`,
+      ),
+    );
   if (total.unpriced_calls)
     found.push(
       card(
@@ -133,6 +151,15 @@ function cards(report, sessions) {
       ),
     );
   return found;
+}
+
+/* What clearing old tool results would have saved, as a range. */
+function savingCard([low, high, cost, count]) {
+  const percent = (part) => `${Math.round(100 * part)}%`;
+  const value = low ? `${percent(low)}–${percent(high)}` : `up to ${percent(high)}`;
+  const dollars = low ? `${usd(low * cost)} to ${usd(high * cost)}` : `up to ${usd(high * cost)}`;
+  const of = count === 1 ? "one session" : `${grouped(count)} sessions`;
+  return card("Would have saved", value, `by Sevenfold: ${dollars} of what the prompts of ${of} cost`);
 }
 
 class MoneyView {

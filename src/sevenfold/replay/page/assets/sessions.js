@@ -62,6 +62,7 @@ function readSessions(report) {
 class SessionView {
   constructor(sessions) {
     this.sessions = sessions;
+    this.only = null;
     this.dearest = Math.max(...sessions.map((session) => session.cost), 0);
     this.plot = new ContextPlot();
     this.panel = el("div", { class: "panel card" });
@@ -87,6 +88,12 @@ class SessionView {
     this.search = search;
     this.order = order;
     this.found = el("p", { class: "found", role: "status" });
+    this.limit = el("button", {
+      type: "button",
+      class: "chip limit",
+      hidden: true,
+      on: { click: () => this.showOnly(null) },
+    });
     this.options = el("div", {
       class: "options",
       role: "listbox",
@@ -100,15 +107,33 @@ class SessionView {
       el("label", { for: "session-search" }, "Find a session"),
       search,
       el("div", { class: "order" }, el("label", { for: "session-order" }, "Sort by"), order),
+      this.limit,
       this.found,
       this.options,
     );
+  }
+
+  /* From a row of days, projects or models: its sessions alone. Without a label, all of them again. */
+  showOnly(label, picked = null) {
+    const first = picked ? this.sessions.find((session) => picked.has(session)) : this.sessions[0];
+    if (this.options) {
+      this.only = picked;
+      this.limit.hidden = !picked;
+      this.limit.textContent = picked ? `${label} ✕` : "";
+      this.limit.setAttribute("aria-label", picked ? `Only ${label}. Show all sessions` : "");
+      this.list();
+      (picked ? this.limit : this.search).focus({ preventScroll: true });
+    }
+    if (!picked) return;
+    this.pick(first);
+    byId("sessions").scrollIntoView({ block: "start", behavior: "instant" });
   }
 
   list() {
     const words = this.search.value.toLowerCase().split(/\s+/).filter(Boolean);
     const value = ORDERS[this.order.value][1];
     this.listed = this.sessions
+      .filter((session) => !this.only || this.only.has(session))
       .filter((session) => words.every((word) => session.words.includes(word)))
       .sort((one, other) => value(other) - value(one) || one.place - other.place);
     const shown = this.listed.slice(0, MOST_OPTIONS);
@@ -216,7 +241,9 @@ class SessionView {
 
 function originOf(session) {
   const agent =
-    { "claude-code": "Claude Code", codex: "Codex", messages: "Messages" }[session.agent] ?? session.agent;
+    { "claude-code": "Claude Code", codex: "Codex", messages: "Messages", sevenfold: "Sevenfold" }[
+      session.agent
+    ] ?? session.agent;
   return [
     session.sub_agent ? "sub-agent" : "",
     `${agent} ${session.version}`.trim(),

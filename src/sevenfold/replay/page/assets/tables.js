@@ -8,12 +8,13 @@ const ROWS_AT_ONCE = 15;
  * largest.
  */
 class SortedTable {
-  constructor(caption, columns, rows, { sortBy = null, isDown = true } = {}) {
+  constructor(caption, columns, rows, { sortBy = null, isDown = true, rowsAtOnce = ROWS_AT_ONCE } = {}) {
     this.columns = columns;
     this.rows = rows;
     this.sortBy = sortBy;
     this.isDown = isDown;
-    this.most = ROWS_AT_ONCE;
+    this.rowsAtOnce = rowsAtOnce;
+    this.most = rowsAtOnce;
     this.heads = columns.map((column, place) => this.makeHead(column, place));
     this.body = el("tbody");
     this.more = el("button", { type: "button", class: "more", on: { click: () => this.showMore() } });
@@ -51,7 +52,12 @@ class SortedTable {
 
   setRows(rows) {
     this.rows = rows;
-    this.most = ROWS_AT_ONCE;
+    this.most = this.rowsAtOnce;
+    this.draw();
+  }
+
+  showAll() {
+    this.most = this.rows.length;
     this.draw();
   }
 
