@@ -1,15 +1,27 @@
-"""The pictures of the page in the docs: `python -m tests.replay.picture` takes them anew, of the sample."""
+"""The pictures in the docs, taken anew.
+
+    python -m tests.replay.picture                      # of the sample
+    python -m tests.replay.picture SESSION.jsonl   # of a recorded session, without names and prompts
+
+Takes the first screen of the page, the plot of the session, and the picture of `sevenfold replay --svg`.
+"""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from sevenfold.replay.account import ReplayTerms, read_account
+from sevenfold.replay.advice import ReplayFindings, plan_advice
+from sevenfold.replay.anonymous import anonymize_report
 from sevenfold.replay.page import build_page
+from sevenfold.replay.picture import draw_picture
 from sevenfold.replay.report import build_replay_report
+from sevenfold.replay.savings import read_saving
+from sevenfold.store.foreign.transcripts import detect_agent
 from tests.replay.browsing import CHROMIUM, DESKTOP, FLAGS
 from tests.replay.reports import START
 
@@ -17,29 +29,41 @@ FOLDER = Path(__file__).parents[2] / "docs" / "images"
 SAMPLE = Path(str(files("sevenfold.replay") / "sample" / "session.jsonl"))
 
 
-def sample_page() -> str:
+def read_sample() -> ReplayFindings:
     """As if it were the reader's own session: no path of the machine that takes the picture is in it."""
     file = read_account(SAMPLE, "claude-code", ReplayTerms())
+    saving = read_saving(build_replay_report([file]), ReplayTerms())
     shown = Path("~/.claude/projects/-srv-tidewatch", f"{file.sessions[0].id}.jsonl")
     sessions = tuple(replace(session, path=shown) for session in file.sessions)
-    return build_page(build_replay_report([replace(file, sessions=sessions)]), made_at=START)
+    report = build_replay_report([replace(file, sessions=sessions)])
+    return ReplayFindings(report, saving, plan_advice(report, saving))
 
 
-def take_pictures() -> None:
+def read_session(path: Path) -> ReplayFindings:
+    agent = detect_agent(path)
+    if agent is None:
+        raise SystemExit(f"error: {path} is no transcript")
+    report = build_replay_report([read_account(path, agent, ReplayTerms())])
+    saving, hidden = read_saving(report, ReplayTerms()), anonymize_report(report)
+    return ReplayFindings(hidden, saving, plan_advice(hidden, saving))
+
+
+def take_pictures(found: ReplayFindings) -> None:
     from playwright.sync_api import sync_playwright
 
     FOLDER.mkdir(exist_ok=True)
+    (FOLDER / "replay-bill.svg").write_text(draw_picture(found.report, found.saving), encoding="utf-8")
     with TemporaryDirectory() as folder, sync_playwright() as driver:
         path = Path(folder, "page.html")
-        path.write_text(sample_page(), encoding="utf-8")
+        path.write_text(build_page(found.report, made_at=START, findings=found), encoding="utf-8")
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         page = browser.new_page(viewport={"width": DESKTOP, "height": 1080}, timezone_id="UTC")
         page.goto(path.as_uri())
         page.screenshot(path=FOLDER / "replay.png")
-        page.locator(".plot .mark.break path").hover()
+        page.locator(".plot .mark.break path").first.hover()
         page.locator(".panel").screenshot(path=FOLDER / "replay-session.png")
         browser.close()
 
 
 if __name__ == "__main__":
-    take_pictures()
+    take_pictures(read_session(Path(sys.argv[1])) if len(sys.argv) > 1 else read_sample())

@@ -20,6 +20,7 @@ from tests.replay.reports import rich_report
 pytestmark = pytest.mark.story
 
 FOLDER = Path(__file__).parent / "golden"
+WRITES = bool(os.environ.get("SEVENFOLD_WRITE_GOLDENS"))
 GOLDEN_WIDTH = 240
 MAX_CHANGED_SHARE = 0.06
 """Of the pixels of the small picture. A table that is gone, or a chart without its marks, changes more."""
@@ -60,13 +61,13 @@ COMPARE = """async ([actual, golden, width]) => {
 }"""
 
 
-def compare(page: Page, actual: bytes, name: str) -> tuple[float, float]:
+def compare(page: Page, actual: bytes, name: str, *, writes: bool = False) -> tuple[float, float]:
     """The share of changed pixels, and by how much the shape differs."""
     path = FOLDER / f"{name}.png"
     # A blank page: that of the report lets no picture in.
     page.goto("about:blank")
     shown = b64encode(actual).decode()
-    if os.environ.get("SEVENFOLD_WRITE_GOLDENS"):
+    if writes:
         path.write_bytes(b64decode(cast("str", page.evaluate(COMPARE, [shown, "", GOLDEN_WIDTH]))))
     golden = b64encode(path.read_bytes()).decode()
     return cast("tuple[float, float]", page.evaluate(COMPARE, [shown, golden, 0]))
@@ -93,7 +94,7 @@ def test_the_page_looks_as_it_did(
 
 def check(opened: Opened, actual: bytes, name: str) -> None:
     page = opened.page.context.browser.new_page()  # pyright: ignore[reportOptionalMemberAccess]
-    changed, stretched = compare(page, actual, name)
+    changed, stretched = compare(page, actual, name, writes=WRITES)
     page.close()
     assert changed <= MAX_CHANGED_SHARE, f"{changed:.1%} of {name}.png is not as it was"
     assert stretched <= 0.15
