@@ -122,7 +122,11 @@ def test_other_terms_are_another_report(machine: Machine, terms: ReplayTerms) ->
 def test_other_code_computes_it_anew(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     machine.write("a", *session("a", "msg_1"))
     machine.report()
-    monkeypatch.setattr(stored_reports, "hash_code", lambda *_: "other")
+
+    def other(*packages: str) -> str:
+        return f"other {packages}"
+
+    monkeypatch.setattr(stored_reports, "hash_code", other)
     machine.report()
     assert machine.read == ["a"]
 

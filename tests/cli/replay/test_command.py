@@ -425,11 +425,15 @@ def test_a_page_without_a_name_goes_to_the_home_and_is_opened(
     capsys: pytest.CaptureFixture[str], log: Path, empty_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[str] = []
-    monkeypatch.setattr(outputs.webbrowser, "open", lambda url: opened.append(url) or True)
+
+    def open_one(url: str) -> bool:
+        opened.append(url)
+        return len(opened) == 1
+
+    monkeypatch.setattr(outputs.webbrowser, "open", open_one)
     page = empty_home / ".sevenfold" / "replay.html"
     assert str(page) in run(capsys, log, "--open")
     assert opened == [page.as_uri()]
-    monkeypatch.setattr(outputs.webbrowser, "open", lambda _: False)
     assert "no browser could be started" in run(capsys, log, "--html", "--open")
 
 

@@ -67,7 +67,8 @@ function card(label, value, remark, meter) {
     el("p", { class: "label" }, label),
     el(
       "p",
-      { class: "value", vars: { "--chars": String(value.length) } },
+      // A per cent sign is as wide as two figures and more.
+      { class: "value", vars: { "--chars": String(value.length + 2 * value.split("%").length - 2) } },
       el("a", { href: `#${CARD_PLACES[label]}` }, value),
     ),
     meter === undefined ? null : el("span", { class: "meter", vars: { "--length": String(meter) } }),

@@ -90,8 +90,9 @@ class SessionView {
     this.found = el("p", { class: "found", role: "status" });
     this.limit = el("button", {
       type: "button",
-      class: "chip limit",
+      class: "limit",
       hidden: true,
+      "aria-label": "Show all sessions",
       on: { click: () => this.showOnly(null) },
     });
     this.options = el("div", {
@@ -120,7 +121,7 @@ class SessionView {
       this.only = picked;
       this.limit.hidden = !picked;
       this.limit.textContent = picked ? `${label} ✕` : "";
-      this.limit.setAttribute("aria-label", picked ? `Only ${label}. Show all sessions` : "");
+      this.limit.setAttribute("aria-label", picked ? `Only ${label}. Show all sessions` : "Show all sessions");
       this.list();
       (picked ? this.limit : this.search).focus({ preventScroll: true });
     }
