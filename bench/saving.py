@@ -30,13 +30,8 @@ from sevenfold.replay.policies import CLEARING_POLICIES, DEFAULT_POLICY
 from sevenfold.replay.policies.counterfactual import CacheRates
 from sevenfold.replay.policies.recording import read_message_segments, read_recordings
 from sevenfold.replay.policies.resend import resend_session
-from sevenfold.replay.policies.saving import (
-    ERROR_MEAN,
-    ERROR_SPREAD,
-    RANGE_DEVIATIONS,
-    SavingTask,
-    play_saving,
-)
+from sevenfold.replay.policies.saving import SavingTask, play_saving
+from sevenfold.replay.savings import ERROR_MEAN, ERROR_SPREAD, RANGE_DEVIATIONS
 from sevenfold.store.foreign.transcripts import detect_agent
 
 BLOCKS = 5

@@ -70,7 +70,9 @@ def compare(page: Page, actual: bytes, name: str, *, writes: bool = False) -> tu
     if writes:
         path.write_bytes(b64decode(cast("str", page.evaluate(COMPARE, [shown, "", GOLDEN_WIDTH]))))
     golden = b64encode(path.read_bytes()).decode()
-    return cast("tuple[float, float]", page.evaluate(COMPARE, [shown, golden, 0]))
+    found = cast("tuple[float, float]", page.evaluate(COMPARE, [shown, golden, 0]))
+    page.close()
+    return found
 
 
 @pytest.mark.parametrize(
@@ -89,21 +91,19 @@ def test_the_page_looks_as_it_did(
 ) -> None:
     opened = open_page(rich_report(), width, scheme)
     actual = opened[part].screenshot() if part else opened.page.screenshot()
-    check(opened, actual, name)
-
-
-def check(opened: Opened, actual: bytes, name: str) -> None:
-    page = opened.page.context.browser.new_page()  # pyright: ignore[reportOptionalMemberAccess]
-    changed, stretched = compare(page, actual, name, writes=WRITES)
-    page.close()
+    changed, stretched = compare(open_blank(opened), actual, name, writes=WRITES)
     assert changed <= MAX_CHANGED_SHARE, f"{changed:.1%} of {name}.png is not as it was"
     assert stretched <= 0.15
+
+
+def open_blank(opened: Opened) -> Page:
+    browser = opened.page.context.browser
+    assert browser is not None
+    return browser.new_page()
 
 
 def test_a_page_without_its_chart_is_told_from_the_one_that_has_it(open_page: Open) -> None:
     opened = open_page(rich_report())
     opened.page.evaluate("document.querySelector('.plot').replaceChildren()")
-    page = opened.page.context.browser.new_page()  # pyright: ignore[reportOptionalMemberAccess]
-    changed, _ = compare(page, opened["#sessions"].screenshot(), "page-sessions")
-    page.close()
+    changed, _ = compare(open_blank(opened), opened["#sessions"].screenshot(), "page-sessions")
     assert changed > MAX_CHANGED_SHARE

@@ -10,15 +10,15 @@ import pytest
 
 from sevenfold.replay import savings
 from sevenfold.replay.account import ReplayTerms, read_account
-from sevenfold.replay.policies.saving import (
+from sevenfold.replay.report import PlayedSaving, ReplayReport, build_replay_report
+from sevenfold.replay.savings import (
     ERROR_MEAN,
     ERROR_SPREAD,
     RANGE_DEVIATIONS,
     WeightedSaving,
+    read_saving,
     sum_savings,
 )
-from sevenfold.replay.report import PlayedSaving, ReplayReport, build_replay_report
-from sevenfold.replay.savings import read_saving
 from sevenfold.replay.stored_reports import StoredReports
 from sevenfold.store.session_index.derived import DerivedValues
 from tests.replay.test_sample import SAMPLE

@@ -1,23 +1,27 @@
 """What Sevenfold would have saved, for a report: the most expensive sessions are played, and kept for later.
 
 Playing reads a transcript once more, so it is done for as many as a first run can spare. Later runs find the
-results among the stored reports.
+results among the stored reports. `bench/saving.py` compares the estimate with the real request path, and says
+how far the two lie apart on sessions that the correction has not seen: that is the range.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import timedelta
 from decimal import Decimal
+from pathlib import Path
 
 from sevenfold.core.errors import InputError
+from sevenfold.core.models import Model
 from sevenfold.replay.account import ReplayTerms
 from sevenfold.replay.calls import LONG_CACHE_TTL, SHORT_CACHE_TTL
-from sevenfold.replay.parallel import ProcessPool, TaskDone, count_cores, do_tasks_inline
-from sevenfold.replay.policies.saving import SavingTask, WeightedSaving, play_saving, sum_savings
+from sevenfold.replay.parallel import ProcessPool, count_cores, do_tasks_inline
 from sevenfold.replay.report import PlayedSaving, ReplayReport, SavingRange, SessionReport
 from sevenfold.replay.stored_reports import StoredReports
+from sevenfold.store.foreign.entries import ForeignAgent
 from sevenfold.store.foreign.transcripts import TranscriptFile, find_transcripts
 
 MAX_PLAYED_SESSIONS = 40
@@ -25,6 +29,21 @@ MAX_PLAYED_BYTES = 32 * 1024 * 1024
 """A first run plays some 8 MB a second and core."""
 INLINE_PLAY_BYTES = 4 * 1024 * 1024
 """Below this, starting processes takes longer than they would save."""
+
+
+ERROR_MEAN = 0.003
+"""How much larger the cost through the request path is than the estimate, as a part of keeping everything."""
+ERROR_SPREAD = 0.022
+"""The standard deviation of that, from session to session. Both by `bench/saving.py`."""
+RANGE_DEVIATIONS = 1.64
+"""Of nine sessions in ten."""
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedSaving:
+    usd: float
+    """What the prompts of the session cost."""
+    played: PlayedSaving
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +76,19 @@ def read_saving(
     )
 
 
+def sum_savings(sessions: Iterable[WeightedSaving]) -> SavingRange | None:
+    """What all of them together would have saved. The sessions of one person err alike, so a range of many is
+    as wide as that of one."""
+    known = [item for item in sessions if item.usd > 0 and item.played.keep_cost > 0]
+    whole = sum(item.usd for item in known)
+    if not known or not whole:
+        return None
+    kept = sum(item.usd * item.played.cost / item.played.keep_cost for item in known)
+    mean = 1 - kept / whole - ERROR_MEAN
+    reach = RANGE_DEVIATIONS * ERROR_SPREAD
+    return SavingRange(max(0.0, mean - reach), max(0.0, mean + reach), whole, len(known))
+
+
 def _choose(report: ReplayReport) -> Iterator[_Candidate]:
     """Main conversations with a price, the most expensive first, up to what can be played in a moment."""
     room = MAX_PLAYED_BYTES
@@ -78,27 +110,30 @@ def _choose(report: ReplayReport) -> Iterator[_Candidate]:
 def _play(
     chosen: Sequence[_Candidate], terms: ReplayTerms, jobs: int, on_bytes: Callable[[int], None]
 ) -> dict[TranscriptFile, PlayedSaving | None]:
-    tasks = [_task(item, terms) for item in chosen]
+    if not chosen:
+        return {}
+    # Only here: it brings the policies, which a later run does not need.
+    from sevenfold.replay.policies.saving import SavingTask, play_saving
+
+    tasks = [SavingTask(*_describe(item, terms)) for item in chosen]
+    size = sum(item.file.size_bytes for item in chosen)
     played: dict[TranscriptFile, PlayedSaving | None] = {}
     with ExitStack() as stack:
-        for done in _run(tasks, sum(item.file.size_bytes for item in chosen), jobs, on_bytes, stack):
+        if jobs == 1 or len(tasks) < 2 or size < INLINE_PLAY_BYTES:
+            results = do_tasks_inline(play_saving, tasks, on_bytes)
+        else:
+            pool = ProcessPool[SavingTask, PlayedSaving | None](play_saving, min(jobs, len(tasks)))
+            results = stack.enter_context(pool).run(tasks, on_bytes)
+        for done in results:
             result = done.result
             played[chosen[done.place].file] = result if isinstance(result, PlayedSaving) else None
     return played
 
 
-def _run(
-    tasks: Sequence[SavingTask], size_bytes: int, jobs: int, on_bytes: Callable[[int], None], stack: ExitStack
-) -> Iterator[TaskDone[PlayedSaving | None]]:
-    if jobs == 1 or len(tasks) < 2 or size_bytes < INLINE_PLAY_BYTES:
-        return do_tasks_inline(play_saving, tasks, on_bytes)
-    pool = ProcessPool[SavingTask, PlayedSaving | None](play_saving, min(jobs, len(tasks)))
-    return stack.enter_context(pool).run(tasks, on_bytes)
-
-
-def _task(item: _Candidate, terms: ReplayTerms) -> SavingTask:
+def _describe(item: _Candidate, terms: ReplayTerms) -> tuple[Path, ForeignAgent, Model, timedelta]:
+    """The fields of a `SavingTask`."""
     session = item.session
     bill = max(session.bills, key=lambda bill: bill.calls)
     model = terms.reprice or terms.catalog.find(bill.model)
     ttl = LONG_CACHE_TTL if session.totals.tokens.written_1h else SHORT_CACHE_TTL
-    return SavingTask(session.path, session.agent, model, ttl)
+    return session.path, session.agent, model, ttl

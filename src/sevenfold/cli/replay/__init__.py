@@ -5,6 +5,6 @@
 - `view`: the report on a terminal: costs and cache breaks.
 - `advice`: what to do, on a terminal.
 - `contents`: the rest of the report: what filled the context, and the list of sessions.
-- `policy`: `--policy`: what sessions would have cost under a policy for clearing
-  results. Also finds the transcripts, for every form of the command.
+- `sources`: where transcripts are.
+- `policy`: `--policy`: what sessions would have cost under a policy for clearing results.
 """

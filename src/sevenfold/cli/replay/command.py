@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import cast
 
 from sevenfold.cli.replay.outputs import OutputChoice, publish_findings, resolve_svg_path
-from sevenfold.cli.replay.policy import TranscriptSource, explain_no_transcripts, find_transcript_sources
+from sevenfold.cli.replay.sources import TranscriptSource, explain_no_transcripts, find_transcript_sources
 from sevenfold.cli.screen import Screen
 from sevenfold.core.errors import InputError, SevenfoldError
 from sevenfold.core.events import Event, describe_event
