@@ -23,6 +23,7 @@ from sevenfold.agent.loop.choose_provider import PROVIDER_VARIABLES, find_key_va
 from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
 from sevenfold.agent.opening.workspace import open_agent_workspace
 from sevenfold.agent.tui.chat import Chat, ChatTerminal
+from sevenfold.agent.tui.custom_commands import list_command_folders, read_custom_commands
 from sevenfold.agent.tui.early_input import EarlyInput, is_full_terminal
 from sevenfold.agent.tui.error_text import render_key_remedy
 from sevenfold.agent.tui.event_text import render_event_text
@@ -41,10 +42,11 @@ from sevenfold.agent.tui.session_list import (
     SessionCard,
     find_session_card,
     read_ledger,
+    read_preview,
     read_session_card,
     render_session_cards,
 )
-from sevenfold.agent.tui.slash_commands import ChatServices
+from sevenfold.agent.tui.slash_commands import BUILT_IN_NAMES, ChatServices
 from sevenfold.agent.tui.terminal import PlainTerminal, Terminal
 from sevenfold.agent.tui.user_input import read_user_input
 from sevenfold.cli.inspect.context import show_context
@@ -167,7 +169,7 @@ async def _choose_session(workspace: Workspace, screen: Screen) -> str | None:
         raise InputError(f"no session is kept for the project of {workspace.cwd}; sevenfold chat begins one")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise InputError(f"--resume needs the ID of a session here; those of this project:\n{lines}")
-    screen.note(f"{lines}\nwhich one? A number, or Enter for a new session")
+    screen.note(f"{lines}\nwhich one? A number, words of its title, or Enter for a new session")
     typed = (await _read_line(sys.stdin.fileno())).strip()
     found = find_session_card(cards, typed) if typed else None
     if isinstance(found, str):
@@ -325,6 +327,12 @@ def _make_services(options: AgentOptions, workspace: Workspace) -> ChatServices:
         earlier_spend=earlier_spend,
         describe_context=describe_context,
         memories=memories,
+        preview_session=lambda session: read_preview(workspace.project.sessions, session),
+        custom_commands=lambda: read_custom_commands(
+            list_command_folders(workspace.home, workspace.user_home, workspace.root), BUILT_IN_NAMES
+        ),
+        trust=workspace.trust,
+        catalog=workspace.catalog,
         key_variable=find_key_variable(workspace.settings.of(AgentSettings), workspace.environ),
     )
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.tui.chat import Chat
+from sevenfold.agent.tui.custom_commands import CustomCommand
 from sevenfold.agent.tui.permission_prompt import PermissionPrompt
 from sevenfold.agent.tui.session_list import SessionCard
 from sevenfold.agent.tui.slash_commands import ChatServices
@@ -99,6 +100,7 @@ class Desk:
     earlier: tuple[SpendSummary, ...] = ()
     """What the session was billed before."""
     asked_memory: list[str] = field(default_factory=list[str])
+    custom_commands: Sequence[CustomCommand] = ()
     is_written: bool = True
     """Whether the session has a file yet."""
     keys: Keys = field(default_factory=Keys)
@@ -111,6 +113,7 @@ class Desk:
             earlier_spend=lambda _: self.earlier,
             describe_context=self._describe,
             memories=self._ask_memory,
+            custom_commands=lambda: self.custom_commands,
         )
         self.chat = Chat(self.agent, house, self.asking, lambda _: self.keys, self.clock)
 

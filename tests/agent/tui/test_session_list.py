@@ -83,8 +83,8 @@ def test_a_session_is_found_by_number_or_by_the_beginning_of_its_id() -> None:
     assert find_session_card(cards, "2") is cards[1]
     assert find_session_card(cards, "ab1") is cards[0]
     assert find_session_card(cards, "9c") is cards[2]
-    assert find_session_card(cards, "ab") == "2 sessions begin with 'ab'"
-    assert find_session_card(cards, "7") == "no sessions begin with '7'"
+    assert find_session_card(cards, "ab") == "2 sessions begin with 'ab' or have it in the title"
+    assert find_session_card(cards, "7") == "no sessions begin with '7' or have it in the title"
 
 
 def test_ages_are_rounded_down() -> None:

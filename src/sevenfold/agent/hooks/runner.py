@@ -197,6 +197,10 @@ class SessionHooks:
         self._before: dict[str, str] = {}
         """What files held before calls that are being run, by the call's id."""
 
+    @property
+    def hooks(self) -> tuple[Hook, ...]:
+        return self._hooks
+
     async def ask(self, event: HookEvent, subject: str = "", **details: object) -> HookResult:
         """What the hooks of an event say; `subject` is what their matchers look at."""
         chosen = [hook for hook in self._hooks if hook.event == event and hook.matches(subject)]

@@ -189,6 +189,13 @@ class ToolSearchTool:
         place.emit(UntrustedEntered("mcp", TOOL_SEARCH_NAME, count_output_bytes(output)))
         return output
 
+    def list_servers(self) -> list[str]:
+        """One line each: its name, and how many tools it has."""
+        return [
+            f"{link.name}: {'not connected' if link.tools is None else f'{len(link.tools)} tools'}"
+            for link in self._links.links
+        ]
+
     def extras(self) -> tuple[Extra, ...]:
         """The schemas that were looked up, the newest first."""
         return tuple(Extra("tools", tool.name, _shown(tool)) for tool in reversed(self._found.values()))

@@ -12,6 +12,10 @@
 - `prompt_input`: the input line: keys, pasted text and history.
 - `completion`: commands and files that are offered while a person types.
 - `user_input`: what was typed as a message, with the images that it names.
+- `filter_menu`: a menu that typing filters.
+- `inspect_commands`: slash commands that show what a session has and did.
+- `custom_commands`: commands from markdown files.
+- `cost_text`: dollars in words.
 - `choice_menu`: a list that one key chooses from.
 - `open_questions`: what is asked now, and when keys are its answer.
 - `input_keys`: keys of menus.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -13,16 +13,19 @@ from typing import Protocol
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.loop.turn import TurnEnd
 from sevenfold.agent.tui.choice_menu import ChoiceMenu, MenuKey
+from sevenfold.agent.tui.cost_text import compute_saved, render_cache_state
 from sevenfold.agent.tui.error_text import render_error
 from sevenfold.agent.tui.open_questions import OpenQuestions, QuestionSurface
 from sevenfold.agent.tui.permission_prompt import PermissionPrompt
 from sevenfold.agent.tui.prompt_input import InputDelegate
 from sevenfold.agent.tui.session_list import merge_spent, render_history_tail
 from sevenfold.agent.tui.slash_commands import (
+    COMMAND_PREFIX,
     ChatServices,
     TypedCommand,
     UnknownCommand,
     count_running,
+    handle_custom_command,
     handle_slash_command,
     parse_slash_command,
     render_keys,
@@ -39,6 +42,7 @@ from sevenfold.core.settings.sections import PERMISSION_MODES, PermissionMode
 from sevenfold.core.text.safe_text import fence_text, truncate_bytes
 from sevenfold.core.text.stems import make_slug
 from sevenfold.session.cache.monitor import SpendSummary
+from sevenfold.store.project.git import read_branch
 
 SHELL_PREFIX, MEMORY_PREFIX = "!", "#"
 MAX_TOLD_BYTES = 30_000
@@ -110,6 +114,7 @@ class Chat:
             unfolding="ctrl-o or /expand",
             clock=self._clock,
         )
+        self.view.read_summary = self._read_summary
         self._earlier: Sequence[SpendSummary] = ()
         self._started = timedelta()
         """When the turn began, by uptime."""
@@ -178,6 +183,8 @@ class Chat:
             self._heeding = asyncio.create_task(self._heed_mail())
         await old.close("clear" if session is None else "resume")
         self.view.status = replace(self.view.status, context_tokens=0, spent_usd=0.0, news="")
+        self.view.cache = None
+        self.view.acts.clear()
         self._context = []
         await self._show_earlier()
         self.refresh_status()
@@ -187,10 +194,18 @@ class Chat:
         """What the session was billed, here and before."""
         return merge_spent(self._earlier, self.agent.spent)
 
+    def _read_summary(self) -> str:
+        """What stands for everything before the last compaction."""
+        entries = self.agent.session.entries
+        blocks = entries[0].message.blocks if entries else ()
+        return "\n".join(block.text for block in blocks if isinstance(block, Text))
+
     def _show_header(self) -> None:
         agent = self.agent
+        branch = read_branch(agent.place.root)
         self.say(f"{agent.frame.model}  mode {agent.mode}  session {agent.session.id[:8]}", "strong")
-        self.say(f"{agent.place.cwd}  ? shows keys, /help commands", "faint")
+        folder = f"{agent.place.cwd}{f' on {branch}' if branch else ''}"
+        self.say(f"{folder}  ? shows keys, /help commands", "faint")
 
     async def _show_earlier(self) -> None:
         """Of a session that goes on: the end of the conversation, and what it cost so far."""
@@ -244,6 +259,8 @@ class Chat:
             tasks=count_running(self.agent),
             elapsed=self._clock.uptime() - self._started,
             phase=self.view.phase,
+            cache=render_cache_state(self.view.cache, self._model, self._clock.now()),
+            saved_usd=None if (saved := compute_saved(self.spent)) is None else float(saved),
         )
         return render_status_line(status, columns)
 
@@ -276,6 +293,9 @@ class Chat:
         self.agent.mode = modes[(at + 1) % len(modes)]
         self.refresh_status()
 
+    def own_commands(self) -> Mapping[str, str]:
+        return {command.name: command.help for command in self.services.custom_commands()}
+
     def show_keys(self) -> None:
         for line in render_keys():
             self.say(line)
@@ -305,7 +325,7 @@ class Chat:
             # What a program piped in, or a person pasted, is no command however it begins.
             has_prefix = line.is_typed and "\n" not in typed
             if isinstance(asked, UnknownCommand):
-                self.say(asked.text, "warning")
+                await self._do_unknown(asked, typed)
             elif isinstance(asked, TypedCommand):
                 await self._do(handle_slash_command(self, asked), typed)
             elif has_prefix and typed.startswith(SHELL_PREFIX) and typed.strip(SHELL_PREFIX + " "):
@@ -314,6 +334,16 @@ class Chat:
                 await self._do(self._remember(typed.removeprefix(MEMORY_PREFIX).strip()), typed)
             else:
                 self._say_to_agent(line.text)
+
+    async def _do_unknown(self, asked: UnknownCommand, typed: str) -> None:
+        """A command of the user's or the project's, if there is one of that name."""
+        name, _, arguments = typed.removeprefix(COMMAND_PREFIX).partition(" ")
+        own = await asyncio.to_thread(self.services.custom_commands)
+        command = next((one for one in own if one.name == name.lower()), None)
+        if command is None:
+            self.say(asked.text, "warning")
+        else:
+            await self._do(handle_custom_command(self, command, arguments.strip()), typed)
 
     async def _do(self, work: Coroutine[None, None, None], typed: str) -> None:
         """Carry out what was typed; Ctrl-C ends it, and the chat goes on."""
@@ -359,8 +389,13 @@ class Chat:
 
     def refresh_status(self) -> None:
         """The model or the mode may have changed."""
+        self._model = self.services.catalog.find(self.agent.frame.model)
         self.view.status = replace(self.view.status, model=self.agent.frame.model, mode=self.agent.mode)
         self._keyboard.refresh()
+
+    def send(self, text: str) -> None:
+        """Say something to the agent, as if it had been typed."""
+        self._say_to_agent(text)
 
     def _say_to_agent(self, line: str) -> None:
         typed = read_user_input(line, self.agent.place.cwd)

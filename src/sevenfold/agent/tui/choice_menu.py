@@ -16,7 +16,7 @@ from sevenfold.agent.tui.text_renderer import TextRenderer
 MAX_SHOWN_CHOICES = 9
 """Rows that are drawn, and have a number that chooses them: more would push the question off the screen."""
 
-MenuKey: TypeAlias = Literal["up", "down", "enter", "escape", "tab"]
+MenuKey: TypeAlias = Literal["up", "down", "enter", "escape", "tab", "backspace"]
 """Keys beside characters."""
 
 
@@ -62,8 +62,8 @@ class ChoiceMenu:
                 self.chosen = self.selected
             case "escape":
                 self.is_left = True
-            case "tab":
-                pass  # whoever offers a text to be typed handles it
+            case "tab" | "backspace":
+                pass  # for menus that take a text
 
     def type(self, sign: str) -> str | None:
         """A character: None where the menu has used it, else the text that it is the last of."""

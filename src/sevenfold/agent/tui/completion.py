@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -48,12 +48,15 @@ class ProjectFiles:
         return self._names
 
 
-def list_completions(before: str, files: ProjectFiles) -> tuple[CompletionCandidate, ...]:
-    """For the text before the cursor, the best first; looks into folders, and into no file."""
+def list_completions(
+    before: str, files: ProjectFiles, own: Mapping[str, str] | None = None
+) -> tuple[CompletionCandidate, ...]:
+    """For the text before the cursor, the best first; looks into folders, and into no file. `own` are more
+    commands, with their help."""
     if before.startswith("/") and " " not in before and "/" not in before[1:]:
-        by_name = {slash.name: slash for slash in SLASH_COMMANDS}
-        found = (by_name[name] for name in rank_names(before[1:], list(by_name)))
-        return tuple(CompletionCandidate(f"/{slash.name}", len(before), slash.help) for slash in found)
+        helps = {slash.name: slash.help for slash in SLASH_COMMANDS} | dict(own or {})
+        found = rank_names(before[1:], list(helps))
+        return tuple(CompletionCandidate(f"/{name}", len(before), helps[name]) for name in found)
     mention = _AT.search(before)
     return _list_files(mention[1], files) if mention else ()
 

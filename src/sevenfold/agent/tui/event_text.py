@@ -168,6 +168,25 @@ def render_event_text(event: Event) -> EventText | None:
     return EventText(row.text.format_map(values), row.layer, row.is_warning)
 
 
+_UNDO: dict[type[Event], str] = {
+    events.ResultSpilled: "the whole result is on disk; the preview names its file",
+    events.ResultsCleared: "the results stay in the transcript: /export writes them out",
+    events.HistoryCompacted: "nothing left the transcript; Ctrl-O or /expand shows the summary",
+    events.NotesUpdated: "notes are a file beside the session; the next update rewrites them",
+    events.MemoryChanged: "/memory diff shows it, /memory undo takes it back",
+    events.ExtractionEnded: "/memory log shows what was written, /memory undo takes it back",
+    events.MemoryQuarantined: "/memory review accepts or rejects it",
+    events.MemoryRecalled: "/recalled shows why, and forgets it",
+    events.DreamEnded: "/memory diff shows it, /memory undo takes it back",
+    events.WorktreeKept: "git worktree remove takes it away",
+}
+
+
+def find_undo(event: Event) -> str:
+    """How to look at what a layer did, or take it back; empty where there is no more to see."""
+    return _UNDO.get(type(event), "")
+
+
 def _is_idle(event: Event) -> bool:
     """Whether it tells that nothing came of something, which is the usual case."""
     return isinstance(event, events.ExtractionEnded) and not (event.written or event.waiting or event.refused)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,6 +55,10 @@ class InputDelegate(KeyDelegate, Protocol):
 
     def cycle_mode(self) -> None:
         """Shift-Tab."""
+        ...
+
+    def own_commands(self) -> Mapping[str, str]:
+        """Commands of the user and the project, with their help. Called in a thread."""
         ...
 
     def show_keys(self) -> None:
@@ -173,7 +177,7 @@ def make_prompt_session(
         complete_in_thread=True,
         enable_suspend=True,
         key_bindings=make_key_bindings(scene, pastes),
-        completer=make_completer(cwd),
+        completer=make_completer(cwd, scene),
         history=make_prompt_history(past, pastes),
         output=make_prompt_output(pane),
         style=Style.from_dict({"bottom-toolbar": "noreverse"}),
@@ -292,7 +296,7 @@ def _add_chat_keys(
     _ = (escape, cycle_mode, show_keys, paste)
 
 
-def make_completer(cwd: Path) -> Completer:
+def make_completer(cwd: Path, scene: InputDelegate) -> Completer:
     from prompt_toolkit.completion import Completer, Completion
 
     from sevenfold.agent.tui.completion import ProjectFiles, list_completions
@@ -302,7 +306,7 @@ def make_completer(cwd: Path) -> Completer:
     class Names(Completer):
         def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
             del complete_event  # whoever asked, the answer is the same
-            for found in list_completions(document.text_before_cursor, files):
+            for found in list_completions(document.text_before_cursor, files, scene.own_commands()):
                 yield Completion(found.text, -found.replaces, display_meta=found.remark)
 
     return Names()

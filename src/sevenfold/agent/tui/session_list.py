@@ -4,9 +4,11 @@ again when it is resumed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import islice
 
 from sevenfold.agent.tui.text_renderer import ProseBlock, TextRenderer
 from sevenfold.core.errors import StoreError, WireError
@@ -20,6 +22,7 @@ from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
 from sevenfold.store.transcript.records import MessageRecord, ParentRecord, UsageRecord
 from sevenfold.store.transcript.transcript import SessionEntry
 
+PREVIEW_LENGTH = 200
 TITLE_LENGTH = 60
 """Characters of the first prompt: enough to know a session again, in a line of eighty."""
 SHOWN_TURNS = 3
@@ -37,12 +40,14 @@ class SessionCard:
     title: str
     spent_usd: float | None
     """What its calls were billed; None where a price is not known."""
+    branch: str = ""
+    """That was checked out when it began; empty where that is not known."""
 
 
 def read_session_card(sessions: Folder, entry: SessionEntry, catalog: Catalog) -> SessionCard:
     total = read_ledger(sessions, entry.id, catalog).total()
-    title = read_title(sessions, entry.id)
-    return SessionCard(entry, title, None if total.cost is None else float(total.cost.total))
+    title, branch = read_title(sessions, entry.id), read_start_branch(sessions, entry.id)
+    return SessionCard(entry, title, None if total.cost is None else float(total.cost.total), branch)
 
 
 def read_title(sessions: Folder, session: str) -> str:
@@ -56,6 +61,40 @@ def read_title(sessions: Folder, session: str) -> str:
     except StoreError:
         return UNREADABLE_TITLE
     return NO_TITLE
+
+
+_BRANCH = re.compile(r"^Git branch: (\S+)$", re.MULTILINE)
+MAX_START_MESSAGES = 6
+"""The model is told where it works beside the first prompt."""
+
+
+def read_start_branch(sessions: Folder, session: str) -> str:
+    """The branch that the model was told of when the session began."""
+    try:
+        lines = islice(scan_transcript(sessions, session, kinds=("message",)), MAX_START_MESSAGES)
+        for line in lines:
+            if isinstance(line, StoredRecord) and isinstance(line.record.body, MessageRecord):
+                for block in line.record.body.message.blocks:
+                    if isinstance(block, Text) and (found := _BRANCH.search(block.text)):
+                        return found[1]
+    except StoreError:
+        pass  # the title says that it cannot be read
+    return ""
+
+
+def read_preview(sessions: Folder, session: str) -> str:
+    """What was said last, in one line."""
+    last = ""
+    try:
+        for line in scan_transcript(sessions, session, kinds=("message",)):
+            if isinstance(line, StoredRecord) and isinstance(line.record.body, MessageRecord):
+                message = line.record.body.message
+                texts = (block.text for block in message.blocks if isinstance(block, Text))
+                if message.role == "assistant":
+                    last = " ".join(" ".join(texts).split()) or last
+    except StoreError:
+        return UNREADABLE_TITLE
+    return last if len(last) <= PREVIEW_LENGTH else f"{last[: PREVIEW_LENGTH - 1]}…"
 
 
 def read_ledger(sessions: Folder, session: str, catalog: Catalog) -> UsageLedger:
@@ -94,6 +133,14 @@ def merge_spent(earlier: Sequence[SpendSummary], now: Sequence[SpendSummary]) ->
     return tuple(merged.values())
 
 
+def render_session_row(card: SessionCard, now: datetime, here: str = "") -> str:
+    """A session in a menu: title, age, cost and branch."""
+    cost = "unpriced" if card.spent_usd is None else f"${card.spent_usd:.2f}"
+    parts = [card.title, render_age(now - card.entry.modified), cost, card.branch]
+    parts += ["(this one)"] if card.entry.id == here else []
+    return "  ".join(part for part in parts if part)
+
+
 def render_session_cards(cards: Sequence[SessionCard], now: datetime, here: str = "") -> list[str]:
     """One line each: number, title, age, cost and how its id begins."""
     width = max((len(card.title) for card in cards), default=0)
@@ -102,7 +149,10 @@ def render_session_cards(cards: Sequence[SessionCard], now: datetime, here: str 
         cost = "unpriced" if card.spent_usd is None else f"${card.spent_usd:.2f}"
         age = render_age(now - card.entry.modified)
         mark = "  (this one)" if card.entry.id == here else ""
-        lines.append(f"{number:>3}  {card.title:{width}}  {age:>8}  {cost:>8}  {card.entry.id[:8]}{mark}")
+        branch = f"  {card.branch}" if card.branch else ""
+        lines.append(
+            f"{number:>3}  {card.title:{width}}  {age:>8}  {cost:>8}  {card.entry.id[:8]}{branch}{mark}"
+        )
     return lines
 
 
@@ -111,7 +161,13 @@ def find_session_card(cards: Sequence[SessionCard], wanted: str) -> SessionCard 
     if wanted.isascii() and wanted.isdigit() and 1 <= int(wanted) <= len(cards):
         return cards[int(wanted) - 1]
     found = [card for card in cards if card.entry.id.startswith(wanted)]
-    return found[0] if len(found) == 1 else f"{len(found) or 'no'} sessions begin with {wanted!r}"
+    words = wanted.lower().split()
+    found = found or [card for card in cards if all(word in card.title.lower() for word in words)]
+    return (
+        found[0]
+        if len(found) == 1
+        else f"{len(found) or 'no'} sessions begin with {wanted!r} or have it in the title"
+    )
 
 
 def render_age(age: timedelta) -> str:

@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from decimal import Decimal
 from difflib import get_close_matches
 from typing import Protocol, TypeAlias
 
@@ -17,13 +16,17 @@ from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.sandbox.job import BackgroundTasks
 from sevenfold.agent.subagents.agent_team import AgentTool
 from sevenfold.agent.tools.shell import TaskOutputTool
-from sevenfold.agent.tui.session_list import SessionCard, find_session_card, render_session_cards
+from sevenfold.agent.tui.choice_menu import Choice, ChoiceMenu
+from sevenfold.agent.tui.custom_commands import CustomCommand, ask_command, fill_command
+from sevenfold.agent.tui.filter_menu import FilterMenu, choose_filtered
+from sevenfold.agent.tui.inspect_commands import INSPECT_COMMANDS
+from sevenfold.agent.tui.session_list import SessionCard, find_session_card, render_session_row
 from sevenfold.agent.tui.text_renderer import TextTone
 from sevenfold.agent.tui.turn_view import TurnView
 from sevenfold.core.errors import FileMissing, SevenfoldError
-from sevenfold.core.prices import Cost, sum_costs
-from sevenfold.core.settings.sections import PERMISSION_MODES
+from sevenfold.core.prices import CATALOG, Catalog
 from sevenfold.session.cache.monitor import SpendSummary
+from sevenfold.store.project.trust import TrustStore
 
 COMMAND_PREFIX = "/"
 
@@ -42,21 +45,34 @@ SLASH_COMMANDS: tuple[SlashCommand, ...] = (
     SlashCommand("help", "", "show the commands and keys", is_anytime=True),
     SlashCommand("compact", "[focus]", "cut the context down to a summary now; focus: what matters"),
     SlashCommand("context", "", "what fills the window, and the next compaction", is_anytime=True),
-    SlashCommand("cost", "", "what this session cost so far, by whose calls", is_anytime=True),
+    SlashCommand("cost", "", "what this session cost so far, by layer", is_anytime=True),
+    SlashCommand("status", "", "model, session, context, cache and cost at a glance", is_anytime=True),
+    SlashCommand("why", "", "explain the last cache break or cut, with its price", is_anytime=True),
+    SlashCommand("layers", "", "what the layers did last, and how to undo it", is_anytime=True),
     SlashCommand("memory", "[ACTION]", "what is remembered; show, review, log, undo …", is_anytime=True),
+    SlashCommand("recalled", "", "which memories came with prompts; forget one", is_anytime=True),
     SlashCommand("dream", "", "merge and tidy the memories now"),
     SlashCommand("agents", "", "agents that can be started, and those that run", is_anytime=True),
     SlashCommand("tasks", "", "what runs in the background", is_anytime=True),
     SlashCommand("kill", "TASK", "end a background task", is_anytime=True),
     SlashCommand("expand", "[N]", "show the output that was folded last, or N before", is_anytime=True),
-    SlashCommand("mode", "[MODE]", "ask, accept-edits, plan, read-only or bypass", is_anytime=True),
-    SlashCommand("model", "[NAME]", "show or change the model"),
+    SlashCommand("verbose", "", "show output whole, or fold it again", is_anytime=True),
+    SlashCommand("mode", "[MODE]", "choose what may be done unasked", is_anytime=True),
+    SlashCommand("model", "[NAME]", "choose the model; says what a switch bills"),
+    SlashCommand("permissions", "", "the mode and the rules that hold", is_anytime=True),
+    SlashCommand("mcp", "", "MCP servers and their tools", is_anytime=True),
+    SlashCommand("hooks", "", "commands that run at events", is_anytime=True),
+    SlashCommand("skills", "", "skills that the agent can load", is_anytime=True),
+    SlashCommand("init", "[focus]", "have the agent write an AGENTS.md"),
+    SlashCommand("export", "[FILE]", "write the conversation to a markdown file", is_anytime=True),
     SlashCommand("resume", "[NUMBER]", "list sessions, or go on with one"),
     SlashCommand("clear", "", "begin a new session; this one can be resumed"),
     SlashCommand("quit", "", "leave; so do Ctrl-D and Ctrl-C twice", is_anytime=True),
 )
 
 _BY_NAME = {slash.name: slash for slash in SLASH_COMMANDS}
+BUILT_IN_NAMES = frozenset(_BY_NAME)
+"""That no file can take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +173,13 @@ class ChatServices:
     """What fills the window of a session, by its id."""
     memories: Callable[[str], Sequence[str]]
     """What `sevenfold memory` says to these words, line by line."""
+    preview_session: Callable[[str], str] = lambda _: ""
+    """What was said last in a session, by its id."""
+    custom_commands: Callable[[], Sequence[CustomCommand]] = lambda: ()
+    """Commands of the user and the project."""
+    trust: TrustStore | None = None
+    """What the person has answered about files of the repository."""
+    catalog: Catalog = CATALOG
     key_variable: str = ""
     """The environment variable that the provider's key came from; empty where there is none."""
 
@@ -190,6 +213,14 @@ class ChatHandle(Protocol):
         """Go on in another session, or in a new one."""
         ...
 
+    def send(self, text: str) -> None:
+        """Say something to the agent, as if it had been typed."""
+        ...
+
+    async def choose(self, menu: ChoiceMenu) -> int | None:
+        """Have the person choose a row; None: none of them."""
+        ...
+
     def leave(self) -> None: ...
 
 
@@ -212,6 +243,29 @@ async def handle_slash_command(chat: ChatHandle, asked: TypedCommand) -> None:
         chat.say(f"unexpected {type(bug).__name__}: {bug}. This is a bug: please report it", "error")
 
 
+async def handle_custom_command(chat: ChatHandle, command: CustomCommand, arguments: str) -> None:
+    """Send the text of a command of the user or the project, which a person has agreed to."""
+    if chat.is_busy:
+        chat.say(f"/{command.name} waits for the end of the turn; Ctrl-C interrupts it", "warning")
+        return
+
+    async def confirm(question: str) -> bool:
+        *text, title = question.split("\n")
+        for line in text:
+            chat.say(line, "faint")
+        rows = [
+            Choice(label="no", letter="n", is_instant=True),
+            Choice(label="yes", letter="y", is_instant=True),
+        ]
+        return await chat.choose(ChoiceMenu(title=title, choices=rows)) == 1
+
+    try:
+        await ask_command(command, chat.services.trust, confirm)
+        chat.send(fill_command(command, arguments))
+    except SevenfoldError as error:
+        chat.say(f"error: {error}", "error")
+
+
 async def _help(chat: ChatHandle, _: str) -> None:
     for line in render_chat_help():
         chat.say(line)
@@ -228,22 +282,6 @@ async def _context(chat: ChatHandle, _: str) -> None:
     except FileMissing:
         # A session has a file from its first words on.
         chat.say("nothing was said yet: the window is empty", "faint")
-
-
-async def _cost(chat: ChatHandle, _: str) -> None:
-    spent, unbilled = chat.spent, chat.agent.session.unbilled_requests
-    if unbilled:
-        chat.say(f"{unbilled} requests without a bill: what they cost is in no sum below", "warning")
-    if not spent:
-        chat.say("no model was asked yet", "faint")
-        return
-    for one in spent:
-        chat.say(
-            f"{one.who:12} {one.calls:>5} calls  {one.hit_rate:6.1%} of the prompt from the cache  "
-            f"{_usd(one.cost)}"
-        )
-    plain = _usd(sum_costs(one.cost_without_caching for one in spent))
-    chat.say(f"in all {_usd(sum_costs(one.cost for one in spent))}; without caching {plain}", "strong")
 
 
 async def _memory(chat: ChatHandle, words: str) -> None:
@@ -298,40 +336,34 @@ async def _expand(chat: ChatHandle, argument: str) -> None:
         chat.say(f"{len(chat.view.folds)} outputs are folded; /expand 1 is the last of them", "faint")
 
 
-async def _mode(chat: ChatHandle, argument: str) -> None:
-    if argument in PERMISSION_MODES:
-        chat.agent.mode = argument
-        chat.refresh_status()
-    elif argument:
-        chat.say(f"there is no mode {argument!r}; expected one of {', '.join(PERMISSION_MODES)}", "warning")
-        return
-    chat.say(f"the mode is {chat.agent.mode}")
-
-
-async def _model(chat: ChatHandle, name: str) -> None:
-    if name:
-        before, model = chat.agent.frame.model, chat.agent.use_model(name)
-        chat.refresh_status()
-        if not model.is_known:
-            chat.say(
-                f"no table knows {name}: should the provider not know it either, /model {before} goes back",
-                "warning",
-            )
-    chat.say(f"the model is {chat.agent.frame.model}")
-
-
 async def _resume(chat: ChatHandle, session: str) -> None:
     cards = await asyncio.to_thread(chat.services.sessions)
     if not session:
-        for line in render_session_cards(cards, datetime.now(UTC), chat.agent.session.id):
-            chat.say(line)
-        chat.say("/resume NUMBER goes on with one; so does /resume with how its id begins", "faint")
+        found = await choose_session(chat, cards)
+        if found is not None:
+            await chat.switch_session(found.entry.id)
         return
     found = find_session_card(cards, session)
     if isinstance(found, str):
         chat.say(f"{found}; /resume lists them", "warning")
         return
     await chat.switch_session(found.entry.id)
+
+
+async def choose_session(chat: ChatHandle, cards: Sequence[SessionCard]) -> SessionCard | None:
+    """Have the person choose a session from a menu."""
+    if not cards:
+        chat.say("no session is kept for this project", "faint")
+        return None
+    now, here = datetime.now(UTC), chat.agent.session.id
+    rows = [Choice(label=render_session_row(card, now, here)) for card in cards]
+    menu = FilterMenu(
+        title="go on with a session",
+        choices=rows,
+        preview=lambda at: chat.services.preview_session(cards[at].entry.id),
+    )
+    at = await choose_filtered(chat, menu)
+    return None if at is None else cards[at]
 
 
 async def _clear(chat: ChatHandle, _: str) -> None:
@@ -348,20 +380,14 @@ _DOING: dict[str, SlashHandler] = {
     "help": _help,
     "compact": _compact,
     "context": _context,
-    "cost": _cost,
     "memory": _memory,
     "dream": _dream,
     "agents": _agents,
     "tasks": _tasks,
     "kill": _kill,
     "expand": _expand,
-    "mode": _mode,
-    "model": _model,
     "resume": _resume,
     "clear": _clear,
     "quit": _quit,
+    **INSPECT_COMMANDS,
 }
-
-
-def _usd(cost: Cost | None) -> str:
-    return "unpriced" if cost is None else f"${cost.total.quantize(Decimal('0.0001')):,}"

@@ -6,9 +6,9 @@ Finished output is printed once; what still changes is drawn below it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from sevenfold.agent.loop.turn import (
@@ -23,11 +23,20 @@ from sevenfold.agent.loop.turn import (
 )
 from sevenfold.agent.tool import ToolOutput
 from sevenfold.agent.tools.executor import MAIN_AGENT
+from sevenfold.agent.tui.cost_text import CacheState, read_cache_state
 from sevenfold.agent.tui.error_text import render_retry
 from sevenfold.agent.tui.event_text import render_event_text
 from sevenfold.agent.tui.text_renderer import MarkdownBlock, MarkdownStream, TextRenderer, TextTone
 from sevenfold.core.clock import Clock, SystemClock
-from sevenfold.core.events import RetryScheduled, ToolDenied
+from sevenfold.core.events import (
+    CompactionStarted,
+    Event,
+    ExtraRestored,
+    FileRestored,
+    HistoryCompacted,
+    RetryScheduled,
+    ToolDenied,
+)
 from sevenfold.core.json import EMPTY_OBJECT
 from sevenfold.core.messages import Block, Text, ToolUse, ToolUseId
 from sevenfold.core.tool_kinds import Effect, find_effect
@@ -37,6 +46,8 @@ from sevenfold.providers.provider import Delta, TextDelta, ThinkingDelta
 
 _GAP = "  "
 _ELLIPSIS = "…"
+_LEAST_SAVED = 0.005
+"""Dollars that round to a cent."""
 _LEAST_NEWS = 16
 """Fewer columns than this would say nothing of what happened."""
 
@@ -60,6 +71,10 @@ class StatusLine:
     """What the turn is doing now."""
     elapsed: timedelta = timedelta()
     """Since the turn began."""
+    cache: str = ""
+    """How long the provider's cache stays warm, and what it costs to let it go cold."""
+    saved_usd: float | None = None
+    """Against the same conversation without cache and layers."""
 
 
 def render_status_line(status: StatusLine, columns: int) -> str:
@@ -78,6 +93,7 @@ def render_status_line(status: StatusLine, columns: int) -> str:
 def _parts(status: StatusLine) -> list[str]:
     """The most important first."""
     parts = [_context(status), status.mode, status.model.removeprefix("claude-"), _cost(status)]
+    parts += [] if status.is_working else [status.cache]
     if status.tasks:
         parts.insert(1, f"{status.tasks} task{'' if status.tasks == 1 else 's'}")
     if status.queued:
@@ -102,11 +118,16 @@ def _context(status: StatusLine) -> str:
 def _cost(status: StatusLine) -> str:
     if status.spent_usd is None:
         return "unpriced"
-    return f"${status.spent_usd:.2f}"
+    saved = status.saved_usd
+    return f"${status.spent_usd:.2f}" + (f" (saved ${saved:.2f})" if saved and saved >= _LEAST_SAVED else "")
 
 
 OUTPUT_PREVIEW_LINES = 5
 """Of a tool's output; the rest is folded."""
+TAIL_PREVIEW_LINES = 3
+"""Of them from its end, where a command says how it went."""
+MAX_ACTS = 500
+"""Events that commands such as `/why` look through."""
 TOOL_PREVIEW_LINES: dict[Effect | None, int] = {"read": 0, "list": 3, "search": 5, "memory": 3}
 """Tools whose output tells a person less than that they ran."""
 SHOWN_DIFF_LINES = 40
@@ -122,6 +143,9 @@ SLOW_TOOL_TIME = timedelta(seconds=1)
 """From which on it is said how long a tool took."""
 _THINKING_CHARS = 200
 _WAITING = "waiting for the model"
+
+
+_COMPACTION_STEPS = (CompactionStarted, FileRestored, ExtraRestored)
 
 
 class TurnSurface(Protocol):
@@ -144,6 +168,16 @@ class FoldedOutput:
 
     title: str
     text: str
+    read_more: Callable[[], str] | None = None
+    """What else there is, read when it is unfolded."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayerAct:
+    """An event of the session, and when it came."""
+
+    at: datetime
+    event: Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +222,16 @@ class TurnView:
         self.earlier_usd: float | None = 0.0
         """What the session was billed before it was opened here."""
         self.folds: deque[FoldedOutput] = deque(maxlen=MAX_FOLDS)
+        self.acts: deque[LayerAct] = deque(maxlen=MAX_ACTS)
+        """What layers did, the newest last."""
+        self.cache: CacheState | None = None
+        """What the last answer left in the provider's cache."""
+        self._steps: deque[str] = deque(maxlen=MAX_ACTS)
+        """Of a compaction: they unfold from its line."""
+        self.read_summary: Callable[[], str] | None = None
+        """The summary that stands for what came before."""
+        self.is_verbose = False
+        """Output is shown whole."""
         self._stream = MarkdownStream()
         self._thinking = ""
         self._waits_for = _WAITING
@@ -271,7 +315,8 @@ class TurnView:
         if not 1 <= back <= len(self.folds):
             return False
         fold, brush = self.folds[-back], self._surface.brush()
-        self._surface.put(f"{brush.line(fold.title, 'accent')}\n{brush.line(fold.text, 'faint', indent=2)}")
+        text = "\n".join(part for part in (fold.text, fold.read_more() if fold.read_more else "") if part)
+        self._surface.put(f"{brush.line(fold.title, 'accent')}\n{brush.line(text, 'faint', indent=2)}")
         return True
 
     def _stream_in(self, delta: Delta) -> None:
@@ -309,17 +354,25 @@ class TurnView:
         most = OUTPUT_PREVIEW_LINES
         if not output.is_error:
             most = TOOL_PREVIEW_LINES.get(find_effect(seen.use), OUTPUT_PREVIEW_LINES)
+        most = len(lines) if self.is_verbose else most
         parts = [brush.line(_head(title, seen, len(lines), most), "error" if output.is_error else "good")]
         if output.diff:
             parts.append(brush.diff(output.diff, SHOWN_DIFF_LINES))
-        parts += [brush.line(line, "faint", indent=2) for line in lines[:most]]
-        if len(lines) > most:
-            self.folds.append(FoldedOutput(title, "\n".join(lines)))
-            hint = f"  ({self._unfolding})" if self._unfolding else ""
-            parts += [brush.line(f"… {len(lines) - most} more{hint}", "faint", indent=2)] if most else []
+        parts += [brush.line(line, "faint", indent=2) for line in self._fold(title, lines, most)]
         # Tools in a row stand close together.
         self._surface.put(("" if self._is_after_tool else "\n") + "\n".join(parts))
         self._is_after_tool = len(parts) == 1
+
+    def _fold(self, title: str, lines: list[str], most: int) -> list[str]:
+        """Head and tail of an output that is too long; the whole can be unfolded."""
+        if len(lines) <= most:
+            return lines
+        self.folds.append(FoldedOutput(title, "\n".join(lines)))
+        if not most:
+            return []
+        tail = TAIL_PREVIEW_LINES if most > TAIL_PREVIEW_LINES else 0
+        hint = f"  ({self._unfolding})" if self._unfolding else ""
+        return [*lines[: most - tail], f"… {len(lines) - most} more{hint}", *lines[len(lines) - tail :]]
 
     def _title(self, use: ToolUse, said: str) -> str:
         words = " ".join(said.split()).replace(f"{self._root}/", "") if self._root else " ".join(said.split())
@@ -328,6 +381,7 @@ class TurnView:
     def _end_round(self, seen: RoundEnded) -> None:
         self._end_text()
         self._waits_for, self._retry = _WAITING, None
+        self.cache = read_cache_state(seen.reply.usage, self._clock.now()) or self.cache
         self.status = replace(
             self.status,
             context_tokens=seen.context_tokens,
@@ -336,6 +390,7 @@ class TurnView:
         )
 
     def _show_act(self, seen: LayerActed) -> None:
+        self.acts.append(LayerAct(self._clock.now(), seen.event))
         if isinstance(seen.event, ToolDenied) and seen.event.who == MAIN_AGENT:
             return  # the call itself says so when it ends
         if isinstance(seen.event, RetryScheduled):
@@ -347,6 +402,13 @@ class TurnView:
         if told is None:
             return
         text = f"layer {told.layer}: {told.text}" if told.layer else told.text
+        if isinstance(seen.event, _COMPACTION_STEPS):
+            self._steps.append(told.text)
+            return  # the line of the compaction unfolds to them
+        if isinstance(seen.event, HistoryCompacted):
+            self.folds.append(FoldedOutput(text, "\n".join(self._steps), self.read_summary))
+            self._steps.clear()
+            text += f"  ({self._unfolding})" if self._unfolding else ""
         self.status = replace(self.status, news=text)
         self.say(f"· {text}", "warning" if told.is_warning else "faint")
 
