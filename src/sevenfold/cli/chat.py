@@ -41,8 +41,8 @@ from sevenfold.agent.tui.prompt_input import InputDelegate, InputHistory
 from sevenfold.agent.tui.session_list import (
     SessionCard,
     find_session_card,
+    read_last_answer,
     read_ledger,
-    read_preview,
     read_session_card,
     render_session_cards,
 )
@@ -327,7 +327,7 @@ def _make_services(options: AgentOptions, workspace: Workspace) -> ChatServices:
         earlier_spend=earlier_spend,
         describe_context=describe_context,
         memories=memories,
-        preview_session=lambda session: read_preview(workspace.project.sessions, session),
+        preview_session=lambda session: read_last_answer(workspace.project.sessions, session),
         custom_commands=lambda: read_custom_commands(
             list_command_folders(workspace.home, workspace.user_home, workspace.root), BUILT_IN_NAMES
         ),

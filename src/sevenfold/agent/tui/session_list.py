@@ -82,7 +82,7 @@ def read_start_branch(sessions: Folder, session: str) -> str:
     return ""
 
 
-def read_preview(sessions: Folder, session: str) -> str:
+def read_last_answer(sessions: Folder, session: str) -> str:
     """What was said last, in one line."""
     last = ""
     try:
