@@ -7,12 +7,14 @@ and restarts. What a request makes the provider see is worked out here, apart fr
 from __future__ import annotations
 
 import asyncio
+import shutil
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from hypothesis import example, given, settings
@@ -36,8 +38,9 @@ from sevenfold.core.requests import (
 )
 from sevenfold.layers.compaction.job import Part
 from sevenfold.providers.provider import OnDelta
-from sevenfold.session import Session
+from sevenfold.session import Session, opening
 from sevenfold.simulator.simulator_state import VirtualClock
+from sevenfold.store.transcript.transcript import SessionId
 from tests.examples import up_to
 from tests.session.talk import Listener, reply
 
@@ -126,8 +129,12 @@ class Life:
     said: list[Message] = field(default_factory=lambda: [Message("user", "Begin.")])
     seen: list[bytes] = field(default_factory=list[bytes])
     last: PreparedRequest | None = None
+    prepared: datetime | None = None
     cuts: list[Cut] = field(default_factory=list[Cut])
     """Of layer 2."""
+    restarts: bool = True
+    sent: list[list[bytes]] = field(default_factory=list[list[bytes]])
+    """What each request showed, unless it showed what the last one did."""
     _numbers: int = 0
 
     async def open(self, session: str | None = None) -> Session:
@@ -152,8 +159,9 @@ class Life:
         view = await session.prepare(self.said, frame=self.frame)
         if view is self.last:
             return view.request
-        now, self.last = see(view.request), view
+        now, self.last, self.prepared = see(view.request), view, self.clock.now()
         change = find_change(self.seen, now)
+        is_first = not self.seen
         own = [cut for cut in view.cuts if cut.layer == 2]
         told = [
             event
@@ -167,9 +175,11 @@ class Life:
             assert firsts
             assert min(firsts) <= change
         else:
-            assert not own
+            assert is_first or not own
         self.cuts += own
         self.seen = now
+        if now not in self.sent[-1:]:
+            self.sent.append(now)
         return view.request
 
     async def answer(self, session: Session, calls: int, tool: str, lines: int) -> None:
@@ -199,12 +209,33 @@ class Life:
         restored = again.parent
         assert restored.frame == sent.frame
         assert tuple(restored.messages) == tuple(sent.messages)
+        if self.prepared == self.clock.now():
+            # Later the cache may be cold, and then a cut is free.
+            followed = await again.prepare(self.said, frame=self.frame)
+            assert tuple(followed.request.messages) == tuple(sent.messages)
+            assert not followed.cuts
+            self.last = followed
         return again
 
+    async def renew(self, session: Session, kind: str) -> Session:
+        if self.last is None:
+            return session
+        if kind == "restart":
+            return await self.restart(session)
+        if kind == "send":
+            await self.send(session)
+        elif self.restarts:
+            # The process ends after an answer, whatever no request has carried yet.
+            await session.close()
+            self.seen = []
+            session = await self.open(session.id)
+        return session
+
     async def rewind(self, share: float) -> None:
-        """The caller goes back to some message of the user's."""
+        """The caller goes back to some message of the user's, and says something else after it."""
         places = [at for at, message in enumerate(self.said) if message.role == "user"]
         del self.said[places[int(share * (len(places) - 1))] + 1 :]
+        self.said.append(Message("user", f"Rather do this, after {self._numbers}."))
 
     async def compact(self, session: Session, share: float | None) -> None:
         messages = len(session.parent.messages)
@@ -216,8 +247,8 @@ class Life:
 Step = tuple[object, ...]
 
 
-async def play(home: Path, steps: Sequence[Step]) -> Life:
-    life = Life(home)
+async def play(home: Path, steps: Sequence[Step], *, restarts: bool = True) -> Life:
+    life = Life(home, restarts=restarts)
     session = await life.open()
     try:
         for step in steps:
@@ -236,8 +267,8 @@ async def play(home: Path, steps: Sequence[Step]) -> Life:
                     await life.rewind(share)
                 case ("compact", share) if share is None or isinstance(share, float):
                     await life.compact(session, share)
-                case ("restart",):
-                    session = await life.restart(session) if life.seen else session
+                case ("send" | "reopen" | "restart" as kind,):
+                    session = await life.renew(session, kind)
                 case _:
                     raise AssertionError(step)
         await life.send(session)
@@ -249,9 +280,22 @@ async def play(home: Path, steps: Sequence[Step]) -> Life:
 
 def live(*steps: Step) -> Life:
     with tempfile.TemporaryDirectory() as folder:
-        home = Path(folder, "home")
-        home.mkdir()
-        return asyncio.run(play(home, steps))
+        return asyncio.run(play(Path(folder), steps))
+
+
+def live_twice(*steps: Step) -> tuple[Life, Life]:
+    """The same session with and without its restarts, under one name: markers have it."""
+    lives: list[Life] = []
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        patch.object(opening, "new_session_id", lambda: SessionId("a" * 32)),
+    ):
+        for restarts in (True, False):
+            home = Path(folder, "home")
+            home.mkdir()
+            lives.append(asyncio.run(play(home, steps, restarts=restarts)))
+            shutil.rmtree(home)
+    return lives[0], lives[1]
 
 
 ROUND: Step = ("round", 1, "Read", 400)
@@ -272,7 +316,10 @@ STEPS = st.one_of(
     st.tuples(st.just("rewind"), SHARES),
     st.tuples(st.just("compact"), st.none() | SHARES),
     st.just(("restart",)),
+    st.just(("reopen",)),
 )
+ONE_MODEL = STEPS.filter(lambda step: step[0] not in ("model", "restart"))
+"""A bill of one model says little of the tokens of another: estimates differ after a change of models."""
 
 
 @pytest.mark.moves_prefix(reason="models, histories and edits change, and cuts are compared here")
@@ -281,10 +328,29 @@ STEPS = st.one_of(
 @example(steps=[*COLD, ROUND, ("model", ELSEWHERE), ROUND, ("restart",), ROUND])
 @example(steps=[*COLD, ROUND, ("compact", 0.9), ROUND, ("restart",), ROUND])
 @example(steps=[*COLD, ROUND, ("rewind", 0.15), ROUND, ("restart",), ROUND])
+@example(steps=[*COLD, ("compact", None), ROUND, ("rewind", 0.3), ROUND, ("restart",), ROUND])
 def test_each_change_of_what_the_provider_sees_is_one_cut_and_a_restart_changes_nothing(
     steps: list[Step],
 ) -> None:
     live(*steps)
+
+
+def with_sends(steps: Sequence[Step]) -> list[Step]:
+    """The same steps, where a compaction has all that was said: a session that runs on has not taken its last
+    answer before the caller sends it back."""
+    return [one for step in steps for one in ((("send",), step) if step[0] == "compact" else (step,))]
+
+
+@pytest.mark.moves_prefix(reason="models, histories and edits change, and cuts are compared here")
+@settings(max_examples=up_to(50))
+@given(steps=st.lists(ONE_MODEL, max_size=25).map(with_sends).map(lambda steps: [*COLD, *steps]))
+@example(steps=with_sends([*(ROUND,) * 8, ("compact", 0.8), ("reopen",), ROUND, ("compact", None), ROUND]))
+def test_a_restored_session_clears_when_the_one_that_ran_on_does(steps: list[Step]) -> None:
+    restored, ran_on = live_twice(*steps)
+    assert [(cut.reason, cut.detail) for cut in restored.cuts] == [
+        (cut.reason, cut.detail) for cut in ran_on.cuts
+    ]
+    assert restored.sent == ran_on.sent
 
 
 def ended(life: Life) -> list[ProviderClearingEnded]:
@@ -318,6 +384,28 @@ def test_a_single_use_that_is_left_is_whole_again_with_a_cut() -> None:
     life = live(*COLD, ROUND, ("rewind", 0.12), ROUND, ("restart",), ROUND)
     (event,) = ended(life)
     assert (event.cleared, event.restored) == (0, 1)
+
+
+@pytest.mark.moves_prefix(reason="the caller goes back")
+def test_a_caller_who_went_back_before_a_compaction_while_the_session_was_closed_is_heard() -> None:
+    async def story(home: Path) -> None:
+        life = Life(home)
+        session = await life.open()
+        for _ in range(6):
+            await life.answer(session, 1, "Read", 20)
+        await life.compact(session, None)
+        await life.send(session)
+        await session.close()
+        life.said[3:] = [Message("user", "Do something else.")]
+        session = await life.open(session.id)
+        sent = await life.send(session)
+        assert sent.messages[-1] == Message("user", "Do something else.")
+        await life.answer(session, 1, "Read", 20)
+        session = await life.restart(session)
+        await session.close()
+
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(story(Path(folder)))
 
 
 def test_a_fork_clears_what_the_conversation_clears_however_many_results_have_come_since() -> None:

@@ -12,6 +12,7 @@ the step of a request is in `layer`.
 - `context`: what enters a view besides the conversation.
 - `living_docs`: documents that a fork keeps up to date.
 - `conversation`: `Conversation`, the history, view and token count that every step works on.
+- `conversation_state`: what a resumed session has to know beside the messages.
 - `journal`: the records of a conversation, on their way to its transcript.
 - `templates`: prompt texts, from the user's folder or from the `prompts/` of a layer.
 

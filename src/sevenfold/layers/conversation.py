@@ -7,18 +7,15 @@ here; what else a layer has to remember, it keeps itself. One that has to follow
 
 from __future__ import annotations
 
-import sys
-from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from itertools import pairwise
 from typing import Literal
 
 from sevenfold.core.canonical import Digest, canonical_bytes, digest, strip_cache_control
 from sevenfold.core.clock import Clock
 from sevenfold.core.events import BillLost, Emit, HistoryChanged
-from sevenfold.core.json import Json, freeze_object
+from sevenfold.core.json import Json, JsonObject, freeze_object
 from sevenfold.core.messages import (
     Message,
     RecordId,
@@ -46,13 +43,21 @@ from sevenfold.core.requests import (
 from sevenfold.core.tokens import SourcedMessage, Tally, TextOrigin
 from sevenfold.core.tokens.estimation import CALIBRATED_ESTIMATOR, TokenEstimator
 from sevenfold.core.usage import Usage
+from sevenfold.layers.conversation_state import (
+    COVERS_KEY,
+    DROPPED_KEY,
+    FIRST_KEY,
+    FORGOTTEN_KEY,
+    PLACES_KEY,
+    STATE_KEY,
+    AnsweredRequest,
+    EntryPlaces,
+    describe_state,
+    restore_state,
+)
 from sevenfold.layers.journal import Journal
 from sevenfold.providers.provider import UNREADABLE_USAGE
 from sevenfold.store.transcript.records import CutRecord, InjectedRecord, MessageRecord, UsageRecord
-
-DROPPED_KEY, FORGOTTEN_KEY = "dropped", "forgotten"
-"""Keys of a cut's detail: records that are no longer part of the history; and that nothing is shown any more
-of what was thought before it."""
 
 PARAMS_CHANGED = "the caller changed the model, the system prompt or the tools"
 
@@ -67,31 +72,6 @@ class HistoryMessage:
     origin: TextOrigin = "human"
 
 
-@dataclass(slots=True)
-class EntryPlaces:
-    """Where in the whole history the entries stand: a resumed session did not read all of it."""
-
-    runs: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)])
-    """The first entry of each run of neighbours, and its place in the history."""
-
-    def place_of(self, entry: int) -> int:
-        first, place = self.runs[bisect_right(self.runs, entry, key=lambda run: run[0]) - 1]
-        return place + entry - first
-
-    def entry_at(self, place: int) -> int:
-        """The first entry that stands there or later."""
-        for (first, start), (end, _) in pairwise((*self.runs, (sys.maxsize, 0))):
-            if place < start + end - first:
-                return max(first, first + place - start)
-        return sys.maxsize
-
-    def go_on_at(self, entry: int, place: int) -> None:
-        """The entries from this one on stand there and behind it."""
-        self.runs = [run for run in self.runs if run[0] < entry]
-        if not self.runs or self.place_of(entry) != place:
-            self.runs.append((entry, place))
-
-
 @dataclass(frozen=True, slots=True)
 class RecordedReply:
     """A reply that was recorded and is not in the view yet."""
@@ -100,19 +80,6 @@ class RecordedReply:
     usage: Usage | None
     boundaries: int = 0
     """How many had been made when it was recorded."""
-
-
-@dataclass(frozen=True, slots=True)
-class AnsweredRequest:
-    """The last request that was answered."""
-
-    tokens: int = 0
-    messages: int = 0
-    """So many messages at the start of the view were in it, and have not changed since."""
-    started: datetime | None = None
-    """An entry of the provider's cache lives from then."""
-    ended: datetime | None = None
-    """When the answer came: after a time-to-live, what it left in the cache is gone."""
 
 
 class ConversationListener:
@@ -166,6 +133,8 @@ class Conversation:
         self.places = EntryPlaces()
         self.boundaries = 0
         """Boundaries that were written to the transcript: compactions."""
+        self._readable: list[int] = []
+        """The entries that a resumed session reads: those that the last boundary kept, and those since."""
         self.shown = ViewMessages()
         self.tools: dict[ToolUseId, ToolUse] = {}
         self.cleared: dict[ToolUseId, str] = {}
@@ -183,6 +152,8 @@ class Conversation:
         self.revision = 0
         """Grows with every change: two requests of one revision are the same."""
         self.listeners: list[ConversationListener] = []
+        self._new_count: JsonObject | None = None
+        """How the count stood when the view was made anew, while that is not announced yet."""
         self._normalizer = ViewNormalizer(self._rules(), emit)
         self._reported: set[BillLost] = set()
 
@@ -210,7 +181,7 @@ class Conversation:
         """Add a message to the history and show it. One that has an id is written already."""
         self.note_tools(message)
         entry = HistoryMessage(message, id or self.journal.add(MessageRecord(message)), origin)
-        self.entries.append(entry)
+        self._append_entry(entry)
         for listener in self.listeners:
             listener.message_added(entry)
         self.show(message, origin, len(self.entries) - 1, usage)
@@ -221,17 +192,40 @@ class Conversation:
         What comes after them is handed in again. Where thinking is signed over everything before it, what was
         thought after the change can no longer be sent.
         """
-        kept = self.places.entry_at(place)
+        kept = min(self.places.entry_at(place), len(self.entries))
         gone = self.entries[kept:]
-        if not gone:
+        if not gone and self.places.place_of(kept) == place:
             return
         self.places.go_on_at(kept, place)
+        if not gone:
+            # What changed is only in a summary, which stays; the next message stands at another place.
+            self.journal.add(CutRecord(0, reason, None, freeze_object(self.describe_places())))
+            return
         del self.entries[kept:]
+        self._readable = [entry for entry in self._readable if entry < kept]
         first = next((at for at, item in enumerate(self.shown) if item.entry >= kept), len(self.shown))
         stays = [item for item in self.shown if item.entry < kept]
         self._emit(HistoryChanged(kept, len(gone), reason))
         self.rewrite(stays, keeps_beginning=first > 0)
-        self.announce(Cut(0, reason, first, freeze_object({DROPPED_KEY: [entry.id for entry in gone]})))
+        detail = {DROPPED_KEY: [entry.id for entry in gone], **self.describe_places()}
+        self.announce(Cut(0, reason, first, freeze_object(detail)))
+
+    def boundary_written(self, kept: Sequence[int]) -> None:
+        """A resumed session reads these entries, and those that are added from now on."""
+        self.boundaries += 1
+        self._readable = list(kept)
+
+    def describe_places(self) -> dict[str, Json]:
+        """For a cut's detail: where the entries stand that a resumed session reads, and the next one."""
+        place_of = self.places.place_of
+        return {
+            COVERS_KEY: place_of(len(self.entries)),
+            PLACES_KEY: [place_of(entry) for entry in self._readable],
+        }
+
+    def _append_entry(self, entry: HistoryMessage) -> None:
+        self._readable.append(len(self.entries))
+        self.entries.append(entry)
 
     # Replies.
 
@@ -266,7 +260,7 @@ class Conversation:
                 # A resumed session reads nothing before a boundary: it is written again, under its own name.
                 self.journal.add(MessageRecord(own.message), own.id)
             self.note_tools(own.message)
-            self.entries.append(own)
+            self._append_entry(own)
             self.show(own.message, own.origin, len(self.entries) - 1, answer.usage)
             return
         dropped = freeze_object({DROPPED_KEY: [own.id]})
@@ -346,6 +340,7 @@ class Conversation:
         self.shown.start_over(
             replace(item, weight=weight) for item, weight in zip(placed, weights, strict=True)
         )
+        self._new_count = self.tally.describe_state()
         for listener in self.listeners:
             listener.view_rewritten(keeps_beginning=keeps_beginning)
 
@@ -370,13 +365,31 @@ class Conversation:
         for listener in self.listeners:
             listener.view_cut(cut.first)
             detail.update(listener.cut_detail())
+        self._shorten_last(cut.first)
+        detail[FIRST_KEY] = cut.first
+        if self._new_count is not None:
+            detail[STATE_KEY], self._new_count = describe_state(self.last, self._new_count), None
         cut = replace(cut, detail=freeze_object(detail))
         self.cuts.append(cut)
-        if cut.first < self.last.messages:
-            self.last = replace(self.last, messages=cut.first)
         first = self.shown.items[cut.first].entry if cut.first < len(self.shown) else ENGINE_ENTRY
         named = self.entries[first].id if first != ENGINE_ENTRY else None
         self.journal.add(CutRecord(cut.layer, cut.reason, named, cut.detail))
+
+    def restore_cut(self, detail: JsonObject) -> None:
+        """What a cut left behind, in a session that is resumed and has its messages already."""
+        first = detail.get(FIRST_KEY)
+        if isinstance(first, int):
+            self._shorten_last(first)
+        last = restore_state(detail.get(STATE_KEY), self.tally)
+        if last is None:
+            return
+        self.last = last
+        for listener in self.listeners:
+            listener.view_rewritten(keeps_beginning=first != 0)
+
+    def _shorten_last(self, first: int) -> None:
+        if first < self.last.messages:
+            self.last = replace(self.last, messages=first)
 
     # The parameters of a request.
 

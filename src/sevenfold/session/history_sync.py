@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from sevenfold.core.messages import Message, Text, ToolUse, is_same_message, without_message_thinking
+from sevenfold.core.messages import (
+    Message,
+    Text,
+    ToolResult,
+    ToolUse,
+    ToolUseId,
+    is_same_message,
+    without_message_thinking,
+)
+from sevenfold.core.requests import with_result_texts
 from sevenfold.layers.conversation import Conversation, RecordedReply
+from sevenfold.layers.microcompact.facts import is_cleared_marker
 from sevenfold.layers.tool_results.spill import SpillLayer
 from sevenfold.session.cache.breakpoints import RequestBuilder
 from sevenfold.session.history import (
@@ -110,14 +120,21 @@ class HistorySync:
         for at, entry in enumerate(entries):
             place = places.place_of(at)
             shown = self.spilling.rendered(synced.added[place]) if place < len(synced.added) else None
+            if shown is not None:
+                # A boundary wrote kept messages as they were shown then. What was cleared is not compared.
+                shown = with_result_texts(shown, _cleared_texts(entry.message))
             if shown is None or not (
                 is_same_message(entry.message, shown)
                 or is_same_message(entry.message, without_message_thinking(shown))
             ):
                 break
             both += 1
-        kept = min(places.place_of(both), len(synced.added))
-        return SyncResult(kept, len(entries) - both, synced.added[kept:], synced.marks)
+        kept, dropped = places.place_of(both), len(entries) - both
+        if kept > len(synced.added):
+            # The caller went back to before the boundary. Only the summary says what was there, so all that
+            # is certainly new is the last turn.
+            kept, dropped = _last_turn(synced.added), max(1, dropped)
+        return SyncResult(kept, dropped, synced.added[kept:], synced.marks)
 
     def _known_marks(self, marks: Iterable[CallerBreakpoint]) -> Iterator[CallerBreakpoint]:
         """The caller's breakpoints at messages that were read when the session was resumed."""
@@ -126,6 +143,26 @@ class HistorySync:
             entry = places.entry_at(mark.message)
             if places.place_of(entry) == mark.message:
                 yield replace(mark, message=entry)
+
+
+def _cleared_texts(message: Message) -> dict[ToolUseId, str]:
+    return {
+        block.tool_use_id: block.content
+        for block in message.blocks
+        if isinstance(block, ToolResult)
+        and isinstance(block.content, str)
+        and is_cleared_marker(block.content)
+    }
+
+
+def _last_turn(messages: Sequence[Message]) -> int:
+    """Where the last turn begins: with words of the user, not with a result alone."""
+    begins = (
+        at
+        for at in reversed(range(len(messages)))
+        if messages[at].role == "user" and not all(isinstance(b, ToolResult) for b in messages[at].blocks)
+    )
+    return next(begins, len(messages))
 
 
 def _says_same(one: Message, other: Message) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 from sevenfold.core.errors import WireError
@@ -21,8 +22,6 @@ from sevenfold.layers.compaction.compactor import CompactionStateFile, Compactor
 from sevenfold.layers.compaction.job import SpillText
 from sevenfold.layers.compaction.layer import (
     BETAS_KEY,
-    COVERS_KEY,
-    PLACES_KEY,
     ROUNDS_KEY,
     THOUGHTLESS_KEY,
     TOKENS_KEY,
@@ -31,7 +30,15 @@ from sevenfold.layers.compaction.layer import (
 )
 from sevenfold.layers.compaction.summary_methods import read_summary_prompts
 from sevenfold.layers.context.layer import ContextInputs, ContextLayer
-from sevenfold.layers.conversation import DROPPED_KEY, FORGOTTEN_KEY, Conversation, EntryPlaces
+from sevenfold.layers.conversation import Conversation
+from sevenfold.layers.conversation_state import (
+    COVERS_KEY,
+    DROPPED_KEY,
+    FORGOTTEN_KEY,
+    PLACES_KEY,
+    STATE_KEY,
+    EntryPlaces,
+)
 from sevenfold.layers.memory.recall.layer import RecallLayer, SessionMemories, choose_side_query
 from sevenfold.layers.memory.recall.policy import clear_recalled
 from sevenfold.layers.microcompact.layer import ClearingTools, MicrocompactLayer
@@ -50,6 +57,7 @@ from sevenfold.store.transcript.records import (
     InjectedRecord,
     MessageRecord,
     Record,
+    SentRecord,
     UsageRecord,
 )
 
@@ -290,6 +298,8 @@ class _Replay:
     steps: ViewSteps
     facts: _Facts
     billed: Usage | None = None
+    started: datetime | None = None
+    """When the request was sent that is answered next; an old record says nothing of it."""
 
     def take(self, record: Record, *, is_kept: bool) -> None:
         conversation = self.steps.conversation
@@ -297,13 +307,13 @@ class _Replay:
             case DecisionRecord():
                 self.steps.spilling.restore(record.body.decision)
             case CutRecord():
-                self.steps.clearing.restore(record.body.detail, is_kept=is_kept)
-                if not is_kept:
-                    self._restore_size(record.body.detail)
+                self._restore_cut(record.body.detail, is_kept=is_kept)
+            case SentRecord() if record.body.who == "main" and not record.body.is_refused:
+                self.started = record.at
             case UsageRecord() if record.body.who == "main" and not is_kept:
                 self.billed = self._usage(record.body)
-                # When it started nobody wrote down; it was within the call's own length before this.
-                conversation.answered(self.billed, record.at, record.at)
+                conversation.answered(self.billed, self.started or record.at, record.at)
+                self.started = None
             case InjectedRecord() if not is_kept:
                 # One among kept messages is an earlier summary, which the boundary left behind.
                 conversation.show(record.body.message, _origin(record.body))
@@ -320,11 +330,14 @@ class _Replay:
             case _:
                 pass
 
-    def _restore_size(self, detail: JsonObject) -> None:
-        """What was known of the view when a boundary was made."""
+    def _restore_cut(self, detail: JsonObject, *, is_kept: bool) -> None:
+        """What was known of the view when it was cut, by a boundary or otherwise."""
         conversation, tokens = self.steps.conversation, detail.get(TOKENS_KEY)
-        conversation.rounds += _count(detail.get(ROUNDS_KEY))
-        if isinstance(tokens, int):
+        if not is_kept:
+            conversation.rounds += _count(detail.get(ROUNDS_KEY))
+            conversation.restore_cut(detail)
+        self.steps.clearing.restore(detail, is_kept=is_kept)
+        if not is_kept and isinstance(tokens, int) and STATE_KEY not in detail:
             conversation.tally.set_baseline(tokens)
 
     def _usage(self, body: UsageRecord) -> Usage | None:

@@ -14,10 +14,11 @@ from sevenfold.layers.microcompact.facts import (
     MARKER_TOKENS,
     ClearableResults,
     ResultKind,
+    ResultPosition,
     render_cleared_marker,
 )
-from sevenfold.layers.microcompact.layer import ResultAccount, ResultPosition
 from sevenfold.layers.microcompact.policy import MicrocompactSettings
+from sevenfold.layers.microcompact.result_account import ResultAccount
 from tests.layers.microcompact.clearings import FRAME_TOKENS, called, logs, stock
 
 

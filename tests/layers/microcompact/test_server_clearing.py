@@ -103,7 +103,7 @@ def managed(*edits: JsonObject, **more: str) -> JsonObject:
     return JsonObject({CONTEXT_MANAGEMENT_PARAM: JsonObject({**more, "edits": edits})})
 
 
-def test_a_request_says_what_to_keep_and_which_tools_are_spared() -> None:
+def test_a_request_says_what_to_keep_and_which_tools_are_excluded() -> None:
     assert add_clearing(EMPTY_OBJECT, 0, 5, (), SETTINGS) is EMPTY_OBJECT
     thinking, tools = edits_of(
         add_clearing(EMPTY_OBJECT, 3, 5, ("Bash",), replace(SETTINGS, thinking_turns=2))
@@ -159,7 +159,7 @@ def test_results_of_a_tool_that_is_never_cleared_free_nothing() -> None:
     assert step is not None
     assert (step.ids, step.weight) == (("u0", "u1", "u2"), 9_000.0)
     assert mixed.oldest == "u5"
-    assert mixed.spared == ("Ask",)
+    assert mixed.excluded == ("Ask",)
     assert edits_of(mixed.apply(FRAME).params)[0]["exclude_tools"] == ("Ask",)
 
 
@@ -202,7 +202,7 @@ def test_a_depth_that_is_restored_weighs_what_it_clears() -> None:
     assert first is not None
     assert first.weight == 6_000.0
     assert made.restore(99, ("Ask", "Read")) is None, "it left that tool alone"
-    assert (made.depth, made.spared) == (2, ("Ask", "Read")), "and no depth changes without a step"
+    assert (made.depth, made.excluded) == (2, ("Ask", "Read")), "and no depth changes without a step"
 
 
 def test_a_depth_ends_with_the_last_use_that_goes_and_can_be_released() -> None:

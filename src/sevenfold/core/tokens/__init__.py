@@ -18,7 +18,7 @@ from fractions import Fraction
 from pathlib import PurePath
 from typing import ClassVar, Literal
 
-from sevenfold.core.json import JsonObject, write_json
+from sevenfold.core.json import Json, JsonObject, write_json
 from sevenfold.core.messages import Block, Message, Text, ToolResult
 from sevenfold.core.models import Model
 from sevenfold.core.prices import LONG_WINDOW_TOKENS, has_long_suffix
@@ -27,6 +27,7 @@ from sevenfold.core.tokens.estimation import (
     CALIBRATED_ESTIMATOR,
     ESTIMATORS,
     PLAIN_ESTIMATOR,
+    TOKEN_CLASSES,
     Calibration,
     TokenEstimator,
     TokenMix,
@@ -228,6 +229,23 @@ class Tally:
         better than it can be estimated."""
         self._billed, self._added = tokens, _NOTHING
 
+    def describe_state(self) -> JsonObject:
+        """All that cannot be worked out from the messages of the context, for `restore_state`."""
+        rows = (self._added.values, self._calibration.factors.values, *self._calibration.spread)
+        return JsonObject({"billed": self._billed, "rows": rows})
+
+    def restore_state(self, state: JsonObject) -> bool:
+        """Go on from what `describe_state` gave for the same context; whether it could be read."""
+        billed, rows = state.get("billed"), state.get("rows")
+        vectors = [_read_vector(row) for row in rows] if isinstance(rows, tuple) else []
+        if len(vectors) != 2 + len(TOKEN_CLASSES) or not all(vectors) or not isinstance(billed, int | None):
+            return False
+        added, factors, *spread = vectors
+        self._billed, self._added = billed, TokenMix(*added)
+        if self._estimator.calibrates:
+            self._calibration = Calibration(TokenMix(*factors), tuple(spread))
+        return True
+
     def switch_model(self, model: Model) -> None:
         """The next request goes to another model, whose tokenizer may count the same context differently."""
         before = self._scale
@@ -266,6 +284,14 @@ class Tally:
         self._ledger.add(portion)
         if portion.kind == "thinking":
             self._thinking += portion.tokens
+
+
+def _read_vector(row: Json) -> tuple[float, ...]:
+    """One number for each class of tokens; none where it is something else."""
+    values = (
+        tuple(float(one) for one in row if isinstance(one, (int, float))) if isinstance(row, tuple) else ()
+    )
+    return values if len(values) == len(TOKEN_CLASSES) else ()
 
 
 def _mixed(portions: Iterable[TokenPortion]) -> TokenMix:

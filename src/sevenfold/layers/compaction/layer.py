@@ -48,16 +48,8 @@ from sevenfold.layers.session_notes.writer import NotesSources
 from sevenfold.layers.tool_results.spill import SpillStore
 from sevenfold.store.transcript.records import BoundaryRecord, InjectedRecord, KeptSegment, MessageRecord
 
-TOKENS_KEY, BETAS_KEY, COVERS_KEY, PLACES_KEY, ROUNDS_KEY, THOUGHTLESS_KEY = (
-    "tokens",
-    "betas",
-    "covers",
-    "places",
-    "rounds",
-    "thoughtless",
-)
-"""Keys of a cut's detail: how large the view was after it; the headers that it needs; how many messages the
-session had then; where in the history each of those stands that are still in view; how many rounds the
+TOKENS_KEY, BETAS_KEY, ROUNDS_KEY, THOUGHTLESS_KEY = "tokens", "betas", "rounds", "thoughtless"
+"""Keys of a cut's detail: how large the view was after it; the headers that it needs; how many rounds the
 session had; and whether the messages that were kept lost their thinking."""
 
 REFUSED_SHARE = 0.75
@@ -260,7 +252,8 @@ class CompactionLayer:
                 kept=segment,
             )
         )
-        conversation.boundaries += 1
+        kept_entries = range(kept[0].entry, kept[-1].entry + 1) if segment else _entries_of(kept)
+        conversation.boundary_written([*_entries_of(stays), *kept_entries])
         self._write_again(done.head[: done.before], stays)
         for name, message in zip(ids, head, strict=True):
             journal.add(InjectedRecord(message, _head_origin(message, name == ids[0])), name)
@@ -277,8 +270,7 @@ class CompactionLayer:
             TOKENS_KEY: conversation.tokens,
             THOUGHTLESS_KEY: is_thoughtless,
             BETAS_KEY: list(done.betas),
-            COVERS_KEY: conversation.places.place_of(len(conversation.entries)),
-            PLACES_KEY: [conversation.places.place_of(at) for at in _entries_of((*stays, *kept))],
+            **conversation.describe_places(),
             ROUNDS_KEY: conversation.rounds,
         }
         conversation.announce(Cut(4, f"compaction by {done.rung}", done.before, freeze_object(detail)))

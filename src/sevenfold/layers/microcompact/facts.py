@@ -7,6 +7,7 @@ call, its age, and whether its file was read again since.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -246,6 +247,7 @@ MAX_SUBJECT_CHARS = 60
 MARKER_TOKENS = 40
 """What a marker with a short subject and a path weighs. A result of no more is not worth clearing."""
 BARE_MARKER = "[Old tool result content cleared]"
+_MARKER = re.compile(r"\[[^\n]*: output cleared, kept in [^\n]*\]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,6 +311,11 @@ def render_cleared_marker(result: ClearableResult, where: str | None) -> str:
         return BARE_MARKER
     about = f"{result.tool} {result.subject}".rstrip()
     return f"[{about}: output cleared, kept in {where}]"
+
+
+def is_cleared_marker(content: str) -> bool:
+    """Whether a result's content is what stands in for a cleared one."""
+    return content == BARE_MARKER or _MARKER.fullmatch(content) is not None
 
 
 class ClearableResults:

@@ -1,16 +1,15 @@
 """Layer 2: clears old tool results from the view, by the means that the model allows.
 
-`MicrocompactLayer` is the step of the request path. `ResultAccount` has the results that may be cleared and
-what clearing has saved so far, which the policies decide from. Where old messages may be rewritten, markers
-replace the chosen results. Elsewhere the provider clears them (`server_clearing`).
+`MicrocompactLayer` is the step of the request path. Its `ResultAccount` has the results that may be cleared
+and what clearing has saved so far, which the policies decide from. Where old messages may be rewritten,
+markers replace the chosen results. Elsewhere the provider clears them (`server_clearing`).
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field
+from datetime import timedelta
 
 from sevenfold.core.clock import Clock
 from sevenfold.core.events import ClearingRefused, Emit, ProviderClearingEnded, ResultsCleared
@@ -25,9 +24,7 @@ from sevenfold.layers.conversation import Conversation, ConversationListener
 from sevenfold.layers.microcompact.facts import (
     BARE_MARKER,
     DEFAULT_CACHE_PRICES,
-    ClearableResult,
     ClearingCost,
-    RequestEnd,
     ResultPosition,
     describe_clearable,
     is_cache_cold,
@@ -36,23 +33,20 @@ from sevenfold.layers.microcompact.facts import (
 from sevenfold.layers.microcompact.policy import (
     PRESSURE_TRIGGER,
     CachePrices,
-    ClearableResults,
     ClearingFacts,
-    ClearingLedger,
     ClearingPlan,
     MicrocompactSettings,
     PriceRule,
     choose_by_price,
-    choose_clearing,
     choose_prefix_by_price,
     compute_cache_prices,
 )
+from sevenfold.layers.microcompact.result_account import ResultAccount
 from sevenfold.layers.microcompact.server_clearing import (
     ClearingStep,
     ServerClearing,
     ServerEditSettings,
     is_signed,
-    share_weight,
     takes_our_edit,
     uses_server_edits,
 )
@@ -60,9 +54,11 @@ from sevenfold.layers.microcompact.server_clearing import (
 CLEARED_KEY, SAVED_KEY, REWRITTEN_KEY, MEMORIES_KEY = "cleared", "saved", "rewritten", "memories"
 """Of a cut's detail: results that gave way to markers, what that saves, what it had to write again, and how
 many recalled memories went with them."""
-DEPTH_KEY, SPARED_KEY = "depth", "spared"
+DEPTH_KEY, EXCLUDED_KEY = "depth", "spared"
 """Of a cut's detail: how many of the oldest tool uses the provider clears, and the tools that it leaves
 alone."""
+NET_SAVED_KEY = "net_saved"
+"""Of the detail of a cut that made the view anew: what clearings before it saved."""
 
 PRICE_POLICIES = frozenset({"balanced", "thrift", "ski"})
 
@@ -107,6 +103,8 @@ class MicrocompactLayer(ConversationListener):
         """What the provider clears by the last cut that was announced."""
         self._expected: set[int] = set()
         """How many it may say that it did: all of them, or those of the last step; then what it said last."""
+        self._is_new_view = False
+        """The view was made anew, and that was not announced yet."""
         conversation.listeners.append(self)
 
     async def run(self, thresholds: Thresholds) -> None:
@@ -118,13 +116,13 @@ class MicrocompactLayer(ConversationListener):
         ended = self._find_why_ended() if self._server.depth else None
         if ended is not None:
             await self._end_there(ended)
-        if self._clears_there:
+        if self._provider_clears:
             self._clear_deeper(thresholds)
-        elif self._clears_here:
+        elif self._rewrites_results:
             await self._clear_here(thresholds.warning)
 
     @property
-    def _clears_there(self) -> bool:
+    def _provider_clears(self) -> bool:
         """Whether the provider clears. An unknown model may sign its thinking: until it has, old turns can be
         rewritten here."""
         conversation, settings = self._conversation, self._tools.server_edits
@@ -133,7 +131,7 @@ class MicrocompactLayer(ConversationListener):
         return conversation.model.is_known or self._has_signed or settings.clear_results == "always"
 
     @property
-    def _clears_here(self) -> bool:
+    def _rewrites_results(self) -> bool:
         conversation = self._conversation
         may_sign = not conversation.model.is_known and not self._has_signed
         return conversation.capabilities.rewrites_history or may_sign
@@ -147,7 +145,7 @@ class MicrocompactLayer(ConversationListener):
     def is_active(self) -> bool:
         """Whether anything is ever cleared with these settings, on this side or the provider's."""
         settings = self._tools.settings
-        is_chosen = self._clears_there or (self._clears_here and settings.policy != "keep")
+        is_chosen = self._provider_clears or (self._rewrites_results and settings.policy != "keep")
         return settings.enabled and is_chosen
 
     @property
@@ -180,11 +178,14 @@ class MicrocompactLayer(ConversationListener):
             self._replace_results(texts, cost)
         if is_kept:
             return
+        net_saved = detail.get(NET_SAVED_KEY)
+        if isinstance(net_saved, (int, float)):
+            self._account.ledger.net_saved, self._is_new_view = float(net_saved), False
         self._clear_memories(self._find_memories()[: _count(detail, MEMORIES_KEY)])
         if not isinstance(depth, int) or not depth:
             return
-        spared = detail.get(SPARED_KEY)
-        named = [name for name in spared if isinstance(name, str)] if isinstance(spared, tuple) else None
+        excluded = detail.get(EXCLUDED_KEY)
+        named = [name for name in excluded if isinstance(name, str)] if isinstance(excluded, tuple) else None
         step = self._server.restore(depth, named)
         self._written_depth = self._server.depth
         if step is not None:
@@ -194,9 +195,12 @@ class MicrocompactLayer(ConversationListener):
     def cut_detail(self) -> Mapping[str, Json]:
         """What the provider clears after a cut. Not where it cleared nothing before, and clears nothing."""
         before, self._written_depth = self._written_depth, self._server.depth
-        if not before and not self._server.depth:
-            return {}
-        return {DEPTH_KEY: self._server.depth, SPARED_KEY: self._server.spared if self._server.depth else ()}
+        detail: dict[str, Json] = {NET_SAVED_KEY: self._account.ledger.net_saved} if self._is_new_view else {}
+        self._is_new_view = False
+        if before or self._server.depth:
+            detail[DEPTH_KEY] = self._server.depth
+            detail[EXCLUDED_KEY] = self._server.excluded if self._server.depth else ()
+        return detail
 
     def message_shown(self, item: ViewMessage) -> None:
         self._server.add(item.message, item.weight)
@@ -212,7 +216,7 @@ class MicrocompactLayer(ConversationListener):
         """Collect the clearable results of a new view, none of which is in the cache as it is now."""
         conversation = self._conversation
         kept = self._server.start_over(conversation.shown, keeps=keeps_beginning)
-        self._cleared_there = 0
+        self._cleared_there, self._is_new_view = 0, True
         self._has_signed = any(is_signed(item.message) for item in conversation.shown)
         self._collect()
         if kept is not None:
@@ -267,7 +271,7 @@ class MicrocompactLayer(ConversationListener):
     def _find_why_ended(self) -> str | None:
         """Why the provider no longer clears what it was told to; None: it does."""
         conversation = self._conversation
-        if not self._clears_there:
+        if not self._provider_clears:
             return f"{conversation.frame.model} is not told to clear results on the provider's side"
         if not takes_our_edit(conversation.frame.params):
             return "the caller sends edits of tool results itself"
@@ -277,7 +281,7 @@ class MicrocompactLayer(ConversationListener):
         """What the provider cleared is cleared here from now on, or sent whole where that cannot be."""
         conversation, ids = self._conversation, self._server.cleared
         markers: dict[ToolUseId, str] = {}
-        if self._clears_here:
+        if self._rewrites_results:
             markers = await run_blocking(lambda: dict(self._markers(ids)))
         whole = [use for use in ids if use not in markers]
         step = self._release(markers)
@@ -406,90 +410,3 @@ class MicrocompactLayer(ConversationListener):
 def _count(value: Json, key: str) -> int:
     count = value.get(key) if isinstance(value, JsonObject) else None
     return count if isinstance(count, int) and not isinstance(count, bool) else 0
-
-
-@dataclass(slots=True, kw_only=True)
-class ResultAccount:
-    """The clearable results of one conversation, and what clearing has saved so far."""
-
-    settings: MicrocompactSettings
-    is_clearable: Callable[[ToolUse], bool]
-    results: ClearableResults = field(default_factory=ClearableResults)
-    ledger: ClearingLedger = field(default_factory=ClearingLedger)
-    prices: CachePrices = DEFAULT_CACHE_PRICES
-    _calls: dict[ToolUseId, ClearableResult] = field(default_factory=dict[ToolUseId, ClearableResult])
-    _ends: deque[RequestEnd] = field(default_factory=deque[RequestEnd])
-
-    def add(
-        self,
-        item: ViewMessage,
-        tools: Mapping[ToolUseId, ToolUse],
-        at: ResultPosition,
-        estimate: Callable[[float], int],
-    ) -> None:
-        """A message of the view. Its results share its weight by their length."""
-        message = item.message
-        has_results = any(isinstance(block, ToolResult) for block in message.blocks)
-        if not has_results and message.role == "user" and item.origin == "human":
-            self.results.begin_turn()
-        place = at.place
-        for result, weight in share_weight(item.message, item.weight):
-            tokens = estimate(weight)
-            use = tools.get(result.tool_use_id)
-            if use is not None and self.is_clearable(use):
-                call = self._calls[use.id] = describe_clearable(use, tokens)
-                if self.results.add(call, round_=at.round, place=place, anchor=at.cached):
-                    self.ledger.record_reread(tokens, at.place, self.prices)
-            place += tokens
-
-    @property
-    def oldest(self) -> ToolUseId | None:
-        """Of the results that may still be cleared."""
-        return self.results.live[0].result.id if self.results.live else None
-
-    @property
-    def marked_tokens(self) -> int:
-        """Of the view before that result: there the cache is marked in every request."""
-        return self.results.live[0].edge if self.results.live else 0
-
-    def live_tokens(self, now: datetime, ttl: timedelta) -> int:
-        """Of the shortest request whose end can still be read from the cache."""
-        while self._ends and now - self._ends[0].touched > ttl:
-            self._ends.popleft()
-        return self._ends[0].tokens if self._ends else 0
-
-    def choose(self, facts: ClearingFacts, by_price: PriceRule) -> ClearingPlan | None:
-        return choose_clearing(facts, self.results, self.ledger, self.settings, by_price)
-
-    def cut(self, cost: ClearingCost, ids: Iterable[ToolUseId]) -> None:
-        """These were cleared."""
-        self.ledger.cut(cost.saved_tokens, (self.prices.write - self.prices.read) * cost.rewrite_tokens)
-        gone = frozenset(ids)
-        first = next((item.place for item in self.results.live if item.result.id in gone), None)
-        while first is not None and self._ends and self._ends[-1].tokens > first:
-            self._ends.pop()
-        self.results.clear(gone)
-
-    def estimate_cost(self, chosen: ClearingPlan, ids: Iterable[ToolUseId]) -> ClearingCost:
-        """What clearing these results saves and costs."""
-        saved = sum(self._calls[use].saved_tokens for use in ids)
-        return ClearingCost(saved, chosen.rewrite_tokens)
-
-    def forget(self, ids: Iterable[ToolUseId]) -> None:
-        """These cannot be cleared: do not choose them again."""
-        self.results.clear(frozenset(ids))
-
-    def sent(self, view_tokens: int, started: datetime, *, is_cold: bool) -> None:
-        self.ledger.send(view_tokens, self.prices, is_cold=is_cold)
-        if is_cold:
-            self._ends.clear()
-        if self._ends:
-            self._ends.append(replace(self._ends.pop(), touched=started))
-        self._ends.append(RequestEnd(view_tokens, started))
-
-    def start_over(self) -> None:
-        """Another view begins."""
-        self.results.start_over()
-        self.ledger.start_over()
-        self._calls.clear()
-        self._ends.clear()

@@ -101,8 +101,8 @@ def find_cleared_uses(request: ModelRequest) -> frozenset[ToolUseId]:
     count = keep.get("value") if isinstance(keep, JsonObject) else None
     if not isinstance(count, int):
         return frozenset()
-    spared = exact[0].get("exclude_tools")
-    excluded = spared if isinstance(spared, tuple) else ()
+    named = exact[0].get("exclude_tools")
+    excluded = named if isinstance(named, tuple) else ()
     names = {use: name for message in request.messages for use, name in list_tool_uses(message)}
     uses = [use for message in request.messages for use in list_answered_uses(message)]
     return frozenset(use for use in uses[: len(uses) - count] if names.get(use, "") not in excluded)
@@ -171,7 +171,7 @@ def choose_clearing_depth(facts: ServerEditFacts, settings: ServerEditSettings) 
 
 
 def add_clearing(
-    params: JsonObject, depth: int, uses: int, spared: Sequence[str], settings: ServerEditSettings
+    params: JsonObject, depth: int, uses: int, excluded: Sequence[str], settings: ServerEditSettings
 ) -> JsonObject:
     """The parameters with edits that clear just the oldest `depth` of so many answered uses.
 
@@ -190,7 +190,7 @@ def add_clearing(
                     "type": CLEAR_TOOL_USES,
                     "trigger": EXACT_TRIGGER,
                     "keep": JsonObject({"type": "tool_uses", "value": uses - depth}),
-                    **({"exclude_tools": tuple(spared)} if spared else {}),
+                    **({"exclude_tools": tuple(excluded)} if excluded else {}),
                 }
             )
         )
@@ -304,10 +304,10 @@ class ServerClearing:
         self.depth = self._next = 0
         return step
 
-    def restore(self, depth: int, spared: Iterable[str] | None) -> ClearingStep | None:
+    def restore(self, depth: int, excluded: Iterable[str] | None) -> ClearingStep | None:
         """Restore the depth of a resumed session, and which tools it left alone: settings may differ now."""
-        if spared is not None:
-            kept = dict.fromkeys(spared, False)
+        if excluded is not None:
+            kept = dict.fromkeys(excluded, False)
             self._tools = {**kept, **{name: True for name in self._tools if name not in kept}}
         return self.deepen(depth)
 
@@ -342,7 +342,7 @@ class ServerClearing:
         return self._uses[self._next] if self.depth and self._next < len(self._uses) else None
 
     @property
-    def spared(self) -> tuple[str, ...]:
+    def excluded(self) -> tuple[str, ...]:
         """The tools seen so far whose uses are left alone."""
         return tuple(name for name, is_cleared in self._tools.items() if not is_cleared)
 
@@ -350,7 +350,7 @@ class ServerClearing:
         """The parameters with the clearing instruction, unless the caller clears results itself."""
         if not takes_our_edit(frame.params):
             return frame
-        params = add_clearing(frame.params, self.depth, len(self._uses), self.spared, self.settings)
+        params = add_clearing(frame.params, self.depth, len(self._uses), self.excluded, self.settings)
         if params is frame.params:
             return frame
         return replace(
