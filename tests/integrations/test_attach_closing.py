@@ -15,6 +15,7 @@ import anthropic
 import pytest
 
 from sevenfold.core.errors import ClientClosed, DiskFault, InputError
+from sevenfold.core.events import ReplyUnrecorded
 from sevenfold.integrations import conversations
 from sevenfold.integrations.anthropic_sdk import attach
 from sevenfold.session import Session
@@ -156,6 +157,88 @@ def test_close_while_another_thread_opens_its_first_conversation_ends_both(
     assert not closing.is_alive()
     assert [type(error) for error in ended] == [ClientClosed]
     assert not sim.ledger.entries, "nothing was sent"
+
+
+class SlowAnswer:
+    """Holds an answer back until somebody has closed the client."""
+
+    def __init__(self) -> None:
+        self.sent, self.may_go_on = threading.Event(), threading.Event()
+
+    def __call__(self, request: Any, call_next: Any) -> Any:
+        response = call_next(request)
+        self.sent.set()
+        assert self.may_go_on.wait(30)
+        return response
+
+
+def test_an_answer_under_way_when_the_client_is_closed_is_recorded_and_returned(
+    sim: Simulator, tmp_path: Path
+) -> None:
+    slow, answers, before = SlowAnswer(), list[Any](), loop_threads()
+    told: list[object] = []
+    attached = attach(
+        sim.client().with_middleware(slow),
+        project=tmp_path,
+        environ={"HOME": str(tmp_path)},
+        emit=told.append,
+    )
+    client = attached.open()
+    asking = threading.Thread(target=lambda: answers.append(create(client, ask())))
+    asking.start()
+    assert slow.sent.wait(30)
+    attached.close()
+    slow.may_go_on.set()
+    asking.join(30)
+    assert [answer.role for answer in answers] == ["assistant"]
+    (transcript,) = (path for path in tmp_path.rglob("*.jsonl") if '"k":"usage"' in path.read_text())
+    assert answers[0].content[0].text[:10] in transcript.read_text()
+    assert not [event for event in told if isinstance(event, ReplyUnrecorded)]
+    assert loop_threads() == before
+
+
+def test_a_stream_that_ends_after_the_client_was_closed_reaches_its_reader_and_is_told_as_unrecorded(
+    sim: Simulator,
+) -> None:
+    told, before = list[object](), loop_threads()
+    attached = attach(sim.client(), project=None, emit=told.append)
+    client = attached.open()
+    with client.messages.stream(model=MODEL, max_tokens=50, messages=ask()) as stream:
+        next(iter(stream))
+        attached.close()
+        assert stream.get_final_message().role == "assistant"
+    assert [type(event) for event in told if isinstance(event, ReplyUnrecorded)] == [ReplyUnrecorded]
+    assert loop_threads() == before
+
+
+def test_an_async_answer_under_way_when_the_client_is_closed_is_returned(
+    sim: Simulator, tmp_path: Path
+) -> None:
+    async def story() -> list[object]:
+        sent, may_go_on, told = asyncio.Event(), asyncio.Event(), list[object]()
+
+        async def slowly(request: Any, call_next: Any) -> Any:
+            response = await call_next(request)
+            sent.set()
+            await may_go_on.wait()
+            return response
+
+        async with sim.async_client() as bare:
+            attached = attach(
+                bare.with_middleware(slowly),
+                project=tmp_path,
+                environ={"HOME": str(tmp_path)},
+                emit=told.append,
+            )
+            client = attached.open()
+            asking = asyncio.create_task(client.messages.create(model=MODEL, max_tokens=50, messages=ask()))
+            await sent.wait()
+            await attached.close()
+            may_go_on.set()
+            assert (await asking).role == "assistant"
+        return told
+
+    assert not [event for event in asyncio.run(story()) if isinstance(event, ReplyUnrecorded)]
 
 
 def test_every_session_is_closed_where_one_cannot_be(sim: Simulator, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,12 +21,14 @@ from sevenfold.core.normalize import CONTINUE_TEXT, LOST_RESULT, NO_REPLY
 from sevenfold.core.prices import CATALOG
 from sevenfold.core.requests import ENGINE_ENTRY, WHOLE_PROMPT, Capabilities, Cut
 from sevenfold.core.usage import NO_USAGE
-from sevenfold.layers.conversation import (
+from sevenfold.layers.conversation import PARAMS_CHANGED, RecordedReply, compute_thinking_binding
+from sevenfold.layers.conversation_state import (
+    COVERS_KEY,
     DROPPED_KEY,
+    FIRST_KEY,
     FORGOTTEN_KEY,
-    PARAMS_CHANGED,
-    RecordedReply,
-    compute_thinking_binding,
+    PLACES_KEY,
+    STATE_KEY,
 )
 from sevenfold.providers.provider import UNREADABLE_USAGE
 from sevenfold.store.transcript.records import (
@@ -95,9 +97,10 @@ def test_history_that_the_caller_dropped_leaves_the_view_and_is_announced() -> N
     assert HistoryChanged(3, 3, "the caller changed it") in talk.heard.events
     assert talk.follower.rewritten == [True]
     assert talk.follower.cut == [3]
-    detail = JsonObject({DROPPED_KEY: tuple(ids[3:])})
+    detail = JsonObject({DROPPED_KEY: tuple(ids[3:]), COVERS_KEY: 3, PLACES_KEY: (0, 1, 2)})
     assert talk.cuts == [Cut(0, "the caller changed it", 3, detail)]
-    assert talk.records(CutRecord) == [CutRecord(0, "the caller changed it", None, detail)]
+    (written,) = talk.records(CutRecord)
+    assert written.detail.without(FIRST_KEY, STATE_KEY) == detail
 
 
 def test_nothing_dropped_is_no_change() -> None:
@@ -355,7 +358,7 @@ def test_a_cut_is_written_down_with_the_message_it_begins_at(
     assert talk.follower.cut == [first]
     assert talk.last.messages == messages
     entry = talk.entries[named].id if named is not None else None
-    assert talk.kept.bodies[-1] == CutRecord(2, "cleared", entry, EMPTY_OBJECT)
+    assert talk.kept.bodies[-1] == CutRecord(2, "cleared", entry, JsonObject({FIRST_KEY: first}))
 
 
 def test_a_cut_at_a_message_of_the_engine_names_no_record() -> None:
@@ -363,7 +366,7 @@ def test_a_cut_at_a_message_of_the_engine_names_no_record() -> None:
     talk.inject(Message("user", "context"), "attachment")
     talk.add(Message("user", "go"))
     talk.announce(Cut(2, "cleared", 0))
-    assert talk.kept.bodies[-1] == CutRecord(2, "cleared", None, EMPTY_OBJECT)
+    assert talk.kept.bodies[-1] == CutRecord(2, "cleared", None, JsonObject({FIRST_KEY: 0}))
 
 
 # The parameters of a request.

@@ -267,8 +267,8 @@ async def play(home: Path, steps: Sequence[Step], *, restarts: bool = True) -> L
                     await life.rewind(share)
                 case ("compact", share) if share is None or isinstance(share, float):
                     await life.compact(session, share)
-                case ("send" | "reopen" | "restart" as kind,):
-                    session = await life.renew(session, kind)
+                case ("send" | "reopen" | "restart",):
+                    session = await life.renew(session, str(step[0]))
                 case _:
                     raise AssertionError(step)
         await life.send(session)

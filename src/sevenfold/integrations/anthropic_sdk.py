@@ -28,20 +28,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast, overload
 
 from sevenfold.core.clock import Clock, SystemClock
-from sevenfold.core.errors import ClientClosed, InputError, PromptTooLong, SevenfoldError, ThinkingRefused
+from sevenfold.core.errors import ClientClosed, InputError, SevenfoldError
 from sevenfold.core.events import Emit, ReplyUnrecorded, RequestPassed, ignore_event
 from sevenfold.core.json import read_json
 from sevenfold.core.requests import ModelResponse, PreparedRequest
 from sevenfold.core.system import LoopThread
-from sevenfold.integrations.anthropic_stream import tee_response, tee_response_async
+from sevenfold.integrations.anthropic_stream import (
+    RecoverableError,
+    find_refusal,
+    find_refusal_async,
+    refuse_thread,
+    response_fields,
+    tee_response,
+    tee_response_async,
+)
 from sevenfold.integrations.conversations import (
     CLIENT_CLOSED,
+    CLOSED_BEFORE_ANSWER,
     ConversationPool,
     InFlightRequest,
     SessionOpener,
 )
 from sevenfold.providers.anthropic.wire import read_messages_response
-from sevenfold.providers.error_map import map_fault, read_provider_fault
 from sevenfold.session import Session
 from sevenfold.session.opening import WorkspaceOptions
 
@@ -54,20 +62,8 @@ if TYPE_CHECKING:
 C = TypeVar("C", bound="Anthropic | AsyncAnthropic")
 RunCoroutine: TypeAlias = Callable[[Coroutine[Any, Any, Any]], Any]
 
-RecoverableError: TypeAlias = PromptTooLong | ThinkingRefused
-
 _PATH = "/v1/messages"
 _BETAS = "anthropic-beta"
-
-THREADS_UNSUPPORTED = {
-    "type": "error",
-    "error": {
-        "type": "invalid_request_error",
-        "message": "threads are kept by the provider, out of reach of the layers; send whole requests",
-        "details": {"error_code": "thread_unsupported_request"},
-    },
-}
-"""What the provider itself answers where threads are not to be had; the SDK then sends whole requests."""
 
 
 def attach(
@@ -120,6 +116,8 @@ class AttachedClient(Generic[C]):
         self._loop = LoopThread()
         self._opened: C | None = None
         self._opening = threading.Lock()
+        self._has_closed = False
+        """`close` is over; what it waited for may still come."""
 
     @property
     def sessions(self) -> tuple[Session, ...]:
@@ -142,7 +140,7 @@ class AttachedClient(Generic[C]):
     def open(self) -> C:
         """The client to use from now on, of the type that was handed in. Again after `close`, too."""
         with self._opening:
-            self._conversations.is_closed = False
+            self._conversations.is_closed = self._has_closed = False
             if self._opened is None:
                 self._opened = self._with_layers()
             if not _is_async(self._client):
@@ -182,7 +180,7 @@ class AttachedClient(Generic[C]):
         if isinstance(client, Anthropic):
             return client.with_middleware(LayersMiddleware(client, core, self._run))
         if _is_async(client):
-            return client.with_middleware(AsyncLayersMiddleware(client, core))
+            return client.with_middleware(AsyncLayersMiddleware(client, core, self._end))
         raise InputError(
             f"attach(client) takes an anthropic.Anthropic or an anthropic.AsyncAnthropic, not a "
             f"{type(client).__name__}; other providers are not attached yet"
@@ -190,12 +188,17 @@ class AttachedClient(Generic[C]):
 
     def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
         """Run a part of a call. One that still runs when the client is closed ends there."""
+        if self._has_closed and not self._loop.is_running:
+            work.close()
+            raise ClientClosed(CLIENT_CLOSED)
         try:
             return self._loop.run(work)
         except CancelledError as error:
             if self._conversations.is_closed:
                 raise ClientClosed(CLIENT_CLOSED) from error
             raise
+        finally:
+            self._end()
 
     def close_at_exit(self) -> None:
         """Close as the interpreter ends, when nobody could handle an error: it is told."""
@@ -217,14 +220,21 @@ class AttachedClient(Generic[C]):
                 self._loop.run(self._conversations.close())
             self._conversations.is_closed = True
         finally:
-            self._close_workspace()
-            self._loop.stop()
+            self._has_closed = True
+            self._end()
 
     async def _close_async(self) -> None:
         try:
             await self._conversations.close()
         finally:
+            self._has_closed = True
+            self._end()
+
+    def _end(self) -> None:
+        """Let go of everything, unless an answer is still under way: whoever brings the last one does it."""
+        if self._has_closed and not self._conversations.unfinished:
             self._close_workspace()
+            self._loop.stop()
 
 
 _open_clients: set[AttachedClient[Any]] = set()
@@ -294,7 +304,8 @@ class _MiddlewareCore:
         body = _body(request)
         frame = self._conversations.read_frame(body, _betas(request))
         messages = cast("Sequence[object]", body["messages"])
-        passage = await self._conversations.find(messages, frame)
+        is_streamed = bool(request.stream)
+        passage = await self._conversations.find(messages, frame, is_streamed=is_streamed)
         return _Call(request, passage, await passage.conversation.session.prepare(messages, frame=frame))
 
     def read(self, response: httpx2.Response) -> ModelResponse | None:
@@ -306,8 +317,22 @@ class _MiddlewareCore:
             return None
 
     async def record(self, call: _Call, reply: ModelResponse) -> None:
-        await call.session.record(reply)
-        call.passage.finish()
+        try:
+            await call.session.record(reply)
+        except InputError:
+            if not self.is_closed:
+                raise
+            self.lost(CLOSED_BEFORE_ANSWER)
+        finally:
+            await self.finish(call)
+
+    @property
+    def is_closed(self) -> bool:
+        return self._conversations.is_closed
+
+    async def finish(self, call: _Call) -> None:
+        """Nothing more is to come for this call."""
+        await self._conversations.finish(call.passage)
 
     def lost(self, reason: str) -> None:
         self._emit(ReplyUnrecorded(reason))
@@ -330,10 +355,20 @@ class LayersMiddleware:
         if not self._core.is_ours(request):
             return call_next(request)
         if "thread" in _body(request):
-            return APIResponse(**_answered(request, self._client, _refusal(request)))
+            return APIResponse(**response_fields(request, self._client, refuse_thread(request)))
         call: _Call = self._run(self._core.prepare(request))
+        try:
+            return self._answer(call, call_next)
+        finally:
+            if not call.passage.is_streamed:
+                call.passage.finish()
+                if self._core.is_closed:
+                    with suppress(ClientClosed):
+                        self._run(self._core.finish(call))
+
+    def _answer(self, call: _Call, call_next: CallNext) -> APIResponse[Any]:
         response = call_next(call.rewritten())
-        error = _refused(response.http_response)
+        error = find_refusal(response.http_response)
         if error is not None:
             other: _Call | None = self._run(self._core.recover(call, error))
             if other is not None:
@@ -349,23 +384,29 @@ class LayersMiddleware:
         if call.request.stream:
 
             def ended(reply: ModelResponse) -> None:
-                self._run(self._core.record(call, reply))
+                self._record(call, reply)
 
             passing = tee_response(raw, ended, self._core.lost)
-            return APIResponse(**_answered(call.request, self._client, passing))
+            return APIResponse(**response_fields(call.request, self._client, passing))
         # A caller who asked to stream the bytes of a plain answer gets them from memory.
         raw.read()
         reply = self._core.read(raw)
         if reply is not None:
-            self._run(self._core.record(call, reply))
+            self._record(call, reply)
         return response
+
+    def _record(self, call: _Call, reply: ModelResponse) -> None:
+        try:
+            self._run(self._core.record(call, reply))
+        except ClientClosed:
+            self._core.lost(CLOSED_BEFORE_ANSWER)
 
 
 class AsyncLayersMiddleware:
     """For an async client."""
 
-    def __init__(self, client: AsyncAnthropic, core: _MiddlewareCore) -> None:
-        self._client, self._core = client, core
+    def __init__(self, client: AsyncAnthropic, core: _MiddlewareCore, end: Callable[[], None]) -> None:
+        self._client, self._core, self._end = client, core, end
 
     async def __call__(self, request: APIRequest, call_next: AsyncCallNext) -> AsyncAPIResponse[Any]:
         from anthropic import AsyncAPIResponse
@@ -373,10 +414,18 @@ class AsyncLayersMiddleware:
         if not self._core.is_ours(request):
             return await call_next(request)
         if "thread" in _body(request):
-            return AsyncAPIResponse(**_answered(request, self._client, _refusal(request)))
+            return AsyncAPIResponse(**response_fields(request, self._client, refuse_thread(request)))
         call = await self._core.prepare(request)
+        try:
+            return await self._answer(call, call_next)
+        finally:
+            if not call.passage.is_streamed:
+                await self._core.finish(call)
+                self._end()
+
+    async def _answer(self, call: _Call, call_next: AsyncCallNext) -> AsyncAPIResponse[Any]:
         response = await call_next(call.rewritten())
-        error = await _refusal_async(response.http_response)
+        error = await find_refusal_async(response.http_response)
         if error is not None:
             other = await self._core.recover(call, error)
             if other is not None:
@@ -391,7 +440,7 @@ class AsyncLayersMiddleware:
             return response
         if call.request.stream:
             passing = tee_response_async(raw, partial(self._core.record, call), self._core.lost)
-            return AsyncAPIResponse(**_answered(call.request, self._client, passing))
+            return AsyncAPIResponse(**response_fields(call.request, self._client, passing))
         await raw.aread()
         reply = self._core.read(raw)
         if reply is not None:
@@ -432,45 +481,3 @@ def _why_untouched(body: Mapping[str, object]) -> str:
     if body.get("compaction") is not None:
         return "it asks for a compaction of its own"
     return ""
-
-
-def _refused(response: httpx2.Response) -> RecoverableError | None:
-    if response.status_code not in (400, 413):
-        return None
-    response.read()
-    return _read_refusal(response)
-
-
-async def _refusal_async(response: httpx2.Response) -> RecoverableError | None:
-    if response.status_code not in (400, 413):
-        return None
-    await response.aread()
-    return _read_refusal(response)
-
-
-def _read_refusal(response: httpx2.Response) -> RecoverableError | None:
-    try:
-        body = response.json()
-    except ValueError:
-        body = None
-    error = map_fault(read_provider_fault(response.text, response.status_code, body, response.headers))
-    return error if isinstance(error, (PromptTooLong, ThinkingRefused)) else None
-
-
-def _refusal(request: APIRequest) -> httpx2.Response:
-    import httpx2
-
-    return httpx2.Response(400, json=THREADS_UNSUPPORTED, request=httpx2.Request("POST", request.url))
-
-
-def _answered(request: APIRequest, client: object, raw: httpx2.Response) -> dict[str, Any]:
-    """What a response of the SDK is made of."""
-    return {
-        "raw": raw,
-        "cast_to": request.cast_to,
-        "client": client,
-        "stream": request.stream,
-        "stream_cls": request.stream_cls,
-        "options": request.options,
-        "retries_taken": request.retries_taken,
-    }

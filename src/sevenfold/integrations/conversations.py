@@ -33,6 +33,8 @@ CLIENT_CLOSED = (
     "this attached client is closed; attach the client again, or call open() on what attach returned"
 )
 
+CLOSED_BEFORE_ANSWER = "the client was closed before the answer was whole"
+
 PARAM_FIELDS = frozenset({"model", "max_tokens", "system", "tools", "messages", "stream"})
 
 
@@ -53,7 +55,7 @@ class ParamsReader:
         return self._frame
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class AttachedConversation:
     """One conversation."""
 
@@ -63,6 +65,11 @@ class AttachedConversation:
     """A blocking client may be called from several threads, and the writer serves one at a time."""
     in_flight: WeakSet[InFlightRequest] = field(default_factory=WeakSet)
 
+    @property
+    def awaits_answer(self) -> bool:
+        """Whether somebody waits for a whole answer."""
+        return any(not passage.is_streamed for passage in self.in_flight)
+
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
 class InFlightRequest:
@@ -70,6 +77,8 @@ class InFlightRequest:
     as when a stream is left behind without a word."""
 
     conversation: AttachedConversation
+    is_streamed: bool = False
+    """Whether the caller reads the answer piece by piece, and may leave it."""
 
     def finish(self) -> None:
         self.conversation.in_flight.discard(self)
@@ -82,10 +91,14 @@ class ConversationPool:
     open_session: OpenSession
     conversations: list[AttachedConversation] = field(default_factory=list[AttachedConversation])
     is_closed: bool = False
+    unfinished: list[AttachedConversation] = field(default_factory=list[AttachedConversation])
+    """Conversations whose answer was under way when the client was closed: each is closed with it."""
     _frames: ParamsReader = field(default_factory=ParamsReader)
     _choosing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def find(self, messages: Sequence[object], frame: RequestParams) -> InFlightRequest:
+    async def find(
+        self, messages: Sequence[object], frame: RequestParams, *, is_streamed: bool = False
+    ) -> InFlightRequest:
         """Into the conversation that these messages go on with; a new one where there is none."""
         async with self._choosing:
             self._refuse_if_closed()
@@ -100,21 +113,37 @@ class ConversationPool:
             else:
                 self.conversations.remove(conversation)
             self.conversations.append(conversation)
-            passage = InFlightRequest(conversation)
+            passage = InFlightRequest(conversation, is_streamed)
             conversation.in_flight.add(passage)
             return passage
+
+    async def finish(self, passage: InFlightRequest) -> None:
+        """A request is over. If the client was closed meanwhile, its conversation is closed now."""
+        passage.finish()
+        conversation = passage.conversation
+        if conversation in self.unfinished and not conversation.awaits_answer:
+            self.unfinished.remove(conversation)
+            await conversation.session.close()
 
     def read_frame(self, body: Mapping[str, object], betas: tuple[str, ...]) -> RequestParams:
         return self._frames.read(body, betas)
 
     async def close(self) -> None:
-        """Close all of them, also where one cannot be closed; the first error is raised then."""
+        """Close all of them, also where one cannot be closed; the first error is raised then.
+
+        One that waits for a whole answer, which is paid for, is closed when the answer is recorded. A stream
+        is not waited for: its reader may never come back.
+        """
         self.is_closed = True
         errors: list[Exception] = []
         async with self._choosing:
             while self.conversations:
+                conversation = self.conversations.pop()
+                if conversation.awaits_answer:
+                    self.unfinished.append(conversation)
+                    continue
                 try:
-                    await self.conversations.pop().session.close()
+                    await conversation.session.close()
                 except Exception as error:
                     errors.append(error)
         # The next one to open it may run on another event loop.

@@ -220,7 +220,7 @@ class Conversation:
         place_of = self.places.place_of
         return {
             COVERS_KEY: place_of(len(self.entries)),
-            PLACES_KEY: [place_of(entry) for entry in self._readable],
+            PLACES_KEY: tuple(place_of(entry) for entry in self._readable),
         }
 
     def _append_entry(self, entry: HistoryMessage) -> None:
@@ -366,14 +366,13 @@ class Conversation:
             listener.view_cut(cut.first)
             detail.update(listener.cut_detail())
         self._shorten_last(cut.first)
+        self.cuts.append(replace(cut, detail=freeze_object(detail)))
         detail[FIRST_KEY] = cut.first
         if self._new_count is not None:
             detail[STATE_KEY], self._new_count = describe_state(self.last, self._new_count), None
-        cut = replace(cut, detail=freeze_object(detail))
-        self.cuts.append(cut)
         first = self.shown.items[cut.first].entry if cut.first < len(self.shown) else ENGINE_ENTRY
         named = self.entries[first].id if first != ENGINE_ENTRY else None
-        self.journal.add(CutRecord(cut.layer, cut.reason, named, cut.detail))
+        self.journal.add(CutRecord(cut.layer, cut.reason, named, freeze_object(detail)))
 
     def restore_cut(self, detail: JsonObject) -> None:
         """What a cut left behind, in a session that is resumed and has its messages already."""

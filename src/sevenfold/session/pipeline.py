@@ -311,6 +311,7 @@ class _Replay:
             case SentRecord() if record.body.who == "main" and not record.body.is_refused:
                 self.started = record.at
             case UsageRecord() if record.body.who == "main" and not is_kept:
+                self._settle_bill()
                 self.billed = self._usage(record.body)
                 conversation.answered(self.billed, self.started or record.at, record.at)
                 self.started = None
@@ -324,11 +325,18 @@ class _Replay:
                 message = record.body.message
                 if self._is_thoughtless(record.id, is_kept=is_kept):
                     message = without_message_thinking(message)
-                usage = self.billed if message.role == "assistant" else None
-                conversation.add(message, id=record.id, usage=usage)
+                if message.role != "assistant":
+                    self._settle_bill()
+                conversation.add(message, id=record.id, usage=self.billed)
                 self.billed = None
             case _:
                 pass
+
+    def _settle_bill(self) -> None:
+        """The caller did not keep the last answer: the size of its prompt is known all the same."""
+        if self.billed is not None:
+            self.steps.conversation.tally.bill(self.billed, Message("assistant", ()), is_output_known=False)
+            self.billed = None
 
     def _restore_cut(self, detail: JsonObject, *, is_kept: bool) -> None:
         """What was known of the view when it was cut, by a boundary or otherwise."""
