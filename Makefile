@@ -28,7 +28,7 @@ endef
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help try test repeat pythons stories check format models torture bench mutation prices constraints clean
+.PHONY: help try docs test repeat pythons stories check format models torture bench mutation prices constraints clean
 
 help:  ## say what there is
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
@@ -86,6 +86,9 @@ bench: $(READY)  ## measure what the README claims (DATA=folder of real sessions
 	$(BIN)/python bench/whole.py
 	$(BIN)/python bench/walks.py
 
+docs: $(READY)  ## build the site of the docs into build/site, offline, and check its links
+	$(BIN)/python -m tests.site
+
 mutation: $(READY)  ## change the source line by line in a copy, and count what its tests notice
 	$(BIN)/python -m bench.mutation
 
@@ -126,6 +129,6 @@ $(TRY): constraints-try.txt
 	$(CHECK_PYTHON)
 	@echo "setting up $(VENV) with what the tour needs: some 20 MB are downloaded, once"
 	@$(PYTHON) -m venv --clear $(VENV)
-	@$(PIP) install --require-hashes --requirement constraints-try.txt
+	@$(PIP) install --no-compile --require-hashes --requirement constraints-try.txt
 	@$(PIP) install --no-deps --no-build-isolation --no-index --editable .
 	@touch $@

@@ -139,13 +139,15 @@ class Player:
                 if isinstance(block, ToolResult):
                     number = int(block.tool_use_id.removeprefix("toolu_"))
                     sizes[number] = count_shown(block, self.trajectory.results[number])
-        if sizes:
-            self.shown.append(self._share(sizes, sorted(sizes)))
-            self.recent.append(self._share(sizes, sorted(sizes)[-RECENT_RESULTS:]))
+        # All that were shown so far: what a summary replaced is in no block any more.
+        numbers = [step.number for step in self.trajectory.steps[: self.at] if step.call]
+        if numbers:
+            self.shown.append(self._share(sizes, numbers))
+            self.recent.append(self._share(sizes, numbers[-RECENT_RESULTS:]))
 
     def _share(self, sizes: Mapping[int, int], numbers: Sequence[int]) -> float:
         whole = sum(len(self.trajectory.results[number]) for number in numbers)
-        return sum(sizes[number] for number in numbers) / whole if whole else 1.0
+        return sum(sizes.get(number, 0) for number in numbers) / whole if whole else 1.0
 
 
 def count_shown(result: ToolResult, whole: str) -> int:

@@ -140,7 +140,7 @@ def test_a_section_without_entries_says_so(project: Path, capsys: pytest.Capture
     [
         (["compact.enable"], "no setting is called 'compact.enable'; did you mean compact.enabled?"),
         (["qqq"], "no setting is called 'qqq'; `sevenfold settings` lists them"),
-        (["--project", "nowhere"], "--project 'nowhere' is no folder"),
+        (["--project", "nowhere"], "--project 'nowhere' is not a folder"),
     ],
 )
 def test_a_question_about_nothing_is_refused(
@@ -160,7 +160,7 @@ def test_bad_settings_are_all_told_and_none_is_shown(
     assert shown.err.splitlines() == [
         "error: 2 settings cannot be used:",
         f"- {path}: tool_results.limit_chars = 'many': expected a whole number from 1 up",
-        f"- {path}: tool_results.limit_char is no setting; did you mean tool_results.limit_chars?",
+        f"- {path}: tool_results.limit_char is not a setting; did you mean tool_results.limit_chars?",
     ]
 
 
@@ -174,7 +174,7 @@ def test_a_slip_in_the_committed_file_is_shown_and_the_rest_counts(
     assert shown[0] == "tool_results.limit_chars = 7"
     assert shown[-3:] == [
         "refused:",
-        f"  {path}: tool_results.limit_char: is no setting; did you mean tool_results.limit_chars?",
+        f"  {path}: tool_results.limit_char: is not a setting; did you mean tool_results.limit_chars?",
         f"  {path}: tool_results.preview_bytes: cannot be 'few': expected a whole number from 1 up",
     ]
 

@@ -146,9 +146,9 @@ def test_a_script_that_was_not_kept_to_ends_in_an_error(
         (["--brain", "parrot"], "brain 'parrot' is unknown"),
         (["--brain", "nowhere.yaml"], "nowhere.yaml"),
         (["--ledger", "nowhere/bills.jsonl"], "nowhere/bills.jsonl"),
-        (["--port", "99999"], "argument --port: '99999' is no port; expected 0 (any free one) to 65535"),
-        (["--port", "-1"], "argument --port: '-1' is no port"),
-        (["--port", "http"], "argument --port: 'http' is no port"),
+        (["--port", "99999"], "argument --port: '99999' is not a port; expected 0 (any free one) to 65535"),
+        (["--port", "-1"], "argument --port: '-1' is not a port"),
+        (["--port", "http"], "argument --port: 'http' is not a port"),
         (["--account-age", "young"], "'young' is unknown; expected new, old"),
     ],
 )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from sevenfold.testing import Simulator
 from tests.contracts.house import ROOT, run, run_snippets, tool
 
 pytestmark = pytest.mark.gate
@@ -31,16 +32,48 @@ def make_targets() -> set[str]:
     return set(re.findall(r"^([a-z]+):.*## ", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
 
 
+STUB_AGENT = "#!/bin/sh\necho an agent\n"
+"""In place of an agent that the reader has."""
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> dict[str, str]:
+    """The environment of a reader who has an agent called claude."""
+    agent = tmp_path / "bin" / "claude"
+    agent.parent.mkdir()
+    agent.write_text(STUB_AGENT, encoding="ascii")
+    agent.chmod(0o755)
+    path = f"{agent.parent}:{Path(tool('sevenfold')).parent}:{os.environ['PATH']}"
+    return {"HOME": str(tmp_path), "PATH": path}
+
+
 @pytest.mark.parametrize("line", commands("sevenfold"))
-def test_a_command_of_the_readme_runs_with_no_key_and_no_configuration(line: str, tmp_path: Path) -> None:
-    clean = {"HOME": str(tmp_path), "PATH": f"{Path(tool('sevenfold')).parent}:{os.environ['PATH']}"}
-    done = run(shlex.split(line), cwd=tmp_path, env=clean)
+def test_a_command_of_the_readme_runs_without_configuration(
+    line: str, reader: dict[str, str], tmp_path: Path
+) -> None:
+    """Only `chat` is given a model: the simulator."""
+    with Simulator() as sim:
+        model = {"ANTHROPIC_BASE_URL": sim.url, "ANTHROPIC_API_KEY": "none"} if " chat " in line else {}
+        done = run(shlex.split(line), cwd=tmp_path, env={**reader, **model})
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
-    assert done.stderr == ""
+    if " run " not in line:  # which says on standard error where it listens
+        assert done.stderr == ""
 
 
-@pytest.mark.story
+def test_the_number_of_the_readme_is_the_one_in_the_table() -> None:
+    table = (ROOT / "docs" / "peers.md").read_text(encoding="utf-8")
+    found = [
+        re.search(rf"^\| {re.escape(title)} \|.*?\$([\d.]+)", table, re.MULTILINE)
+        for title in ("**Sevenfold**", "plain loop, everything kept")
+    ]
+    ours, kept = (float(match[1]) if match else 0.0 for match in found)
+    assert f"**{1 - ours / kept:.0%} less.**" in README
+    assert f"${ours:.2f} each with Sevenfold and ${kept:.2f}" in README
+    assert "`python -m bench.peers` measures it again" in README
+    assert "no paid model was asked" in README
+
+
 def test_the_snippets_of_the_readme_run() -> None:
     snippets = fenced("python")
     done = run_snippets(snippets)
@@ -55,7 +88,16 @@ def test_every_command_of_the_readme_is_checked_somehow() -> None:
     assert fenced("python")
 
 
-def test_the_readme_and_make_know_the_same_targets() -> None:
-    told = set(re.findall(r"`make ([a-z]+)", README))
+def test_the_docs_and_make_know_the_same_targets() -> None:
+    told = set(re.findall(r"`make ([a-z]+)", (ROOT / "docs" / "developing.md").read_text(encoding="utf-8")))
     assert told | {"help"} == make_targets()
     assert {line.split()[1] for line in commands("make")} <= make_targets()
+
+
+def test_the_readme_is_one_sentence_one_command_one_picture_and_three_doors() -> None:
+    head, _, rest = README.partition("\n## ")
+    assert len(re.findall(r"^\$ ", head, re.MULTILINE)) == 1
+    assert len(re.findall(r"!\[", README)) == 1
+    doors = re.findall(r"^(?:## )?(\S.*)\n\n", "## " + rest, re.MULTILINE)
+    assert [door for door in doors if door in ("See your bill", "Put it under your agent", "Use our agent")]
+    assert len(README.splitlines()) <= 90

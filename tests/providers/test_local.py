@@ -106,7 +106,7 @@ def test_what_a_file_costs_is_known_and_is_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "reason"), [(None, "cannot be read"), (b"PK\x03\x04", "is no GGUF file")]
+    ("content", "reason"), [(None, "cannot be read"), (b"PK\x03\x04", "is not a GGUF file")]
 )
 def test_a_file_that_is_no_model_is_refused_in_plain_words(
     tmp_path: Path, content: bytes | None, reason: str

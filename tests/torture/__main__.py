@@ -144,7 +144,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def _folder(text: str) -> Path:
     if not os.path.isdir(text) or not os.access(text, os.W_OK):
-        raise argparse.ArgumentTypeError(f"{text!r} is no folder that can be written to; make it first")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a folder that can be written to; make it first")
     return Path(text).resolve()
 
 

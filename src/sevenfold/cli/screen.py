@@ -74,8 +74,12 @@ def format_time(at: datetime | None) -> str:
 
 
 def format_count(number: int, thing: str) -> str:
-    """1 call, 2 calls."""
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+    """1 call, 2 calls, 2 memories, 2 matches."""
+    if number == 1:
+        return f"1 {thing}"
+    if thing.endswith("y") and thing[-2:-1] not in "aeiou":
+        return f"{number:,} {thing[:-1]}ies"
+    return f"{number:,} {thing}{'es' if thing.endswith(('s', 'x', 'ch', 'sh')) else 's'}"
 
 
 def shorten_text(text: str, width: int, *, is_path: bool = False) -> str:

@@ -27,4 +27,6 @@ def open_workspace(
 
 def require_folder(project: Path) -> None:
     if not project.is_dir():
-        raise InputError(f"--project {str(project)!r} is no folder; name the project's folder, or one in it")
+        raise InputError(
+            f"--project {str(project)!r} is not a folder; name the project's folder, or one in it"
+        )

@@ -33,7 +33,7 @@ SevenfoldError
 │   └── PeerRefused             the other end is not the same user's, or cannot be told
 ├── TeamError                   the team's server did not do what was asked
 │   ├── TeamLeft                the project has left it meanwhile, or joined another
-│   ├── TeamOffline             no answer came, or none can be had now: it may pass
+│   ├── TeamOffline             no answer came, or none is possible now: it may pass
 │   └── TeamRefused             it does not want to, and will not until something changes
 ├── AgentError                  an agent could not be started
 │   ├── AgentRefused            too many at once, or from inside a fork

@@ -152,7 +152,7 @@ def _check(path: Path) -> None:
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}; name a GGUF file") from error
     if magic != GGUF_MAGIC:
-        raise InputError(f"{path} is no GGUF file: it begins with {magic!r}; name a GGUF file")
+        raise InputError(f"{path} is not a GGUF file: it begins with {magic!r}; name a GGUF file")
 
 
 def open_exact_estimator(path: Path) -> TokenEstimator:

@@ -84,7 +84,7 @@ def make_run_folder(environ: Mapping[str, str]) -> str:
     os.makedirs(folder, mode=0o700, exist_ok=True)
     found = os.lstat(folder)
     if found.st_uid != os.getuid() or found.st_mode & 0o170000 != 0o040000:
-        raise PermissionError(f"{folder} is no folder of user {os.getuid()}")
+        raise PermissionError(f"{folder} is not a folder of user {os.getuid()}")
     if found.st_mode & 0o077:
         os.chmod(folder, 0o700)
     return folder
@@ -328,7 +328,7 @@ def _unavailable(reason: str) -> Exception:
         return OSError(reason)
     from sevenfold.core.errors import ResidentUnavailable
 
-    return ResidentUnavailable(f"the resident process cannot be had: {reason}")
+    return ResidentUnavailable(f"the resident process cannot be reached: {reason}")
 
 
 def _make_error(kind: str, message: str) -> Exception:

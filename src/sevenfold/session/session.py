@@ -139,7 +139,7 @@ class Session:
         """Start a session in the project that a path lies in, or resume one by its id or as `latest`.
 
         Without a project everything stays in memory. `settings` are by section, as in a settings file. The
-        provider is who writes summaries; without one the session makes do with what needs no model. `hooks`
+        provider is who writes summaries; without one the session uses only what needs no model. `hooks`
         are called around each compaction. The spending of its forks is limited by `[spend]`, unless
         `governs` is off because the provider sees to that itself. With `is_agent` the loop is ours, and what
         memories a prompt is about may be asked of a cheaper model. Without `trusts_local` the project-local

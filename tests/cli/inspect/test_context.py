@@ -225,7 +225,7 @@ def test_a_project_without_sessions_is_said_and_none_is_made(
 ) -> None:
     assert "no session is kept for the project of" in run(capsys, code=2)
     assert not (home.parent / ".sevenfold").exists()
-    assert "is no folder" in run(capsys, "--project", "/nonexistent", code=2)
+    assert "is not a folder" in run(capsys, "--project", "/nonexistent", code=2)
 
 
 def test_a_session_without_a_call_asks_for_the_model(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -218,7 +218,7 @@ def test_a_stopped_or_resting_kind_of_work_is_seen(home: Path, capsys: pytest.Ca
 
 def test_a_project_that_is_no_folder_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--project", "nowhere"]) == 2
-    assert "'nowhere' is no folder" in capsys.readouterr().err
+    assert "'nowhere' is not a folder" in capsys.readouterr().err
 
 
 def test_worktrees_that_nobody_works_in_are_listed_and_left_alone(

@@ -148,7 +148,7 @@ def test_fidelity_is_measured_for_each_cut_when_asked_for(
 def test_only_sessions_since_a_day_count(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     talk(home)
     assert read(capsys, "--since", "2100-01-01")["total"]["sessions"] == 0
-    assert "'soon' is no day" in show(capsys, "--since", "soon", code=2)
+    assert "'soon' is not a day" in show(capsys, "--since", "soon", code=2)
 
 
 def test_a_bill_that_cannot_be_read_is_in_no_sum_and_said(

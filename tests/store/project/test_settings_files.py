@@ -261,12 +261,12 @@ BAD_FILES = pytest.mark.parametrize(
             b"[tool_results]\nlimit_chars = 'x'\n",
             "tool_results.limit_chars = 'x': expected a whole number from 1 up",
         ),
-        (b"[tool_result]\nlimit_chars = 5\n", "tool_result is no setting; did you mean [tool_results]?"),
+        (b"[tool_result]\nlimit_chars = 5\n", "tool_result is not a setting; did you mean [tool_results]?"),
         (b"[tool_results]\nlimit_chars = 1979-05-27\n", "expected a whole number"),
         (b"[tool_results]\nlimit_chars = nan\n", "expected a whole number"),
-        (b"a" + b".a" * 60 + b" = 1", "a is no setting"),
+        (b"a" + b".a" * 60 + b" = 1", "a is not a setting"),
         (b"\n[a" + b".a" * 100_000 + b"]", "line 2 has more than 64 dots; no key is that deep"),
-        (b"a" * 200_000 + b" = 1", 'aaa\u2026" is no setting'),
+        (b"a" * 200_000 + b" = 1", 'aaa\u2026" is not a setting'),
     ],
 )
 

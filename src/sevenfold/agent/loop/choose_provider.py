@@ -80,7 +80,7 @@ def choose_provider(
     raise ProviderMissing(
         f"no model to talk to: none of {', '.join((*ANTHROPIC_VARIABLES, *OPENAI_VARIABLES))} is "
         f"set, nor agent.base_url; set a "
-        "key, or agent.base_url to any server that speaks like OpenAI's, or agent.model to a .gguf file, or "
+        "key, or agent.base_url to an OpenAI-compatible server, or agent.model to a .gguf file, or "
         "try `sevenfold tour`"
     )
 

@@ -178,7 +178,7 @@ _SCOPES = 0b11
 READ_ACCESS = EXECUTE | READ_FILE | READ_DIR
 WRITE_ACCESS = ALL_ACCESS & ~(MAKE_CHAR | MAKE_BLOCK | IOCTL_DEV)
 FILE_ACCESS = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
-"""What a rule on something that is no folder may say."""
+"""What a rule on something that is not a folder may say."""
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
 """Programs expect them; writing to them changes nothing."""

@@ -201,7 +201,7 @@ def _make_private(folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-        raise PeerRefused(f"{folder} is no folder of user {os.getuid()}; remove it, or name another")
+        raise PeerRefused(f"{folder} is not a folder of user {os.getuid()}; remove it, or name another")
     if stat.S_IMODE(found.st_mode) != 0o700:
         folder.chmod(0o700)
 

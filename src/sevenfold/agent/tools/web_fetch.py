@@ -66,7 +66,7 @@ def check_url(url: str) -> str:
 
 
 async def fetch_page(url: str, settings: WebSettings) -> FetchedPage:
-    """The page, redirects on the same host followed and each checked anew."""
+    """The page, redirects on the same host followed and each checked again."""
     import httpx2
 
     try:

@@ -32,7 +32,7 @@ _ROWS: dict[type[Event], _Row] = {
     events.ProviderClearingEnded: _Row(
         2, "{reason}: {cleared} results are cleared here, {restored} are sent whole again"
     ),
-    events.ClearingRefused: _Row(2, "{setting} cannot be had: {reason}", True),
+    events.ClearingRefused: _Row(2, "{setting} is not available: {reason}", True),
     events.NotesUpdated: _Row(3, "notes cover {covered} messages now"),
     events.NotesSkipped: _Row(3, "notes were due and skipped: {reason}", True),
     events.NotesTruncated: _Row(3, "notes are over their limits: {sections} were cut", True),
@@ -118,12 +118,12 @@ _ROWS: dict[type[Event], _Row] = {
     events.GuardedMoved: _Row(
         None, "a command made {path}, which programs obey: it was moved to {moved_to}", True
     ),
-    events.SandboxFailed: _Row(None, "commands cannot be held to {profile} access here: {reason}", True),
+    events.SandboxFailed: _Row(None, "commands cannot run with {profile} access only here: {reason}", True),
     events.VariablesHeld: _Row(
         None, "commands do not get {names}, which look like secrets; sandbox.pass_variables passes them on"
     ),
     events.SkillSkipped: _Row(None, "the skill {path} is not offered: {reason}", True),
-    events.FrameLost: _Row(None, "{path} cannot be read, so the cache is written anew: {reason}", True),
+    events.FrameLost: _Row(None, "{path} cannot be read, so the cache is written again: {reason}", True),
     events.DefinitionLimited: _Row(None, "{part} of the agent in {path} is ignored: {reason}", True),
     events.DefinitionSkipped: _Row(None, "the agent in {path} is not used: {reason}", True),
     events.HooksIgnored: _Row(None, "hooks of {source} are not used as they are: {reason}", True),

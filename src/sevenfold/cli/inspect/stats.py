@@ -333,4 +333,4 @@ def _read_since(text: str | None) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError as error:
-        raise InputError(f"--since {text!r} is no day; write it as 2026-11-15") from error
+        raise InputError(f"--since {text!r} is not a day; write it as 2026-11-15") from error

@@ -34,7 +34,7 @@ def add_project_option(parser: ArgumentParser) -> None:
 
 def parse_port(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) <= MAX_PORT):
-        raise ArgumentTypeError(f"{text!r} is no port; expected 0 (any free one) to {MAX_PORT}")
+        raise ArgumentTypeError(f"{text!r} is not a port; expected 0 (any free one) to {MAX_PORT}")
     return int(text)
 
 

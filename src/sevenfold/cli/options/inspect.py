@@ -33,7 +33,7 @@ def add_context_options(parser: ArgumentParser) -> None:
         nargs="?",
         default="latest",
         metavar="SESSION",
-        help="its id, or how that begins (the one written to last)",
+        help="its id, or the start of it (default: the one written to last)",
     )
     add_project_option(parser)
     parser.add_argument("--model", metavar="NAME", help="as if it went on with this model (its last one)")
@@ -53,7 +53,7 @@ STATS_EXAMPLES = """\
 examples:
   sevenfold stats
   sevenfold stats --since 2026-11-01 --json | jq .days
-  sevenfold stats --sessions                  a line a session instead of a day
+  sevenfold stats --sessions                  one line per session instead of per day
   sevenfold stats --fidelity                  how much of what was used after each cut was still there
 """
 
@@ -62,7 +62,7 @@ def add_stats_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--since", metavar="DATE", help="count only sessions written to since this day (30 days)"
     )
-    parser.add_argument("--sessions", action="store_true", help="a line a session instead of a day")
+    parser.add_argument("--sessions", action="store_true", help="one line per session instead of per day")
     parser.add_argument(
         "--fidelity", action="store_true", help="measure each cut; takes some seconds a long session"
     )
@@ -288,5 +288,5 @@ def add_search_options(parser: ArgumentParser) -> None:
 
 def _read_hit_limit(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 1_000):
-        raise ArgumentTypeError(f"{text!r} is no number of turns; expected 1 to 1000")
+        raise ArgumentTypeError(f"{text!r} is not a number of turns; expected 1 to 1000")
     return int(text)

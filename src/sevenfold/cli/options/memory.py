@@ -59,7 +59,7 @@ def _with_user(add: Callable[[ArgumentParser], None]) -> Callable[[ArgumentParse
 
 def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 0 < len(text) < 10 and int(text)):
-        raise ArgumentTypeError(f"{text!r} is no number from 1 on")
+        raise ArgumentTypeError(f"{text!r} is not a number from 1 on")
     return int(text)
 
 
@@ -68,11 +68,11 @@ def _memory(parser: ArgumentParser) -> None:
 
 
 def _id(parser: ArgumentParser) -> None:
-    parser.add_argument("id", metavar="ID", help="a change of `sevenfold memory log`, or how its id begins")
+    parser.add_argument("id", metavar="ID", help="a change of `sevenfold memory log`, or the start of its id")
 
 
 def _diff(parser: ArgumentParser) -> None:
-    known = "a change of `sevenfold memory log`, or how its id begins (the last one)"
+    known = "a change of `sevenfold memory log`, or the start of its id (the last one)"
     parser.add_argument("id", nargs="?", metavar="ID", help=known)
 
 
@@ -351,7 +351,7 @@ def add_recall_options(parser: ArgumentParser) -> None:
 
 def _read_limit(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 1_000):
-        raise ArgumentTypeError(f"{text!r} is no number of memories; expected 1 to 1000")
+        raise ArgumentTypeError(f"{text!r} is not a number of memories; expected 1 to 1000")
     return int(text)
 
 
@@ -388,7 +388,7 @@ def add_dream_options(parser: ArgumentParser) -> None:
         default="now",
         help="now (if none is named), log, show, undo or stop",
     )
-    parser.add_argument("dream", nargs="?", metavar="ID", help="which dream; the beginning of an id will do")
+    parser.add_argument("dream", nargs="?", metavar="ID", help="which dream, by its id or the start of it")
     parser.add_argument("--dry-run", action="store_true", help="show what would change, and change nothing")
     parser.add_argument("--mechanical", action="store_true", help="ask no model")
     add_project_option(parser)

@@ -60,7 +60,7 @@ def add_chat_options(parser: ArgumentParser) -> None:
         metavar="ID",
         nargs="?",
         const=CHOOSE_SESSION,
-        help="go on with that session; how its id begins will do; without ID choose from a list",
+        help="continue that session; the start of its id is enough; without ID choose from a list",
     )
     parser.add_argument("--fork", action="store_true", help="go on in a copy: that session stays as it is")
     parser.add_argument("--model", metavar="NAME", default="", help="ask this model (as settings say)")
@@ -77,7 +77,7 @@ def add_chat_options(parser: ArgumentParser) -> None:
 
 def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) > 0):
-        raise ArgumentTypeError(f"{text!r} is no number of rounds; expected 1 or more")
+        raise ArgumentTypeError(f"{text!r} is not a number of rounds; expected 1 or more")
     return int(text)
 
 
@@ -87,7 +87,7 @@ def _dollars(text: str) -> float:
     except ValueError:
         amount = -1.0
     if not 0 < amount < float("inf"):
-        raise ArgumentTypeError(f"{text!r} is no amount of dollars; expected something like 0.50")
+        raise ArgumentTypeError(f"{text!r} is not an amount of dollars; expected something like 0.50")
     return amount
 
 
@@ -145,7 +145,7 @@ def add_simulate_options(parser: ArgumentParser) -> None:
         "--brain", default="echo", metavar="BRAIN", help="echo, a script.yaml or a session.jsonl (echo)"
     )
     parser.add_argument("--ledger", metavar="FILE", help="append every request and its bill, as JSON lines")
-    parser.add_argument("--quiet", action="store_true", help="do not print a line a request")
+    parser.add_argument("--quiet", action="store_true", help="do not print a line per request")
     parser.add_argument(
         "--strict", action=BooleanOptionalAction, default=True, help="refuse fields the API does not know"
     )
@@ -252,7 +252,7 @@ TEAM_ACTIONS = (
         name="join",
         help="join a repository on a server",
         more="Joins this project to a repository on a server. The token is pasted, read\n"
-        "from standard input, or had by a code; it is kept for you alone in\n"
+        "from standard input, or obtained with a code; only you can read it, in\n"
         "Sevenfold's home, and never in the repository. Ends with a first exchange.",
         add=_join,
     ),
@@ -367,7 +367,7 @@ def add_serve_options(parser: ArgumentParser) -> None:
     parser.add_argument("--forge", metavar="HOST", help="ask this forge for proof of repositories (none)")
     parser.add_argument("--rate", type=int, metavar="N", help="requests a second of an organisation (100)")
     parser.add_argument("--max-entries", type=int, metavar="N", help="memories of a repository (500)")
-    parser.add_argument("--quiet", action="store_true", help="do not log a line a request")
+    parser.add_argument("--quiet", action="store_true", help="do not log a line per request")
     parser.add_argument(
         "--role", default="writer", metavar="ROLE", help="owner, admin, writer or reader (writer)"
     )
@@ -401,10 +401,10 @@ examples:
 RUN_HELP = "start an agent behind the proxy, and end with its bill"
 
 RUN_DESCRIPTION = """\
-Starts an agent that you have, with its requests led through a proxy of its own:
-large tool results are stored, memories are added, and what the session cost is
-printed when it ends. With --record-only no request is changed. None of the agent's configuration
-is changed. What stands after AGENT goes to the agent.
+Starts an agent that you have and sends its requests through a proxy: large tool
+results are stored, memories are added, and the cost of the session is printed
+when it ends. With --record-only no request is changed. The configuration of the
+agent is not changed. Arguments after AGENT go to the agent.
 """
 
 RUN_EXAMPLES = """\

@@ -12,9 +12,8 @@ secret or the body of a message.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import fields
-from typing import TypeAlias, get_args
+from typing import Protocol, TypeAlias, get_args
 
 from sevenfold.core.events.agent import (
     AgentEnded,
@@ -280,8 +279,13 @@ Event: TypeAlias = (
     | WriterFailed
 )
 
-Emit: TypeAlias = Callable[[Event], None]
-"""Takes an event; whoever opens the session decides who listens."""
+
+class Emit(Protocol):
+    """Takes an event; whoever opens the session decides who listens. Any function of one event is one."""
+
+    # A class and no alias: an editor shows `emit: Emit` then, and not the names of all events.
+    def __call__(self, event: Event, /) -> object: ...
+
 
 EVENT_TYPES: tuple[type[Event], ...] = get_args(Event)
 

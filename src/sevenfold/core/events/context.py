@@ -19,7 +19,7 @@ class BreakerOpened:
 
 @dataclass(frozen=True, slots=True)
 class BreakerStateLost:
-    """What was known about failed compactions could not be read or kept, so that counting starts anew."""
+    """What was known about failed compactions could not be read or kept, so that counting starts again."""
 
     path: str
     reason: str

@@ -111,7 +111,7 @@ class UserWideSkipped:
 
 @dataclass(frozen=True, slots=True)
 class IndexRebuilt:
-    """What was computed about memories could not be read, and is computed anew from their files."""
+    """What was computed about memories could not be read, and is computed again from their files."""
 
     where: str
     reason: str
@@ -192,7 +192,7 @@ class RuleShown:
 
 @dataclass(frozen=True, slots=True)
 class UsesLost:
-    """How often memories were used could not be read or written: counts begin anew, or lack some."""
+    """How often memories were used could not be read or written: counts start again, or lack some."""
 
     where: str
     reason: str

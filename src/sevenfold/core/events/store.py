@@ -53,7 +53,7 @@ class LockFaceFailed:
 
 @dataclass(frozen=True, slots=True)
 class LockRebuilt:
-    """A lock's record could not be read and was started anew, above any token it can have held."""
+    """A lock's record could not be read and was started again, above any token it can have held."""
 
     lock: str
     token: int

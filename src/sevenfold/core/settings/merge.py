@@ -258,9 +258,9 @@ class SettingsCollector:
             return
         hint = did_you_mean(word, known) or "there are " + ", ".join(known.values())
         if draft.source is SettingSource.COMMITTED:
-            self.refuse(draft.where, key, f"is no setting; {hint}")
+            self.refuse(draft.where, key, f"is not a setting; {hint}")
         else:
-            self.problems.append(f"{_place(draft)}: {key} is no setting; {hint}")
+            self.problems.append(f"{_place(draft)}: {key} is not a setting; {hint}")
 
     def _may_tell(self, draft: RawSettings) -> bool:
         """Whether a fault in a committed file is one of its first.

@@ -195,7 +195,7 @@ def _warning(cut: Sequence[ContextSource], limit_tokens: int) -> str:
     named = ", ".join(escape_reminder_tags(" ".join(source.title.split())) for source in cut)
     return (
         f"Warning: not all of this is shown, since context may have {limit_tokens:,} tokens in all. Cut: "
-        f"{named}. To mend it, shorten them, move what is seldom needed into files that they name, or raise "
+        f"{named}. To fix it, shorten them, move what is seldom needed into files that they name, or raise "
         "context.limit_tokens."
     )
 

@@ -144,7 +144,7 @@ def explain_over_budget(checked: DreamCheck, published: frozenset[str], settings
     for count, total, what in checks:
         if count > max(1, total * settings.drop_percent // 100):
             return (
-                f"it would let go of {count:,} of {total:,} {what}, and {settings.drop_percent}% is the most "
+                f"it would drop {count:,} of {total:,} {what}, and {settings.drop_percent}% is the most "
                 "(dream.drop_percent)"
             )
     return ""

@@ -172,7 +172,7 @@ class MicrocompactSettings:
 
     never_clear: tuple[str, ...] = names(())
     """Tools whose results always stay, even if `clearable` or the caller names them. Empty: what the tools
-    that we know have shown can be had again."""
+    that we know have shown can be read again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,7 +55,7 @@ def plan_changes(
         waits = f" ({', '.join(edited)}: edited outside, and waiting for review)" if edited else ""
         raise MemoryConflict(
             f"{', '.join(clashing)}: not as the writer saw it{waits}; nothing was changed. Read it again, "
-            "then make the change anew",
+            "then make the change again",
             keys=clashing,
         )
     fresh = [change for change in changes if change.after is not None and not state.sha_of(change.key)]

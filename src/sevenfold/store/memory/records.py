@@ -353,5 +353,5 @@ def _texts(value: object) -> tuple[str, ...]:
 
 def _whole(value: object) -> int:
     if not isinstance(value, int):
-        raise TypeError(f"{value!r:.80} is no number")
+        raise TypeError(f"{value!r:.80} is not a number")
     return value

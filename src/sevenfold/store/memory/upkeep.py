@@ -319,7 +319,7 @@ class MemoryUpkeep:
         return found == known.sha256 or found in self._book.state.uncovered.get(key, {})
 
     def _is_lost(self, key: str, look: InspectedFile) -> bool:
-        """Whether a power cut took what we put there: the machine was started anew since, and the file is
+        """Whether a power cut took what we put there: the machine was started again since, and the file is
         the beginning of what it once was, with zeros for the rest."""
         if self._book.state.boot == read_boot_id():
             return False

@@ -73,7 +73,7 @@ def resolve_path(path: str) -> str:
 def open_user_file(real: str, *, disk: Disk = SYSTEM_DISK) -> Generator[int]:
     """A handle of a plain file, for reading. Never waits: a FIFO or a device is refused."""
     if real.startswith(_NO_FILES):
-        raise NotRegular(f"{real} is no file on a disk; run a command that prints it")
+        raise NotRegular(f"{real} is not a file on a disk; run a command that prints it")
     with map_os_errors(f"open {real}"), _parent(real, disk) as folder:
         fd = disk.open(_name(real), READ_FLAGS, dir_fd=folder)
         try:

@@ -155,7 +155,7 @@ class Transcript:
         if found.st_nlink == 0:
             raise FileMissing(
                 f"transcript {self._key} was removed while it was open, and what is added now would be lost; "
-                "open it again to start anew"
+                "open it again to start over"
             )
         return found.st_size
 

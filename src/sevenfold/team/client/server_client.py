@@ -420,7 +420,7 @@ def _name(value: JsonObject, part: str) -> str:
     found = _text(value, part)
     if len(found) > _MAX_NAME_CHARS or not found.isprintable():
         raise TeamRefused(
-            f"the server's {part!r} is no name: {found[:_MAX_NAME_CHARS]!r}; nothing was joined"
+            f"the server's {part!r} is not a name: {found[:_MAX_NAME_CHARS]!r}; nothing was joined"
         )
     return found
 

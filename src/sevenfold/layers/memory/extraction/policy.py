@@ -56,7 +56,7 @@ class ExtractionSettings:
     SECTION: ClassVar[str] = "extraction"
 
     enabled: bool = switch(True)
-    """On: what a user says about how to work is of no use to the next session unless somebody keeps it."""
+    """On: what a user says about how to work does not help the next session unless it is kept."""
 
     writer: str = choice("auto", "auto", "model", "rules")
     """Auto: a fork of the conversation, after turns in which the user said more than a word or two. Model: a

@@ -190,7 +190,7 @@ class RecallLayer:
         self._is_late = self._search is not None
 
     async def close(self) -> None:
-        """Wait for what is under way, which is short, and let go of the files."""
+        """Wait for what is under way, which is short, and release the files."""
         tasks = [*self._background, *([self._search] if self._search else [])]
         for task in tasks:
             task.cancel()

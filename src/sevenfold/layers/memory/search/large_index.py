@@ -76,7 +76,7 @@ class DiskIndex:
             versions = sqlite3.connect(folder / "versions.db", check_same_thread=False)
             versions.execute("CREATE TABLE IF NOT EXISTS versions (key TEXT PRIMARY KEY, version TEXT)")
         except (ValueError, OSError, sqlite3.DatabaseError) as error:
-            raise FileDamaged(f"{folder} cannot be read as an index: {error}; it can be made anew") from error
+            raise FileDamaged(f"{folder} cannot be read as an index: {error}; it can be rebuilt") from error
         blanks = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build()
         index.register_tokenizer(_SPLIT, blanks)
         return cls(index, versions)

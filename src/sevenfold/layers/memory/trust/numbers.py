@@ -84,7 +84,7 @@ _GROUPED = {
 _VERSIONS = read_word_set(
     "version versions versión versione versão versie wersja wersji версия версии release v"
 )
-"""What follows one, or a name, is no amount: version 1.234 is not version 1234."""
+"""What follows one, or a name, is not an amount: version 1.234 is not version 1234."""
 _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
 _CLOCK = re.compile(r"0?(\d{1,2}):(\d\d)(am|pm)?|(\d{1,2})(am|pm)")
 _AMOUNT = re.compile(r"(\d+)(s|ms|min|h|kb|mb|gb)")
