@@ -29,11 +29,10 @@ TOKENIZERS = ("porter", "unicode61 tokenchars 0x2F")
 class FtsIndex:
     """The documents of one space in SQLite's full-text search."""
 
-    def __init__(self, documents: dict[str, str]) -> None:
+    def __init__(self, documents: dict[str, str], tokenizer: str) -> None:
         self._database = sqlite3.connect(":memory:")
-        self._database.execute(
-            "CREATE VIRTUAL TABLE texts USING fts5(key UNINDEXED, text, tokenize='porter')"
-        )
+        columns = f"key UNINDEXED, text, tokenize='{tokenizer}'"
+        self._database.execute(f"CREATE VIRTUAL TABLE texts USING fts5({columns})")
         self._database.executemany("INSERT INTO texts VALUES (?, ?)", documents.items())
 
     def find(self, question: str) -> list[str]:

@@ -75,10 +75,10 @@ def test_a_question_without_words_finds_nothing(tmp_path: Path) -> None:
     index.close()
 
 
-def test_what_cannot_be_read_says_so_and_can_be_made_anew(tmp_path: Path) -> None:
+def test_what_cannot_be_read_says_so_and_can_be_rebuilt(tmp_path: Path) -> None:
     filled(tmp_path).close()
     (tmp_path / "meta.json").write_text("{")
-    with pytest.raises(FileDamaged, match="made anew"):
+    with pytest.raises(FileDamaged, match="rebuilt"):
         DiskIndex.open(tmp_path)
     DiskIndex.discard(tmp_path)
     assert len(filled(tmp_path)) == len(TEXTS)
