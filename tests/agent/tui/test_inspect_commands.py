@@ -57,7 +57,7 @@ def test_models_are_listed_with_prices_and_a_switch_says_what_it_bills_first(tmp
         shown = desk.chat.question(desk.keys.brush())
         assert "claude-haiku-4-5" in shown
         assert "a switch bills the" in shown
-        assert "tokens of the context anew, for $" in shown
+        assert "tokens of the context again, for $" in shown
         assert desk.chat.agent.frame.model == "claude-opus-5-5", "nothing has happened yet"
         desk.chat.press("enter")
         await desk.keys.wait_for("the model is claude-haiku-4-5")
@@ -88,7 +88,7 @@ def test_why_names_the_block_that_differed_and_what_it_cost(tmp_path: Path) -> N
         assert price is not None
         assert "tools[3]" in desk.keys.text
         assert "the list of tools changed" in desk.keys.text
-        assert f"40,000 tokens were written anew, about ${price:.2f}" in desk.keys.text
+        assert f"40,000 tokens were written again, about ${price:.2f}" in desk.keys.text
         missed = CacheMissed(
             who="main", expected_tokens=9_000, read_tokens=0, idle_seconds=900, cause="idle", told=""
         )

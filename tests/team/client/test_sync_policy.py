@@ -67,7 +67,7 @@ TABLE: list[tuple[str, KeyFacts, SyncStep]] = [
         PullText(NEWER, "deleted here, changed elsewhere"),
     ),
     ("to be deleted, and gone there", KeyFacts(BASE, None, GONE, OLD), RecordAgreement(None)),
-    ("to be deleted, and written anew", KeyFacts(BASE, MINE, BASE, OLD), PushText(3, MINE)),
+    ("to be deleted, and written again", KeyFacts(BASE, MINE, BASE, OLD), PushText(3, MINE)),
     ("newer there, base lost", LostFacts(BASE, OLD, NEWER), MergeTexts(NEWER, is_lost=True)),
     (
         "newer there, base lost, changed here",

@@ -166,7 +166,7 @@ async def explain_break(chat: InspectedChat, _: str) -> None:
             if price is None
             else f"about {render_dollars(price)} more than from the cache"
         )
-        chat.say(f"  {'what it cost':16} {lost:,} tokens were written anew, {cost}")
+        chat.say(f"  {'what it cost':16} {lost:,} tokens were written again, {cost}")
     chat.say(
         _ADVICE.get(type(event), "nothing to do: a cut is announced, and pays for itself later"), "faint"
     )
@@ -174,7 +174,7 @@ async def explain_break(chat: InspectedChat, _: str) -> None:
 
 _ADVICE: dict[type[Event], str] = {
     events.PrefixBroken: "keep model, tools and settings as they are, or /clear begins a new session",
-    events.CacheMissed: "a long pause is the usual cause; the next prompt writes the cache anew",
+    events.CacheMissed: "a long pause is the usual cause; the next prompt writes the cache again",
     events.HistoryCompacted: "the whole conversation is still in the transcript; /expand shows the summary",
 }
 
@@ -414,7 +414,7 @@ def _render_switch(price: Decimal | None, tokens: int) -> str:
     if not tokens:
         return "nothing is cached yet: a switch costs nothing"
     cost = "at a price that is not known" if price is None else f"for {render_dollars(price)}"
-    return f"a switch bills the {tokens:,} tokens of the context anew, {cost}"
+    return f"a switch bills the {tokens:,} tokens of the context again, {cost}"
 
 
 InspectHandler = Callable[[InspectedChat, str], Awaitable[None]]
