@@ -85,3 +85,10 @@ def test_nothing_read_is_no_page(capsys: pytest.CaptureFixture[str], tmp_path: P
     assert main(["replay", "empty", "--html", "page.html"]) == 1
     assert not (tmp_path / "page.html").exists()
     assert "no transcript was found there" in capsys.readouterr().err
+
+
+def test_no_page_is_written_of_nothing(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    assert main(["replay", "empty", "--html", "page.html", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["files"] == 0
+    assert not (tmp_path / "page.html").exists()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import time
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,10 +17,13 @@ from sevenfold.core.prices import CATALOG
 from sevenfold.replay import parallel, stored_reports
 from sevenfold.replay.account import ReplayTerms
 from sevenfold.replay.parallel import ReadOutcome, read_accounts
+from sevenfold.replay.report import ReplayReport, SessionReport
+from sevenfold.replay.stored_forms import read_plain, write_plain
 from sevenfold.replay.stored_reports import StoredReports
 from sevenfold.store.foreign.transcripts import find_transcripts
 from sevenfold.store.session_index.derived import DERIVED_FILE, DerivedValues
 from tests.replay.logs import Row, answered, asked, usage, write_log
+from tests.replay.reports import hostile_report, rich_report
 
 SAMPLE = Path(__file__).parents[2] / "src" / "sevenfold" / "replay" / "sample" / "session.jsonl"
 
@@ -184,3 +189,25 @@ def test_a_report_is_deleted_with_its_transcript_also_if_nothing_else_changed(ma
     (machine.folder / "a.jsonl").unlink()
     machine.report()
     assert b"a.jsonl" not in (machine.home / "index" / DERIVED_FILE).read_bytes()
+
+
+@pytest.mark.parametrize("report", [rich_report(), hostile_report()], ids=["rich", "hostile"])
+def test_a_session_is_read_as_it_was_written(report: ReplayReport) -> None:
+    for session in report.sessions:
+        wire = json.loads(json.dumps(write_plain(session)))
+        assert read_plain(SessionReport, wire) == session
+        with pytest.raises((TypeError, ValueError)):
+            read_plain(SessionReport, wire[:-1])
+
+
+def test_a_second_run_takes_a_small_part_of_the_first(machine: Machine) -> None:
+    for number in range(8):
+        calls = (f"msg_{number}_{place}" for place in range(80))
+        machine.write(f"s{number}", *session(f"s{number}", *calls))
+    times: list[float] = []
+    for _ in range(2):
+        began = time.process_time()
+        machine.report()
+        times.append(time.process_time() - began)
+    # Without what is kept, both take the same.
+    assert times[1] < times[0] / 3

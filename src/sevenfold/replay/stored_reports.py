@@ -22,11 +22,10 @@ from typing import Any, cast
 
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.events import Event, ModelUnknown, PriceUnknown
-from sevenfold.core.fields import read_fields, write_fields
-from sevenfold.core.json import read_object, write_json
 from sevenfold.replay.account import ReplayTerms
 from sevenfold.replay.context_fill import SeriesPoint
 from sevenfold.replay.report import FileReport, LineCounts, PlayedSaving, SessionReport
+from sevenfold.replay.stored_forms import read_plain, write_plain
 from sevenfold.store.foreign.entries import ForeignAgent
 from sevenfold.store.foreign.transcripts import FileCalls, TranscriptFile
 from sevenfold.store.session_index.derived import DerivedValues
@@ -129,7 +128,7 @@ class StoredReports:
                 sessions=tuple(_decode_session(path, session, points) for session, points in sessions),
                 events=self._repeat_events(wire["models"]),
             )
-        except (SevenfoldError, KeyError, TypeError, ValueError):
+        except (SevenfoldError, ArithmeticError, KeyError, TypeError, ValueError):
             return None
 
     def _repeat_events(self, models: Iterable[str]) -> tuple[Event, ...]:
@@ -146,7 +145,7 @@ def _encode(report: FileReport, foreign: frozenset[int]) -> bytes:
         "agent": report.agent,
         "lines": asdict(report.lines),
         "models": models,
-        "sessions": [write_json(write_fields(replace(item, series=()))).decode() for item in report.sessions],
+        "sessions": [write_plain(replace(item, series=())) for item in report.sessions],
         # Most of a report: as lists, they are read ten times as fast.
         "series": [[_encode_point(point) for point in item.series] for item in report.sessions],
     }
@@ -158,7 +157,7 @@ def _encode_point(point: SeriesPoint) -> list[object]:
     return [point.call, at, point.prompt_tokens, point.read_tokens, point.mark]
 
 
-def _decode_session(path: Path, session: str, points: Iterable[list[Any]]) -> SessionReport:
+def _decode_session(path: Path, session: list[Any], points: Iterable[list[Any]]) -> SessionReport:
     series = tuple(
         SeriesPoint(
             call=call,
@@ -169,7 +168,7 @@ def _decode_session(path: Path, session: str, points: Iterable[list[Any]]) -> Se
         )
         for call, at, prompt, read, mark in points
     )
-    return replace(read_fields(SessionReport, read_object(session)), path=path, series=series)
+    return replace(read_plain(SessionReport, session), path=path, series=series)
 
 
 def _decode_saving(stored: bytes) -> PlayedSaving | None:

@@ -86,11 +86,13 @@ def watch_replay(
 def _report_once(wanted: ReplayOptions, screen: Screen) -> int:
     found = read_findings(wanted, screen)
     report = found.report
-    if report.files or wanted.output.is_json:
+    if report.files:
         publish_findings(found, wanted.output, wanted.terms, screen)
-    if not report.files:
-        _fail_empty(report, wanted.terms, screen)
-    return 0 if report.files else 1
+        return 0
+    if wanted.output.is_json:
+        publish_findings(found, OutputChoice(is_json=True), wanted.terms, screen)
+    _fail_empty(report, wanted.terms, screen)
+    return 1
 
 
 def find_sources(wanted: ReplayOptions) -> Iterator[TranscriptSource]:
