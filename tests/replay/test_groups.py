@@ -84,6 +84,24 @@ def test_an_anonymous_report_keeps_public_names_and_tells_sessions_apart() -> No
     assert {item.session for item in hidden.costly_results} == {"s-1"}
 
 
+@pytest.mark.parametrize(
+    ("model", "shown"),
+    [
+        ("gpt-5.5", "gpt-5.5"),
+        ("claude-opus-5-5 (fast)", "claude-opus-5-5 (fast)"),
+        (
+            "arn:aws:bedrock:eu-1:123456789012:x/anthropic.claude-opus-4-5-20251101-v1:0",
+            "claude-opus-4-5",
+        ),
+        ("/home/me/models/zanzibar.gguf", "model-1"),
+        ("(unnamed)", "(unnamed)"),
+    ],
+)
+def test_only_public_names_of_models_stay(model: str, shown: str) -> None:
+    (bill,) = anonymize_report(report_of(Story(model=model))).bills
+    assert bill.model == shown
+
+
 def test_the_picture_is_whole_and_holds_no_word_of_a_session() -> None:
     found = find_all(hostile_report())
     picture = draw_picture(found.report, found.saving)

@@ -29,6 +29,7 @@ from sevenfold.replay.report import (
     RecordedCompaction,
     RepeatedRead,
     SessionReport,
+    local_day,
     merge_repeated_reads,
 )
 from sevenfold.store.foreign.entries import (
@@ -226,7 +227,7 @@ class ConversationAccount:
         if not is_counted:
             found.uncounted += 1
             return
-        row = _DayRow(_local_day(at), priced.row)
+        row = _DayRow(local_day(at), priced.row)
         for total in (
             found.sums.setdefault(priced.row, BillBuilder()),
             found.days.setdefault(row, BillBuilder()),
@@ -262,14 +263,6 @@ class ConversationAccount:
 
     def _drop(self, left: Iterable[ContextBlock]) -> None:
         self._results.drop([item.result for item in left if item.result is not None])
-
-
-def _local_day(at: datetime | None) -> str:
-    """In the user's own zone: a day's work is remembered by the clock on the wall."""
-    try:
-        return f"{at.astimezone():%Y-%m-%d}" if at else ""
-    except (ValueError, OverflowError, OSError):  # the year 1, which some programs log for no time
-        return ""
 
 
 @dataclass(frozen=True, slots=True)

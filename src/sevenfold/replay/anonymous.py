@@ -13,12 +13,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from sevenfold.core.events import Event, ModelUnknown, PriceUnknown
+from sevenfold.core.models import MODELS
+from sevenfold.core.price_list import read_price_list
 from sevenfold.core.prices import CATALOG
 from sevenfold.core.tool_kinds import MCP_PREFIX, find_tool
-from sevenfold.replay.bills import CostlyResult, ModelBill
+from sevenfold.replay.bills import UNNAMED_MODEL, CostlyResult, ModelBill
 from sevenfold.replay.context_fill import ContextFill
 from sevenfold.replay.report import ReplayReport, SessionReport
 
+_PUBLIC = frozenset(model.name for model in MODELS)
 _VERSION = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6}){0,3}")
 
 
@@ -43,9 +46,12 @@ class _Names:
         return self.hide("mcp" if name.startswith(MCP_PREFIX) else "tool", name)
 
     def model(self, name: str) -> str:
+        """A public name stays, without what a gateway puts around it: that may be an account."""
         plain, _, rest = name.partition(" (")
-        is_public = bool(CATALOG.find(plain).tariffs) or plain.startswith("(")
-        return name if is_public else self.hide("model", plain) + (f" ({rest}" if rest else "")
+        found = CATALOG.find(plain).name
+        is_public = found in _PUBLIC or found in read_price_list().tariffs
+        shown = found if is_public else self.hide("model", plain)
+        return name if name == UNNAMED_MODEL else shown + (f" ({rest}" if rest else "")
 
 
 def anonymize_report(report: ReplayReport) -> ReplayReport:

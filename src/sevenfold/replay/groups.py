@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Literal, TypeAlias, get_args
 
 from sevenfold.replay.bills import BillTotals, ModelBill, sum_bills
-from sevenfold.replay.report import SessionReport
+from sevenfold.replay.report import SessionReport, local_day
 
 GroupKind: TypeAlias = Literal["session", "day", "week", "project", "model"]
 GROUP_KINDS: tuple[GroupKind, ...] = get_args(GroupKind)
@@ -47,8 +47,7 @@ def group_sessions(sessions: Iterable[SessionReport], kind: GroupKind) -> tuple[
             group.bills.append(row.bill)
             group.sessions.add(session.id)
         for item in session.breaks:
-            day = f"{item.at.astimezone():%Y-%m-%d}" if item.at else ""
-            group = groups.get(_key(session, day, _bill_row(session, item.model), kind))
+            group = groups.get(_key(session, local_day(item.at), _bill_row(session, item.model), kind))
             if group is not None:
                 group.breaks += 1
                 group.lost_usd += item.lost_usd or 0

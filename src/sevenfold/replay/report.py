@@ -63,6 +63,14 @@ class RepeatedRead:
     """Estimated, of the repetitions."""
 
 
+def local_day(at: datetime | None) -> str:
+    """In the user's own zone: a day's work is remembered by the clock on the wall."""
+    try:
+        return f"{at.astimezone():%Y-%m-%d}" if at else ""
+    except (ValueError, OverflowError, OSError):  # the year 1, which some programs log for no time
+        return ""
+
+
 @dataclass(frozen=True, slots=True)
 class DayBill:
     """What one model cost in a session on one day."""

@@ -24,6 +24,7 @@ from sevenfold.core.price_list import read_price_list
 from sevenfold.core.prices import Catalog, ModelSettings, build_catalog
 from sevenfold.core.settings import Settings
 from sevenfold.core.settings.sections import PlaceSettings
+from sevenfold.core.system import map_os_errors
 from sevenfold.replay.account import ReplayTerms
 from sevenfold.replay.advice import ReplayFindings, plan_advice
 from sevenfold.replay.anonymous import anonymize_report
@@ -224,7 +225,8 @@ def _read_output(options: Namespace, home: Path) -> OutputChoice:
     if html is None and options.open:
         html = ""
     if html == "":
-        home.mkdir(parents=True, exist_ok=True)
+        with map_os_errors(f"make the folder {str(home)!r}"):
+            home.mkdir(parents=True, exist_ok=True)
         html = str(home / PAGE_NAME)
     return OutputChoice(
         is_json=bool(options.json),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import webbrowser
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -151,12 +150,13 @@ def remark_on_prices(report: ReplayReport, terms: ReplayTerms) -> Iterator[str]:
 
 def resolve_svg_path(text: str) -> Path:
     """Where a picture of that name would go; `InputError` where something else is there."""
-    path = Path(text).expanduser()
-    if path.is_dir() or not path.parent.is_dir():
-        raise InputError(f"--svg {text!r}: name a file in a folder that is there, such as replay.svg")
-    if path.exists():
-        with path.open("rb") as file:
-            beginning = file.read(len(SVG_OPENING))
-        if beginning and beginning != SVG_OPENING:
-            raise InputError(f"--svg {text!r} is there and is no picture of ours, so it is not written over")
-    return Path(os.path.realpath(path))
+    try:
+        path = Path(text).expanduser().resolve()
+        if not path.parent.is_dir() or (path.exists() and not path.is_file()):
+            raise InputError(f"--svg {text!r}: name a file in a folder that is there, such as replay.svg")
+        beginning = path.read_bytes()[: len(SVG_OPENING)] if path.exists() else b""
+    except (OSError, RuntimeError, ValueError) as error:  # a loop of links, a NUL in the name, ~nobody
+        raise InputError(f"--svg {text!r} cannot be used: {error}") from error
+    if beginning and beginning != SVG_OPENING:
+        raise InputError(f"--svg {text!r} is there and is no picture of ours, so it is not written over")
+    return path
