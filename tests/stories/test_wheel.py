@@ -67,9 +67,13 @@ def test_every_link_and_picture_of_its_readme_is_a_whole_address(wheel: Path) ->
 
 
 def run_replay(command: list[str], folder: Path, **environ: str) -> str:
-    clean = {"HOME": str(folder), "PATH": os.environ["PATH"], **environ}
+    # In place of a browser: writes down what it was to open.
+    browser = folder / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {folder}/opened\n', encoding="utf-8")
+    browser.chmod(0o755)
+    clean = {"HOME": str(folder), "PATH": os.environ["PATH"], "BROWSER": f"{browser} %s", **environ}
     done = subprocess.run(
-        [*command, "replay", "--html", "replay.html"],
+        [*command, "replay", "--html", "--open"],
         cwd=folder,
         env=clean,
         capture_output=True,
@@ -77,7 +81,8 @@ def run_replay(command: list[str], folder: Path, **environ: str) -> str:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "</html>" in (folder / "replay.html").read_text(encoding="utf-8")
+    opened = (folder / "opened").read_text(encoding="utf-8").strip()
+    assert "</html>" in Path(opened.removeprefix("file://")).read_text(encoding="utf-8")
     return done.stdout
 
 
