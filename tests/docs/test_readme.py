@@ -70,6 +70,9 @@ def test_the_number_of_the_readme_is_the_one_in_the_table() -> None:
     ours, kept = (float(match[1]) if match else 0.0 for match in found)
     assert f"**{1 - ours / kept:.0%} less.**" in README
     assert f"${ours:.2f} each with Sevenfold and ${kept:.2f}" in README
+    recent = re.search(r"^\| \*\*Sevenfold\*\* \|.*?\$[\d.]+ \| \d+% \| (\d+%) ", table, re.MULTILINE)
+    assert recent
+    assert f"{recent[1]} of the last ten tool results stay in view" in " ".join(README.split())
     assert "`python -m bench.peers` measures it again" in README
     assert "no paid model was asked" in README
 
