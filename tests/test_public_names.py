@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
+from typing import cast, get_args, get_type_hints
 
 import pytest
 
 import sevenfold
 from sevenfold._moved import MOVED
+from sevenfold.core.events import Event
 
 OLD_NAMES = [(module, name) for module, names in MOVED.items() for name in names]
 
@@ -57,3 +60,35 @@ def test_an_old_module_has_no_other_names() -> None:
 def test_a_module_that_never_was_is_not_found() -> None:
     with pytest.raises(ModuleNotFoundError):
         import_module("sevenfold.nothing")
+
+
+MAX_SHOWN_TYPES = 12
+"""In one annotation. An editor shows the whole of a union where it should show a name."""
+
+
+def count_types(annotation: object) -> int:
+    """How many types an editor shows for an annotation."""
+    below = [part for part in get_args(annotation) if not isinstance(part, (str, bytes))]
+    parts = [
+        each for part in below for each in (cast("list[object]", part) if isinstance(part, list) else [part])
+    ]
+    return sum(map(count_types, parts)) if parts else 1
+
+
+@pytest.mark.parametrize("name", sorted(set(sevenfold.__all__) - {"__version__"}))
+def test_no_signature_shows_a_long_union(name: str) -> None:
+    public = getattr(sevenfold, name)
+    functions = (
+        [public]
+        if not isinstance(public, type)
+        else [getattr(public, member) for member in dir(public) if not member.startswith("_")]
+    )
+    for function in functions:
+        hints = get_type_hints(function) if callable(function) else {}
+        for argument, annotation in hints.items():
+            is_short = annotation == Event or count_types(annotation) <= MAX_SHOWN_TYPES
+            assert is_short, f"{name}, {function}: {argument}"
+
+
+def test_a_long_union_is_counted() -> None:
+    assert count_types(Callable[[int | str, bytes], None]) == 4
