@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import io
+import os
+import pty
 import re
+import subprocess
+import sys
 import tempfile
+import termios
 from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
 
 import pytest
 
@@ -118,3 +124,33 @@ def test_what_is_not_installed_is_named(
     monkeypatch.setattr(command, "find_spec", find_nothing)
     assert main(["tour"]) == 2
     assert "pip install 'sevenfold[chat,simulator]'" in capsys.readouterr().err
+
+
+@pytest.mark.timeout(240)
+def test_a_key_goes_to_the_bill_and_the_terminal_is_as_it_was(tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    before = termios.tcgetattr(theirs)
+    environ = {
+        **os.environ,
+        "HOME": str(tmp_path),
+        "TMPDIR": str(tmp_path),
+        "COLUMNS": "100",
+        "TERM": "xterm",
+    }
+    tour = subprocess.Popen(
+        [sys.executable, "-m", "sevenfold", "tour"], stdin=theirs, stdout=theirs, stderr=theirs, env=environ
+    )
+    shown = b""
+    while b"The bill of the first day" not in shown or b"sevenfold chat" not in shown:
+        shown += os.read(ours, 65_536)
+        if b"1/10" in shown and b"pressed" not in shown:
+            os.write(ours, b"q")
+            shown += b"pressed"
+    assert tour.wait() == 0
+    assert termios.tcgetattr(theirs) == before
+    os.close(ours)
+    os.close(theirs)
+    assert b"Space skips to the next part. q goes to the bill." in shown
+    assert b"2/10" not in shown, "no further part is played"
+    assert b"the same, layers off" in shown
+    assert list(tmp_path.iterdir()) == [], "nothing is left behind"
