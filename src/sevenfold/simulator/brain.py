@@ -34,6 +34,7 @@ class Prompt:
     model: str
     system: str
     tools: tuple[str, ...]
+    """Names of what may be called."""
     messages: tuple[Message, ...]
     """What the model sees: less what was cleared, compacted or dropped."""
     max_tokens: int
@@ -42,6 +43,8 @@ class Prompt:
     purpose: Purpose = "reply"
     instructions: str | None = None
     """How to write a summary, where the client says."""
+    tool_schemas: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+    """The JSON schema of each tool's input, by its name; empty for a tool that declares none."""
 
     @property
     def last_text(self) -> str:

@@ -226,9 +226,15 @@ class RequestTrace:
     @classmethod
     def of(cls, call: MessagesRequest) -> RequestTrace:
         keys = chain.from_iterable(_keys(known) for known in call.listing.messages)
-        named = call.envelope.conversation
-        kind = "tools" if call.body.get("tools") else "no tools"
-        return cls(call.envelope.workspace, tuple(keys), f"{named} {kind}" if named else "")
+        envelope = call.envelope
+        has_tools = bool(call.body.get("tools"))
+        return cls.name(envelope.workspace, tuple(keys), envelope.conversation, has_tools=has_tools)
+
+    @classmethod
+    def name(cls, workspace: str, blocks: tuple[int, ...], named: str, *, has_tools: bool) -> RequestTrace:
+        """`named` is the conversation in the headers; empty where they name none."""
+        kind = "tools" if has_tools else "no tools"
+        return cls(workspace, blocks, f"{named} {kind}" if named else "")
 
     def may_be_one_conversation(self, other: RequestTrace) -> bool:
         """Whether both may be of one conversation."""

@@ -27,7 +27,7 @@ from sevenfold.core.messages import (
 from sevenfold.simulator.brain import Prompt, Reply
 from sevenfold.simulator.checks.blocks import render_block_wire, sign_reply
 from sevenfold.simulator.checks.context_management import CompactEdit, make_signed_block, make_threshold_block
-from sevenfold.simulator.checks.validate_params import is_cache_warmup, list_tool_names
+from sevenfold.simulator.checks.validate_params import is_cache_warmup, read_tool_schemas
 from sevenfold.simulator.prepare import PreparedPrompt, render_request_prompt
 from sevenfold.simulator.simulator_state import SimulatorState, count_block_tokens
 from sevenfold.simulator.wire.answer import RunUsage
@@ -283,16 +283,18 @@ class ReplyGenerator:
     ) -> Reply:
         call, world = self._call, self._world
         system = [as_word(block.wire.get("text")) for block in seen.blocks if block.level == "system"]
+        schemas = read_tool_schemas(call.body)
         prompt = Prompt(
             number=world.next_question(),
             model=call.model_name,
             system="\n\n".join(text for text in system if text),
-            tools=list_tool_names(call.body),
+            tools=tuple(schemas),
             messages=self._messages(seen),
             max_tokens=_max_tokens(call),
             thinks=is_thinking_on(call),
             purpose="summary" if is_summary else "reply",
             instructions=instructions,
+            tool_schemas=schemas,
         )
         return await world.brain.reply(prompt)
 

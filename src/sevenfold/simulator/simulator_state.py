@@ -249,12 +249,16 @@ OPENAI_CACHE_TTL = timedelta(minutes=30)
 """From the last use. It is what newer models say; older ones forget after five to ten idle minutes."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CachePart:
     """One piece of a prompt: a tool, the system prompt, or a block of a message."""
 
     wire: JsonObject
     tokens: int
+    path: str
+    """`tools.0`, `system.0`, `messages.3.content.0`."""
+    level: PromptLevel
+    kind: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +266,8 @@ class PrefixHit:
     cached_tokens: int
     digests: tuple[Digest, ...]
     """Of each prefix of the prompt, for `keep`."""
+    expired: int | None = None
+    """The last part behind those that were read whose prefix is known and too old."""
 
 
 class PrefixCache:
@@ -275,15 +281,18 @@ class PrefixCache:
     def look_up(self, workspace: str, model: str, parts: Sequence[CachePart], now: datetime) -> PrefixHit:
         digest, tokens, cached = EMPTY_DIGEST, 0, 0
         digests: list[Digest] = []
-        for part in parts:
+        expired: int | None = None
+        for at, part in enumerate(parts):
             digest = chain_digest(digest, canonical_bytes(part.wire))
             digests.append(digest)
             tokens += part.tokens
             used = self._used.get((workspace, model, digest))
             if used is not None and now - used <= OPENAI_CACHE_TTL:
                 cached = tokens
+            elif used is not None and tokens >= MIN_CACHED_TOKENS:
+                expired = at
         cached -= cached % CACHE_STEP_TOKENS
-        return PrefixHit(cached if cached >= MIN_CACHED_TOKENS else 0, tuple(digests))
+        return PrefixHit(cached if cached >= MIN_CACHED_TOKENS else 0, tuple(digests), expired)
 
     def keep(self, workspace: str, model: str, hit: PrefixHit, now: datetime) -> None:
         """The answer begins: what was asked can be read from here on."""

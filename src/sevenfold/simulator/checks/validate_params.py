@@ -273,11 +273,16 @@ def check_tools(call: MessagesRequest) -> None:
     _check_choice(call, names, has_tools=bool(tools))
 
 
-def list_tool_names(body: JsonObject) -> tuple[str, ...]:
-    """The tools a request declares, in order; a toolset counts by its type."""
+def read_tool_schemas(body: JsonObject) -> dict[str, JsonObject]:
+    """The tools of a request, in order, each with the schema of its input; a toolset counts by its type."""
     tools = body.get("tools")
     found = [tool for tool in tools if isinstance(tool, JsonObject)] if isinstance(tools, tuple) else []
-    return tuple(str(tool.get("name") or tool.get("type") or "") for tool in found)
+    return {
+        str(tool.get("name") or tool.get("type") or ""): schema
+        if isinstance(schema := tool.get("input_schema"), JsonObject)
+        else EMPTY_OBJECT
+        for tool in found
+    }
 
 
 def _check_tool(path: str, tool: JsonObject) -> str:

@@ -38,16 +38,22 @@ from sevenfold.simulator.openai.chat import (
     parse_chat_request,
     render_chat_completion,
 )
+from sevenfold.simulator.openai.prompt import (
+    find_difference,
+    list_parts,
+    list_tool_schemas,
+    make_record,
+    trace_request,
+)
 from sevenfold.simulator.openai.responses import (
     iter_response_events,
-    list_callable_names,
     parse_responses_request,
     render_response,
 )
 from sevenfold.simulator.reply_generation import LimitedReply, OutputRoom, compute_billed_tokens, fit_reply
-from sevenfold.simulator.simulator_state import CachePart, SimulatorState, make_part_counter
+from sevenfold.simulator.simulator_state import CachePart, PrefixHit, SimulatorState, make_part_counter
 from sevenfold.simulator.wire.error_response import ErrorResponse, RequestRefused
-from sevenfold.simulator.wire.messages_request import find_model_name
+from sevenfold.simulator.wire.messages_request import find_model_name, read_conversation
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -86,7 +92,17 @@ class _Visit:
     body: bytes
     entry: Entry
     fault: SimulatedFault | None
+    conversation: str = ""
+    """What the headers name."""
     events: list[Event] = field(default_factory=list[Event])
+
+
+@dataclass(frozen=True, slots=True)
+class _Lookup:
+    """A prompt, and what the cache had of it."""
+
+    parts: tuple[CachePart, ...]
+    hit: PrefixHit
 
 
 class OpenAIExchange:
@@ -130,6 +146,7 @@ class OpenAIExchange:
         world, fault = self.world, visit.fault
         workspace = parse_api_key(headers)
         visit.entry = replace(visit.entry, workspace=workspace)
+        visit.conversation = read_conversation(headers)
         if isinstance(fault, StatusFault):
             raise RequestRefused(fault.problem)
         world.meter.admit(workspace, world.clock.now())
@@ -153,7 +170,7 @@ class OpenAIExchange:
     async def _answer(self, visit: _Visit, talk: OpenAIRequest, workspace: str) -> OpenAIReply:
         world, started = self.world, self.world.clock.now()
         model = world.catalog.find(talk.model, visit.events.append)
-        parts = self._parts(model, talk)
+        parts = list_parts(talk, make_part_counter(world.tokenizer, model))
         prompt = sum(part.tokens for part in parts)
         if prompt > model.window_tokens:
             raise make_too_long_refusal(prompt, model.window_tokens)
@@ -173,36 +190,24 @@ class OpenAIExchange:
             stop_reason=output.stop_reason,
             usage=usage,
         )
-        self._note(visit, model, answer)
+        self._note(visit, talk, model, answer, _Lookup(parts, hit))
         return answer
 
     async def _ask(self, model: Model, talk: OpenAIRequest) -> Reply:
         world = self.world
-        names = tuple(list_callable_names(talk.tools))
+        schemas = dict(list_tool_schemas(talk.tools))
         most = talk.max_tokens or model.max_output_tokens
         prompt = Prompt(
             number=world.next_question(),
             model=talk.model,
             system=talk.system,
-            tools=names,
+            tools=tuple(schemas),
             messages=talk.messages,
             max_tokens=most,
             thinks=talk.thinks,
+            tool_schemas=schemas,
         )
         return await world.brain.reply(prompt)
-
-    def _parts(self, model: Model, talk: OpenAIRequest) -> tuple[CachePart, ...]:
-        count = make_part_counter(self.world.tokenizer, model)
-        parts = [CachePart(tool, count("tools", tool)) for tool in talk.tools]
-        if talk.system:
-            wire = JsonObject({"type": "text", "text": talk.system})
-            parts.append(CachePart(wire, count("system", wire)))
-        for message in talk.messages:
-            for block in message.blocks:
-                wire = render_block_wire(block)
-                placed = JsonObject({"role": message.role, "block": wire})
-                parts.append(CachePart(placed, count("messages", wire)))
-        return tuple(parts)
 
     def _usage(self, model: Model, output: LimitedReply, room: OutputRoom, prompt: int, cached: int) -> Usage:
         count = partial(self.world.tokenizer, model, "messages")
@@ -211,8 +216,17 @@ class OpenAIExchange:
         tokens = compute_billed_tokens(output, room, sum(count(wire) for wire in wires), thought)
         return Usage(fresh=prompt - cached, read=cached, output=tokens.output, thinking=tokens.thinking)
 
-    def _note(self, visit: _Visit, model: Model, answer: OpenAIReply) -> None:
+    def _note(
+        self, visit: _Visit, talk: OpenAIRequest, model: Model, answer: OpenAIReply, looked: _Lookup
+    ) -> None:
         world, usage, when = self.world, answer.usage, visit.entry.at
+        parts, hit = looked.parts, looked.hit
+        # The endpoints write tools in different ways, so a conversation stays on one of them.
+        owner = f"{visit.entry.workspace} {visit.endpoint}"
+        trace = trace_request(talk, parts, owner, visit.conversation)
+        previous = world.records.predecessor(trace, talk.model)
+        record = make_record(world.ledger.next_number, trace, talk.model, parts, hit)
+        world.records.add(answer.id, record)
         world.meter.charge(visit.entry.workspace, usage, world.clock.now())
         self._write(
             visit,
@@ -223,6 +237,9 @@ class OpenAIExchange:
                 usage=usage,
                 cost=compute_cost(usage, model, when=when, catalog=world.catalog),
                 cost_without_caching=compute_uncached_cost(usage, model, when=when, catalog=world.catalog),
+                previous=previous.number if previous else None,
+                difference=find_difference(previous, record, usage.fresh) if previous else None,
+                expired=None if hit.expired is None else parts[hit.expired].path,
             ),
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject, write_json
 from sevenfold.core.messages import Block, Message, Role, Text, Thinking, ToolResult, ToolUse, ToolUseId
@@ -21,11 +21,10 @@ from sevenfold.simulator.openai.chat import (
     split_chunks,
     unseal_reasoning,
 )
+from sevenfold.simulator.openai.prompt import NAMESPACE_SEPARATOR
 from sevenfold.simulator.wire.error_response import make_invalid_request
 
 _INCOMPLETE = {"max_tokens": "max_output_tokens", "model_context_window_exceeded": "max_output_tokens"}
-_IN_NAMESPACE = "."
-"""Between a namespace and a tool in it. No name of a function has a dot."""
 _ROLES: dict[str, Role] = {
     "user": "user",
     "assistant": "assistant",
@@ -58,19 +57,6 @@ def parse_responses_request(body: JsonObject) -> OpenAIRequest:
         streams=body.get("stream") is True,
         thinks=effort not in (None, "none"),
     )
-
-
-def list_callable_names(tools: Iterable[JsonObject]) -> Iterator[str]:
-    """What a model may call. A tool in a namespace, as Codex declares MCP servers, is `space.tool`."""
-    for tool in tools:
-        name, inner = tool.get("name"), tool.get("tools")
-        if not isinstance(name, str):
-            continue
-        if tool.get("type") == "namespace" and isinstance(inner, tuple):
-            below = list_callable_names(item for item in inner if isinstance(item, JsonObject))
-            yield from (f"{name}{_IN_NAMESPACE}{one}" for one in below)
-        else:
-            yield name
 
 
 def render_response(answer: OpenAIReply) -> JsonObject:
@@ -113,7 +99,7 @@ class _Reader:
             case "function_call":
                 space, name = item.get("namespace"), item.get("name")
                 if isinstance(space, str) and space:
-                    name = f"{space}{_IN_NAMESPACE}{name}"
+                    name = f"{space}{NAMESPACE_SEPARATOR}{name}"
                 call = parse_tool_call(path, item.get("call_id"), name, item.get("arguments"))
                 self._pairing.ask((call,))
                 self._put("assistant", call)
@@ -163,7 +149,7 @@ def _items(answer: OpenAIReply) -> Iterator[JsonObject]:
                 yield _item("reasoning", f"rs_{item_id}", summary=(), encrypted_content=sealed)
             case ToolUse():
                 arguments = write_json(block.input).decode()
-                space, _, name = block.name.rpartition(_IN_NAMESPACE)
+                space, _, name = block.name.rpartition(NAMESPACE_SEPARATOR)
                 call: dict[str, Json] = {"call_id": block.id, "name": name, "arguments": arguments}
                 call |= {"namespace": space} if space else {}
                 yield _item("function_call", f"fc_{item_id}", status="completed", **call)

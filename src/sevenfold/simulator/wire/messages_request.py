@@ -280,11 +280,12 @@ def parse_envelope(headers: Mapping[str, str], choices: Choices) -> RequestEnvel
         version,
         _read_betas(headers.get("anthropic-beta", ""), choices),
         workspace,
-        _read_conversation(headers),
+        read_conversation(headers),
     )
 
 
-def _read_conversation(headers: Mapping[str, str]) -> str:
+def read_conversation(headers: Mapping[str, str]) -> str:
+    """The session and agent that the headers name; empty where they name none."""
     session = next((headers[name] for name in SESSION_HEADERS if headers.get(name)), "")
     agent = next((headers[name] for name in AGENT_HEADERS if headers.get(name)), "")
     return f"{session} {agent}" if session else ""
