@@ -46,7 +46,8 @@ from sevenfold.core.json import JsonObject, freeze, thaw
 from sevenfold.core.messages import Block, Message, Text, Thinking, ToolUse, write_message
 from sevenfold.core.requests import ModelResponse, RequestParams
 from sevenfold.core.usage import read_usage
-from sevenfold.integrations.conversations import ConversationPool
+from sevenfold.integrations.conversations import AttachedConversation, ConversationPool
+from sevenfold.providers.anthropic.wire import MessagesBodyWriter
 from sevenfold.session import Session
 
 MODEL = "claude-opus-5"
@@ -202,7 +203,7 @@ class Attached:
     is_move_silent: bool = False
 
     async def run(self, work: Work) -> None:
-        pool = ConversationPool(open_session=self._open)
+        pool = ConversationPool[MessagesBodyWriter](open_conversation=self._open)
         self.messages.append({"role": "user", "content": "Please mend the parser."})
         rounds, number, tokens, before = rounds_of(work.data), 0, 0, 0
         while tokens < work.limit:
@@ -211,13 +212,16 @@ class Attached:
         await self._disturb(pool)
         await pool.close()
 
-    async def _open(self, frame: RequestParams) -> Session:
+    async def _open(self, frame: RequestParams, _: str) -> AttachedConversation[MessagesBodyWriter]:
         environ = {"HOME": "/nonexistent"}
-        return await Session.open(
+        session = await Session.open(
             frame, project=None, settings=SETTINGS, environ=environ, emit=self.events.append
         )
+        return AttachedConversation(session=session, writer=MessagesBodyWriter())
 
-    async def _ask(self, pool: ConversationPool, round_: Round, number: int, before: int) -> int:
+    async def _ask(
+        self, pool: ConversationPool[MessagesBodyWriter], round_: Round, number: int, before: int
+    ) -> int:
         started = thread_time()
         conversation = (await pool.find(self.messages, FRAME)).conversation
         view = await conversation.session.prepare(self.messages, frame=FRAME)
@@ -232,7 +236,7 @@ class Attached:
         self.messages += [sdk_answer(round_.answer), write_message(round_.result)]
         return view.tokens
 
-    async def _disturb(self, pool: ConversationPool) -> None:
+    async def _disturb(self, pool: ConversationPool[MessagesBodyWriter]) -> None:
         """The caller moves a cache marker, and then changes an old message in place."""
         told = len(self.events)
         self.messages[-1]["content"][0]["cache_control"] = {"type": "ephemeral"}
@@ -256,7 +260,7 @@ class Attached:
                 if isinstance(block.get("content"), str):
                     yield block
 
-    async def _time(self, pool: ConversationPool) -> float:
+    async def _time(self, pool: ConversationPool[MessagesBodyWriter]) -> float:
         started = thread_time()
         conversation = (await pool.find(self.messages, FRAME)).conversation
         await conversation.session.prepare(self.messages, frame=FRAME)

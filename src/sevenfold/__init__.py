@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sevenfold.core.messages import Message, Text, Thinking, ToolResult, ToolUse
     from sevenfold.core.requests import ModelRequest, ModelResponse, RequestParams
     from sevenfold.core.usage import Usage
-    from sevenfold.integrations.anthropic_sdk import attach
+    from sevenfold.integrations.attached_client import attach
     from sevenfold.layers.memory.recall.finder import recall
     from sevenfold.providers.provider import Provider
     from sevenfold.session.blocking import BlockingSession
@@ -70,7 +70,7 @@ _FOUND_IN = {
     "ToolResult": "sevenfold.core.messages",
     "ToolUse": "sevenfold.core.messages",
     "Usage": "sevenfold.core.usage",
-    "attach": "sevenfold.integrations.anthropic_sdk",
+    "attach": "sevenfold.integrations.attached_client",
     "recall": "sevenfold.layers.memory.recall.finder",
 }
 """What `from sevenfold import …` offers. Loaded when it is asked for: importing the package stays light."""

@@ -15,8 +15,9 @@ from anthropic import beta_tool
 from sevenfold.core.errors import InputError, ReplyBroken, WireError
 from sevenfold.core.events import CutRegistered, HistoryChanged, ReplyUnrecorded, ResultSpilled
 from sevenfold.integrations import anthropic_sdk, conversations
-from sevenfold.integrations.anthropic_sdk import attach
-from sevenfold.integrations.anthropic_stream import STREAM_LEFT_REASON, StreamedReplyReader
+from sevenfold.integrations.attached_client import attach
+from sevenfold.integrations.reply_stream import STREAM_LEFT_REASON, StreamedReplyReader
+from sevenfold.providers.anthropic.wire import MessagesAssembler
 from sevenfold.testing import Prompt, Reply, Simulator, StatusFault, say
 from tests.session.talk import Listener
 
@@ -130,7 +131,7 @@ def test_an_answer_that_only_the_caller_can_read_reaches_the_caller(
 
 def test_a_stream_that_is_not_what_the_api_describes_is_told() -> None:
     told: list[str] = []
-    reader = StreamedReplyReader(told.append)
+    reader = StreamedReplyReader(MessagesAssembler(), told.append)
     assert reader.feed(b'data: {"type": "message_stop"}\n') is None
     reader.end()
     reader.end()

@@ -15,7 +15,7 @@ import pytest
 from sevenfold.core.errors import SettingsError, WireError
 from sevenfold.core.events import HistoryRepaired, ResultSpilled
 from sevenfold.core.messages import without_breakpoints
-from sevenfold.integrations.anthropic_sdk import attach
+from sevenfold.integrations.attached_client import attach
 from sevenfold.testing import Choices, Prompt, Reply, Simulator, say
 from tests.session.talk import Listener
 from tests.session.test_bad_input import HUGE, LARGE, SetClock

@@ -10,7 +10,7 @@ import anthropic
 import pytest
 
 from sevenfold.core.models import MODELS
-from sevenfold.integrations.anthropic_sdk import attach
+from sevenfold.integrations.attached_client import attach
 from sevenfold.testing import Prompt, Reply, Simulator, say
 from tests.session.talk import Listener
 

@@ -17,7 +17,7 @@ import pytest
 from sevenfold.core.errors import ClientClosed, DiskFault, InputError
 from sevenfold.core.events import ReplyUnrecorded
 from sevenfold.integrations import conversations
-from sevenfold.integrations.anthropic_sdk import attach
+from sevenfold.integrations.attached_client import attach
 from sevenfold.session import Session
 from sevenfold.session.opening import SessionResources
 from sevenfold.testing import Simulator
@@ -81,9 +81,8 @@ def test_without_a_block_an_async_client_is_closed_by_awaiting(sim: Simulator) -
 def test_what_is_no_client_of_the_sdk_is_named() -> None:
     wrongs: list[Any] = [object(), "https://example.invalid"]
     for wrong in wrongs:
-        attached: Any = attach(wrong, project=None)
         with pytest.raises(InputError, match=r"takes an anthropic\.Anthropic or .* not a (object|str)"):
-            _ = attached.messages
+            attach(wrong, project=None)
 
 
 SCRIPT = """
@@ -124,9 +123,9 @@ def test_close_while_another_thread_opens_its_first_conversation_ends_both(
     client.open()
     began, closes, may_go_on = (threading.Event() for _ in range(3))
     ended: list[Exception] = []
-    whole, close = SessionResources.open, conversations.ConversationPool.close
+    whole, close = SessionResources.open, conversations.ConversationPool[Any].close
 
-    async def close_late(pool: conversations.ConversationPool) -> None:
+    async def close_late(pool: conversations.ConversationPool[Any]) -> None:
         closes.set()
         await close(pool)
 

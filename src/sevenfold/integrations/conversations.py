@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Generic, TypeVar
 from weakref import WeakSet
 
 from sevenfold.core.errors import ClientClosed, InputError
@@ -14,16 +14,13 @@ from sevenfold.core.events import Emit
 from sevenfold.core.json import Json, JsonObject, freeze_object, thaw
 from sevenfold.core.requests import RequestParams
 from sevenfold.core.system import run_blocking
-from sevenfold.providers.anthropic import AnthropicProvider
-from sevenfold.providers.anthropic.wire import MessagesBodyWriter
+from sevenfold.providers.provider import Provider
 from sevenfold.session import Session
 from sevenfold.session.history import SharedCount
 from sevenfold.session.opening import SessionResources, Workspace, WorkspaceOptions
 
-if TYPE_CHECKING:
-    from anthropic import Anthropic, AsyncAnthropic
-
-OpenSession: TypeAlias = Callable[[RequestParams], Awaitable[Session]]
+WriterT = TypeVar("WriterT")
+"""What writes the requests of a conversation for its API."""
 
 MAX_CONVERSATIONS = 32
 """Conversations held at once, unless more than that are being answered. One that is let go of costs its next
@@ -55,15 +52,17 @@ class ParamsReader:
         return self._frame
 
 
-@dataclass(eq=False, slots=True)
-class AttachedConversation:
+@dataclass(eq=False, slots=True, kw_only=True)
+class AttachedConversation(Generic[WriterT]):
     """One conversation."""
 
     session: Session
-    writer: MessagesBodyWriter = field(default_factory=MessagesBodyWriter)
+    writer: WriterT
+    api: str = ""
+    """Of a client that has several: a conversation stays with one."""
     writing: threading.Lock = field(default_factory=threading.Lock)
     """A blocking client may be called from several threads, and the writer serves one at a time."""
-    in_flight: WeakSet[InFlightRequest] = field(default_factory=WeakSet)
+    in_flight: WeakSet[InFlightRequest[WriterT]] = field(default_factory=WeakSet)
 
     @property
     def awaits_answer(self) -> bool:
@@ -72,11 +71,11 @@ class AttachedConversation:
 
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
-class InFlightRequest:
+class InFlightRequest(Generic[WriterT]):
     """A request on its way: its conversation stays open until it was answered, or nobody holds this any more,
     as when a stream is left behind without a word."""
 
-    conversation: AttachedConversation
+    conversation: AttachedConversation[WriterT]
     is_streamed: bool = False
     """Whether the caller reads the answer piece by piece, and may leave it."""
 
@@ -85,26 +84,31 @@ class InFlightRequest:
 
 
 @dataclass(slots=True, kw_only=True)
-class ConversationPool:
+class ConversationPool(Generic[WriterT]):
     """All conversations of a client, the one used last at the end."""
 
-    open_session: OpenSession
-    conversations: list[AttachedConversation] = field(default_factory=list[AttachedConversation])
+    open_conversation: Callable[[RequestParams, str], Awaitable[AttachedConversation[WriterT]]]
+    """Given what is asked for, and the API that it is asked of."""
+    conversations: list[AttachedConversation[WriterT]] = field(
+        default_factory=list[AttachedConversation[WriterT]]
+    )
     is_closed: bool = False
-    unfinished: list[AttachedConversation] = field(default_factory=list[AttachedConversation])
+    unfinished: list[AttachedConversation[WriterT]] = field(
+        default_factory=list[AttachedConversation[WriterT]]
+    )
     """Conversations whose answer was under way when the client was closed: each is closed with it."""
     _frames: ParamsReader = field(default_factory=ParamsReader)
     _choosing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def find(
-        self, messages: Sequence[object], frame: RequestParams, *, is_streamed: bool = False
-    ) -> InFlightRequest:
+        self, messages: Sequence[object], frame: RequestParams, api: str = "", *, is_streamed: bool = False
+    ) -> InFlightRequest[WriterT]:
         """Into the conversation that these messages go on with; a new one where there is none."""
         async with self._choosing:
             self._refuse_if_closed()
-            conversation = self._known(messages)
+            conversation = self._known(messages, api)
             if conversation is None:
-                conversation = AttachedConversation(await self.open_session(frame))
+                conversation = await self.open_conversation(frame, api)
                 if self.is_closed:
                     # It was closed meanwhile, and waits for this.
                     await conversation.session.close()
@@ -117,7 +121,7 @@ class ConversationPool:
             conversation.in_flight.add(passage)
             return passage
 
-    async def finish(self, passage: InFlightRequest) -> None:
+    async def finish(self, passage: InFlightRequest[WriterT]) -> None:
         """A request is over. If the client was closed meanwhile, its conversation is closed now."""
         passage.finish()
         conversation = passage.conversation
@@ -164,7 +168,7 @@ class ConversationPool:
             self.conversations.remove(conversation)
             await conversation.session.close()
 
-    def _known(self, messages: Sequence[object]) -> AttachedConversation | None:
+    def _known(self, messages: Sequence[object], api: str) -> AttachedConversation[WriterT] | None:
         """The conversation with most in common: all of it or, where something was changed, at least half and
         more than one message.
 
@@ -172,6 +176,8 @@ class ConversationPool:
         """
         best, most = None, SharedCount(0, 0)
         for conversation in self.conversations:
+            if conversation.api != api:
+                continue
             shared, known = conversation.session.count_shared(messages), conversation.session.followed
             is_enough = shared.total == known or shared.total >= max(2, known / 2)
             if shared > most and is_enough:
@@ -183,18 +189,18 @@ class ConversationPool:
 class SessionOpener:
     """Opens the sessions of a client, all in one workspace, which is opened with the first."""
 
-    client: Anthropic | AsyncAnthropic
     options: WorkspaceOptions
     emit: Emit
     adds_context: bool
     clearable: Mapping[str, bool] | None = None
     _workspace: Workspace | None = None
 
-    async def open(self, frame: RequestParams) -> Session:
+    async def open(self, frame: RequestParams, provider: Provider) -> Session:
+        """`provider` is who writes summaries and notes."""
         opened = await run_blocking(
             lambda: SessionResources.open(self._open_workspace(), clearable=self.clearable)
         )
-        session = await Session.start(frame, opened, AnthropicProvider(self.client))
+        session = await Session.start(frame, opened, provider)
         if self.adds_context:
             await session.add_context()
         return session

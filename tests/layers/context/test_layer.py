@@ -17,7 +17,7 @@ from sevenfold.core.errors import PromptTooLong
 from sevenfold.core.events import ContextCut, InstructionSkipped
 from sevenfold.core.messages import Message, Text
 from sevenfold.core.requests import ModelResponse, RequestParams
-from sevenfold.integrations.anthropic_sdk import attach
+from sevenfold.integrations.attached_client import attach
 from sevenfold.layers.compaction.job import Part
 from sevenfold.layers.context import ContextFile, ContextSource, is_context_message
 from sevenfold.providers.anthropic import AnthropicProvider

@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Event
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from sevenfold.core.errors import InputError, ProviderError, describe_missing
 from sevenfold.core.json import read_json
@@ -120,17 +120,17 @@ class AnthropicProvider:
 
     async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
         client = self._open()
-        from anthropic import Anthropic
-
         parcel = self._pack(client, request, wants_deltas=on_delta is not None)
         stall = self._options.stall if parcel.streams else self._options.unstreamed / 2
 
         async def attempt() -> ModelResponse:
             async with watch_stall(stall) as watch:
-                if isinstance(client, Anthropic):
-                    return await _send_in_thread(client, parcel, watch, on_delta or ignore_delta)
+                if not is_async_client(client):
+                    blocking = cast("Anthropic", client)
+                    return await _send_in_thread(blocking, parcel, watch, on_delta or ignore_delta)
                 with map_anthropic_errors():
-                    return await _send(client, parcel, watch, on_delta or ignore_delta)
+                    non_blocking = cast("AsyncAnthropic", client)
+                    return await _send(non_blocking, parcel, watch, on_delta or ignore_delta)
 
         return await send_with_retries(attempt, request.frame.model, client.max_retries, self._options)
 
@@ -197,6 +197,11 @@ class _Parcel:
     def is_read_by_sdk(self) -> bool:
         """An answer that comes whole to a client with middleware, which tells the two kinds apart."""
         return not self.streams and self.arguments["body"] is not None
+
+
+def is_async_client(client: AsyncAnthropic | Anthropic) -> bool:
+    """By its name: clients of platforms, such as Bedrock, have no public class in common with the others."""
+    return any(of.__name__.startswith("AsyncAnthropic") for of in type(client).__mro__)
 
 
 def needs_json_body(client: AsyncAnthropic | Anthropic) -> bool:

@@ -2,6 +2,7 @@
 
 - `chat_wire`: chat completions, request and response.
 - `responses_wire`: the Responses API, request and response.
+- `client_request`, `client_body`: requests that a client wrote, as values, and their views in its words.
 - `request_parts`: tools, parameters and content, for both APIs.
 
 Here: `ChatProvider` and `ResponsesProvider`, the transport that both use, and the mapping of the SDK's

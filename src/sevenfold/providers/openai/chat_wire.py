@@ -184,7 +184,7 @@ def read_chat_completion(wire: Json) -> ModelResponse:
     said = first.get("message")
     if not isinstance(said, JsonObject):
         raise ReplyBroken(f"the answer has no message: expected choices[0].message, got {_keys(body)}")
-    blocks = tuple(_blocks(said))
+    blocks = tuple(read_said_blocks(said))
     used = read_reported_usage(body.get("usage"))
     return ModelResponse(
         message=Message("assistant", blocks),
@@ -303,7 +303,8 @@ class ChatAssembler:
         return held
 
 
-def _blocks(said: JsonObject) -> Iterator[Block]:
+def read_said_blocks(said: JsonObject) -> Iterator[Block]:
+    """The blocks of an assistant's message."""
     for name in REASONING_FIELDS:
         thought = _word(said.get(name))
         if thought:

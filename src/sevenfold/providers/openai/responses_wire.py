@@ -214,7 +214,7 @@ def _blocks(output: tuple[Json, ...]) -> Iterator[Block]:
         wire = _object(item)
         match wire.get("type"):
             case "message":
-                yield from _texts(wire)
+                yield from read_item_texts(wire)
             case "function_call":
                 name, text = _word(wire.get("name")), _word(wire.get("arguments"))
                 yield make_tool_use(_word(wire.get("call_id")), name, text, taken)
@@ -223,7 +223,8 @@ def _blocks(output: tuple[Json, ...]) -> Iterator[Block]:
                 yield Opaque(wire)
 
 
-def _texts(item: JsonObject) -> Iterator[Text]:
+def read_item_texts(item: JsonObject) -> Iterator[Text]:
+    """The texts of a message item."""
     phase = item.get("phase")
     extra = EMPTY_OBJECT if phase is None else JsonObject({"phase": phase})
     content = item.get("content")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from sevenfold.core.errors import PromptTooLong, SevenfoldError, ThinkingRefused
 from sevenfold.core.requests import ModelResponse
-from sevenfold.providers.anthropic.wire import MessagesAssembler
 from sevenfold.providers.error_map import map_fault, read_provider_fault
+from sevenfold.providers.provider import Delta
 
 if TYPE_CHECKING:
     import httpx2
@@ -23,11 +24,33 @@ ENCODING_HEADERS = frozenset({"content-encoding", "content-length", "transfer-en
 STREAM_LEFT_REASON = "the stream ended, or was left, before the answer was whole"
 
 
-class StreamedReplyReader:
-    """Puts an answer together from the bytes of its events."""
+EVENT_STREAM_TYPE = "application/vnd.amazon.eventstream"
+"""How Bedrock frames events."""
+END_TYPES = frozenset(
+    {"message_stop", "response.completed", "response.incomplete", "response.failed", "response.cancelled"}
+)
+"""Types of the last event of an answer."""
+_DONE = b"[DONE]"
+"""The last line of a chat completion."""
+_FRAME_BYTES = 16
+"""Of a frame, around its headers and its payload: two lengths before them, a checksum before and behind."""
 
-    def __init__(self, lost: Callable[[str], None]) -> None:
-        self._assembly = MessagesAssembler()
+
+class ReplyAssembler(Protocol):
+    """Takes the events of a stream, and then makes a reply of them."""
+
+    def add(self, event: object) -> Iterator[Delta]: ...
+
+    def reply(self) -> ModelResponse: ...
+
+
+class StreamedReplyReader:
+    """Puts an answer together from the bytes of its events: server-sent, or in frames of Bedrock."""
+
+    def __init__(
+        self, assembly: ReplyAssembler, lost: Callable[[str], None], *, is_framed: bool = False
+    ) -> None:
+        self._assembly, self._is_framed = assembly, is_framed
         self._rest = b""
         self._is_over = self._is_told = False
         self._lost = lost
@@ -56,22 +79,39 @@ class StreamedReplyReader:
             self._lost(self._problem or STREAM_LEFT_REASON)
 
     def _read(self, data: bytes) -> None:
-        *lines, self._rest = (self._rest + data).split(b"\n")
+        self._rest += data
+        for told in self._frames() if self._is_framed else self._lines():
+            if told == _DONE:
+                self._is_over = True
+                continue
+            event = json.loads(told)
+            deque(self._assembly.add(event), maxlen=0)
+            self._is_over = self._is_over or event.get("type") in END_TYPES
+
+    def _lines(self) -> Iterator[bytes]:
+        *lines, self._rest = self._rest.split(b"\n")
         for line in lines:
             if line.startswith(b"data:"):
-                event = json.loads(line[5:])
-                deque(self._assembly.add(event), maxlen=0)
-                self._is_over = self._is_over or event.get("type") == "message_stop"
+                yield line[5:].strip()
+
+    def _frames(self) -> Iterator[bytes]:
+        while len(self._rest) >= _FRAME_BYTES:
+            size, header_size = (int.from_bytes(self._rest[at : at + 4]) for at in (0, 4))
+            if len(self._rest) < size:
+                return
+            payload = self._rest[12 + header_size : size - 4]
+            self._rest = self._rest[max(size, _FRAME_BYTES) :]
+            held = json.loads(payload or b"{}").get("bytes")
+            if isinstance(held, str):
+                yield base64.b64decode(held)
 
 
 def tee_response(
-    original: httpx2.Response, ended: Callable[[ModelResponse], None], lost: Callable[[str], None]
+    original: httpx2.Response, reader: StreamedReplyReader, ended: Callable[[ModelResponse], None]
 ) -> httpx2.Response:
-    """The same response, read along as it passes; `ended` is told the answer once it is whole, or `lost` why
-    it never was."""
+    """The same response, read along as it passes; `ended` is told the answer once it is whole. Where it never
+    is, the reader says why."""
     import httpx2
-
-    reader = StreamedReplyReader(lost)
 
     class Passing(httpx2.SyncByteStream):
         def __iter__(self) -> Iterator[bytes]:
@@ -90,12 +130,10 @@ def tee_response(
 
 
 def tee_response_async(
-    original: httpx2.Response, ended: Callable[[ModelResponse], Awaitable[None]], lost: Callable[[str], None]
+    original: httpx2.Response, reader: StreamedReplyReader, ended: Callable[[ModelResponse], Awaitable[None]]
 ) -> httpx2.Response:
     """The same for an async client."""
     import httpx2
-
-    reader = StreamedReplyReader(lost)
 
     class Passing(httpx2.AsyncByteStream):
         async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -162,7 +200,7 @@ async def find_refusal_async(response: httpx2.Response) -> RecoverableError | No
 
 def _map_refusal(response: httpx2.Response) -> RecoverableError | None:
     try:
-        body = response.json()
+        body: object = response.json()
     except ValueError:
         body = None
     error = map_fault(read_provider_fault(response.text, response.status_code, body, response.headers))
