@@ -24,6 +24,7 @@ from statistics import median
 from typing import TypedDict, cast
 
 from sevenfold.replay.account import ReplayTerms, read_account
+from sevenfold.replay.advice import ReplayFindings, plan_advice
 from sevenfold.replay.calls import BREAK_CAUSES, CacheBreak
 from sevenfold.replay.context_fill import MAX_SERIES_POINTS, SeriesPoint
 from sevenfold.replay.page import build_page
@@ -79,7 +80,8 @@ def measure_page(count: int) -> Figures:
     page = ""
     for _ in range(RUNS):
         began = time.perf_counter()
-        page = build_page(report, made_at=START)
+        findings = ReplayFindings(report, None, plan_advice(report))
+        page = build_page(report, made_at=START, findings=findings)
         times.append(time.perf_counter() - began)
     megabytes = len(page.encode()) / 1e6
     chromium = shutil.which("chromium")

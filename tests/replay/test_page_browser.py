@@ -413,6 +413,9 @@ def test_a_project_lists_its_sessions_and_lets_go_of_them(open_page: Open) -> No
     opened.expect_text(".panel h3", "lighthouse")
     opened[".limit"].click()
     expect(opened[".option"]).to_have_count(3)
+    opened["#money .name button"].last.click()
+    assert opened.texts(".limit") == ["Model gpt-9 ✕"]
+    opened.expect_text(".panel h3", "pier")
 
 
 def test_a_watched_page_loads_itself_again_when_nobody_is_at_work(browser: Browser, tmp_path: Path) -> None:

@@ -190,13 +190,13 @@ def add_layers_options(parser: ArgumentParser) -> None:
 REPLAY_HELP = "say what recorded sessions cost and where the cache broke"
 
 REPLAY_DESCRIPTION = """\
-Says what recorded sessions cost: tokens and dollars by kind and model, every
-cache break with its cause, what filled the context, the most expensive tool
-results. Offline, no key.
+Says what recorded sessions cost, and what to do about it: tokens and dollars
+by kind and model, every cache break with its cause, what filled the context,
+the most expensive tool results. Offline, no key.
 
-Reads Claude Code's transcripts, Codex rollouts and plain Messages JSONL,
-whatever the files are called. Without a path it looks where Claude Code and
-Codex keep theirs; if nothing is there, it shows a sample.
+Reads transcripts of Claude Code, Codex and Sevenfold, and plain Messages JSONL,
+whatever the files are called. Without a path it looks where these agents keep
+theirs; if nothing is there, it shows a sample.
 """
 
 REPLAY_EXAMPLES = """\
@@ -204,7 +204,8 @@ examples:
   sevenfold replay
   sevenfold replay ~/.claude/projects --since 2026-11-01
   sevenfold replay session.jsonl --json | jq .breaks
-  sevenfold replay --html replay.html            a page to look at, with plots
+  sevenfold replay --open                        a page with plots, in the browser
+  sevenfold replay --by project                  or day, week, model, session
   sevenfold replay --reprice claude-sonnet-5-5   all of them at its prices
   sevenfold replay --policy sevenfold            what we would have saved
 """

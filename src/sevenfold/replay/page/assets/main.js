@@ -42,7 +42,11 @@ function drawAll() {
   }
   const view = new SessionView(sessions);
   const goTo = (session, call) => view.goTo(session, call);
-  fillSection("money", new MoneyView(report).node);
+  const pickModel = (model) => {
+    const used = sessions.filter((session) => session.models.includes(model));
+    if (used.length) view.showOnly(`Model ${clip(model)}`, new Set(used));
+  };
+  fillSection("money", new MoneyView(report, pickModel).node);
   fillSection("sessions", view.node);
   byId("sessions-body").classList.toggle("alone", sessions.length === 1);
   if (sessions.some((session) => session.days.length)) {

@@ -164,8 +164,9 @@ function savingCard([low, high, cost, count]) {
 }
 
 class MoneyView {
-  constructor(report) {
+  constructor(report, onPick) {
     this.report = report;
+    this.onPick = onPick;
     this.body = el("div", { class: "columns" });
     const hasBoth = isPriced(report.total);
     this.isUsd = hasBoth;
@@ -254,7 +255,20 @@ class MoneyView {
         return el(
           "li",
           {},
-          el("span", { class: "name" }, bill.model),
+          el(
+            "span",
+            { class: "name" },
+            el(
+              "button",
+              {
+                type: "button",
+                class: "link",
+                title: "List its sessions",
+                on: { click: () => this.onPick(bill.model) },
+              },
+              bill.model,
+            ),
+          ),
           el(
             "b",
             { class: this.isUsd && !bill.usd ? "faint" : null },
