@@ -204,7 +204,7 @@ examples:
   sevenfold replay
   sevenfold replay ~/.claude/projects --since 2026-11-01
   sevenfold replay session.jsonl --json | jq .breaks
-  sevenfold replay --open                        a page with plots, in the browser
+  sevenfold replay --open                        a page, in the browser
   sevenfold replay --by project                  or day, week, model, session
   sevenfold replay --reprice claude-sonnet-5-5   all of them at its prices
   sevenfold replay --policy sevenfold            what we would have saved
