@@ -175,7 +175,7 @@ class TurnWork:
             self._attempt("rules", lambda: self._find_rules(fresh))
         if self.allows("clearing"):
             self._attempt("clearing", self._clear)
-        if self.allows("compaction") and self.capabilities.rewrites_history:
+        if self.allows("compaction") and self.capabilities.rewrites_history and not self.decided.is_cut:
             self._attempt("compaction", self._compact)
 
     def _attempt(self, layer: str, work: Callable[[], None]) -> None:
