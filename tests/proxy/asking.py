@@ -28,7 +28,8 @@ def open_layers(home: Path) -> ProxyLayers:
     home.mkdir(exist_ok=True)
     environ = {"SEVENFOLD_HOME": str(home), "HOME": str(home)}
     memory = ProxyMemory(clock=SystemClock(), environ=environ, emit=ignore_event)
-    return ProxyLayers(store=StateStore(Folder.open(home / "proxy", create=True)), memory=memory)
+    store = StateStore(Folder.open(home / "proxy", create=True))
+    return ProxyLayers(store=store, memory=memory, memory_seconds=60.0)
 
 
 def user(content: Any) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Generator
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -253,6 +254,15 @@ def test_conversations_are_never_joined_across_keys_agents_or_prompts(
     names = [each.touch.conversation for each in (one, same, other_key, other_system, other_tools)]
     assert names[0] == names[1]
     assert len(set(names)) == 4
+
+
+def test_conversations_that_ended_long_ago_are_removed(tmp_path: Path) -> None:
+    layers = open_layers(tmp_path / "home")
+    Asker(layers, tmp_path / "project").send(render([user("Look.")]))
+    now = datetime.now(UTC)
+    assert layers.store.prune(now + timedelta(days=29)) == 0
+    assert layers.store.prune(now + timedelta(days=31)) == 1
+    layers.close()
 
 
 def test_every_profile_says_what_may_be_done() -> None:

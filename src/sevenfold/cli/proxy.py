@@ -77,6 +77,8 @@ def _show_addresses(
         project = os.path.realpath(options.project or ".")
         run = ProxyRun.create(profile, project, records_only=options.record_only)
         url = server.run_url(run)
+        if run.has_layers and server.app.layers is not None:
+            server.app.layers.warm_up(project)
         done = ", ".join(sorted(profile.layers)) if run.has_layers else "nothing is changed"
         screen.show(f"proxy on {server.url}, until Ctrl-C; for {profile.name} in {project}: {done}")
     screen.show(f"  export ANTHROPIC_BASE_URL={url}")
@@ -96,6 +98,7 @@ def _open_app(exits: ExitStack, folder: Folder, ledger: ProxyLedger, upstreams: 
     exits.callback(layers.close)
     layers.store.prune(clock.now())
     runs = RunStore(folder)
+    runs.prune(clock.now())
     exits.callback(runs.close)
     return ProxyApp(ledger=ledger, upstreams=upstreams, layers=layers, run_store=runs, clock=clock)
 
@@ -149,6 +152,8 @@ def run_agent(options: Namespace, screen: Screen) -> int:
         app = _open_app(exits, folder, ProxyLedger(folder=folder, name=_ledger_name()), upstreams)
         server = ProxyServer(app)
         server.start()
+        if run.has_layers and app.layers is not None:
+            app.layers.warm_up(run.project)
         try:
             code = _run_program(program, profile, server.run_url(run), options.arguments)
         finally:

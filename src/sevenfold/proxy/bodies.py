@@ -21,9 +21,9 @@ from sevenfold.core.requests import MAX_BREAKPOINTS
 from sevenfold.layers.microcompact.server_clearing import CONTEXT_MANAGEMENT_PARAM
 from sevenfold.proxy.requests import (
     Fields,
+    RequestFacts,
     SplitMessage,
     WireFormat,
-    digest_message,
     is_instruction,
     list_said,
     split_moving,
@@ -78,6 +78,8 @@ class RequestBody:
     messages: list[Any] = field(default_factory=list[Any])
     entries: list[BodyMessage] = field(default_factory=list[BodyMessage])
     """Those that say something, without the system prompt."""
+    parsed: dict[int, Message] = field(default_factory=dict[int, Message])
+    """Messages that were read as values already, by their place."""
     is_changed: bool = False
     _texts: dict[int, list[str]] = field(default_factory=dict[int, list[str]])
     _dropped: int = 0
@@ -85,15 +87,17 @@ class RequestBody:
     _moved: str = ""
 
     @classmethod
-    def read(cls, wire: WireFormat, fields: Fields, *, tag: str = "", moves: bool = False) -> RequestBody:
+    def read(cls, facts: RequestFacts, fields: Fields, *, tag: str = "", moves: bool = False) -> RequestBody:
         """`tag`: of the block that an agent moves; `moves`: whether it may be put behind the last message."""
+        wire, digests = facts.wire, iter(facts.messages)
         body = cls(
             wire=wire, fields=fields, moving=tag if moves else "", messages=list(list_said(wire, fields))
         )
         seen = Counter[str]()
         for at, message in enumerate(body.messages):
-            digest = "" if is_instruction(wire, message) else digest_message(message, tag)
-            if digest:
+            is_said = not is_instruction(wire, message)
+            if is_said and (not tag or split_moving(message, tag).message is not None):
+                digest = next(digests)
                 body.entries.append(BodyMessage(at, f"{digest}.{seen[digest]}", _role_of(message)))
                 seen[digest] += 1
         if body.moving:
@@ -135,7 +139,8 @@ class RequestBody:
 
     def results(self, entries: Iterable[BodyMessage]) -> Iterator[BodyResult]:
         for entry in entries:
-            for at, block in enumerate(read_entry(self.wire, self.messages[entry.at]).blocks):
+            known = self.parsed.get(entry.at) or read_entry(self.wire, self.messages[entry.at])
+            for at, block in enumerate(known.blocks):
                 if isinstance(block, ToolResult):
                     place = at if self.wire == "messages" else -1
                     yield BodyResult(entry, place, block)

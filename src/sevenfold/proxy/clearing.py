@@ -147,6 +147,12 @@ class ClearingAccount:
         """What the provider leaves out of this request."""
         return sum(self.tally.estimate_of(self._sizes.get(use, 0.0)) for use in self.server.cleared)
 
+    @property
+    def needs_compaction(self) -> bool:
+        """Whether the window is nearly full, and may be emptied without a question."""
+        limits = self.inputs.thresholds
+        return limits.is_automatic and self.tokens >= limits.auto_compact
+
     def catch_up(
         self, state: ConversationState, keys: Sequence[str], messages: Sequence[Message], *, in_flight: bool
     ) -> None:
@@ -345,13 +351,11 @@ class CompactionPlan:
 def plan_compaction(
     account: ClearingAccount, messages: Sequence[Message], settings: Settings
 ) -> CompactionPlan | None:
-    """The notes that a conversation gives by itself in place of its older messages, if it is due.
+    """The notes that a conversation gives by itself in place of its older messages; None: they save nothing.
 
     `messages` are all of the conversation, with nothing in the user's but what a person said.
     """
     limits = account.inputs.thresholds
-    if not limits.is_automatic or account.tokens < limits.auto_compact:
-        return None
     counts = [account.tally.estimate_of(weight) for weight in account.weights]
     start = account.start
     rounds = split_rounds(messages[start:], counts[start:])

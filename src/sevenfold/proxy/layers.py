@@ -27,6 +27,9 @@ from sevenfold.proxy.state import StateStore
 from sevenfold.proxy.touches import RequestTouch
 from sevenfold.proxy.turns import PreparedTurn, TurnRequest, TurnTools, TurnWork
 
+MEMORY_SECONDS = 2.0
+"""How long a request waits for what memory has to say; mostly it takes a few milliseconds."""
+
 ANSWER_SECONDS = 0.2
 """How long a request waits for the account of the one before, which is written as its response ends."""
 
@@ -40,6 +43,7 @@ class ProxyLayers:
     store: StateStore
     memory: ProxyMemory
     catalog: Catalog = CATALOG
+    memory_seconds: float = MEMORY_SECONDS
     learn_errors: list[str] = field(default_factory=list[str])
     """Why something was not looked through."""
     _threads: ThreadPoolExecutor = field(
@@ -58,7 +62,7 @@ class ProxyLayers:
         model = self.catalog.find(facts.model)
         capabilities = choose_capabilities(model, "anthropic" if facts.wire == "messages" else "openai")
         body = RequestBody.read(
-            facts.wire, fields, tag=turn.profile.moving_tag, moves=capabilities.rewrites_history
+            facts, fields, tag=turn.profile.moving_tag, moves=capabilities.rewrites_history
         )
         if not body.entries:
             raise UnfitBody("it has no messages")
@@ -68,7 +72,7 @@ class ProxyLayers:
         with state.lock:
             state.is_answered.clear()
             self.store.refresh(state)
-            tools = TurnTools(self.store, self.memory, self.submit)
+            tools = TurnTools(self.store, self.memory, self.submit, self.memory_seconds)
             work = TurnWork(
                 tools=tools,
                 turn=turn,
@@ -113,6 +117,10 @@ class ProxyLayers:
         self._threads.shutdown(wait=True)
         self.memory.close()
         self.store.close()
+
+    def warm_up(self, project: str) -> None:
+        """Begin to read what the first prompt in a project would wait for."""
+        self.submit(lambda: self.memory.warm_up(project))
 
     def submit(self, work: Callable[[], _T]) -> Future[_T]:
         return self._threads.submit(work)

@@ -16,6 +16,7 @@ from pathlib import Path
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import StoreError
 from sevenfold.core.events import Emit, Event, ExtractionEnded
+from sevenfold.core.fields import write_fields
 from sevenfold.core.json import JsonObject, freeze_object, read_object
 from sevenfold.core.messages import Message, Text, ToolUse
 from sevenfold.core.settings import Settings
@@ -127,6 +128,7 @@ class ProxyMemory:
                 return ""
             project.follow()
             session = _find_session(project, name)
+            before = write_fields(session)
             call = HookCall(
                 event=event,
                 given=freeze_object({**given, "cwd": cwd, "session_id": session.session}),
@@ -140,7 +142,8 @@ class ProxyMemory:
             )
             answer = answer_hook(call)
             with suppress(StoreError):  # counts, and what was shown: nothing that a request depends on
-                keep_agent_session(project, session)
+                if write_fields(session) != before:
+                    keep_agent_session(project, session)
                 for work in later:
                     work()
         return _read_context(answer)

@@ -158,6 +158,8 @@ class ConversationState:
     size_bytes: int = 0
     is_torn: bool = False
     """The last line was not written to its end."""
+    sizes: dict[str, int] = field(default_factory=dict[str, int])
+    """Tokens that each stand-in saves; in memory alone."""
     messages: list[Message] = field(default_factory=list[Message])
     """Of the last request; in memory alone."""
     extra: dict[str, object] = field(default_factory=dict[str, object])
@@ -238,8 +240,8 @@ class StateStore:
         for that beginning."""
         with self._lock:
             if facts.session:
-                # Headers name it: what the system prompt says does not matter.
-                return self._get(self._digest(f"{client}|{facts.session}"))
+                # Headers name it: neither the system prompt nor the version of the client matters.
+                return self._get(self._digest(f"{client.partition(' ')[0]}|{facts.session}"))
             group = self._digest(f"{client}|{facts.system}|{facts.tools}")
             alike = [self._get(name) for name in self._list_alike(group)]
             found = [one for one in alike if one.keys and one.continues(keys)]
@@ -276,16 +278,7 @@ class StateStore:
 
     def prune(self, now: datetime) -> int:
         """Remove conversations that ended long ago; how many."""
-        if self._folder is None:
-            return 0
-        oldest, removed = (now - STATE_LIFE).timestamp() * 1e9, 0
-        for name in self._folder.names():
-            found = self._folder.stat(name) if name.endswith(".jsonl") else None
-            if found is not None and found.modified_ns < oldest:
-                with suppress(FileMissing):
-                    self._folder.remove(name, durable=False)
-                    removed += 1
-        return removed
+        return 0 if self._folder is None else _prune(self._folder, (".jsonl", ".damaged"), now)
 
     def close(self) -> None:
         if self._folder is not None:
@@ -307,7 +300,8 @@ class StateStore:
     def _list_alike(self, group: str) -> list[str]:
         names = [name for name in self._loaded if name.startswith(group)]
         if self._folder is not None:
-            stored = (name.removesuffix(".jsonl") for name in self._folder.names() if name.startswith(group))
+            files = (name for name in self._folder.names() if name.startswith(group))
+            stored = (name.removesuffix(".jsonl") for name in files if name.endswith(".jsonl"))
             names = [*(name for name in stored if name not in self._loaded), *names]
         return names[-MAX_ALIKE:]
 
@@ -378,6 +372,10 @@ class RunStore:
             found.get("records_only") is True,
         )
 
+    def prune(self, now: datetime) -> int:
+        """Remove runs that were begun long ago; how many."""
+        return 0 if self._folder is None else _prune(self._folder, ".json", now)
+
     def remove(self, token: str) -> None:
         if self._folder is not None:
             with suppress(StoreError):
@@ -386,6 +384,17 @@ class RunStore:
     def close(self) -> None:
         if self._folder is not None:
             self._folder.close()
+
+
+def _prune(folder: Folder, endings: str | tuple[str, ...], now: datetime) -> int:
+    oldest, removed = (now - STATE_LIFE).timestamp() * 1e9, 0
+    for name in folder.names():
+        found = folder.stat(name) if name.endswith(endings) else None
+        if found is not None and found.modified_ns < oldest:
+            with suppress(FileMissing):
+                folder.remove(name, durable=False)
+                removed += 1
+    return removed
 
 
 def _run_file(token: str) -> str:

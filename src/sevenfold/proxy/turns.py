@@ -48,9 +48,6 @@ from sevenfold.proxy.requests import RequestFacts
 from sevenfold.proxy.state import STATE_LOST, ConversationState, Decisions, StateStore
 from sevenfold.proxy.touches import RequestTouch
 
-MEMORY_SECONDS = 1.0
-"""How long a request waits for what a prompt recalls."""
-
 CLIENT_CUT = "the client changed or compacted what it sent before"
 
 
@@ -96,6 +93,8 @@ class TurnTools:
     memory: ProxyMemory
     submit: Callable[[Callable[[], str]], Future[str]]
     """Runs work in a thread of its own, so that a request need not wait for it."""
+    memory_seconds: float
+    """How long it waits."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -158,6 +157,8 @@ class TurnWork:
         kept = self.state.messages[:common] if len(self.state.messages) == len(self.state.keys) else []
         rest = self.body.entries[len(kept) :]
         self.messages = kept + [read_entry(self.facts.wire, self.body.messages[one.at]) for one in rest]
+        places = (entry.at for entry in self.body.entries)
+        self.body.parsed = dict(zip(places, self.messages, strict=True))
 
     @property
     def uses(self) -> dict[str, ToolUse]:
@@ -293,8 +294,11 @@ class TurnWork:
 
     def _compact(self) -> None:
         """Notes in place of older messages, for an agent that would run into the end of the window."""
+        account = self._open_account()
+        if not account.needs_compaction:
+            return
         said = strip_machine_text(self._show_sent(), self.turn.profile)
-        plan = plan_compaction(self._open_account(), said, self._settings)
+        plan = plan_compaction(account, said, self._settings)
         if plan is None:
             return
         key = self.body.keys[plan.last]
@@ -339,10 +343,10 @@ class TurnWork:
         late = threading.Event()
         asked = self.tools.submit(lambda: ask(late.is_set))
         try:
-            return asked.result(MEMORY_SECONDS)
+            return asked.result(self.tools.memory_seconds)
         except FutureTimeout:
             late.set()
-            self.failures.append(f"{layer}: there was no answer within {MEMORY_SECONDS:g} s")
+            self.failures.append(f"{layer}: there was no answer within {self.tools.memory_seconds:g} s")
             return ""
 
     def _add_text(self, layer: str, at: BodyMessage, text: str) -> None:
@@ -399,7 +403,11 @@ class TurnWork:
             text = state.cleared.get(result.key) or state.results.get(result.key)
             if text is not None:
                 is_new = result.key in self.decided.results
-                self._count_saved(layer, _count_tokens(result.value), text, is_new=is_new)
+                saved = state.sizes.get(result.key)
+                if saved is None or result.key in self.decided.cleared:
+                    saved = max(0, _count_tokens(result.value) - round(estimate_text_tokens(text)))
+                    state.sizes[result.key] = saved
+                self._count_saved(layer, saved, is_new=is_new)
                 body.replace_result(result, text)
         for entry in body.entries:
             if entry.key in state.texts:
@@ -427,8 +435,7 @@ class TurnWork:
             self.betas = told.betas
             self.saved["clearing"] = account.cleared_tokens
 
-    def _count_saved(self, layer: str, tokens: int, text: str, *, is_new: bool) -> None:
-        saved = max(0, tokens - round(estimate_text_tokens(text)))
+    def _count_saved(self, layer: str, saved: int, *, is_new: bool) -> None:
         self.saved[layer] = self.saved.get(layer, 0) + saved
         if is_new:
             self.newly_saved[layer] = self.newly_saved.get(layer, 0) + saved
