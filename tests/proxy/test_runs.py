@@ -171,6 +171,7 @@ def test_a_run_is_known_after_a_restart_and_a_wrong_token_is_left_alone(
     upstream: str, layers: ProxyLayers, tmp_path: Path
 ) -> None:
     (tmp_path / "project").mkdir()
+    body = render([user("Look."), call(1, "find /"), result(1, LARGE)])
     with Folder.open(tmp_path / "home/proxy") as folder:
         paths: list[str] = []
         for _ in range(2):
@@ -184,7 +185,6 @@ def test_a_run_is_known_after_a_restart_and_a_wrong_token_is_left_alone(
             server.start()
             if not paths:
                 paths = [start_run(server, tmp_path).removeprefix(server.url), "/run/wrong"]
-            body = render([user("Look."), call(1, "find /"), result(1, LARGE)])
             answers = [post(server.url, f"{path}/v1/messages", body, x_api_key=KEY) for path in paths]
             server.stop()
             assert [headers.get("x-sevenfold-changed") for _, headers, _ in answers] == ["yes", "no"]
