@@ -14,6 +14,7 @@ From the bottom up; a package imports only from those before it (`pyproject.toml
 - `proxy/`: a proxy that keeps the bill of any agent.
 - `replay/`: what recorded sessions cost.
 - `agent/`: the terminal agent.
+- `ui/`: a page of this machine with all of it.
 - `testing`: the public interface of the simulator, for tests.
 - `cli/`, `__main__`: the command line.
 

@@ -5,7 +5,7 @@
 - `workspace`: the settings and the project that a command works with.
 - `screen`: the only module that prints; formats numbers, wraps lines, and reads piped input.
 - `chat_start`: draws the input line of a chat while `chat` is loaded.
-- `chat`, `proxy`, `settings`, `layers`, `simulate`, `mcp`, `install`, `completion`: one command each.
+- `chat`, `proxy`, `settings`, `layers`, `simulate`, `mcp`, `install`, `completion`, `ui`: one command each.
 - `resident`: `hook` and `resident`.
 - `inspect/`, `memory/`, `replay/`, `team/`, `tour/`: the other commands.
 """

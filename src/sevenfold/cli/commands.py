@@ -54,6 +54,9 @@ from sevenfold.cli.options.inspect import (
     STATS_DESCRIPTION,
     STATS_EXAMPLES,
     STATS_HELP,
+    UI_DESCRIPTION,
+    UI_EXAMPLES,
+    UI_HELP,
     add_context_options,
     add_doctor_options,
     add_layers_options,
@@ -62,6 +65,7 @@ from sevenfold.cli.options.inspect import (
     add_settings_options,
     add_spend_options,
     add_stats_options,
+    add_ui_options,
 )
 from sevenfold.cli.options.memory import (
     DREAM_DESCRIPTION,
@@ -163,6 +167,14 @@ COMMANDS = (
         examples=CHAT_EXAMPLES,
         add_options=add_chat_options,
         target="sevenfold.cli.chat_start:start_chat",
+    ),
+    Command(
+        name="ui",
+        help=UI_HELP,
+        description=UI_DESCRIPTION,
+        examples=UI_EXAMPLES,
+        add_options=add_ui_options,
+        target="sevenfold.cli.ui:run_ui",
     ),
     Command(
         name="settings",
@@ -352,6 +364,7 @@ examples:
   sevenfold replay                          what your recorded sessions cost, and where the cache broke
   sevenfold run claude                      start Claude Code, and end with its bill
   sevenfold chat                            an agent in this repository, with all seven layers
+  sevenfold ui                              sessions, memories and spend on a page of this machine
   sevenfold recall "how do we retry?"       which memories a prompt would bring, and why
   sevenfold settings compact.enabled        one setting, its value and where that came from
 

@@ -30,6 +30,7 @@ from sevenfold.cli.screen import (
 )
 from sevenfold.cli.workspace import open_workspace
 from sevenfold.core.prices import Cost
+from sevenfold.layers.compaction.policy import STRATEGY_TEXTS
 
 _WIDTH = 80
 _BAR_CHARS = 20
@@ -37,14 +38,6 @@ WINDOW_CHARS = 60
 MAX_TOOL_ROWS = 8
 """Of each kind; the rest is one row."""
 
-STRATEGY_TEXTS: Mapping[str, str] = {
-    "notes": "the session notes stand in, no model is asked",
-    "block": "the model makes a compaction block",
-    "summary": "the model writes a summary of the whole view",
-    "trimmed": "the model writes a summary without the oldest rounds",
-    "structural": "the session's structure is told, no model is asked",
-    "clip": "the newest rounds that fit are kept, and nothing else",
-}
 LEVEL_TONES: Mapping[str, Tone] = {"fine": "plain", "warning": "warning", "blocked": "error"}
 
 

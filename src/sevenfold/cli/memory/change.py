@@ -26,13 +26,19 @@ from sevenfold.core.memories import (
     IMPORTED_WHY,
     INDEX_FILE,
     TEAM_PREFIX,
-    Origin,
     parse_conditions,
     read_memory,
 )
 from sevenfold.core.secrets import refuse_secrets
 from sevenfold.store.files.folder import Folder, check_memory_key
-from sevenfold.store.memory.changes import Remove, Transaction, Write, plan_new_memory
+from sevenfold.store.memory.changes import (
+    Remove,
+    Transaction,
+    Write,
+    describe_origin,
+    describe_transaction,
+    plan_new_memory,
+)
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.memory.files import MemoryFiles
 from sevenfold.store.memory.records import encode_text
@@ -218,7 +224,7 @@ def show_memory_log(options: Namespace, context: MemoryContext) -> int:
     key, limit = _key(cast("str | None", options.memory)), cast("int", options.limit)
     changes = context.memory.log(key, limit=None)
     if context.is_json:
-        context.screen.show_json([_described(change) for change in changes[:limit]])
+        context.screen.show_json([describe_transaction(change) for change in changes[:limit]])
     elif changes:
         context.screen.show_table([_row(change) for change in changes[:limit]])
     else:
@@ -236,7 +242,7 @@ def show_memory_diff(options: Namespace, context: MemoryContext) -> int:
     change = context.memory.last_change() if id_ is None else context.memory.transaction(id_)
     text = context.memory.diff(change.id)
     if context.is_json:
-        context.screen.show_json({**_described(change), "diff": text})
+        context.screen.show_json({**describe_transaction(change), "diff": text})
         return 0
     context.screen.show_table([_row(change)])
     show_diff_text(context, text)
@@ -260,7 +266,7 @@ def blame_memory(options: Namespace, context: MemoryContext) -> int:
                     "line": line.line,
                     "change": line.transaction,
                     "at": line.at.isoformat(),
-                    **_origin(line.origin),
+                    **describe_origin(line.origin),
                 }
                 for line in lines
             ]
@@ -401,30 +407,3 @@ def _row(change: Transaction) -> list[TableCell]:
         TableCell(change.step or change.kind),
         TableCell(shorten_text(f"{keys}: {change.origin.why}" if keys else change.origin.why, 100)),
     ]
-
-
-def _described(change: Transaction) -> dict[str, object]:
-    return {
-        "id": change.id,
-        "at": change.at.isoformat(),
-        "kind": change.kind,
-        "of": change.of,
-        "step": change.step,
-        **_origin(change.origin),
-        "changes": [
-            {"key": one.key, "before": one.before, "after": one.after, **_origin(one.origin)}
-            for one in change.changes
-        ],
-    }
-
-
-def _origin(origin: Origin) -> dict[str, object]:
-    return {
-        "who": origin.who,
-        "why": origin.why,
-        "session": origin.session,
-        "messages": list(origin.messages),
-        "said_by": origin.said_by,
-        "taint": sorted(origin.taint),
-        "evidence": list(origin.evidence),
-    }

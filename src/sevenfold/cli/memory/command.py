@@ -9,7 +9,7 @@ import shlex
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches, unified_diff
+from difflib import get_close_matches
 from pathlib import Path
 from typing import NoReturn, TypeAlias, cast
 
@@ -34,7 +34,7 @@ from sevenfold.cli.memory.listing import check_memory_claims, list_memories, sea
 from sevenfold.cli.options.memory import add_memory_options
 from sevenfold.cli.screen import CapturedScreen, Screen, format_time
 from sevenfold.core.errors import InputError
-from sevenfold.core.memories import INDEX_FILE
+from sevenfold.layers.memory.overview import describe_review, diff_proposal
 from sevenfold.store.memory.changes import PendingReview, TransactionId
 
 # `sevenfold memory review`: memories that wait for a person, one by one.
@@ -64,7 +64,7 @@ def review_memories(options: Namespace, context: MemoryContext) -> int:
         return 0
     waiting = context.memory.waiting()
     if context.is_json:
-        context.screen.show_json([_described(context, one) for one in waiting])
+        context.screen.show_json([describe_review(context.memory, one) for one in waiting])
         return 0
     if not waiting:
         context.screen.show_line("nothing waits", "faint")
@@ -123,18 +123,7 @@ def _show(context: MemoryContext, waiting: PendingReview, number: str = "") -> N
     if origin.session:
         context.screen.show_line(f"from session {origin.session}", "faint")
     for proposed in waiting.changes:
-        show_diff_text(context, _diff(context, proposed.key, proposed.text))
-
-
-def _diff(context: MemoryContext, key: str, text: str | None) -> str:
-    """What would change, against what is shown now."""
-    stored = context.memory.find(key)
-    shown = context.memory.index_text().text if key == INDEX_FILE else stored.memory.text if stored else ""
-    before = shown.splitlines()
-    after = (text or "").splitlines()
-    return "\n".join(
-        unified_diff(before, after, key, key if text is not None else "removed", lineterm="", n=2)
-    )
+        show_diff_text(context, diff_proposal(context.memory, proposed.key, proposed.text))
 
 
 def _find_all(context: MemoryContext, starts: Sequence[str]) -> list[TransactionId]:
@@ -150,23 +139,6 @@ def _find(context: MemoryContext, start: str) -> PendingReview:
             f"{len(found) or 'nothing'} of what waits begins with {start!r}; see `memory review`"
         )
     return found[0]
-
-
-def _described(context: MemoryContext, waiting: PendingReview) -> dict[str, object]:
-    origin = waiting.origin
-    return {
-        "id": waiting.id,
-        "at": waiting.at.isoformat(),
-        "who": origin.who,
-        "reason": waiting.reason or origin.why,
-        "taint": sorted(origin.taint),
-        "session": origin.session,
-        "outside": waiting.is_outside,
-        "changes": [
-            {"key": one.key, "text": one.text, "diff": _diff(context, one.key, one.text)}
-            for one in waiting.changes
-        ],
-    }
 
 
 MemoryHandler: TypeAlias = Callable[[Namespace, MemoryContext], int]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -18,6 +18,7 @@ from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import FileMissing
 from sevenfold.core.events import Emit, Event, MemoryEdited, MemoryRefused, ignore_event
 from sevenfold.core.memories import ARCHIVE_PREFIX, Origin
+from sevenfold.layers.memory.overview import MemoryOverview, read_memory_overviews
 from sevenfold.session.opening import Workspace
 from sevenfold.store.memory.changes import StoredMemory, Transaction
 from sevenfold.store.memory.directory import MemoryDir
@@ -64,6 +65,10 @@ class MemoryContext:
             if found is not None:
                 return found
         raise FileMissing(f"there is no memory {name!r}; `sevenfold memory list` shows those there are")
+
+    def read_overviews(self, stored: Sequence[StoredMemory]) -> list[MemoryOverview]:
+        """These memories, each with what is known of it."""
+        return read_memory_overviews(stored, self.uses, self.marks)
 
     def report(self, done: Transaction, text: str) -> int:
         """Say what was done, and how to take it back."""

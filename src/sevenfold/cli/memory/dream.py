@@ -26,7 +26,7 @@ from sevenfold.core.settings.sections import AgentSettings
 from sevenfold.core.tool_kinds import ToolContext
 from sevenfold.layers.dreams.dreamer import Dreamer, DreamResult
 from sevenfold.layers.dreams.policy import DreamSettings
-from sevenfold.layers.dreams.publish import DREAM_RUNNING, DreamRecord
+from sevenfold.layers.dreams.publish import DreamRecord
 from sevenfold.layers.dreams.workspace import DreamModel
 from sevenfold.session.budget import SpendSettings
 from sevenfold.session.governor import GovernedProvider, Governor
@@ -108,7 +108,7 @@ class _DreamCommand:
         return 0
 
     def stop(self) -> int:
-        running = self._running()
+        running = self.dreamer.find_running()
         if not running:
             raise InputError("no dream is under way")
         self.dreamer.records.ask_to_stop(running)
@@ -119,14 +119,7 @@ class _DreamCommand:
         return _choose(self._records(), wanted)
 
     def _records(self) -> list[DreamRecord]:
-        return self.dreamer.records.list(running=self._running())
-
-    def _running(self) -> str:
-        """The id of the dream under way; empty when there is none."""
-        records = self.dreamer.records
-        newest = next(iter(records.ids()), "")
-        is_held = self.dreamer.lock.read_state().holder is not None
-        return newest if is_held and newest and records.read(newest).outcome == DREAM_RUNNING else ""
+        return self.dreamer.records.list(running=self.dreamer.find_running())
 
     async def _dream(self, *, is_dry: bool, is_mechanical: bool) -> DreamResult:
         task = asyncio.current_task()

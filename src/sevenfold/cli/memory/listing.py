@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from argparse import Namespace
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import datetime
 from typing import cast
 
 from sevenfold.agent.tools.web_fetch import fetch_page
@@ -17,14 +16,14 @@ from sevenfold.core.errors import InputError
 from sevenfold.core.memories import (
     ARCHIVE_PREFIX,
     MEMORY_USE_KINDS,
-    NO_USES,
     MemoryUseKind,
     MemoryUses,
     read_memory,
 )
 from sevenfold.core.settings.sections import WebSettings
+from sevenfold.layers.memory.overview import MemoryOverview
 from sevenfold.layers.memory.rule_policy import RuleSettings
-from sevenfold.layers.memory.rule_reader import ParsedRule, parse_memory_rule
+from sevenfold.layers.memory.rule_reader import parse_memory_rule
 from sevenfold.layers.memory.trust.claims import MemoryClaim, find_claims
 from sevenfold.layers.memory.trust.verifier import BrokenClaim, ProjectVerifiers
 from sevenfold.store.memory.changes import StoredMemory
@@ -33,82 +32,13 @@ from sevenfold.store.memory.sidecars import BrokenMark
 _HEADS = ("memory", "type", "age", "used", "about")
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryOverview:
-    """A memory, and what is known of it beside its text."""
-
-    stored: StoredMemory
-    uses: MemoryUses
-    broken: tuple[str, ...]
-
-    @property
-    def rule(self) -> ParsedRule:
-        return parse_memory_rule(self.stored, RuleSettings())
-
-    @property
-    def heeded(self) -> int:
-        """How often a rule was acknowledged, or the call given up. A call that came back changed says
-        nothing: it may have been changed for any reason."""
-        return self.uses.count("acknowledged") + self.uses.count("given up")
-
-    def describe(self, now: datetime) -> dict[str, object]:
-        stored, memory, origin = self.stored, self.stored.memory, self.stored.origin
-        return {
-            "key": memory.key,
-            "name": memory.name,
-            "type": memory.kind,
-            "description": memory.description,
-            "applies_to": list(memory.applies_to),
-            "rule": self._describe_rule(),
-            "modified": stored.modified.isoformat(),
-            "sha256": stored.sha256,
-            "change": stored.transaction,
-            "who": origin.who,
-            "author": origin.author,
-            "why": origin.why,
-            "said_by": origin.said_by,
-            "session": origin.session,
-            "messages": list(origin.messages),
-            "taint": sorted(origin.taint),
-            "evidence": list(origin.evidence),
-            "trusted": stored.is_trusted,
-            "waiting": stored.is_waiting,
-            "uses": {kind: self.uses.count(kind) for kind in MEMORY_USE_KINDS},
-            "last_used": self.uses.last.isoformat() if self.uses.last else None,
-            "warmth": round(self.uses.warmth_at(now), 3),
-            "broken": list(self.broken),
-        }
-
-    def _describe_rule(self) -> dict[str, object] | None:
-        rule = self.rule.rule
-        if rule is None:
-            return None
-        return {
-            "conditions": [str(one) for one in rule.conditions],
-            "gate": rule.is_gate,
-            "fires": self.stored.is_trusted,
-            "heeded": self.heeded,
-        }
-
-    @property
-    def state(self) -> str:
-        """What a person should know before relying on it; empty where there is nothing."""
-        if not self.stored.is_trusted:
-            return "not trusted"
-        if self.broken:
-            return "not confirmed"
-        return "change waits" if self.stored.is_waiting else ""
-
-
 def list_memories(options: Namespace, context: MemoryContext) -> int:
     wanted = cast("str | None", options.type)
     if options.archived:
         stored = tuple(context.memory.read(key) for key in context.memory.keys(ARCHIVE_PREFIX))
     else:
         stored = context.memory.scan(None)
-    chosen = [
-        one for one in read_memory_overviews(context, stored) if wanted in (None, one.stored.memory.kind)
-    ]
+    chosen = [one for one in context.read_overviews(stored) if wanted in (None, one.stored.memory.kind)]
     if context.is_json:
         context.screen.show_json([one.describe(context.now()) for one in chosen])
     elif chosen:
@@ -132,7 +62,7 @@ def _tell_user_wide(context: MemoryContext) -> None:
 
 
 def show_memory(options: Namespace, context: MemoryContext) -> int:
-    known = read_memory_overviews(context, [context.find(cast("str", options.memory))])[0]
+    known = context.read_overviews([context.find(cast("str", options.memory))])[0]
     text, at = known.stored.memory.text, cast("str | None", options.at)
     if at is not None:
         text = _text_at(context, known.stored.memory.key, at)
@@ -156,8 +86,7 @@ def search_memories(options: Namespace, context: MemoryContext) -> int:
     # By meaning, every memory has a rank.
     hits = [hit for hit in ranked if hit.key in stored and (hit.overlap.words or (hit.margin or 0.0) > 0)]
     found: dict[str, MemoryOverview] = {
-        one.stored.memory.key: one
-        for one in read_memory_overviews(context, [stored[hit.key] for hit in hits])
+        one.stored.memory.key: one for one in context.read_overviews([stored[hit.key] for hit in hits])
     }
     if context.is_json:
         now = context.now()
@@ -173,16 +102,6 @@ def search_memories(options: Namespace, context: MemoryContext) -> int:
         for hit in hits
     )
     return 0
-
-
-def read_memory_overviews(context: MemoryContext, stored: Sequence[StoredMemory]) -> list[MemoryOverview]:
-    uses, marks = context.uses.read(), context.marks.read()
-    return [MemoryOverview(one, uses.get(one.memory.key, NO_USES), _broken(one, marks)) for one in stored]
-
-
-def _broken(stored: StoredMemory, marks: Mapping[str, BrokenMark]) -> tuple[str, ...]:
-    mark = marks.get(stored.memory.key)
-    return mark.broken if mark and mark.sha256 == stored.sha256 else ()
 
 
 _NOTHING = "nothing is remembered of this project yet; `sevenfold memory add` does, and so does an agent"

@@ -23,6 +23,7 @@ from sevenfold.layers.memory.recall.policy import (
     RecallFacts,
     RecallSettings,
     choose_recalled,
+    describe_candidate,
     estimate_certainty,
 )
 from sevenfold.layers.memory.search.encoders import EncoderSetup, install_weights, read_setup
@@ -43,7 +44,7 @@ def run_recall(options: Namespace, screen: Screen) -> int:
             found = finder.find(prompt, cast("int", options.limit))
     chosen = choose_recalled(found, RecallFacts(), rules)
     if options.json:
-        screen.show_json([_describe_recalled(one, is_recalled=one in chosen) for one in found])
+        screen.show_json([describe_candidate(one, is_recalled=one in chosen) for one in found])
     elif options.explain:
         _explain(found, chosen, context)
     else:
@@ -117,24 +118,6 @@ def _explain(
     context.screen.show_line(
         f"If one of the first is {MIN_CERTAINTY:.0%} certain, they are recalled in this order.", "faint"
     )
-
-
-def _describe_recalled(one: RecallCandidate, *, is_recalled: bool) -> dict[str, object]:
-    return {
-        "key": one.key,
-        "description": one.description,
-        "kind": one.kind,
-        "is_recalled": is_recalled,
-        "certainty": round(estimate_certainty(one), 4),
-        "share": round(one.share, 4),
-        "rare_words": round(one.rare_words, 4),
-        "evidence": round(one.evidence, 4),
-        "evidence_share": round(one.evidence_share, 4),
-        "meaning": None if one.meaning is None else round(one.meaning, 4),
-        "margin": None if one.margin is None else round(one.margin, 4),
-        "warmth": round(one.warmth, 4),
-        "words": list(one.words),
-    }
 
 
 def _run_setup(options: Namespace, screen: Screen, prompt: str | None) -> int:

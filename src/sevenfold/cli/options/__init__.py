@@ -3,7 +3,8 @@
 Arguments that several commands have are declared here, once. The others:
 
 - `running`: `chat`, `tour`, `simulate`, `mcp`, `team` and `serve`.
-- `inspect`: `context`, `stats`, `spend`, `doctor`, `settings`, `layers`, `replay` and `search`.
+- `inspect`: `context`, `stats`, `spend`, `doctor`, `settings`, `layers`, `replay`,
+  `search` and `ui`.
 - `memory`: `memory`, `recall` and `dream`.
 - `agents`: `install`, `hook`, `resident` and `completion`.
 """

@@ -1,10 +1,10 @@
-"""Arguments of `context`, `stats`, `spend`, `doctor`, `settings`, `layers`, `replay` and `search`."""
+"""Arguments of `context`, `stats`, `spend`, `doctor`, `settings`, `layers`, `replay`, `search` and `ui`."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError
 
-from sevenfold.cli.options import add_json_option, add_project_option
+from sevenfold.cli.options import add_json_option, add_project_option, parse_port
 
 CONTEXT_HELP = "say what fills a session's window and what comes next"
 
@@ -291,3 +291,33 @@ def _read_hit_limit(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 1_000):
         raise ArgumentTypeError(f"{text!r} is not a number of turns; expected 1 to 1000")
     return int(text)
+
+
+UI_HELP = "show sessions, memories and spend on a local page"
+
+UI_DESCRIPTION = """\
+Serves a page on this machine and opens it in your browser: what your sessions cost and
+what each request held, memories with their history and review, what a prompt would
+recall, rules, dreams, spend with its kill switch, the team, and what runs now.
+
+Only the browser that opens the printed link can use it: the page listens on 127.0.0.1,
+and the link works once. It loads nothing from the network. Every change that you make
+there is the same as with the commands, and `sevenfold memory undo` takes it back.
+Needs `pip install 'sevenfold[ui]'`.
+"""
+
+UI_EXAMPLES = """\
+examples:
+  sevenfold ui                       the page of this project, in your browser
+  sevenfold ui --project ~/src/app   of another project
+  sevenfold ui --no-open             only print the link, such as over ssh -L 7007:127.0.0.1:7007
+  sevenfold ui --port 8123           on a port of your choice; 0 is any free one
+"""
+
+
+def add_ui_options(parser: ArgumentParser) -> None:
+    add_project_option(parser)
+    parser.add_argument(
+        "--port", type=parse_port, metavar="N", help="listen there (7007, or any free port if it is taken)"
+    )
+    parser.add_argument("--no-open", action="store_true", help="print the link and open no browser")

@@ -13,20 +13,17 @@ from pathlib import Path
 from typing import TypeAlias, cast
 
 from sevenfold.cli.memory.change import show_diff_text
-from sevenfold.cli.memory.context import make_user_origin
 from sevenfold.cli.screen import Screen
 from sevenfold.cli.team.context import (
     TEAM_LOCK_TIMEOUT,
     TeamContext,
     describe_sync_report,
-    find_conflicts,
     open_team_context,
     show_sync_report,
     show_sync_status,
 )
 from sevenfold.core.errors import InputError, TeamOffline, TeamRefused
 from sevenfold.core.memories import TEAM_PREFIX
-from sevenfold.store.memory.changes import Write
 from sevenfold.team.client.local_state import (
     Membership,
     TokenStore,
@@ -46,6 +43,13 @@ from sevenfold.team.client.server_client import (
     pull_repositories,
     pull_token,
     start_device_login,
+)
+from sevenfold.team.client.status import (
+    ResolvedConflict,
+    choose_conflict_text,
+    find_conflict,
+    find_conflicts,
+    settle_conflict,
 )
 from sevenfold.team.protocol import MAX_TEAM_FILE_BYTES
 
@@ -168,14 +172,11 @@ def show_team_conflicts(_: Namespace, context: TeamContext) -> int:
 
 def resolve_team_conflict(options: Namespace, context: TeamContext) -> int:
     team = context.open_team()
-    conflict = _find_conflict(team, cast("str", options.memory))
+    conflict = find_conflict(team, cast("str", options.memory))
     before = context.memory_context.memory.find(f"{TEAM_PREFIX}{conflict.key}")
     text = _chosen(options, team, conflict)
-    if text is not None:
-        origin = make_user_origin(f"resolved the conflict with {conflict.copy}")
-        seen = None if before is None else before.sha256
-        context.memory_context.memory.commit([Write(f"{TEAM_PREFIX}{conflict.key}", text, seen)], origin)
-    asyncio.run(team.delete(conflict.copy, wait=TEAM_LOCK_TIMEOUT))
+    resolved = ResolvedConflict(conflict, text, None if before is None else before.sha256)
+    asyncio.run(settle_conflict(team, context.memory_context.memory, resolved, wait=TEAM_LOCK_TIMEOUT))
     return _exchanged(context, team, f"{conflict.key} is settled")
 
 
@@ -193,25 +194,11 @@ def allow_team_finding(options: Namespace, context: TeamContext) -> int:
     return _exchanged(context, team, f"{options.fingerprint} may be shared")
 
 
-def _find_conflict(team: TeamMemory, name: str) -> SyncConflict:
-    bare = name.removeprefix("team/").removesuffix(".md")
-    known = find_conflicts(team)
-    found = [one for one in known if f"{bare}.md" in (one.copy, one.key)]
-    if len(found) == 1:
-        return found[0]
-    listed = ", ".join(one.copy for one in found or known) or "there is none"
-    why = f"{name!r} has more than one" if found else f"{name!r} has no conflict"
-    raise InputError(f"{why}; name one of these: {listed}")
-
-
 def _chosen(options: Namespace, team: TeamMemory, conflict: SyncConflict) -> str | None:
     """The text to write under the memory's name; None: the one that is there."""
     path = cast("Path | None", options.text)
     if path is None:
-        files = team.files.read_all()
-        if options.take == "original" and conflict.key not in files:
-            raise InputError(f"{conflict.key} is not there any more; --take copy keeps the text of the copy")
-        return files[conflict.copy].text if options.take == "copy" else None
+        return choose_conflict_text(team, conflict, cast("str", options.take))
     try:
         data = path.read_bytes()
         text = data.decode()

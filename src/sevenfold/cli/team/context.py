@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -21,7 +21,8 @@ from sevenfold.team.client.local_state import (
     read_membership,
 )
 from sevenfold.team.client.memory import DELETED, TeamMemory
-from sevenfold.team.client.ports import SyncConflict, SyncReport, is_copy_of_text, original_key
+from sevenfold.team.client.ports import SyncReport
+from sevenfold.team.client.status import describe_team_status, find_conflicts, find_held, find_leaked
 from sevenfold.team.protocol import TeamKey
 
 TEAM_LOCK_TIMEOUT = timedelta(seconds=30)
@@ -65,16 +66,6 @@ class TeamContext:
         return key
 
 
-def find_conflicts(team: TeamMemory) -> list[SyncConflict]:
-    """Copies that were kept and not resolved yet, with the memory that each lies beside. A file that is only
-    named like one is none."""
-    return [
-        SyncConflict(original_key(key), key)
-        for key, local in sorted(team.files.read_all().items())
-        if is_copy_of_text(key, local.checksum)
-    ]
-
-
 @contextmanager
 def open_team_context(options: Namespace, screen: Screen) -> Generator[TeamContext]:
     with (
@@ -102,7 +93,7 @@ def show_sync_status(context: TeamContext) -> None:
         )
     team = context.make_team(TeamAccess(place, token))
     if context.memory_context.is_json:
-        context.screen.show_json(_described(team))
+        context.screen.show_json(describe_team_status(team))
         return
     rows = [
         ("server", place.url),
@@ -117,10 +108,10 @@ def show_sync_status(context: TeamContext) -> None:
 def _show_open(team: TeamMemory, screen: Screen) -> None:
     for key, what in sorted(team.read_unsent().items()):
         screen.show_line(f"to send: {key}{' (delete)' if what == DELETED else ''}")
-    held = _held(team)
+    held = find_held(team)
     for key, reason in held.items():
         screen.show_line(f"held back: {key}: {reason}", "warning")
-    for key, reason in _leaked(team, held).items():
+    for key, reason in find_leaked(team, held).items():
         screen.show_line(
             f"shared already: {key}: {reason}; others have it: change it where it is used, then take it out",
             "warning",
@@ -167,44 +158,6 @@ def describe_sync_report(report: SyncReport) -> dict[str, object]:
         "lost": report.lost,
         "is_settled": report.is_settled,
     }
-
-
-def _described(team: TeamMemory) -> dict[str, object]:
-    place, held = team.joined.membership, _held(team)
-    return {
-        "joined": {
-            "url": place.url,
-            "repo": place.repo,
-            "repo_name": place.repo_name,
-            "org": place.org,
-            "member": place.member,
-        },
-        "shared": sorted(team.files.read_all()),
-        "unsent": sorted(team.read_unsent()),
-        "held": held,
-        "leaked": _leaked(team, held),
-        "conflicts": [{"memory": one.key, "copy": one.copy} for one in find_conflicts(team)],
-        "refusal": team.ledger.read_retry().refusal,
-    }
-
-
-def _held(team: TeamMemory) -> dict[str, str]:
-    """What would not be sent, and why, as far as can be told here."""
-    files, state = team.files.read_all(), team.ledger.read_state()
-    held = {str(key): local.hold for key, local in files.items() if local.hold}
-    for key, refused in state.refused.items():
-        if key in files and files[key].checksum == refused.checksum:
-            held[key] = refused.reason
-    unsent = [key for key in team.read_unsent() if key in files and key not in held]
-    blocked = team.screen.inspect({key: files[key].text for key in unsent})
-    return held | {str(key): reason for key, reason in blocked.items()}
-
-
-def _leaked(team: TeamMemory, held: Mapping[str, str]) -> dict[str, str]:
-    """What the server has, and would not get any more: its rule is newer, or it came from somebody else's."""
-    files, unsent = team.files.read_all(), team.read_unsent()
-    shared = {key: one.text for key, one in files.items() if key not in unsent and key not in held}
-    return {str(key): reason for key, reason in team.screen.inspect(shared).items()}
 
 
 def _count(memories: int) -> str:

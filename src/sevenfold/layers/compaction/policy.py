@@ -7,7 +7,7 @@ need no model; and a clip, which always works. So a failed summary never ends a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import ClassVar, Literal, TypeAlias, get_args
@@ -106,6 +106,16 @@ CompactionStrategy: TypeAlias = Literal["notes", "block", "summary", "trimmed", 
 COMPACTION_STRATEGIES: tuple[CompactionStrategy, ...] = get_args(CompactionStrategy)
 MODEL_STRATEGIES = frozenset[CompactionStrategy]({"block", "summary", "trimmed"})
 """Those that ask a model, and therefore cost money when they fail."""
+
+STRATEGY_TEXTS: Mapping[str, str] = {
+    "notes": "the session notes stand in, no model is asked",
+    "block": "the model makes a compaction block",
+    "summary": "the model writes a summary of the whole view",
+    "trimmed": "the model writes a summary without the oldest rounds",
+    "structural": "the session's structure is told, no model is asked",
+    "clip": "the newest rounds that fit are kept, and nothing else",
+}
+"""What each does, for a person."""
 
 CompactionTrigger: TypeAlias = Literal["auto", "manual", "reactive"]
 """`reactive`: the provider refused an ordinary request because its prompt is too long."""

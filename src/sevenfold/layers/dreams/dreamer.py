@@ -32,6 +32,7 @@ from sevenfold.layers.dreams.inputs import DistilledLogs, DreamInputs, read_drea
 from sevenfold.layers.dreams.merge import DreamDraft, distil_logs, plan_merge
 from sevenfold.layers.dreams.policy import DreamSettings, DreamTask, build_dream_brief
 from sevenfold.layers.dreams.publish import (
+    DREAM_RUNNING,
     DreamId,
     DreamRecord,
     DreamRecordStore,
@@ -115,6 +116,12 @@ class Dreamer:
             lease=self._locks.lease,
             longest_hold=self._locks.longest_hold,
         )
+
+    def find_running(self) -> str:
+        """The id of the dream under way; empty when there is none. Blocks on the disk."""
+        newest = next(iter(self.records.ids()), "")
+        is_held = self.lock.read_state().holder is not None
+        return newest if is_held and newest and self.records.read(newest).outcome == DREAM_RUNNING else ""
 
     @property
     def renew_every(self) -> timedelta:

@@ -6,6 +6,7 @@
 - `recall`: chooses the memories that a prompt is about.
 - `rule_policy`: which memories apply before an action, and how they are shown.
 - `rule_reader`: reads these rules from the memories of a project.
+- `overview`: a memory with its uses, its rule and what of it could not be confirmed.
 
 The files themselves belong to `sevenfold.store.memory`.
 """

@@ -75,13 +75,14 @@ def describe_page(
         "fill": _fill(report.fill),
         "repeated_reads": [[item.path, item.times, item.tokens] for item in report.repeated_reads],
         "costly_results": [_result(item, places) for item in report.costly_results],
-        "sessions": [_session(session, most_points) for session in sessions],
+        "sessions": [describe_page_session(session, most_points) for session in sessions],
         "unreadable": [_unreadable(item) for item in report.unreadable[:MAX_UNREADABLE_ROWS]],
         "unreadable_count": len(report.unreadable),
     }
 
 
-def _session(session: SessionReport, most_points: int) -> _Plain:
+def describe_page_session(session: SessionReport, most_points: int = MAX_SERIES_POINTS) -> _Plain:
+    """One session as the scripts of a page read it."""
     line = _Line(session.series)
     return {
         "id": session.id,

@@ -185,3 +185,32 @@ def plan_new_memory(
         written = change_field(written, "gate", ACKNOWLEDGE_GATE)
     refuse_secrets(written)
     return Write(make_memory_key(name), written, None)
+
+
+def describe_transaction(change: Transaction) -> dict[str, object]:
+    """A change of the history as JSON."""
+    return {
+        "id": change.id,
+        "at": change.at.isoformat(),
+        "kind": change.kind,
+        "of": change.of,
+        "step": change.step,
+        **describe_origin(change.origin),
+        "changes": [
+            {"key": one.key, "before": one.before, "after": one.after, **describe_origin(one.origin)}
+            for one in change.changes
+        ],
+    }
+
+
+def describe_origin(origin: Origin) -> dict[str, object]:
+    """Whose words a text is, as JSON."""
+    return {
+        "who": origin.who,
+        "why": origin.why,
+        "session": origin.session,
+        "messages": list(origin.messages),
+        "said_by": origin.said_by,
+        "taint": sorted(origin.taint),
+        "evidence": list(origin.evidence),
+    }

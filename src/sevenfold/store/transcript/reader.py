@@ -101,9 +101,9 @@ class _Boundary:
     record: Record
 
 
-def find_resume_point(disk: Disk, fd: int) -> ResumePoint:
-    """The first place of the last boundary; the file's start where there is none."""
-    size = disk.stat(fd).st_size
+def find_resume_point(disk: Disk, fd: int, end: int | None = None) -> ResumePoint:
+    """The first place of the last boundary, or of the last before `end`; the file's start without one."""
+    size = disk.stat(fd).st_size if end is None else end
     # One that is glued to a fragment after it is met when reading on from there.
     last = next(_boundaries(disk, fd, size, 0, max_glued=0), None)
     if last is None:
@@ -239,13 +239,18 @@ def scan_transcript(
         yield from _lines(folder.disk, fd, start, end, heads)
 
 
-def resume(folder: Folder, session: str, *, emit: Emit = ignore_event) -> ResumedSession:
-    """The session from its last boundary on. The work grows with what is after it, not before."""
+def resume(
+    folder: Folder, session: str, *, end: int | None = None, emit: Emit = ignore_event
+) -> ResumedSession:
+    """The session from its last boundary on. The work grows with what is after it, not before.
+
+    With `end`, which must be where a line starts: the session as it was when the transcript ended there.
+    """
     key = f"{session}.jsonl"
     with folder.opened(key, READ_FLAGS) as fd, map_os_errors(f"read transcript {session}"):
-        start = find_resume_point(folder.disk, fd)
+        start = find_resume_point(folder.disk, fd, end)
         found = _Gathered(boundaries=set(start.older))
-        for line in _lines(folder.disk, fd, start.offset, None):
+        for line in _lines(folder.disk, fd, start.offset, end):
             found.take(line)
         kept: tuple[StoredRecord, ...] = ()
         if found.boundary and isinstance(found.boundary.record.body, BoundaryRecord):

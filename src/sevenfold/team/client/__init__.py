@@ -7,5 +7,6 @@
   batches of texts, merging two texts, and the names of conflict copies.
 - `screening`: refuses to send secrets.
 - `server_client`: the server over HTTP, signing in, and choosing a repository.
+- `status`: what waits and what is in conflict, for a person; resolving a conflict.
 - `local_state`: membership, tokens and the ledger on disk.
 """

@@ -133,6 +133,25 @@ def estimate_certainty(candidate: RecallCandidate) -> float:
     return 1 - 0.5 ** max(0.0, strength)
 
 
+def describe_candidate(one: RecallCandidate, *, is_recalled: bool) -> dict[str, object]:
+    """What a memory goes by, as JSON."""
+    return {
+        "key": one.key,
+        "description": one.description,
+        "kind": one.kind,
+        "is_recalled": is_recalled,
+        "certainty": round(estimate_certainty(one), 4),
+        "share": round(one.share, 4),
+        "rare_words": round(one.rare_words, 4),
+        "evidence": round(one.evidence, 4),
+        "evidence_share": round(one.evidence_share, 4),
+        "meaning": None if one.meaning is None else round(one.meaning, 4),
+        "margin": None if one.margin is None else round(one.margin, 4),
+        "warmth": round(one.warmth, 4),
+        "words": list(one.words),
+    }
+
+
 def choose_eligible(candidates: Sequence[RecallCandidate], facts: RecallFacts) -> tuple[RecallCandidate, ...]:
     """Candidates that may be recalled: not those already in the view, nor manuals of tools in use."""
     return tuple(
