@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -109,7 +110,8 @@ def browser() -> Generator[Browser]:
 def full_machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
     """With something on every page. Tests that change it undo that."""
     machine = make_machine(tmp_path_factory.mktemp("machine"))
-    machine.fill()
+    with ThreadPoolExecutor(1) as thread:  # the browser's loop runs in this one
+        thread.submit(machine.fill).result()
     machine.add_proxy(os.getpid())
     return machine
 
