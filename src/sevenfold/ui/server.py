@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from sevenfold.core.errors import InputError
+from sevenfold.core.errors import InputError, describe_missing
 from sevenfold.core.system import listen
 from sevenfold.ui.access import GuardedApp, PageAccess
 
@@ -19,7 +19,6 @@ PAGE_ADDRESS = "127.0.0.1"
 """Never any other: what is shown is everything that was said on this machine."""
 PAGE_PORT = 7007
 PAGE_STOP_SECONDS = 5.0
-UI_EXTRA = "the page needs starlette and uvicorn; run `pip install 'sevenfold[ui]'`"
 
 
 class PageServer:
@@ -31,7 +30,7 @@ class PageServer:
             import starlette
             import uvicorn
         except ImportError as error:
-            raise InputError(UI_EXTRA) from error
+            raise InputError(describe_missing("the page", ["starlette", "uvicorn"], "ui")) from error
         del starlette
         self._listener = _listen(port)
         self.access = PageAccess(self._listener.getsockname()[1])
