@@ -94,10 +94,10 @@ def _signals_in_main_thread() -> Generator[None]:
 
 def _wait(on_enter: Callable[[], None]) -> None:
     """Until a signal. A line that is typed asks for something."""
-    inputs = [sys.stdin] if sys.stdin is not None and sys.stdin.isatty() else []
+    terminal = sys.stdin if sys.stdin is not None and sys.stdin.isatty() else None
     while True:
-        select.select(inputs, [], [])
-        if sys.stdin.readline():
-            on_enter()
+        select.select([terminal] if terminal else [], [], [])
+        if terminal is None or not terminal.readline():
+            terminal = None
         else:
-            inputs = []
+            on_enter()
