@@ -26,7 +26,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_folder_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["ui", "--project", "nowhere", "--no-open"]) == 2
-    assert "'nowhere' is no folder" in capsys.readouterr().err
+    assert "'nowhere' is not a folder" in capsys.readouterr().err
 
 
 def test_a_port_that_is_taken_is_named_with_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
