@@ -192,3 +192,16 @@ def test_the_cause_of_a_break_comes_from_the_recorded_requests(
     (broke,) = session.breaks
     assert (broke.cause, broke.lost_tokens) == (cause, 10_000)
     assert broke.lost_usd is None or broke.lost_usd > Decimal(0)
+
+
+@pytest.mark.parametrize(("is_shown", "found"), [(False, 0), (True, 1)])
+def test_a_sub_agent_beside_a_compaction_is_not_billed_with_it(is_shown: bool, found: int) -> None:
+    """Its own file has its calls, unless this one has them."""
+    ran = {**asked(2), "toolUseResult": {"agentId": "a1", "status": "completed"}}
+    own = {**answer(7, 0, 5_000), "isSidechain": True, "agentId": "a1"}
+    entries = read(
+        *(answer(1, 0, 10_000), totals(0, 10_000, 50), *((own,) if is_shown else ()), ran, boundary(3)),
+        totals(10_000, 15_300, 300),
+    )
+    calls = [entry for entry in entries if isinstance(entry, ForeignSideCall)]
+    assert len(calls) == found

@@ -91,8 +91,10 @@ class ClaudeReader:
             yield from self._introduce(line, lane)
         match kind:
             case "user":
+                self._costs.note_agent(get_name(get_object(line, "toolUseResult"), "agentId"), is_shown=False)
                 yield from _said(line, lane)
             case "assistant":
+                self._costs.note_agent(lane, is_shown=lane != MAIN_CONVERSATION)
                 yield from self._answered(line, lane)
             case "system":
                 yield from self._bounded(line, lane)
@@ -176,6 +178,7 @@ class ClaudeReader:
         if get_name(shown, "type") != "agent_progress" or lane == MAIN_CONVERSATION:
             return
         if get_name(line, "type") == "assistant":
+            self._costs.note_agent(lane, is_shown=True)
             yield from self._answered(line, lane)
         elif get_name(line, "type") == "user":
             yield from _said(line, lane)

@@ -129,14 +129,27 @@ def _dump(value: object) -> str:
 
 
 class CostLog:
-    """Finds what compactions cost: what the totals grew by around one, less the calls that the log shows."""
+    """Finds what compactions cost: what the totals grew by around one, less the calls that the log shows.
 
-    __slots__ = ("_boundary", "_calls", "_totals")
+    The totals include sub-agents, whose files are read and billed by themselves. Where one ran at the same
+    time, nothing is said of the compaction: what it cost would be counted twice.
+    """
+
+    __slots__ = ("_boundary", "_calls", "_has_agent", "_shown", "_totals")
 
     def __init__(self) -> None:
         self._totals: dict[str, TokenCounts] = {}
         self._calls: dict[str, tuple[str, Usage]] = {}
         self._boundary: tuple[str, datetime | None] | None = None
+        self._shown: set[str] = set()
+        """Sub-agents whose calls are in this file."""
+        self._has_agent = False
+        """Whether one ran since the last totals whose calls are elsewhere."""
+
+    def note_agent(self, agent: str, *, is_shown: bool) -> None:
+        if is_shown and len(self._shown) < _MAX_KEPT_CALLS:
+            self._shown.add(agent)
+        self._has_agent = self._has_agent or (bool(agent) and agent not in self._shown)
 
     def note_call(self, call: str, model: str, usage: Usage | None) -> None:
         if usage is not None and len(self._calls) < _MAX_KEPT_CALLS:
@@ -150,9 +163,9 @@ class CostLog:
             name[:200]: _read_totals(as_fields(counts))
             for name, counts in get_object(line, "modelUsage").items()
         }
-        before, calls, boundary = self._totals, self._calls, self._boundary
-        self._totals, self._calls, self._boundary = now, {}, None
-        if boundary is None:
+        before, calls, boundary, has_agent = self._totals, self._calls, self._boundary, self._has_agent
+        self._totals, self._calls, self._boundary, self._has_agent = now, {}, None, False
+        if boundary is None or has_agent:
             return
         key, at = boundary
         for model, counts in now.items():
