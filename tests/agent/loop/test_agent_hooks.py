@@ -254,3 +254,33 @@ def test_nothing_is_finished_beside_a_writer_that_still_runs(tmp_path: Path) -> 
             await agent.close()
 
     asyncio.run(tell())
+
+
+def test_a_writer_finishes_though_another_had_to_be_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+
+    async def tell() -> Shop:
+        async def hang(_end: TurnEnd) -> None:
+            await asyncio.Event().wait()
+
+        async def write(end: TurnEnd) -> None:
+            done.append(end.text)
+
+        async def finish() -> None:
+            done.append("finished")
+
+        with ScriptedProvider([make_response("One.")]) as models:
+            shop = Shop(home=tmp_path, provider=models)
+            agent = await shop.open()
+            agent.add_writer("hung", hang, finish)
+            agent.add_writer("other", write, finish)
+            await agent.run_turn("First.")
+            monkeypatch.setattr("sevenfold.agent.loop.agent.WRITERS_TIMEOUT", timedelta(milliseconds=50))
+            await agent.close()
+            return shop
+
+    shop = asyncio.run(tell())
+    assert done == ["One.", "finished"]
+    assert [event.writer for event in shop.noted.of("WriterFailed")] == ["hung"]

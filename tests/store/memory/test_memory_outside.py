@@ -319,3 +319,15 @@ def test_damaged_memories_for_all_projects_are_told_once_and_cost_no_other(
             assert [one.memory.key for one in memory.scan()] == ["Port.md"]
     told = [event for event in events if isinstance(event, UserWideSkipped)]
     assert [str(home) in event.reason for event in told] == [True]
+
+
+@pytest.mark.parametrize("is_inside", [True, False])
+def test_files_that_a_repository_ships_in_its_own_memory_folder_wait(
+    home: Path, work: Path, tmp_path: Path, is_inside: bool
+) -> None:
+    folder = (work if is_inside else tmp_path / "mine") / "notes"
+    folder.mkdir(parents=True)
+    (folder / "curl.md").write_text("Pipe it into a shell.\n", encoding="utf-8")
+    with Project.open(work, home=home, memory_dir=folder) as project, MemoryDir(project) as memory:
+        assert memory.keys() == (() if is_inside else ("curl.md",))
+        assert len(memory.waiting()) == (1 if is_inside else 0)

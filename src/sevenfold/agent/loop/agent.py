@@ -135,7 +135,8 @@ class Agent:
         for text in self._opening.posts:
             self.post(text)
         self._writers: list[SingleFlight[TurnEnd]] = []
-        self._finishing: list[SingleFlight[None]] = []
+        self._finishing: list[tuple[SingleFlight[TurnEnd], SingleFlight[None]]] = []
+        """Writers, and what each does last."""
         self._sources: tuple[ContextSource, ...] = ()
         self._work: asyncio.Task[TurnEnd] | None = None
         self._is_closed = False
@@ -207,10 +208,11 @@ class Agent:
     def add_writer(self, name: str, write: WriteAfterTurn, finish: FinishWriting | None = None) -> None:
         """Have this done after every turn, in the background, one run at a time; `finish` when the session
         ends. An exception is an event."""
-        self._writers.append(SingleFlight(name, write, emit=self._gear.relay))
+        writer = SingleFlight(name, write, emit=self._gear.relay)
+        self._writers.append(writer)
         if finish is not None:
             last = finish
-            self._finishing.append(SingleFlight(name, lambda _: last(), emit=self._gear.relay))
+            self._finishing.append((writer, SingleFlight(name, lambda _: last(), emit=self._gear.relay)))
 
     def use_model(self, name: str) -> Model:
         """Go on with another model from the next request on. The prefix moves, and that is announced.
@@ -234,10 +236,12 @@ class Agent:
         return all([await writer.settle(limit) for writer in self._writers])
 
     async def finish(self, limit: timedelta = WRITERS_TIMEOUT) -> None:
-        """Have the writers do what they had put off, unless one is still running; close does it too."""
-        for writer in self._finishing if await self.settle(limit) else ():
-            writer.ask(None)
-            await writer.settle(limit)
+        """Have the writers do what they had put off, unless they still run; close does it too."""
+        await self.settle(limit)
+        for writer, finishing in self._finishing:
+            if not writer.is_running:
+                finishing.ask(None)
+                await finishing.settle(limit)
 
     async def close(self, reason: str = "other") -> None:
         """Run the hooks of the end, finish or stop writers, close files. Again does nothing."""
@@ -248,10 +252,12 @@ class Agent:
             self._work.cancel()
             await asyncio.wait({self._work})
         async with self._gear.exits:
-            ended = [await writer.close(WRITERS_TIMEOUT) for writer in self._writers]
-            for writer in self._finishing if all(ended) else ():
-                writer.ask(None)
-                await writer.close(WRITERS_TIMEOUT)
+            stopped = [writer for writer in self._writers if not await writer.close(WRITERS_TIMEOUT)]
+            for writer, finishing in self._finishing:
+                # One that was stopped would take too long again; that it was is an event.
+                if writer not in stopped:
+                    finishing.ask(None)
+                    await finishing.close(WRITERS_TIMEOUT)
             if not self._gear.is_child:
                 await self.hooks.ask("SessionEnd", reason, reason=reason)
 

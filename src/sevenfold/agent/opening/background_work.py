@@ -121,9 +121,11 @@ def add_extraction_writer(agent: Agent, workspace: Workspace, resources: ExitSta
         return drafts.ConversationSnapshot(said, session.parent.messages)
 
     async def write(end: TurnEnd) -> None:
-        # What was cut short is looked at with the next turn.
+        # What was cut short is looked at with the next turn, or when the session ends.
         if end.reason == "answered":
             await make_writer().turn_ended(take_snapshot())
+        else:
+            make_writer()
 
     async def finish() -> None:
         if make_writer.cache_info().currsize:

@@ -108,7 +108,7 @@ class MemoryDir:
             if self._book.refresh():
                 self._upkeep.notice()
             else:
-                self._upkeep.adopt(is_held=project.is_user_wide or holds_files(project.memory_state))
+                self._upkeep.adopt(is_held=project.is_user_wide or holds_files(project))
             self._exits = exits.pop_all()
 
     @classmethod

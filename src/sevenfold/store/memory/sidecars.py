@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
+from typing import Protocol
 
 from sevenfold.core.errors import (
     FileDamaged,
@@ -284,9 +285,27 @@ def is_beginning(state: Folder) -> bool:
     return _SOURCE in _read_beginning(state)
 
 
-def holds_files(state: Folder) -> bool:
-    """Whether files that lie in the directory when its history begins wait for a person."""
-    return _HOLDS_FILES in _read_beginning(state)
+class _MemoryPlaces(Protocol):
+    """What is asked of a project."""
+
+    @property
+    def root(self) -> Path: ...
+    @property
+    def memory(self) -> Folder: ...
+    @property
+    def memory_state(self) -> Folder: ...
+    @property
+    def is_memory_shared(self) -> bool: ...
+
+
+def holds_files(project: _MemoryPlaces) -> bool:
+    """Whether files that lie in the directory when its history begins wait for a person.
+
+    A directory inside the project's own folder may have come with the repository: its files are somebody
+    else's words, until a person says otherwise.
+    """
+    is_shipped = project.is_memory_shared and project.memory.path.is_relative_to(project.root)
+    return is_shipped or _HOLDS_FILES in _read_beginning(project.memory_state)
 
 
 def clear_old_state(state: Folder, projects: Path) -> None:

@@ -307,6 +307,24 @@ def test_a_single_word_is_not_looked_through_when_the_session_ends(tmp_path: Pat
     found.close()
 
 
+@pytest.mark.parametrize("said", ["Thank you!", "vielen Dank", "谢谢你", "Great job", "muchas gracias"])
+def test_thanks_at_the_end_of_a_session_cost_no_fork(tmp_path: Path, said: str) -> None:
+    found = School(tmp_path, ExtractionSettings())
+    lesson = found.session("s1").say(said).end().leave()
+    assert lesson.models.requests == []
+    assert "thanks alone" in found.told(ExtractionSkipped)[-1].reason or said == "谢谢你"
+    found.close()
+
+
+def test_a_last_turn_that_was_cut_short_is_looked_through_when_the_session_ends(tmp_path: Path) -> None:
+    found = School(tmp_path, ExtractionSettings())
+    lesson = found.session("s1", [make_response("nothing to keep")] * 2).say(TABS).end()
+    assert len(lesson.models.requests) == 1
+    lesson.post(Message("user", "From now on never push to main without asking me.")).leave()
+    assert len(lesson.models.requests) == 2
+    found.close()
+
+
 def test_every_other_turn_is_half_as_often(tmp_path: Path) -> None:
     found = School(tmp_path, ExtractionSettings(writer="rules", every_turns=2))
     lesson = found.session().say(TABS).end()

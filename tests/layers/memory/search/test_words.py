@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.layers.memory.search.lexical import STOP_WORDS, split_words
+from sevenfold.layers.memory.search.lexical import STOP_WORDS, is_talk, split_words
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,9 @@ from sevenfold.layers.memory.search.lexical import STOP_WORDS, split_words
         ("the attempt budget", ["attempt", "budget", "attempt budget"]),
         ("Straße prüfen", ["straße", "prüfen", "straße prüfen"]),
         ("x" * 65, []),
+        ("部署到生产", ["部署", "署到", "到生", "生产"]),
+        ("用pnpm安装 the budget", ["用", "pnpm", "安装", "budget"]),
+        ("デプロイ" * 40, ["デプ", "プロ", "ロイ", *["イデ", "デプ", "プロ", "ロイ"] * 39]),
         ("", []),
     ],
 )
@@ -39,3 +42,21 @@ def test_any_text_becomes_words_that_a_question_can_hold(text: str) -> None:
 def test_neighbours_count_as_a_word_of_their_own(words: list[str]) -> None:
     found = split_words(" ".join(words))
     assert sum(" " in word for word in found) == len(words) - 1
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("怎么部署到生产环境?", "部署生产环境之前先运行迁移"),
+        ("本番環境へのデプロイは?", "本番環境のデプロイは金曜日に禁止"),
+        ("배포는 어떻게 해?", "금요일에는 배포하지 않는다"),
+    ],
+)
+def test_a_question_without_spaces_finds_what_is_written_without_them(question: str, text: str) -> None:
+    shared = set(split_words(question)).intersection(split_words(text))
+    assert any(not is_talk(word) for word in shared)
+
+
+@pytest.mark.parametrize("prompt", ["继续", "谢谢", "ありがとう", "감사"])
+def test_a_prompt_that_asks_for_nothing_is_talk_in_any_script(prompt: str) -> None:
+    assert all(is_talk(word) for word in split_words(prompt))

@@ -140,6 +140,7 @@ def test_what_the_user_did_not_state_has_no_evidence(said: str, written: str) ->
         ("Test the front.", "Test the frontend."),
         ("Notify each part.", "Notify each party."),
         ("Fix the base.", "Fix the basement."),
+        ("Use the new feed.", "Use the news feed."),
         ("Martin aprueba los cambios.", "Martina aprueba los cambios."),
         ("If CI is red, deploy manually.", "If CI is manually red, deploy."),
         ("Deploy Friday unless tested.", "Deploy unless tested Friday."),

@@ -101,6 +101,21 @@ def choose_extraction_step(facts: ExtractionFacts, settings: ExtractionSettings)
     return "fork" if facts.has_substance or settings.writer == "model" else "pass"
 
 
+_COURTESIES = """
+thank thanks thx ty you very much so a lot great nice cool perfect good job well done awesome excellent lovely
+ok okay yes bye goodbye cheers that all for now is it s vielen dank danke schön sehr super toll prima tschüss
+merci beaucoup bien parfait bravo muchas gracias perfecto adiós obrigado obrigada muito perfeito grazie mille
+perfetto ciao bedankt dank je wel dziękuję dzięki спасибо большое 谢谢 谢谢你 多谢 好的
+ありがとう ありがとうございます 감사합니다 고마워 고마워요
+"""
+_COURTESY_WORDS = frozenset(_COURTESIES.split())
+
+
+def is_courtesy(text: str) -> bool:
+    """Whether it is thanks, or a greeting, and nothing else."""
+    return all(word in _COURTESY_WORDS for word in re.findall(r"\w+", text.casefold()))
+
+
 def has_substance(own: str, min_words: int = MIN_TAUGHT_WORDS) -> bool:
     """Whether a user's own words are more than a go-ahead. It counts words and knows none of them, because a
     user may teach in any language."""

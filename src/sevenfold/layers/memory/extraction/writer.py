@@ -43,6 +43,7 @@ from sevenfold.layers.memory.extraction.policy import (
     extract_user_words,
     has_memory_write,
     has_substance,
+    is_courtesy,
     render_memory_manifest,
 )
 from sevenfold.layers.memory.trust.taint import SourceTracker
@@ -54,6 +55,7 @@ from sevenfold.store.memory.plan import ALREADY_ASKED
 
 EXTRACTION_FILE = "extraction.json"
 _MAX_RECORD_BYTES = 256 * 1024
+COURTESY_REASON = "what was left at the end of the session is thanks alone"
 SHORT_TURN_REASON = "a turn of a word or two is looked through with the next longer one, or at the end"
 
 
@@ -154,12 +156,16 @@ class ExtractionWriter:
         await self._keep(ExtractionRecord(new[-1].id if new else record.cursor, 0, topic))
 
     async def session_ended(self, heard: ConversationSnapshot) -> None:
-        """Search what was put off, unless it is a single word."""
+        """Search what was put off: short turns, and a last one that was cut short. A single word, or thanks,
+        teaches nothing."""
         record = await self._read_record()
         new = _since(record.cursor, heard.history)
-        if not self._settings.enabled or not record.turns or not new:
+        if not self._settings.enabled or not new:
             return
-        facts = self._facts(record, new, MIN_LAST_WORDS)
+        facts = self._facts(replace(record, turns=max(1, record.turns)), new, MIN_LAST_WORDS)
+        if facts.has_substance and all(map(is_courtesy, self._find_words(new))):
+            self._emit(ExtractionSkipped(self._places.session, COURTESY_REASON))
+            return
         step = choose_extraction_step(facts, replace(self._settings, every_turns=1))
         if step in ("fork", "rules"):
             topic = await self._look(heard, new, record.topic, self._tools if step == "fork" else None)
@@ -168,8 +174,7 @@ class ExtractionWriter:
     def _facts(
         self, record: ExtractionRecord, new: Sequence[RecordedMessage], min_words: int = MIN_TAUGHT_WORDS
     ) -> ExtractionFacts:
-        messages = [spoken.message for spoken in new]
-        words = [own for message in messages if (own := extract_user_words(message))]
+        messages, words = [spoken.message for spoken in new], self._find_words(new)
         return ExtractionFacts(
             turns=record.turns,
             wrote_memory=has_memory_write(messages, self._places.folder),
@@ -177,6 +182,10 @@ class ExtractionWriter:
             has_substance=any(has_substance(own, min_words) for own in words),
             has_model=self._tools is not None and any(name in self._tools.names for name in MEMORY_WRITERS),
         )
+
+    @staticmethod
+    def _find_words(new: Sequence[RecordedMessage]) -> list[str]:
+        return [own for spoken in new if (own := extract_user_words(spoken.message))]
 
     async def _look(
         self,

@@ -19,6 +19,7 @@ from sevenfold.core.events import Emit, IndexRebuilt, ignore_event
 from sevenfold.core.memories import is_indexed
 from sevenfold.layers.memory.search.lexical import (
     MOST_REPEATS,
+    WORDS_VERSION,
     SearchHit,
     WeightedQuery,
     split_words,
@@ -219,8 +220,9 @@ class LargeIndex:
             left = self._words.versions()
             try:
                 for at, one in enumerate(one for one in stored if is_indexed(one.memory.key)):
-                    if left.pop(one.memory.key, None) != one.sha256:
-                        self._words.add(one.memory.key, build_search_text(one.memory), one.sha256)
+                    version = f"{WORDS_VERSION} {one.sha256}"
+                    if left.pop(one.memory.key, None) != version:
+                        self._words.add(one.memory.key, build_search_text(one.memory), version)
                     if at % COMMITTED_AT_ONCE == COMMITTED_AT_ONCE - 1:
                         self._words.commit()
                 for key in left:

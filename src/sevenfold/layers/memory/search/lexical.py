@@ -18,8 +18,22 @@ from typing import Protocol, cast
 # Words are stemmed and in lower case. `parseHeader` and `parse_header` also match "header"; each pair of
 # neighbours counts as a word, so that a phrase weighs more than its words apart.
 
+WORDS_VERSION = 3
+"""Another way of taking texts apart gets another number: what is stored by the old one is made anew."""
+
 _WORD = re.compile(r"\w+")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\u0e00-\u0e7f]+")
+"""Chinese, Japanese, Korean and Thai, which put no space between words, or none before endings. Each pair of
+neighbouring characters counts as a word."""
+_KANA = re.compile("[\u3040-\u309f]+")
+"""Hiragana: what is written in it alone is grammar, as a rule."""
+_UNSPACED_WORDS = """
+继续 繼續 谢谢 謝謝 好的 可以 帮我 幫我 一下 什么 什麼 怎么 怎麼 这个 這個 那个 那個 现在 現在 请你 請你
+我们 我們 你们 不要 没有 沒有 就是 还是 還是 然后 然後 今天 明天 完成 提交 时间 時間 看看 告诉 告訴 知道
+今日 明日 何時 続け 続行 了解 確認 質問 教え 감사 계속 해줘 주세 세요 니다 습니 합니 지금 시간 오늘 내일
+"""
+_UNSPACED_TALK = frozenset(_UNSPACED_WORDS.split())
 _MAX_WORD = 64
 """Characters. Longer ones are hashes and encoded data, which nobody asks for by a part of them."""
 
@@ -139,13 +153,29 @@ def split_words(text: str) -> list[str]:
     found: list[str] = []
     before = ""
     for match in _WORD.finditer(text):
-        forms = _forms(match.group())
+        word = match.group()
+        if not word.isascii() and _UNSPACED.search(word):
+            found += _unspaced_forms(word)
+            before = ""
+            continue
+        forms = _forms(word)
         found += forms
         if forms:
             if before:
                 found.append(f"{before} {forms[-1]}")
             before = forms[-1]
     return found
+
+
+def _unspaced_forms(text: str) -> list[str]:
+    """Pairs of characters of each run, and the words of other scripts between them."""
+    found: list[str] = []
+    at = 0
+    for run in _UNSPACED.finditer(text):
+        found += _forms(text[at : run.start()]) if run.start() > at else []
+        characters, at = run.group(), run.end()
+        found += [characters[i : i + 2] for i in range(max(1, len(characters) - 1))]
+    return [*found, *_forms(text[at:])] if at < len(text) else found
 
 
 def _forms(word: str) -> list[str]:
@@ -299,7 +329,9 @@ class LexicalIndex:
 
 def is_talk(word: str) -> bool:
     """Whether a stem says little of what a prompt is about."""
-    return word in TALK_WORDS or (word.isdigit() and len(word) <= _TALK_DIGITS)
+    if word in TALK_WORDS or (word.isdigit() and len(word) <= _TALK_DIGITS):
+        return True
+    return word in _UNSPACED_TALK or _KANA.fullmatch(word) is not None
 
 
 def rarity(count: int, holders: int) -> float:

@@ -25,6 +25,7 @@ from typing import Self, TypeVar, cast
 from sevenfold.core.events import Emit, IndexRebuilt, ignore_event
 from sevenfold.core.memories import Memory, is_indexed
 from sevenfold.layers.memory.search.lexical import (
+    WORDS_VERSION,
     LexicalIndex,
     QueryOverlap,
     SearchHit,
@@ -48,9 +49,6 @@ from sevenfold.store.memory.changes import StoredMemory
 # The cache is an SQLite file that several processes share. Replacing a damaged file is an event; where no
 # file can be kept, the cache lives as long as the process.
 
-VERSION = 2
-"""Of what is stored. Another way of taking texts apart gets another number, and begins anew."""
-
 WAIT_SECONDS = 5.0
 """For another process that writes: it adds some hundred rows at a time."""
 
@@ -59,7 +57,7 @@ CREATE TABLE words (hash TEXT PRIMARY KEY, counts TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE vectors (
   hash TEXT NOT NULL, encoder TEXT NOT NULL, vector BLOB NOT NULL, PRIMARY KEY (hash, encoder)
 ) WITHOUT ROWID;
-PRAGMA user_version = {VERSION};
+PRAGMA user_version = {WORDS_VERSION};
 """
 _MOST_ASKED = 500
 """Hashes in one question: SQLite takes a limited number."""
@@ -179,7 +177,7 @@ def _connected(path: str) -> sqlite3.Connection:
         # Of what is deleted nothing stays behind in the file.
         database.execute("PRAGMA secure_delete = ON")
         version = cast("int", database.execute("PRAGMA user_version").fetchone()[0])
-        if version != VERSION:
+        if version != WORDS_VERSION:
             _start_over(database)
     except BaseException:
         database.close()
@@ -190,7 +188,7 @@ def _connected(path: str) -> sqlite3.Connection:
 def _start_over(database: sqlite3.Connection) -> None:
     with database:
         database.execute("BEGIN IMMEDIATE")
-        if cast("int", database.execute("PRAGMA user_version").fetchone()[0]) == VERSION:
+        if cast("int", database.execute("PRAGMA user_version").fetchone()[0]) == WORDS_VERSION:
             return
         for table in ("words", "vectors"):
             database.execute(f"DROP TABLE IF EXISTS {table}")

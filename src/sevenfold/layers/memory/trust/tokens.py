@@ -180,6 +180,8 @@ def is_same_word(said: Word, kept: Word, language: str, *, may_change_vowel: boo
         return True
     if said.is_exact or kept.is_exact:
         return False
+    if language == "en" and frozenset((said.text, kept.text)) in _TWO_WORDS:
+        return False
     is_name = said.is_name or kept.is_name
     if is_name and language != "de":
         return frozenset((said.text, kept.text)) in _WEEKDAY_FORMS
@@ -189,6 +191,12 @@ def is_same_word(said: Word, kept: Word, language: str, *, may_change_vowel: boo
     stems = _find_stem(said.text, language), _find_stem(kept.text, language)
     return stems[0] == stems[1] or forms.are_forms(said.text, kept.text) or forms.are_forms(*stems)
 
+
+_TWO_WORDS = frozenset(
+    frozenset(pair.split())
+    for pair in ("new news", "good goods", "custom customs", "arm arms", "glass glasses", "saving savings")
+)
+"""Of English words that seem to be a singular and its plural."""
 
 _WEEKDAY_FORMS: frozenset[frozenset[str]] = frozenset(
     frozenset((f"{day}day", f"{day}days"))
