@@ -63,18 +63,18 @@ class Story:
     def wait(self, **span: float) -> None:
         self.now += timedelta(**span)
 
-    def write(self, kind: str, lane: Lane, body: Wire) -> str:
+    def write(self, kind: str, conversation: Lane, body: Wire) -> str:
         uuid = fake_id("", "line", len(self.lines))
         line: Wire = {
             "parentUuid": self.parent,
-            "isSidechain": lane.agent is not None,
+            "isSidechain": conversation.agent is not None,
             "userType": "external",
             "cwd": sample_code.FOLDER,
             "sessionId": SESSION,
             "version": "2.1.318",
             "gitBranch": "main",
             "type": kind,
-            **({"agentId": lane.agent} if lane.agent else {}),
+            **({"agentId": conversation.agent} if conversation.agent else {}),
             **body,
             "uuid": uuid,
             "timestamp": self.now.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
@@ -86,17 +86,17 @@ class Story:
     def chatter(self, body: Wire) -> None:
         self.lines.append(json.dumps(body, separators=(",", ":")))
 
-    def say(self, said: str, *, lane: Lane | None = None, **flags: object) -> None:
-        lane = lane or self.main
-        lane.context += tokens({"type": "text", "text": said})
-        self.write("user", lane, {"message": {"role": "user", "content": said}, **flags})
+    def say(self, said: str, *, conversation: Lane | None = None, **flags: object) -> None:
+        conversation = conversation or self.main
+        conversation.context += tokens({"type": "text", "text": said})
+        self.write("user", conversation, {"message": {"role": "user", "content": said}, **flags})
 
-    def answer(self, *blocks: Wire, lane: Lane | None = None, is_final: bool = True) -> list[str]:
+    def answer(self, *blocks: Wire, conversation: Lane | None = None, is_final: bool = True) -> list[str]:
         """A model call: one line a block, its usage on each, the true output count on the last or "
         "nowhere."""
-        lane = lane or self.main
+        conversation = conversation or self.main
         self.calls += 1
-        usage = self.bill(lane)
+        usage = self.bill(conversation)
         message = {"id": fake_id("msg_01", "call", self.calls), "type": "message", "role": "assistant"}
         uses: list[str] = []
         weight = sum(map(tokens, blocks))
@@ -108,18 +108,26 @@ class Story:
             is_last = place == len(blocks) - 1
             final = {"output_tokens": weight} if is_last and is_final else {}
             stop = {"stop_reason": "tool_use" if uses else "end_turn"} if final else {"stop_reason": None}
-            body = {"model": lane.model, **message, "content": [block], **stop, "usage": usage | final}
-            self.write("assistant", lane, {"message": body, "requestId": fake_id("req_01", self.calls)})
-        lane.context += weight
+            body = {
+                "model": conversation.model,
+                **message,
+                "content": [block],
+                **stop,
+                "usage": usage | final,
+            }
+            self.write(
+                "assistant", conversation, {"message": body, "requestId": fake_id("req_01", self.calls)}
+            )
+        conversation.context += weight
         return uses
 
-    def bill(self, lane: Lane) -> Wire:
-        prompt = lane.frame + lane.context
-        is_warm = lane.last_call is not None and self.now - lane.last_call <= LIFE
-        read = min(lane.cached, prompt) if is_warm else 0
+    def bill(self, conversation: Lane) -> Wire:
+        prompt = conversation.frame + conversation.context
+        is_warm = conversation.last_call is not None and self.now - conversation.last_call <= LIFE
+        read = min(conversation.cached, prompt) if is_warm else 0
         fresh = 4 + self.calls % 7
         written = prompt - read - fresh
-        lane.cached, lane.last_call = prompt - fresh, self.now
+        conversation.cached, conversation.last_call = prompt - fresh, self.now
         return {
             "input_tokens": fresh,
             "cache_creation_input_tokens": written,
@@ -129,22 +137,26 @@ class Story:
             "service_tier": "standard",
         }
 
-    def result(self, use: str, content: str, *, lane: Lane | None = None, took_s: float = 0.4) -> None:
-        lane = lane or self.main
+    def result(
+        self, use: str, content: str, *, conversation: Lane | None = None, took_s: float = 0.4
+    ) -> None:
+        conversation = conversation or self.main
         self.wait(seconds=took_s)
         block: Wire = {"tool_use_id": use, "type": "tool_result", "content": content}
-        lane.context += tokens(block)
-        self.write("user", lane, {"message": {"role": "user", "content": [block]}, "toolUseResult": {}})
+        conversation.context += tokens(block)
+        self.write(
+            "user", conversation, {"message": {"role": "user", "content": [block]}, "toolUseResult": {}}
+        )
 
     def compact(self, summary: str) -> None:
-        lane = self.main
-        before = lane.frame + lane.context
+        conversation = self.main
+        before = conversation.frame + conversation.context
         self.wait(seconds=48)
-        lane.context, lane.cached = 0, lane.frame - 300
+        conversation.context, conversation.cached = 0, conversation.frame - 300
         self.parent = None
         about = {"trigger": "manual", "preTokens": before}
         boundary = {"subtype": "compact_boundary", "content": "Conversation compacted", "level": "info"}
-        self.write("system", lane, {**boundary, "compactMetadata": about})
+        self.write("system", conversation, {**boundary, "compactMetadata": about})
         self.say(summary, isCompactSummary=True, isVisibleInTranscriptOnly=True)
 
 
@@ -302,14 +314,14 @@ def _lunch(story: Story) -> None:
 def _scout(story: Story) -> None:
     scout, parent = Lane(model=SCOUT, frame=6_200, agent="a7f01d5"), story.parent
     story.parent = None
-    story.say(sample_texts.BRIEF, lane=scout)
+    story.say(sample_texts.BRIEF, conversation=scout)
     (grepped,) = story.answer(
-        use("Grep", pattern="datetime", path="tidewatch", output_mode="content"), lane=scout
+        use("Grep", pattern="datetime", path="tidewatch", output_mode="content"), conversation=scout
     )
-    story.result(grepped, sample_texts.GREP, lane=scout)
-    (seen,) = story.answer(read("tidewatch/feed.py"), lane=scout, is_final=False)
-    story.result(seen, sample_code.FEED, lane=scout)
-    story.answer(text(sample_texts.SCOUTED), lane=scout)
+    story.result(grepped, sample_texts.GREP, conversation=scout)
+    (seen,) = story.answer(read("tidewatch/feed.py"), conversation=scout, is_final=False)
+    story.result(seen, sample_code.FEED, conversation=scout)
+    story.answer(text(sample_texts.SCOUTED), conversation=scout)
     story.parent = parent
 
 

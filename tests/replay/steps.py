@@ -28,7 +28,12 @@ def at(seconds: float) -> datetime:
 
 def said(*blocks: Block, when: float = 0, key: str = "", source: ForeignSource = "human") -> ForeignInput:
     return ForeignInput(
-        lane=MAIN_CONVERSATION, key=LineKey(key), at=at(when), role="user", blocks=blocks, source=source
+        conversation=MAIN_CONVERSATION,
+        key=LineKey(key),
+        at=at(when),
+        role="user",
+        blocks=blocks,
+        source=source,
     )
 
 
@@ -60,7 +65,7 @@ class Calls:
         self.made += 1
         time = None if when is None else at(when)
         return RecordedCall(
-            lane=MAIN_CONVERSATION,
+            conversation=MAIN_CONVERSATION,
             id=CallId(f"msg_{self.made:04}"),
             model=model or self.model,
             parts=(CallPart(LineKey(f"line {self.made}"), blocks or (Text("ok"),)),),

@@ -1,4 +1,4 @@
-"""Calls out of entries: each once, in order, lanes apart."""
+"""Calls out of entries: each once, in order, conversations apart."""
 
 from __future__ import annotations
 
@@ -31,11 +31,17 @@ from tests.replay.steps import at, result, said
 
 
 def part(
-    call: str, text: str = "x", *, output: int | None = 1, when: float = 1, lane: str = "", done: bool = False
+    call: str,
+    text: str = "x",
+    *,
+    output: int | None = 1,
+    when: float = 1,
+    conversation: str = "",
+    done: bool = False,
 ) -> ForeignOutput:
     bill = None if output is None else Usage(fresh=3, read=100, output=output)
     return ForeignOutput(
-        lane=ConversationId(lane),
+        conversation=ConversationId(conversation),
         key=NO_LINE_KEY,
         at=at(when),
         call=CallId(call),
@@ -124,15 +130,15 @@ def test_a_log_without_any_bill_is_not_held_whole() -> None:
 
 
 def test_lanes_do_not_mix() -> None:
-    found = calls(part("a", "one"), part("s", "sub", lane="agent"), part("a", "two"))
-    assert {call.lane: call.blocks for call in found} == {
+    found = calls(part("a", "one"), part("s", "sub", conversation="agent"), part("a", "two"))
+    assert {call.conversation: call.blocks for call in found} == {
         MAIN_CONVERSATION: (Text("one"), Text("two")),
         "agent": (Text("sub"),),
     }
 
 
 def test_a_boundary_closes_the_call_before_it() -> None:
-    found = steps([part("a"), ForeignCompaction(lane=MAIN_CONVERSATION, at=at(5)), part("b", when=9)])
+    found = steps([part("a"), ForeignCompaction(conversation=MAIN_CONVERSATION, at=at(5)), part("b", when=9)])
     assert [type(step).__name__ for step in found] == ["RecordedCall", "ForeignCompaction", "RecordedCall"]
 
 

@@ -123,7 +123,7 @@ class _Crowd:
                 # The one after may have happened before its writer could say so.
                 if there not in (count, count + 1):
                     wrong.append(f"{key} was acknowledged at {count} and is at {there}")
-            lock = Lock(project.control, "dream", face=project.pid_file, lease=LOCKS.lease)
+            lock = Lock(project.control, "dream", pid_file=project.pid_file, lease=LOCKS.lease)
             while time.monotonic() < began + 3 * LOCKS.lease_seconds:
                 with suppress(LockError):
                     lock.acquire().release()

@@ -62,7 +62,7 @@ def contend(place: Path, who: str, pipe: Pipe) -> None:
     log = Log(place)
     clock = WatchedClock(log)
     with Folder.open(place / "control") as control, open_memory(place, SYSTEM_DISK) as memory:
-        lock = Lock(control, "dream", clock=clock, lease=LEASE, face=PidFile(memory))
+        lock = Lock(control, "dream", clock=clock, lease=LEASE, pid_file=PidFile(memory))
         while True:
             with suppress(LockBusy):
                 lease = lock.acquire()
@@ -214,7 +214,7 @@ def run_leases(orders: Orders) -> list[Outcome]:
             for _ in range(PROCESSES):
                 fight.start()
             with Folder.open(place / "control") as control, open_memory(place, SYSTEM_DISK) as memory:
-                lock = Lock(control, "dream", lease=LEASE, face=PidFile(memory))
+                lock = Lock(control, "dream", lease=LEASE, pid_file=PidFile(memory))
                 _fight(orders, found, fight, lock, wanted, events)
         for wrong in judge_log((place / "log").read_text().splitlines(), fight.killed, fight.successes):
             found.wrong(wrong)

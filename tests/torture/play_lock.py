@@ -131,7 +131,7 @@ class Leases:
 
     def _lock(self, memory: Folder, control: Folder, clock: Clock, events: list[Event]) -> Lock:
         face = PidFile(memory) if self.faced else None
-        return Lock(control, "dream", clock=clock, emit=events.append, face=face)
+        return Lock(control, "dream", clock=clock, emit=events.append, pid_file=face)
 
 
 class Foreign:
@@ -154,7 +154,7 @@ class Foreign:
         control = stage.get("control", lambda: Folder.open(stage.root / "control", disk=stage.disk))
         if memory is None or control is None:
             return
-        lock = Lock(control, "dream", clock=stage.clock, face=PidFile(memory))
+        lock = Lock(control, "dream", clock=stage.clock, pid_file=PidFile(memory))
         for turn in range(3):
             stage.attempt(f"acquire {turn}", lock.acquire)
 
@@ -169,7 +169,7 @@ class Foreign:
             face = PidFile(memory).read()
             if face is None or (face.pid, face.modified_ns) != (_ALWAYS_ALIVE, self.held.modified_ns):
                 yield f"the other program's mark is now {face}"
-            lock = Lock(control, "dream", clock=clock_after(hours=1.5), face=PidFile(memory))
+            lock = Lock(control, "dream", clock=clock_after(hours=1.5), pid_file=PidFile(memory))
             if lock.read_state().last_success is None:
                 yield "the other program's success does not count"
             lock.acquire().publish(lambda: None)

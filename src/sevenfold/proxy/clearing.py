@@ -40,8 +40,8 @@ from sevenfold.layers.microcompact.facts import (
     compute_cache_prices,
     is_cache_cold,
 )
-from sevenfold.layers.microcompact.layer import ResultAccount
 from sevenfold.layers.microcompact.policy import choose_by_price, choose_prefix_by_price
+from sevenfold.layers.microcompact.result_account import ResultAccount
 from sevenfold.layers.microcompact.server_clearing import (
     ServerClearing,
     ServerEditSettings,

@@ -259,7 +259,7 @@ class TurnWork:
         if plan is None:
             return
         if account.inputs.clears_there:
-            before, spared = account.server.depth, account.server.spared
+            before, spared = account.server.depth, account.server.excluded
             step = account.server.deepen(account.server.depth_at(plan.ids[-1]))
             depth, account.server.depth = account.server.depth, before  # until it is on record
             if step is None:

@@ -118,14 +118,14 @@ class ConversationAccount:
                 self._count(step.at, step.usage, priced, is_counted=is_counted)
 
     def report(
-        self, facts: ForeignSession, agent: ForeignAgent, lane: ConversationId, path: Path
+        self, facts: ForeignSession, agent: ForeignAgent, conversation: ConversationId, path: Path
     ) -> SessionReport:
         found = self._found
         session, fill = facts.session or path.stem, self._contents.fill()
         return SessionReport(
             id=session,
             agent=agent,
-            sub_agent=lane or None,
+            sub_agent=conversation or None,
             path=path,
             project=facts.project,
             version=facts.version,
@@ -143,7 +143,7 @@ class ConversationAccount:
             largest_prompt_tokens=found.largest,
             fill=fill,
             repeated_reads=merge_repeated_reads(found.reads.values()),
-            costly_results=self._results.finish(f"{session}/{lane}" if lane else session),
+            costly_results=self._results.finish(f"{session}/{conversation}" if conversation else session),
         )
 
     def _say(self, said: ForeignInput, *, is_counted: bool) -> None:
@@ -241,7 +241,7 @@ class ConversationAccount:
         for item in usage.iterations:
             if item.kind == "compaction":
                 self._compact(
-                    ForeignCompaction(lane=call.lane, at=call.at, before_tokens=item.prompt),
+                    ForeignCompaction(conversation=call.conversation, at=call.at, before_tokens=item.prompt),
                     is_counted=is_counted,
                 )
 
@@ -289,12 +289,12 @@ def read_account(
     tally, assembler = LineTally(), CallAssembler()
     # Our own transcripts do not name their project: their folder does.
     facts = ForeignSession(project=read_own_project(path) if agent == "sevenfold" else "")
-    lanes: dict[ConversationId, ConversationAccount] = {}
+    conversations: dict[ConversationId, ConversationAccount] = {}
 
     def take(step: TranscriptStep) -> None:
-        if step.lane not in lanes:
-            lanes[step.lane] = ConversationAccount(pricer)
-        lanes[step.lane].take(step, is_counted=_is_counted(step, terms.since, foreign))
+        if step.conversation not in conversations:
+            conversations[step.conversation] = ConversationAccount(pricer)
+        conversations[step.conversation].take(step, is_counted=_is_counted(step, terms.since, foreign))
 
     for entry in read_transcript(path, agent, tally, on_bytes):
         if isinstance(entry, ForeignSession):
@@ -304,8 +304,12 @@ def read_account(
                 take(step)
     for step in assembler.finish():
         take(step)
-    ordered = sorted(lanes.items(), key=lambda item: item[0] != MAIN_CONVERSATION)
-    sessions = (lane.report(facts, agent, name, path) for name, lane in ordered if not lane.is_empty)
+    ordered = sorted(conversations.items(), key=lambda item: item[0] != MAIN_CONVERSATION)
+    sessions = (
+        conversation.report(facts, agent, name, path)
+        for name, conversation in ordered
+        if not conversation.is_empty
+    )
     counts = LineCounts(tally.lines, tally.length_bytes, dict(tally.unknown), {**tally.faults})
     return FileReport(path=path, agent=agent, lines=counts, sessions=tuple(sessions), events=tuple(events))
 

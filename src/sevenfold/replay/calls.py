@@ -47,7 +47,7 @@ class CallPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedCall:
-    lane: ConversationId
+    conversation: ConversationId
     id: CallId
     model: str
     parts: tuple[CallPart, ...]
@@ -99,7 +99,7 @@ class _Open:
     def closed(self) -> RecordedCall:
         first = self.first
         return RecordedCall(
-            lane=first.lane,
+            conversation=first.conversation,
             id=first.call,
             model=first.model,
             parts=tuple(self.parts),
@@ -113,7 +113,7 @@ class _Open:
 
 
 @dataclass(slots=True)
-class _Lane:
+class _OpenConversation:
     open: _Open | None = None
     held: list[ForeignInput] = field(default_factory=list[ForeignInput])
     """Said while the open call was being logged."""
@@ -123,42 +123,42 @@ class _Lane:
 class CallAssembler:
     """Entries of one file in, steps out. Holds one open call per conversation, and the ids it has seen."""
 
-    __slots__ = ("_lanes", "_seen")
+    __slots__ = ("_conversations", "_seen")
 
     def __init__(self) -> None:
-        self._lanes: dict[ConversationId, _Lane] = {}
+        self._conversations: dict[ConversationId, _OpenConversation] = {}
         self._seen: set[int] = set()
 
     def take(self, entry: TranscriptEvent) -> Iterator[TranscriptStep]:
         """The steps that are certain with this entry."""
-        lane = self._lanes.setdefault(entry.lane, _Lane())
+        conversation = self._conversations.setdefault(entry.conversation, _OpenConversation())
         match entry:
             case ForeignInput():
-                if _is_abandoned(lane, entry):
-                    yield from self._close(lane)
-                yield from _hear(lane, entry)
+                if _is_abandoned(conversation, entry):
+                    yield from self._close(conversation)
+                yield from _hear(conversation, entry)
             case ForeignOutput():
-                yield from self._answer(lane, entry)
+                yield from self._answer(conversation, entry)
             case _:
-                yield from self._close(lane)
-                lane.last_at = entry.at or lane.last_at
+                yield from self._close(conversation)
+                conversation.last_at = entry.at or conversation.last_at
                 yield entry
 
     def finish(self) -> Iterator[TranscriptStep]:
         """What is still open at the end of the file."""
-        for lane in self._lanes.values():
-            yield from self._close(lane)
+        for conversation in self._conversations.values():
+            yield from self._close(conversation)
 
-    def _answer(self, lane: _Lane, part: ForeignOutput) -> Iterator[TranscriptStep]:
-        if part.call and lane.open and lane.open.first.call == part.call:
-            lane.open.add(part)
+    def _answer(self, conversation: _OpenConversation, part: ForeignOutput) -> Iterator[TranscriptStep]:
+        if part.call and conversation.open and conversation.open.first.call == part.call:
+            conversation.open.add(part)
             return
         if part.call and hash_call_id(part.call) in self._seen:
             return  # copied by a resume within the file
-        yield from self._close(lane)
-        lane.open = _Open(
+        yield from self._close(conversation)
+        conversation.open = _Open(
             first=part,
-            started=lane.last_at or part.at,
+            started=conversation.last_at or part.at,
             parts=[CallPart(part.key, part.blocks)],
             usage=part.usage,
             is_final=part.is_complete,
@@ -166,32 +166,32 @@ class CallAssembler:
             last_at=part.at,
         )
 
-    def _close(self, lane: _Lane) -> Iterator[TranscriptStep]:
-        if lane.open:
-            call = lane.open.closed()
-            lane.last_at = lane.open.last_at or lane.last_at
-            lane.open = None
+    def _close(self, conversation: _OpenConversation) -> Iterator[TranscriptStep]:
+        if conversation.open:
+            call = conversation.open.closed()
+            conversation.last_at = conversation.open.last_at or conversation.last_at
+            conversation.open = None
             if call.id and call.usage:
                 self._seen.add(hash_call_id(call.id))
             yield call
-        held, lane.held = lane.held, []
+        held, conversation.held = conversation.held, []
         for said in held:
-            yield from _hear(lane, said)
+            yield from _hear(conversation, said)
 
 
-def _is_abandoned(lane: _Lane, said: ForeignInput) -> bool:
+def _is_abandoned(conversation: _OpenConversation, said: ForeignInput) -> bool:
     """Whether the open call will get no bill any more. A log without any would stay in memory otherwise."""
-    if lane.open is None or lane.open.usage is not None:
+    if conversation.open is None or conversation.open.usage is not None:
         return False
     is_turn_over = not all(isinstance(block, ToolResult) for block in said.blocks)
-    return is_turn_over or len(lane.held) >= MAX_HELD_RESULTS
+    return is_turn_over or len(conversation.held) >= MAX_HELD_RESULTS
 
 
-def _hear(lane: _Lane, said: ForeignInput) -> Iterator[TranscriptStep]:
-    if lane.open:
-        lane.held.append(said)
+def _hear(conversation: _OpenConversation, said: ForeignInput) -> Iterator[TranscriptStep]:
+    if conversation.open:
+        conversation.held.append(said)
         return
-    lane.last_at = said.at or lane.last_at
+    conversation.last_at = said.at or conversation.last_at
     yield said
 
 

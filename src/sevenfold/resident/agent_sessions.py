@@ -221,16 +221,16 @@ class AgentConversation:
 
     def _add(self, entry: ForeignEntry, id_: str) -> None:
         match entry:
-            case ForeignInput() if entry.lane == MAIN_CONVERSATION and entry.blocks:
+            case ForeignInput() if entry.conversation == MAIN_CONVERSATION and entry.blocks:
                 # What the program put there, hooks of ours included, is nobody's own word.
                 role = entry.role if entry.source == "human" or entry.role == "assistant" else "system"
                 self.messages.append(RecordedMessage(id_, Message(role, entry.blocks)))
                 self._call = ""
-            case ForeignOutput() if entry.lane == MAIN_CONVERSATION and entry.blocks:
+            case ForeignOutput() if entry.conversation == MAIN_CONVERSATION and entry.blocks:
                 self._add_output(entry, id_)
             case ForeignSession() if entry.project and not self.cwd:
                 self.cwd = entry.project
-            case ForeignCompaction() if entry.lane == MAIN_CONVERSATION:
+            case ForeignCompaction() if entry.conversation == MAIN_CONVERSATION:
                 self._view_start, self._call = len(self.messages), ""
             case _:
                 pass

@@ -131,7 +131,9 @@ def _answers(path: Path, agent: ForeignAgent) -> tuple[Message, ...]:
         # Only Anthropic's calls have ids of their own; the others' are counted, where the log has counts. So
         # there what was said in between parts them too. A line without any id is an answer by itself.
         part = spoken if entry.dialect == "openai" else 0
-        found.setdefault((entry.lane, entry.call, part) if entry.call else at, []).extend(entry.blocks)
+        found.setdefault((entry.conversation, entry.call, part) if entry.call else at, []).extend(
+            entry.blocks
+        )
     return tuple(Message("assistant", tuple(blocks)) for blocks in found.values() if blocks)
 
 

@@ -103,7 +103,7 @@ def apply_tool_clearing(
     chosen = frozenset(
         use
         for use, tool in list(pairs.items())[: max(0, len(pairs) - clearing.keep)]
-        if tool not in clearing.spared and use not in already
+        if tool not in clearing.excluded and use not in already
     )
     if used <= clearing.trigger.value or not chosen:
         return EditedBlocks(before, cleared=frozenset(already & pairs.keys()))

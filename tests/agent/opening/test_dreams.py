@@ -124,7 +124,7 @@ def test_while_another_process_dreams_a_due_one_is_left_out_and_told(tmp_path: P
     home = Home(tmp_path, {**ON, "writer": "mechanical"})
 
     with Project.open(home.root, home=tmp_path / ".sevenfold", clock=home.clock) as project:
-        Lock(project.control, "dream", clock=home.clock, face=project.pid_file).acquire()
+        Lock(project.control, "dream", clock=home.clock, pid_file=project.pid_file).acquire()
         home.talk(models(), "hello")
     assert len([event for event in home.heard if isinstance(event, DreamSkipped)]) == 1
 

@@ -206,7 +206,7 @@ def test_an_edit_made_meanwhile_stays_and_so_does_all_that_hangs_together(tmp_pa
         night = room.dream(Sleeper(room, steps).model)
         assert (room.body("db"), room.body("access")) == (edited, VPN)
         assert room.texts().keys() == {"db.md", "access.md", "push.md"}
-        assert any("edited" in text for text in night.record.spared)
+        assert any("edited" in text for text in night.record.left_alone)
 
 
 def test_an_edit_of_a_file_that_others_rest_on_keeps_them(tmp_path: Path) -> None:
@@ -458,7 +458,7 @@ def test_what_waits_for_a_person_is_not_dreamt_over(tmp_path: Path) -> None:
         path.write_text(path.read_text(encoding="utf-8") + "By hand.\n", encoding="utf-8")
         room.memory.notice(check=True)
         night = room.dream()
-        assert any("waits for a person" in text for text in night.record.spared)
+        assert any("waits for a person" in text for text in night.record.left_alone)
         assert "By hand." in path.read_text(encoding="utf-8")
 
 

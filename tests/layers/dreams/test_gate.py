@@ -22,7 +22,7 @@ class Door:
         self.clock = ManualClock()
         (root / "repo").mkdir()
         self.project = Project.open(root / "repo", home=root / "home", clock=self.clock)
-        self.lock = Lock(self.project.control, "dream", clock=self.clock, face=self.project.pid_file)
+        self.lock = Lock(self.project.control, "dream", clock=self.clock, pid_file=self.project.pid_file)
         self.gate = DreamGate(self.project, self.lock, settings, self.clock)
 
     def work_on(self, *sessions: str) -> None:

@@ -86,7 +86,7 @@ def test_a_dream_that_changed_something_says_what_and_how_to_take_it_back() -> N
         changed=("a.md", "b.md"),
         archived=("c.md",),
         waiting=("w1",),
-        spared=("d.md: in use",),
+        left_alone=("d.md: in use",),
         let_go=("x is 1: stale",),
     )
     assert record.lines() == [

@@ -43,7 +43,7 @@ def file(memory: Folder) -> Path:
 
 @pytest.fixture
 def lock(control: Folder, memory: Folder, clock: ManualClock, events: list[Event]) -> Lock:
-    return Lock(control, "dream", clock=clock, emit=events.append, face=PidFile(memory))
+    return Lock(control, "dream", clock=clock, emit=events.append, pid_file=PidFile(memory))
 
 
 @pytest.fixture
@@ -124,9 +124,9 @@ def test_a_crash_between_the_record_and_the_face_is_no_success_either(
             reads = 2 * len(counting.seen)
         fatal = FaultyDisk(Fault(2 + reads + 2, "die before"))
         with Folder.open(memory.path, disk=fatal, own=frozenset([PID_FILE])) as faulty:
-            Lock(control, "dream", clock=clock, face=PidFile(faulty)).acquire()
+            Lock(control, "dream", clock=clock, pid_file=PidFile(faulty)).acquire()
 
-    lock = Lock(control, "dream", clock=clock, face=PidFile(memory))
+    lock = Lock(control, "dream", clock=clock, pid_file=PidFile(memory))
     for turn in range(3):
         assert children.finish(children.start(crash_before_face)) == -9
         assert lock.read_state().token == turn + 1
@@ -309,7 +309,7 @@ def test_a_face_that_an_agent_took_the_rights_from_stops_nobody(
     control: Folder, memory: Folder, clock: ManualClock
 ) -> None:
     with Folder.open(memory.path, disk=DenyingDisk(), own=frozenset([PID_FILE])) as denied:
-        lock = Lock(control, "dream", clock=clock, face=PidFile(denied))
+        lock = Lock(control, "dream", clock=clock, pid_file=PidFile(denied))
         lock.acquire().publish(lambda: None)
         assert lock.read_state().last_success == clock.now()
 

@@ -58,7 +58,7 @@ def test_a_face_that_the_disk_fails_to_read_once_is_still_another_programs_lock(
     disk = FlakyDisk()
     (tmp_path / PID_FILE).write_text("1")
     with Folder.open(tmp_path, disk=disk, own=frozenset([PID_FILE])) as memory:
-        lock = Lock(memory, "dream", face=PidFile(memory))
+        lock = Lock(memory, "dream", pid_file=PidFile(memory))
         disk.fails_next_read = True
         with pytest.raises(DiskFault):
             lock.acquire()
@@ -71,7 +71,7 @@ def test_a_success_counts_though_the_disk_fails_to_read_the_face(tmp_path: Path)
     disk = FlakyDisk()
     events: list[Event] = []
     with Folder.open(tmp_path, disk=disk, own=frozenset([PID_FILE])) as memory:
-        lock = Lock(memory, "dream", face=PidFile(memory), emit=events.append)
+        lock = Lock(memory, "dream", pid_file=PidFile(memory), emit=events.append)
         lease = lock.acquire()
 
         def commit() -> None:
@@ -100,11 +100,11 @@ def test_a_lock_taken_while_its_state_is_read_is_no_success_of_another_programs(
     disk, clock = BusyDisk(), ManualClock()
     own = frozenset([PID_FILE])
     with Folder.open(tmp_path, disk=disk, own=own) as ours, Folder.open(tmp_path, own=own) as theirs:
-        rival = Lock(theirs, "dream", clock=clock, face=PidFile(theirs))
+        rival = Lock(theirs, "dream", clock=clock, pid_file=PidFile(theirs))
         rival.acquire().release()
         clock.pass_time(timedelta(hours=1))
         disk.meanwhile = lambda: rival.acquire() and None
-        assert Lock(ours, "dream", clock=clock, face=PidFile(ours)).read_state().last_success is None
+        assert Lock(ours, "dream", clock=clock, pid_file=PidFile(ours)).read_state().last_success is None
         assert disk.meanwhile is None
 
 

@@ -59,7 +59,7 @@ def only(*lines: JsonFields) -> ForeignEntry:
 def test_a_users_text_is_said_by_a_person() -> None:
     found = only(line("user", message={"role": "user", "content": "Hello"}))
     assert isinstance(found, ForeignInput)
-    assert (found.lane, found.key, found.source) == (MAIN_CONVERSATION, "u1", "human")
+    assert (found.conversation, found.key, found.source) == (MAIN_CONVERSATION, "u1", "human")
     assert found.at == datetime(2026, 11, 3, 10, tzinfo=UTC)
     assert found.blocks == (Text("Hello"),)
 
@@ -130,7 +130,7 @@ def test_a_tool_result_keeps_the_id_it_answers() -> None:
 def test_an_agents_id_is_its_lane() -> None:
     found = only(line("user", isSidechain=True, agentId="a1", message={"role": "user", "content": "Search"}))
     assert isinstance(found, ForeignInput)
-    assert found.lane == "a1"
+    assert found.conversation == "a1"
 
 
 def test_sidechains_without_an_id_are_kept_apart_by_their_parents() -> None:
@@ -139,8 +139,8 @@ def test_sidechains_without_an_id_are_kept_apart_by_their_parents() -> None:
         return {**line("user", isSidechain=True, message=message), "uuid": uuid, "parentUuid": parent}
 
     found = entries(side("a", None), side("x", None), side("b", "a"), side("y", "x"), side("c", "b"))
-    lanes = [entry.lane for entry in found if isinstance(entry, ForeignInput)]
-    assert lanes == ["a", "x", "a", "x", "a"]
+    conversations = [entry.conversation for entry in found if isinstance(entry, ForeignInput)]
+    assert conversations == ["a", "x", "a", "x", "a"]
 
 
 def test_a_sub_agents_lines_are_read_from_its_parents_file_too() -> None:
@@ -152,7 +152,7 @@ def test_a_sub_agents_lines_are_read_from_its_parents_file_too() -> None:
     )
     assert isinstance(first, ForeignInput)
     assert isinstance(second, ForeignOutput)
-    assert first.lane == second.lane == "a9"
+    assert first.conversation == second.conversation == "a9"
 
 
 @pytest.mark.parametrize("kind", ["bash_progress", "hook_progress", "query_update"])
@@ -214,4 +214,4 @@ def test_printed_streams_are_read_as_well() -> None:
     main = {"type": "user", "message": message, "session_id": "s2", "parent_tool_use_id": None}
     sub = {**main, "parent_tool_use_id": "toolu_7"}
     found = entries(main, sub, {"type": "result", "total_cost_usd": 1.0})
-    assert [entry.lane for entry in found if isinstance(entry, ForeignInput)] == ["", "toolu_7"]
+    assert [entry.conversation for entry in found if isinstance(entry, ForeignInput)] == ["", "toolu_7"]

@@ -59,7 +59,7 @@ def test_an_answer_has_the_usage_that_stands_before_it() -> None:
     assert isinstance(answered, ForeignOutput)
     assert answered.usage is not None
     assert (answered.usage.read, answered.model, answered.call) == (900, "claude-opus-5-5", "r2")
-    assert answered.lane == MAIN_CONVERSATION
+    assert answered.conversation == MAIN_CONVERSATION
 
 
 def test_a_usage_line_bills_one_answer() -> None:
@@ -74,7 +74,7 @@ def test_a_usage_line_bills_one_answer() -> None:
 def test_a_forks_call_is_a_conversation_of_its_own() -> None:
     (call,) = entries(usage("extraction"))
     assert isinstance(call, ForeignOutput)
-    assert (call.lane, call.blocks) == ("extraction", ())
+    assert (call.conversation, call.blocks) == ("extraction", ())
     assert call.usage is not None
 
 
@@ -125,5 +125,5 @@ def test_a_call_whose_answer_was_never_written_keeps_its_bill() -> None:
     assert isinstance(lost, ForeignOutput)
     assert isinstance(answered, ForeignOutput)
     assert lost.usage is not None
-    assert (lost.lane, lost.blocks, lost.call) == (MAIN_CONVERSATION, (), "r0")
+    assert (lost.conversation, lost.blocks, lost.call) == (MAIN_CONVERSATION, (), "r0")
     assert answered.call == "r2"

@@ -110,13 +110,13 @@ def describe_context(facts: ContextFacts) -> dict[str, object]:
             "failures_in_row": after.failures_in_row,
         },
         "spent": {
-            lane.who: {
-                "calls": lane.calls,
-                "hit_rate": round(lane.hit_rate, 4),
-                "usd": _usd(lane.cost),
-                "usd_without_caching": _usd(lane.cost_without_caching),
+            share.who: {
+                "calls": share.calls,
+                "hit_rate": round(share.hit_rate, 4),
+                "usd": _usd(share.cost),
+                "usd_without_caching": _usd(share.cost_without_caching),
             }
-            for lane in (*facts.spent, facts.total)
+            for share in (*facts.spent, facts.total)
         },
         "quarantined_lines": facts.quarantined,
     }
@@ -294,16 +294,16 @@ def _show_cache(facts: ContextFacts, screen: Screen) -> None:
     screen.show_line("Cache and cost so far", "strong")
     if not facts.total.calls:
         screen.show_line("  no model call is recorded", "faint")
-    lanes = [*facts.spent, *([facts.total] if len(facts.spent) > 1 else [])]
+    shares = [*facts.spent, *([facts.total] if len(facts.spent) > 1 else [])]
     screen.show_table(
         [
-            TableCell(f"  {shorten_text(lane.who, 12)}"),
-            TableCell(f"{format_count(lane.calls, 'call'):>12}"),
-            TableCell(f"{lane.hit_rate:>6.1%} read from cache"),
-            TableCell(f"{_spelled(lane.cost):>8}"),
-            TableCell(f"uncached {_spelled(lane.cost_without_caching)}", "faint"),
+            TableCell(f"  {shorten_text(share.who, 12)}"),
+            TableCell(f"{format_count(share.calls, 'call'):>12}"),
+            TableCell(f"{share.hit_rate:>6.1%} read from cache"),
+            TableCell(f"{_spelled(share.cost):>8}"),
+            TableCell(f"uncached {_spelled(share.cost_without_caching)}", "faint"),
         ]
-        for lane in lanes
+        for share in shares
     )
     marks = ", ".join(
         f"{mark.level}.{mark.index}.{mark.block} ({_ttl(mark.ttl)})" for mark in facts.breakpoints

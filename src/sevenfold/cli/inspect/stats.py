@@ -77,7 +77,7 @@ class SessionTotals:
 
 
 def sum_session_facts(sessions: Sequence[SessionFacts]) -> SessionTotals:
-    lanes: dict[str, list[SpendSummary]] = {}
+    shares: dict[str, list[SpendSummary]] = {}
     cuts: Counter[int] = Counter()
     events: Counter[str] = Counter()
     rules: Counter[str] = Counter()
@@ -85,14 +85,14 @@ def sum_session_facts(sessions: Sequence[SessionFacts]) -> SessionTotals:
         rules.update(session.rules)
         cuts.update(session.cuts)
         events.update(session.events)
-        for lane in session.spent:
-            lanes.setdefault(lane.who, []).append(lane)
+        for share in session.spent:
+            shares.setdefault(share.who, []).append(share)
     return SessionTotals(
         sessions=len(sessions),
         rounds=sum(session.rounds for session in sessions),
         compactions=sum(session.compactions for session in sessions),
         cuts=dict(sorted(cuts.items())),
-        spent=tuple(_added(who, spent) for who, spent in lanes.items()),
+        spent=tuple(_added(who, spent) for who, spent in shares.items()),
         events=dict(events),
         rules=dict(rules),
         unread=sum(session.unread for session in sessions),
@@ -149,11 +149,11 @@ def _show_sums(total: SessionTotals, screen: Screen) -> None:
     screen.show_line("")
     if total.per_hundred is not None:
         screen.show_line(f"Compactions per 100 rounds: {total.per_hundred:.1f}")
-    for lane in total.spent:
-        whose = "the conversation" if lane.who == MAIN else lane.who
-        cached = format_share(lane.usage.read, lane.usage.prompt)
+    for share in total.spent:
+        whose = "the conversation" if share.who == MAIN else share.who
+        cached = format_share(share.usage.read, share.usage.prompt)
         screen.show_line(
-            f"Spent by {whose}: {_usd(lane)} in {format_count(lane.calls, 'call')}, {cached} cached"
+            f"Spent by {whose}: {_usd(share)} in {format_count(share.calls, 'call')}, {cached} cached"
         )
     names = {layer.number: layer.name for layer in LAYERS}
     for layer, count in total.cuts.items():
@@ -262,7 +262,7 @@ def _described(total: SessionTotals) -> dict[str, object]:
         "compactions_per_100_rounds": total.per_hundred,
         "cuts": {str(layer): count for layer, count in total.cuts.items()},
         "hit_rate": total.total_spent.hit_rate,
-        "spent": {lane.who: _described_lane(lane) for lane in total.spent},
+        "spent": {share.who: _describe_share(share) for share in total.spent},
         "events": total.events,
         "rules": total.rules,
         "unread_bills": total.unread,
@@ -271,14 +271,14 @@ def _described(total: SessionTotals) -> dict[str, object]:
     }
 
 
-def _described_lane(lane: SpendSummary) -> dict[str, object]:
-    plain = lane.cost_without_caching
+def _describe_share(share: SpendSummary) -> dict[str, object]:
+    plain = share.cost_without_caching
     return {
-        "calls": lane.calls,
-        "prompt_tokens": lane.usage.prompt,
-        "cached_tokens": lane.usage.read,
-        "output_tokens": lane.usage.output,
-        "usd": str(lane.cost.total) if lane.cost else None,
+        "calls": share.calls,
+        "prompt_tokens": share.usage.prompt,
+        "cached_tokens": share.usage.read,
+        "output_tokens": share.usage.output,
+        "usd": str(share.cost.total) if share.cost else None,
         "usd_without_caching": str(plain.total) if plain else None,
     }
 
@@ -293,10 +293,10 @@ def _by_day(sessions: Iterable[SessionFacts]) -> dict[date, list[SessionFacts]]:
 def _added(who: str, spent: Sequence[SpendSummary]) -> SpendSummary:
     return SpendSummary(
         who=who,
-        calls=sum(lane.calls for lane in spent),
-        usage=sum((lane.usage for lane in spent), NO_USAGE),
-        cost=sum_costs(lane.cost for lane in spent),
-        cost_without_caching=sum_costs(lane.cost_without_caching for lane in spent),
+        calls=sum(share.calls for share in spent),
+        usage=sum((share.usage for share in spent), NO_USAGE),
+        cost=sum_costs(share.cost for share in spent),
+        cost_without_caching=sum_costs(share.cost_without_caching for share in spent),
     )
 
 

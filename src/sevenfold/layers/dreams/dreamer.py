@@ -112,7 +112,7 @@ class Dreamer:
             DREAM_LOCK,
             clock=self._clock,
             emit=self._emit,
-            face=self._project.pid_file,
+            pid_file=self._project.pid_file,
             lease=self._locks.lease,
             longest_hold=self._locks.longest_hold,
         )
@@ -265,7 +265,7 @@ class Dreamer:
             removed=tuple(sorted(keys - texts.keys())),
             archived=tuple(sorted(key for key in keys if key.startswith(ARCHIVE_PREFIX))),
             waiting=published.waiting,
-            spared=tuple(f"{key}: {reason}" for key, reason in judged.spared.items()),
+            left_alone=tuple(f"{key}: {reason}" for key, reason in judged.left_alone.items()),
             let_go=tuple(
                 f"{loss.key}: {loss.fact} ({loss.reason.why} {loss.reason.of} {loss.reason.note})"
                 for loss in judged.checked.losses
@@ -279,7 +279,7 @@ class Dreamer:
         if published is not None:
             # The commit counts whatever failed after it: the record must not say that nothing changed.
             record = self._account(run, published, is_dry=lease is None)
-            for key, why in published.judged.spared.items():
+            for key, why in published.judged.left_alone.items():
                 self._emit(DreamSpared(run.id, key, why))
         ended, steps = self._clock.now().isoformat(), tuple(run.progress.steps)
         record = run.record = replace(record, ended=ended, steps=steps, tools=run.progress.tools)

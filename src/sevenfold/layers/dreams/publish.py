@@ -15,10 +15,10 @@ import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import NewType
+from typing import Annotated, NewType
 
 from sevenfold.core.errors import FileMissing, InputError, MemoryConflict, StoreError
-from sevenfold.core.fields import read_fields, write_fields
+from sevenfold.core.fields import JsonForm, read_fields, write_fields
 from sevenfold.core.json import read_object, write_json
 from sevenfold.core.memories import ARCHIVE_PREFIX, LOGS_PREFIX, Origin, SaidBy, join_taint
 from sevenfold.core.secrets import refuse_secrets
@@ -42,18 +42,18 @@ class ReviewedDraft:
 
     draft: DreamDraft
     checked: DreamCheck
-    spared: Mapping[str, str]
+    left_alone: Mapping[str, str]
     """Files that are left as they are, each with the reason."""
     objection: str
     """Why none of it is published; empty: it is."""
 
     @property
     def publishes(self) -> frozenset[str]:
-        return self.checked.without({*self.spared, *self.checked.gained})
+        return self.checked.without({*self.left_alone, *self.checked.gained})
 
     @property
     def proposes(self) -> frozenset[str]:
-        return self.checked.find_linked(self.checked.gained) - self.checked.find_linked(self.spared)
+        return self.checked.find_linked(self.checked.gained) - self.checked.find_linked(self.left_alone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +74,17 @@ def review_draft(
 ) -> ReviewedDraft:
     """`edited` are files that are no longer as the dream saw them."""
     checked = check_dream(source.before, draft.texts, draft.reasons, today, source.log_texts)
-    spared = {**checked.refused}
-    spared |= {
+    left_alone = {**checked.refused}
+    left_alone |= {
         key: _WAITS for key in checked.changed if key in source.stored and source.stored[key].is_waiting
     }
     for key in checked.gained:
         refusal = _secret_in(draft.texts[key])
-        spared |= {key: refusal} if refusal else {}
+        left_alone |= {key: refusal} if refusal else {}
     # Also one that the dream did not change: others may rest on what it said.
-    spared |= dict.fromkeys(edited, EDITED_REASON)
-    judged = ReviewedDraft(draft, checked, spared, "")
-    return ReviewedDraft(draft, checked, spared, explain_over_budget(checked, judged.publishes, settings))
+    left_alone |= dict.fromkeys(edited, EDITED_REASON)
+    judged = ReviewedDraft(draft, checked, left_alone, "")
+    return ReviewedDraft(draft, checked, left_alone, explain_over_budget(checked, judged.publishes, settings))
 
 
 def publish_dream(
@@ -218,7 +218,7 @@ class DreamRecord:
     archived: tuple[str, ...] = ()
     waiting: tuple[str, ...] = ()
     """Ids of what a person has to accept."""
-    spared: tuple[str, ...] = ()
+    left_alone: Annotated[tuple[str, ...], JsonForm(name="spared")] = ()
     """Files that it left as they are, each with the reason."""
     let_go: tuple[str, ...] = ()
     """Facts that are gone, each with the reason."""
@@ -238,7 +238,7 @@ class DreamRecord:
             (len(self.archived), "put aside"),
         )
         found += [f"  {count} {what}" for count, what in counts if count]
-        found += [f"  left as it is: {text}" for text in self.spared]
+        found += [f"  left as it is: {text}" for text in self.left_alone]
         found += [f"  let go: {text}" for text in self.let_go]
         if self.waiting:
             found.append("  something new waits for you: `sevenfold memory review`")

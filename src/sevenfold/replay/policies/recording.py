@@ -176,60 +176,71 @@ class _Lane:
 
 def read_recordings(path: Path, agent: ForeignAgent) -> list[Recording]:
     """Every conversation of a transcript that made a request, the main one first."""
-    assembler, lanes = CallAssembler(), dict[ConversationId, _Lane]()
+    assembler, conversations = CallAssembler(), dict[ConversationId, _Lane]()
     for entry in read_transcript(path, agent, LineTally()):
         if isinstance(entry, (ForeignSession, UnknownLine)):
             continue
         for step in assembler.take(entry):
-            lanes.setdefault(step.lane, _Lane()).take(step)
+            conversations.setdefault(step.conversation, _Lane()).take(step)
     for step in assembler.finish():
-        lanes.setdefault(step.lane, _Lane()).take(step)
-    named = sorted(lanes.items(), key=lambda item: item[0])
+        conversations.setdefault(step.conversation, _Lane()).take(step)
+    named = sorted(conversations.items(), key=lambda item: item[0])
     return [
-        _recording(f"{path.stem}/{name}" if name else path.stem, lane) for name, lane in named if lane.made
+        _recording(f"{path.stem}/{name}" if name else path.stem, conversation)
+        for name, conversation in named
+        if conversation.made
     ]
 
 
-def _recording(name: str, lane: _Lane) -> Recording:
-    index = TextIndex([extract_block_text(piece.block) for piece in lane.pieces])
-    frame = _frame_tokens(lane)
-    scale = _scale(lane, frame)
-    lane.pieces = [replace(piece, tokens=round(piece.tokens * scale)) for piece in lane.pieces]
-    stretches = (_stretch(lane, number, frame, index) for number in range(lane.stretch + 1))
-    total = sum(piece.tokens for piece in lane.pieces)
+def _recording(name: str, conversation: _Lane) -> Recording:
+    index = TextIndex([extract_block_text(piece.block) for piece in conversation.pieces])
+    frame = _frame_tokens(conversation)
+    scale = _scale(conversation, frame)
+    conversation.pieces = [
+        replace(piece, tokens=round(piece.tokens * scale)) for piece in conversation.pieces
+    ]
+    stretches = (_stretch(conversation, number, frame, index) for number in range(conversation.stretch + 1))
+    total = sum(piece.tokens for piece in conversation.pieces)
     return Recording(name, tuple(stretch for stretch in stretches if stretch.rounds), total)
 
 
-def _frame_tokens(lane: _Lane) -> int:
+def _frame_tokens(conversation: _Lane) -> int:
     """What the first bill holds besides the messages before it."""
-    first = next((made for made in lane.made if made.billed and made.stretch == 0), None)
+    first = next((made for made in conversation.made if made.billed and made.stretch == 0), None)
     if first is None:
         return FRAME_TOKENS
-    said = sum(piece.tokens for piece in lane.pieces[: first.end])
+    said = sum(piece.tokens for piece in conversation.pieces[: first.end])
     return min(max(first.billed - said, LEAST_FRAME), MOST_FRAME)
 
 
-def _scale(lane: _Lane, frame: int) -> float:
+def _scale(conversation: _Lane, frame: int) -> float:
     """What the bills say of the estimate, over the last prompt of each segment before anything was cleared.
 
     One figure a session: it sets how heavy the messages are beside the frame, not one against another.
     """
     billed = weighed = 0
-    for number in range(lane.stretch + 1):
-        last = next((made for made in reversed(lane.made) if made.stretch == number and made.is_billed), None)
+    for number in range(conversation.stretch + 1):
+        last = next(
+            (made for made in reversed(conversation.made) if made.stretch == number and made.is_billed), None
+        )
         if last is not None and last.billed > frame:
             billed += last.billed - frame
-            said = (piece.tokens for piece in lane.pieces[: last.end] if piece.stretch == number)
+            said = (piece.tokens for piece in conversation.pieces[: last.end] if piece.stretch == number)
             weighed += sum(said)
     return min(max(billed / weighed, LEAST_SCALE), MOST_SCALE) if billed and weighed else 1.0
 
 
-def _stretch(lane: _Lane, number: int, frame: int, index: TextIndex) -> RecordedSegment:
-    begin = next((at for at, piece in enumerate(lane.pieces) if piece.stretch == number), len(lane.pieces))
-    made = [each for each in lane.made if each.stretch == number]
-    earlier = [each.started for each in lane.made if each.stretch < number]
+def _stretch(conversation: _Lane, number: int, frame: int, index: TextIndex) -> RecordedSegment:
+    begin = next(
+        (at for at, piece in enumerate(conversation.pieces) if piece.stretch == number),
+        len(conversation.pieces),
+    )
+    made = [each for each in conversation.made if each.stretch == number]
+    earlier = [each.started for each in conversation.made if each.stretch < number]
     end = made[-1].end if made else begin
-    places = [frame, *accumulate((piece.tokens for piece in lane.pieces[begin:end]), initial=frame)][1:]
+    places = [frame, *accumulate((piece.tokens for piece in conversation.pieces[begin:end]), initial=frame)][
+        1:
+    ]
     results: list[RecordedResult] = []
     numbers: dict[int, int] = {}
     rounds: list[RecordedRound] = []
@@ -237,14 +248,14 @@ def _stretch(lane: _Lane, number: int, frame: int, index: TextIndex) -> Recorded
     for turn, each in enumerate(made):
         shown = len(results)
         for piece in range(at, each.end):
-            found = lane.pieces[piece]
+            found = conversation.pieces[piece]
             if found.is_clearable and found.use is not None:
                 numbers[piece] = len(results)
                 results.append(
                     RecordedResult(describe_clearable(found.use, found.tokens), turn, places[piece - begin])
                 )
         at = max(at, each.end)
-        uses = tuple(_uses(each, lane, numbers, index))
+        uses = tuple(_uses(each, conversation, numbers, index))
         fresh = range(shown, len(results))
         rounds.append(
             RecordedRound(
@@ -259,11 +270,11 @@ def _stretch(lane: _Lane, number: int, frame: int, index: TextIndex) -> Recorded
     return RecordedSegment(tuple(rounds), tuple(results), frame, earlier[-1] if earlier else None)
 
 
-def _uses(made: _Made, lane: _Lane, numbers: dict[int, int], index: TextIndex) -> Iterator[ResultUse]:
+def _uses(made: _Made, conversation: _Lane, numbers: dict[int, int], index: TextIndex) -> Iterator[ResultUse]:
     for call in made.calls:
         for quote in find_quotes(call):
             before = [piece for piece in index.find(quote.text) if piece < made.end]
-            here = [piece for piece in before if lane.pieces[piece].stretch == made.stretch]
+            here = [piece for piece in before if conversation.pieces[piece].stretch == made.stretch]
             sources = tuple(numbers[piece] for piece in here if piece in numbers)
             if sources or (before and not here):
                 yield ResultUse(quote.kind, sources)
@@ -289,7 +300,7 @@ def read_message_segments(path: Path, agent: ForeignAgent) -> list[MessageSegmen
     steps += assembler.finish()
     stretches: list[list[ForeignInput | RecordedCall]] = [[]]
     for step in steps:
-        if step.lane != MAIN_CONVERSATION:
+        if step.conversation != MAIN_CONVERSATION:
             continue
         if isinstance(step, ForeignCompaction):
             stretches.append([])

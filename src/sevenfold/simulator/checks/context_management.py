@@ -50,7 +50,7 @@ class ToolClearing:
     trigger: EditAmount = EditAmount("input_tokens", 100_000)
     keep: int = 3
     at_least_tokens: int = 0
-    spared: frozenset[str] = frozenset()
+    excluded: frozenset[str] = frozenset()
     """Tools whose uses are left alone."""
     inputs: frozenset[str] | bool = False
     """Whether what a tool was asked goes too: for all of them, or for these."""
@@ -116,12 +116,14 @@ def _read_tools(path: str, edit: JsonObject) -> ToolClearing:
     trigger = _read_amount(path, edit, "trigger", ("input_tokens", "tool_uses"))
     keep = _read_amount(path, edit, "keep", ("tool_uses",))
     at_least = _read_amount(path, edit, "clear_at_least", ("input_tokens",))
-    spared = edit.get("exclude_tools")
+    excluded = edit.get("exclude_tools")
     return ToolClearing(
         trigger=trigger or usual.trigger,
         keep=keep.value if keep else usual.keep,
         at_least_tokens=at_least.value if at_least else usual.at_least_tokens,
-        spared=usual.spared if spared is None else frozenset(as_texts(f"{path}.exclude_tools", spared)),
+        excluded=usual.excluded
+        if excluded is None
+        else frozenset(as_texts(f"{path}.exclude_tools", excluded)),
         inputs=_read_inputs(f"{path}.clear_tool_inputs", edit.get("clear_tool_inputs")),
     )
 

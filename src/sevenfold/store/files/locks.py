@@ -190,7 +190,7 @@ class Lock:
         *,
         clock: Clock | None = None,
         emit: Emit = ignore_event,
-        face: PidFile | None = None,
+        pid_file: PidFile | None = None,
         lease: timedelta = DEFAULT_LEASE,
         longest_hold: timedelta = DEFAULT_LONGEST_HOLD,
     ) -> None:
@@ -199,7 +199,7 @@ class Lock:
         self._file = f"{name}.lock.json"
         self._clock = clock or SystemClock()
         self._emit = emit
-        self._pid_file = face
+        self._pid_file = pid_file
         self._lease = lease
         self._longest = longest_hold
 

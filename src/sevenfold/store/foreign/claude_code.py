@@ -86,22 +86,22 @@ class ClaudeReader:
     def read(self, line: JsonFields) -> Iterator[ForeignEntry]:
         """What one line says; usually one entry, or none."""
         kind = get_name(line, "type")
-        lane = self._lane(line)
+        conversation = self._conversation(line)
         if kind in {"user", "assistant", "system", "attachment"}:
-            yield from self._introduce(line, lane)
+            yield from self._introduce(line, conversation)
         match kind:
             case "user":
                 self._costs.note_agent(get_name(get_object(line, "toolUseResult"), "agentId"), is_shown=False)
-                yield from _said(line, lane)
+                yield from _said(line, conversation)
             case "assistant":
-                self._costs.note_agent(lane, is_shown=lane != MAIN_CONVERSATION)
-                yield from self._answered(line, lane)
+                self._costs.note_agent(conversation, is_shown=conversation != MAIN_CONVERSATION)
+                yield from self._answered(line, conversation)
             case "system":
-                yield from self._bounded(line, lane)
+                yield from self._bounded(line, conversation)
             case "api-request-shape" | "api-request" | "cost-state":
                 yield from self._recorded(kind, line)
             case "attachment":
-                yield from _attached(line, lane)
+                yield from _attached(line, conversation)
             case "progress":
                 yield from self._mirrored(get_object(line, "data"))
             case _ if kind not in SESSION_LINE_TYPES:
@@ -109,8 +109,8 @@ class ClaudeReader:
             case _:
                 pass
 
-    def _introduce(self, line: JsonFields, lane: ConversationId) -> Iterator[ForeignSession]:
-        if lane != MAIN_CONVERSATION and self._session.session:
+    def _introduce(self, line: JsonFields, conversation: ConversationId) -> Iterator[ForeignSession]:
+        if conversation != MAIN_CONVERSATION and self._session.session:
             return
         found = ForeignSession(
             get_name(line, "sessionId", "session_id") or self._session.session,
@@ -121,33 +121,35 @@ class ClaudeReader:
             self._session = found
             yield found
 
-    def _lane(self, line: JsonFields) -> ConversationId:
+    def _conversation(self, line: JsonFields) -> ConversationId:
         agent = get_name(line, "agentId", "parent_tool_use_id")
         if line.get("isSidechain") is not True:
             return ConversationId(agent) if "parent_tool_use_id" in line else MAIN_CONVERSATION
         own = get_name(line, "uuid")
-        lane = (
+        conversation = (
             ConversationId(agent)
             if agent
             else self._chains.get(get_name(line, "parentUuid")) or ConversationId(own)
         )
         if not agent:
             # Several sub-agents may take turns in one file: only the chain of parents keeps them apart.
-            self._chains[own] = lane
-        return lane
+            self._chains[own] = conversation
+        return conversation
 
-    def _answered(self, line: JsonFields, lane: ConversationId) -> Iterator[ForeignEntry]:
+    def _answered(self, line: JsonFields, conversation: ConversationId) -> Iterator[ForeignEntry]:
         message = get_object(line, "message")
         said, model = as_blocks(message.get("content")), get_name(message, "model")
         key, at = LineKey(get_name(line, "uuid")), get_time(line, "timestamp")
         if model == _NO_CALL:
-            yield ForeignInput(lane=lane, key=key, at=at, role="assistant", blocks=said, source="attachment")
+            yield ForeignInput(
+                conversation=conversation, key=key, at=at, role="assistant", blocks=said, source="attachment"
+            )
             return
         call, usage = CallId(get_name(message, "id")), self._read_usage(get_object(message, "usage"))
         self._costs.note_call(call, model, usage)
-        yield from self._requests.find_answered(get_name(line, "requestRef"), lane)
+        yield from self._requests.find_answered(get_name(line, "requestRef"), conversation)
         yield ForeignOutput(
-            lane=lane,
+            conversation=conversation,
             key=key,
             at=at,
             call=call,
@@ -166,22 +168,22 @@ class ClaudeReader:
         else:
             yield from self._costs.note_totals(line)
 
-    def _bounded(self, line: JsonFields, lane: ConversationId) -> Iterator[ForeignEntry]:
-        for entry in _boundary(line, lane):
+    def _bounded(self, line: JsonFields, conversation: ConversationId) -> Iterator[ForeignEntry]:
+        for entry in _boundary(line, conversation):
             if isinstance(entry, ForeignCompaction):
                 self._costs.note_compaction(get_name(line, "uuid"), entry.at)
             yield entry
 
     def _mirrored(self, shown: JsonFields) -> Iterator[ForeignEntry]:
         """A sub-agent's line, repeated in its parent's file for the screen."""
-        line, lane = get_object(shown, "message"), ConversationId(get_name(shown, "agentId"))
-        if get_name(shown, "type") != "agent_progress" or lane == MAIN_CONVERSATION:
+        line, conversation = get_object(shown, "message"), ConversationId(get_name(shown, "agentId"))
+        if get_name(shown, "type") != "agent_progress" or conversation == MAIN_CONVERSATION:
             return
         if get_name(line, "type") == "assistant":
-            self._costs.note_agent(lane, is_shown=True)
-            yield from self._answered(line, lane)
+            self._costs.note_agent(conversation, is_shown=True)
+            yield from self._answered(line, conversation)
         elif get_name(line, "type") == "user":
-            yield from _said(line, lane)
+            yield from _said(line, conversation)
 
     def _read_usage(self, wire: JsonFields) -> Usage | None:
         if wire == self._usage_wire:
@@ -194,12 +196,12 @@ class ClaudeReader:
         return self._usage
 
 
-def _said(line: JsonFields, lane: ConversationId) -> Iterator[ForeignInput]:
+def _said(line: JsonFields, conversation: ConversationId) -> Iterator[ForeignInput]:
     message = get_object(line, "message")
     said = as_blocks(message.get("content"))
     if said and get_name(message, "role") != "assistant":
         yield ForeignInput(
-            lane=lane,
+            conversation=conversation,
             key=LineKey(get_name(line, "uuid")),
             at=get_time(line, "timestamp"),
             role="user",
@@ -220,14 +222,14 @@ def _source(line: JsonFields, message: JsonFields) -> ForeignSource:
     return "attachment" if line.get("isMeta") is True or first.startswith(PROGRAM_TEXT) else "human"
 
 
-def _attached(line: JsonFields, lane: ConversationId) -> Iterator[ForeignInput]:
+def _attached(line: JsonFields, conversation: ConversationId) -> Iterator[ForeignInput]:
     """What the program added by itself. Without its rendered form nobody knows what was sent."""
     said = as_blocks(line.get("rendered")) or as_blocks(get_object(line, "attachment").get("content"))
     kind = get_name(get_object(line, "attachment"), "type")
     source: ForeignSource = "memory" if kind == "instructions" or "memor" in kind else "attachment"
     if said:
         yield ForeignInput(
-            lane=lane,
+            conversation=conversation,
             key=LineKey(get_name(line, "uuid")),
             at=get_time(line, "timestamp"),
             role="system",
@@ -236,7 +238,7 @@ def _attached(line: JsonFields, lane: ConversationId) -> Iterator[ForeignInput]:
         )
 
 
-def _boundary(line: JsonFields, lane: ConversationId) -> Iterator[ForeignEntry]:
+def _boundary(line: JsonFields, conversation: ConversationId) -> Iterator[ForeignEntry]:
     at = get_time(line, "timestamp")
     match get_name(line, "subtype"):
         case "compact_boundary":
@@ -244,7 +246,7 @@ def _boundary(line: JsonFields, lane: ConversationId) -> Iterator[ForeignEntry]:
             kept = _keys(get_object(about, "preservedMessages"), "allUuids", "uuids")
             first = LineKey(get_name(get_object(about, "preservedSegment"), "headUuid"))
             yield ForeignCompaction(
-                lane=lane,
+                conversation=conversation,
                 at=at,
                 before_tokens=get_int(about, "preTokens") or get_int(about, "pre_tokens"),
                 kept=kept,
@@ -253,7 +255,7 @@ def _boundary(line: JsonFields, lane: ConversationId) -> Iterator[ForeignEntry]:
         case "microcompact_boundary":
             about = get_object(line, "microcompactMetadata")
             cleared = frozenset(ToolUseId(item) for item in _keys(about, "compactedToolIds"))
-            yield ForeignClearing(lane, at, cleared, get_int(about, "tokensSaved"))
+            yield ForeignClearing(conversation, at, cleared, get_int(about, "tokensSaved"))
         case _:
             pass
 

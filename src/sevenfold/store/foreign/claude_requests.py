@@ -90,18 +90,18 @@ class SentRequests:
         )
         _forget_oldest(self._recent)
 
-    def find_answered(self, id_: str, lane: ConversationId) -> Iterator[ForeignRequest]:
+    def find_answered(self, id_: str, conversation: ConversationId) -> Iterator[ForeignRequest]:
         """The request that a line of an answer refers to; nothing for its other lines."""
-        now, before = self._recent.get(id_), self._recent.get(self._last.get(lane, ""))
-        if now is None or self._last.get(lane) == id_:
+        now, before = self._recent.get(id_), self._recent.get(self._last.get(conversation, ""))
+        if now is None or self._last.get(conversation) == id_:
             return
-        self._last[lane] = id_
+        self._last[conversation] = id_
         shape = self._shapes.get(now.shape)
-        is_new = shape is not None and self._prompts.get(lane) != now.shape
+        is_new = shape is not None and self._prompts.get(conversation) != now.shape
         if is_new:
-            self._prompts[lane] = now.shape
+            self._prompts[conversation] = now.shape
         yield ForeignRequest(
-            lane=lane,
+            conversation=conversation,
             at=now.at,
             changed=self._compare(before, now) if before else "",
             system=shape.system if shape and is_new else "",
@@ -175,7 +175,7 @@ class CostLog:
             rest = _subtract(counts, [before.get(model, TokenCounts()), *logged])
             if rest is not None and rest.prompt:
                 yield ForeignSideCall(
-                    lane=MAIN_CONVERSATION,
+                    conversation=MAIN_CONVERSATION,
                     at=at,
                     call=CallId(f"compaction {key} {model}"),
                     model=model,

@@ -88,7 +88,7 @@ class CodexReader:
                 yield from _introduced(about)
                 yield from _instructed(about, line)
             case "compacted":
-                yield ForeignCompaction(lane=MAIN_CONVERSATION, at=get_time(line, "timestamp"))
+                yield ForeignCompaction(conversation=MAIN_CONVERSATION, at=get_time(line, "timestamp"))
                 yield from self._replaced(about, line)
             case _ if kind in _ITEMS:
                 yield from self._item(line, line)
@@ -107,13 +107,13 @@ class CodexReader:
             yield from _input(item, at, _spoken(item))
         elif kind in OUTPUTS:
             yield ForeignInput(
-                lane=MAIN_CONVERSATION, key=NO_LINE_KEY, at=at, role="user", blocks=(_output(item),)
+                conversation=MAIN_CONVERSATION, key=NO_LINE_KEY, at=at, role="user", blocks=(_output(item),)
             )
         elif kind in _ITEMS:
             made = _made(kind, item)
             if made:
                 yield ForeignOutput(
-                    lane=MAIN_CONVERSATION,
+                    conversation=MAIN_CONVERSATION,
                     key=NO_LINE_KEY,
                     at=at,
                     call=self._call,
@@ -133,7 +133,7 @@ class CodexReader:
         usage = self._read_usage(get_object(event, "info"))
         if usage is not None:
             yield ForeignOutput(
-                lane=MAIN_CONVERSATION,
+                conversation=MAIN_CONVERSATION,
                 key=NO_LINE_KEY,
                 at=get_time(line, "timestamp"),
                 call=self._call,
@@ -162,7 +162,7 @@ class CodexReader:
         summary = get_text(about, "message")
         if summary:
             yield ForeignInput(
-                lane=MAIN_CONVERSATION,
+                conversation=MAIN_CONVERSATION,
                 key=NO_LINE_KEY,
                 at=at,
                 role="user",
@@ -180,7 +180,7 @@ def _input(item: JsonFields, at: datetime | None, blocks: tuple[Block, ...]) -> 
     """The message of an item, unless it is empty."""
     if blocks:
         yield ForeignInput(
-            lane=MAIN_CONVERSATION,
+            conversation=MAIN_CONVERSATION,
             key=NO_LINE_KEY,
             at=at,
             role=_role(item),
@@ -199,7 +199,7 @@ def _instructed(about: JsonFields, line: JsonFields) -> Iterator[ForeignInput]:
     told = get_text(get_object(about, "base_instructions"), "text") or get_text(about, "instructions")
     if told:
         yield ForeignInput(
-            lane=MAIN_CONVERSATION,
+            conversation=MAIN_CONVERSATION,
             key=NO_LINE_KEY,
             at=get_time(line, "timestamp"),
             role="system",

@@ -48,7 +48,7 @@ class ForeignSession:
 class ForeignInput:
     """Something joined the conversation that no model call produced."""
 
-    lane: ConversationId
+    conversation: ConversationId
     key: LineKey
     at: datetime | None
     role: Role
@@ -60,7 +60,7 @@ class ForeignInput:
 class ForeignOutput:
     """Part of what a model call produced. All parts of it have its id; usage is repeated, or comes last."""
 
-    lane: ConversationId
+    conversation: ConversationId
     key: LineKey
     at: datetime | None
     call: CallId
@@ -79,7 +79,7 @@ class ForeignOutput:
 class ForeignCompaction:
     """The history before this was replaced by what comes next."""
 
-    lane: ConversationId
+    conversation: ConversationId
     at: datetime | None
     before_tokens: int | None = None
     kept: frozenset[LineKey] = frozenset()
@@ -92,7 +92,7 @@ class ForeignCompaction:
 class ForeignClearing:
     """Old tool results were taken out of the context."""
 
-    lane: ConversationId
+    conversation: ConversationId
     at: datetime | None
     tool_use_ids: frozenset[ToolUseId] = frozenset()
     saved_tokens: int | None = None
@@ -106,7 +106,7 @@ RequestChange: TypeAlias = Literal["", "system prompt", "tools", "parameters", "
 class ForeignRequest:
     """A request as it was sent, which its answer follows."""
 
-    lane: ConversationId
+    conversation: ConversationId
     at: datetime | None
     changed: RequestChange = ""
     system: str = ""
@@ -119,7 +119,7 @@ class ForeignRequest:
 class ForeignSideCall:
     """A call that is part of the bill, and of which the log shows nothing else: the one of a compaction."""
 
-    lane: ConversationId
+    conversation: ConversationId
     at: datetime | None
     call: CallId
     model: str
@@ -249,13 +249,13 @@ class PlainReader:
         before, after = said[: _place(meta)], said[_place(meta) :]
         key, at = LineKey(get_name(meta, "uuid", "id")), _moment(line, meta)
         if before:
-            yield ForeignInput(lane=MAIN_CONVERSATION, key=key, at=at, role="user", blocks=before)
+            yield ForeignInput(conversation=MAIN_CONVERSATION, key=key, at=at, role="user", blocks=before)
         yield from _boundary(get_object(meta, "boundary"), meta)
         if role == "assistant":
             yield self._answered(line, message, after)
         elif after:
             yield ForeignInput(
-                lane=MAIN_CONVERSATION,
+                conversation=MAIN_CONVERSATION,
                 key=key,
                 at=at,
                 role="user" if role == "user" else "system",
@@ -274,7 +274,7 @@ class PlainReader:
         usage = _read_usage(wire, self._dialect)
         self._count += usage is not None
         return ForeignOutput(
-            lane=MAIN_CONVERSATION,
+            conversation=MAIN_CONVERSATION,
             key=LineKey(get_name(meta, "uuid", "id")),
             at=_moment(line, meta),
             call=CallId(call),
@@ -290,7 +290,7 @@ def _introduced(line: JsonFields, meta: JsonFields) -> Iterator[ForeignEntry]:
     told = get_text(meta, "system")
     if told:
         yield ForeignInput(
-            lane=MAIN_CONVERSATION,
+            conversation=MAIN_CONVERSATION,
             key=LineKey(""),
             at=_moment(line, meta),
             role="system",
@@ -317,7 +317,9 @@ def _boundary(boundary: JsonFields, meta: JsonFields) -> Iterator[ForeignEntry]:
             MAIN_CONVERSATION, at, frozenset(map(ToolUseId, ids)), get_int(boundary, "tokens_saved")
         )
     else:
-        yield ForeignCompaction(lane=MAIN_CONVERSATION, at=at, before_tokens=get_int(boundary, "pre_tokens"))
+        yield ForeignCompaction(
+            conversation=MAIN_CONVERSATION, at=at, before_tokens=get_int(boundary, "pre_tokens")
+        )
 
 
 def _source(role: str, said: tuple[Block, ...], meta: JsonFields) -> ForeignSource:

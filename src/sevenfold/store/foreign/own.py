@@ -61,7 +61,7 @@ class OwnReader:
                 yield from self._read_usage(value, key, at)
             case "boundary":
                 yield ForeignCompaction(
-                    lane=MAIN_CONVERSATION,
+                    conversation=MAIN_CONVERSATION,
                     at=at,
                     before_tokens=get_int(value, "tokens_before"),
                     kept_from=LineKey(get_name(get_object(value, "kept"), "head")) or NO_LINE_KEY,
@@ -102,9 +102,15 @@ class OwnReader:
         self._bill = call
 
 
-def _make_call(lane: ConversationId, at: datetime | None) -> ForeignOutput:
+def _make_call(conversation: ConversationId, at: datetime | None) -> ForeignOutput:
     return ForeignOutput(
-        lane=lane, key=NO_LINE_KEY, at=at, call=CallId(""), model="", blocks=(), is_complete=True
+        conversation=conversation,
+        key=NO_LINE_KEY,
+        at=at,
+        call=CallId(""),
+        model="",
+        blocks=(),
+        is_complete=True,
     )
 
 
@@ -112,7 +118,7 @@ def _read_input(
     message: JsonFields, key: LineKey, at: datetime | None, source: ForeignSource
 ) -> ForeignInput:
     return ForeignInput(
-        lane=MAIN_CONVERSATION,
+        conversation=MAIN_CONVERSATION,
         key=key,
         at=at,
         role="user" if get_name(message, "role") == "user" else "system",

@@ -100,12 +100,12 @@ class MemoryDir:
         with ExitStack() as exits:
             self.project, self.path, self._state = project, project.memory.path, project.memory_state
             control = exits.enter_context(project.memory_state.subfolder(MEMORY_FOLDER))
-            self._book = MemoryStore(control, emit)
-            exits.callback(self._book.close)
-            self._history = MemoryHistory(self._book)
+            self._store = MemoryStore(control, emit)
+            exits.callback(self._store.close)
+            self._history = MemoryHistory(self._store)
             files = MemoryFiles(project.memory, emit)
-            self._upkeep = MemoryUpkeep(self._book, files, self._clock, emit, trusts_outside=trusts_outside)
-            if self._book.refresh():
+            self._upkeep = MemoryUpkeep(self._store, files, self._clock, emit, trusts_outside=trusts_outside)
+            if self._store.refresh():
                 self._upkeep.notice()
             else:
                 self._upkeep.adopt(is_held=project.is_user_wide or holds_files(project))
@@ -251,20 +251,20 @@ class MemoryDir:
         checked = check_changes(changes)
         with self._fresh() as state:
             places = (*(item.place for item in state.waiting.values()), *state.rejected.values())
-            return was_asked(checked, map(self._book.log.read_at, places))
+            return was_asked(checked, map(self._store.log.read_at, places))
 
     def waiting(self) -> tuple[PendingReview, ...]:
         """All that a person has to look at, the oldest first."""
         with self._fresh() as state:
             return tuple(
-                replace(self._book.log.read_at(item.place).to_review(), is_outside=item.is_outside)
+                replace(self._store.log.read_at(item.place).to_review(), is_outside=item.is_outside)
                 for item in state.waiting.values()
             )
 
     def accept(self, id_: str, why: str = "") -> Transaction:
         """A person agrees: it is shown and trusted from now on. `MemoryConflict` if the memory changed."""
         with self._fresh():
-            waiting = self._book.waiting(id_)
+            waiting = self._store.waiting(id_)
             agreed = [self._agreed(waiting, item) for item in waiting.changes]
         person = _by_person(why or f"accepted: {waiting.reason}")
         return self._change("accept", agreed, person, of=waiting.id)
@@ -274,7 +274,7 @@ class MemoryDir:
         person = Origin(who=who, why=why or "rejected", said_by="user" if who == "user" else "unknown")
 
         def plan(_: MemoryState) -> list[LoggedTransaction]:
-            return [self._logged("reject", person, (), of=self._book.waiting(id_).id)]
+            return [self._logged("reject", person, (), of=self._store.waiting(id_).id)]
 
         return self._record(plan).to_transaction()
 
@@ -287,7 +287,7 @@ class MemoryDir:
             if version is None:
                 raise FileMissing(f"there is no memory {key!r} to vouch for")
             origin = replace(version.origin, is_accepted=True)
-            text = self._book.text_of(key, version)
+            text = self._store.text_of(key, version)
             change = LoggedChange(
                 key=key, before=version.sha256, after=version.sha256, text=text, origin=origin
             )
@@ -308,12 +308,12 @@ class MemoryDir:
         """
         with self._thread:
             named = [key if key == INDEX_FILE else check_memory_key(key) for key in keys]
-            self._book.refresh()
-            before = self._book.state.end
-            if is_learnt_in(self._root, self._book.state, named, origin):
+            self._store.refresh()
+            before = self._store.state.end
+            if is_learnt_in(self._root, self._store.state, named, origin):
                 origin = replace(origin, root=self._root)
             self._upkeep.take_edits(named, origin)
-            found = [found.entry for found in self._book.log.read(before)]
+            found = [found.entry for found in self._store.log.read(before)]
         return tuple(
             item.to_transaction()
             for item in found
@@ -381,7 +381,7 @@ class MemoryDir:
         source = PurgeSource(session, key, who)
         with self._thread:
             done = self._upkeep.purge(source)
-            gone = {key for key in done.keys if key not in self._book.state.versions}
+            gone = {key for key in done.keys if key not in self._store.state.versions}
             forget_traces(self._state, done.keys, gone)
         if done.transactions:
             self._emit(MemoryPurged(source.kind, done.versions))
@@ -390,12 +390,12 @@ class MemoryDir:
     @contextmanager
     def _fresh(self) -> Generator[MemoryState]:
         with self._thread:
-            self._book.refresh()
-            yield self._book.state
+            self._store.refresh()
+            yield self._store.state
 
     def _stored(self, key: str, version: MemoryVersion) -> StoredMemory:
-        memory = read_memory(key, replace_lone_surrogates(self._book.text_of(key, version)))
-        is_waiting = self._book.state.is_waiting(key)
+        memory = read_memory(key, replace_lone_surrogates(self._store.text_of(key, version)))
+        is_waiting = self._store.state.is_waiting(key)
         return StoredMemory(
             memory=memory,
             sha256=version.sha256,
@@ -410,8 +410,8 @@ class MemoryDir:
         if change.key != INDEX_FILE or change.text is None:
             return replace(change, origin=origin, stamp=None)
         # Memories changed while it waited, and their lines with them.
-        place = self._book.state.waiting[waiting.id].place
-        text = self._upkeep.index.update(change.text, self._book.keys_since(place.offset))
+        place = self._store.state.waiting[waiting.id].place
+        text = self._upkeep.index.update(change.text, self._store.keys_since(place.offset))
         return replace(change, origin=origin, stamp=None, text=text, after=hash_text(text))
 
     def _change(
@@ -426,7 +426,7 @@ class MemoryDir:
             return [self._logged(kind, origin, changed, of=of, settles=settled)] if changed or of else []
 
         with self._thread:
-            self._book.refresh()
+            self._store.refresh()
             self._upkeep.notice_some(change.key for change in changes)
             return self._record(plan).to_transaction()
 
@@ -449,17 +449,17 @@ class MemoryDir:
             return [replace(entry, step=step, reopens=planned.reopens)]
 
         with self._thread:
-            self._book.refresh()
+            self._store.refresh()
             self._upkeep.notice_some(change.key for change in self._history.plan_step(step).changes)
             return self._record(plan).to_transaction()
 
     def _record(self, plan: Callable[[MemoryState], Sequence[LoggedTransaction]]) -> LoggedTransaction:
         """Add one transaction and see it through; one without changes was not recorded."""
         with self._thread:
-            found = self._book.record(plan)
+            found = self._store.record(plan)
             entry = found[0].entry if found else None
             if not isinstance(entry, LoggedTransaction):
-                self._upkeep.settle(self._book.state.end - 1)
+                self._upkeep.settle(self._store.state.end - 1)
                 nothing = self._logged("commit", Origin(who="user", why="nothing to do"), ())
                 return replace(nothing, id=TransactionId(""))
             self._upkeep.settle(found[0].place.offset)

@@ -230,8 +230,8 @@ class PlannedStep:
 class MemoryHistory:
     """Reads the history from its beginning, line by line. One thread at a time."""
 
-    def __init__(self, book: MemoryStore) -> None:
-        self._book = book
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
 
     def log(self, key: str | None, limit: int | None) -> tuple[Transaction, ...]:
         """The last transactions, the newest first; those that speak of `key` alone."""
@@ -282,7 +282,7 @@ class MemoryHistory:
             for block in matcher.get_matching_blocks():
                 fresh[block.b : block.b + block.size] = lines[block.a : block.a + block.size]
             lines = fresh
-        if key not in self._book.state.versions:
+        if key not in self._store.state.versions:
             raise FileMissing(f"there is no memory {key!r}; `sevenfold memory list` shows those there are")
         return tuple(lines)
 
@@ -324,7 +324,7 @@ class MemoryHistory:
             raise InputError(
                 f"{entry.id} gave {key!r} no text; `sevenfold memory log {key}` lists those that did"
             )
-        return _back(key, self._book.state.sha_of(key), pasts[-1])
+        return _back(key, self._store.state.sha_of(key), pasts[-1])
 
     def plan_step(self, step: UndoStep) -> PlannedStep:
         """One step back or forward. What a team sent and what only waits is no step."""
@@ -375,7 +375,7 @@ class MemoryHistory:
         return [_undone(change, earlier[change.key], entry.id) for change in entry.changes if change.key]
 
     def _entries(self) -> Iterator[LoggedTransaction]:
-        yield from self._book.log.read_transactions()
+        yield from self._store.log.read_transactions()
 
 
 def _diff(change: LoggedChange, before: str) -> str:

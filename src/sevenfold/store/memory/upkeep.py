@@ -53,19 +53,19 @@ class _Line:
 class IndexRenderer:
     """One thread at a time."""
 
-    def __init__(self, book: MemoryStore) -> None:
-        self._book = book
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
         self._lines: dict[str, _Line] = {}
 
     def render(self) -> str:
         """As it is to be shown now."""
-        state = self._book.state
-        arranged = self._book.text_of(INDEX_FILE, state.layout) if state.layout else ""
+        state = self._store.state
+        arranged = self._store.text_of(INDEX_FILE, state.layout) if state.layout else ""
         return self.update(arranged, state.since)
 
     def update(self, text: str, touched: Collection[str]) -> str:
         """An index brought up to date with memories that changed."""
-        return apply_index(text, self._ages(), self._line, touched, self._book.state.births)
+        return apply_index(text, self._ages(), self._line, touched, self._store.state.births)
 
     def is_same(self, found: str) -> bool:
         """Whether an edited index says nothing but what it would say anyway."""
@@ -73,7 +73,7 @@ class IndexRenderer:
 
     def was_once(self, found: str) -> bool:
         """Whether every line of it stood in the index once: what a power cut leaves of an older one."""
-        texts = ((item.key, item.text) for item in self._book.changes() if item.text is not None)
+        texts = ((item.key, item.text) for item in self._store.changes() if item.text is not None)
         ever = {
             line
             for key, text in texts
@@ -82,13 +82,13 @@ class IndexRenderer:
         return all(line in ever or is_group_line(line) for line in found.split("\n") if line.strip())
 
     def _ages(self) -> dict[str, int]:
-        return {key: item.order for key, item in self._book.state.versions.items() if is_indexed(key)}
+        return {key: item.order for key, item in self._store.state.versions.items() if is_indexed(key)}
 
     def _line(self, key: str) -> str:
-        version = self._book.state.versions[key]
+        version = self._store.state.versions[key]
         known = self._lines.get(key)
         if known is None or known.order != version.order:
-            known = _Line(_spelled(key, self._book.text_of(key, version)), version.order)
+            known = _Line(_spelled(key, self._store.text_of(key, version)), version.order)
             self._lines[key] = known
         return known.text
 
@@ -129,11 +129,11 @@ class MemoryUpkeep:
     """One thread at a time; any number of processes."""
 
     def __init__(
-        self, book: MemoryStore, files: MemoryFiles, clock: Clock, emit: Emit, *, trusts_outside: bool
+        self, store: MemoryStore, files: MemoryFiles, clock: Clock, emit: Emit, *, trusts_outside: bool
     ) -> None:
-        self._book, self._files, self._clock, self._emit = book, files, clock, emit
+        self._store, self._files, self._clock, self._emit = store, files, clock, emit
         self._trusts_outside = trusts_outside
-        self.index = IndexRenderer(book)
+        self.index = IndexRenderer(store)
         self._erased = set[str]()
         """Keys that were purged: the history, which no longer speaks of them, cannot tell."""
         self._placed: dict[str, FileSnapshot] = {}
@@ -148,9 +148,9 @@ class MemoryUpkeep:
     def adopt(self, *, is_held: bool = False) -> None:
         """Begin the history of a folder that has none: what lies there is accepted, or held for a person."""
         with self._alone():
-            if not self._book.state.end:
+            if not self._store.state.end:
                 first = make_first_entry(self._clock.now())
-                self._book.record(lambda _: [first] if is_held else [first, self._adopted()])
+                self._store.record(lambda _: [first] if is_held else [first, self._adopted()])
                 if not is_held:
                     self._bring_up_to_date()
         if is_held:
@@ -169,7 +169,7 @@ class MemoryUpkeep:
 
     def _notice(self, *, check: bool) -> None:
         with self._alone():
-            state = self._book.state
+            state = self._store.state
             behind = len(state.stale)
             for key in sorted({*self._files.keys(), *state.placed, *state.stale} - {INDEX_FILE}):
                 self._look_at(key, check=check)
@@ -182,9 +182,9 @@ class MemoryUpkeep:
     def purge(self, source: PurgeSource) -> PurgeReport:
         """Erase what came from a source, from the history and then from the files."""
         with self._alone():
-            now, state = self._clock.now(), self._book.state
+            now, state = self._clock.now(), self._store.state
             placed = {**state.placed, **self._placed}
-            done = purge_history(self._book, source, now, placed, self._files.sync)
+            done = purge_history(self._store, source, now, placed, self._files.sync)
             self._erased |= {*done.keys}
             self._bring_up_to_date(is_durable=True)
             if self._needs_record():
@@ -192,8 +192,8 @@ class MemoryUpkeep:
                     "it is erased from the history, and files in the memory folder could not be brought up "
                     "to date; see the event before this, then purge again"
                 )
-            forget_upkeep(self._book, now)
-            self._book.write_checkpoint(least_bytes=0)
+            forget_upkeep(self._store, now)
+            self._store.write_checkpoint(least_bytes=0)
             return done
 
     def notice_some(self, keys: Iterable[str]) -> None:
@@ -217,36 +217,36 @@ class MemoryUpkeep:
     def _is_news(self, key: str, look: InspectedFile) -> bool:
         if key == INDEX_FILE:
             return look.text is not None and not self.index.is_same(look.text)
-        return look.placement.sha256 != self._book.state.sha_of(key)
+        return look.placement.sha256 != self._store.state.sha_of(key)
 
     @contextmanager
     def _alone(self, offset: int | None = None) -> Generator[bool]:
         """Hold the files for the block; or yield False, as others have dealt with the line at `offset`."""
-        left = self._book.folder.patience.mutex
+        left = self._store.folder.patience.mutex
         while True:
             with ExitStack() as held:
                 try:
                     # Anew each time: who waits for long asks ever more rarely, and would wait for ever.
-                    held.enter_context(mutex(self._book.folder, FILES, wait=min(left, FILES_WAIT)))
+                    held.enter_context(mutex(self._store.folder, FILES, wait=min(left, FILES_WAIT)))
                     is_held = True
                 except LockBusy:
                     left -= FILES_WAIT
                     if left <= timedelta():
                         raise
                     is_held = False
-                self._book.refresh()
-                is_done = offset is not None and self._book.state.covered > offset
+                self._store.refresh()
+                is_done = offset is not None and self._store.state.covered > offset
                 if is_done or is_held:
                     yield not is_done
                     return
 
     def _looks_known(self, key: str) -> bool:
-        known = self._book.state.holding(key)
+        known = self._store.state.holding(key)
         look = self._files.inspect(key, known)
         return look is None or look.placement == known
 
     def _needs_record(self) -> bool:
-        state = self._book.state
+        state = self._store.state
         is_behind = bool(self._placed or state.stale) or state.recorded >= state.covered
         return is_behind or state.boot != read_boot_id()
 
@@ -259,7 +259,7 @@ class MemoryUpkeep:
         upto = self._sync()
         try:
             self._place_files()
-            while upto < self._book.state.end:
+            while upto < self._store.state.end:
                 # Edits were found and recorded, and what others recorded was read with that.
                 upto = self._sync()
                 self._place_files()
@@ -267,27 +267,27 @@ class MemoryUpkeep:
             if is_durable:
                 self._files.sync(self._placed)
             placed, boot, now = dict(self._placed), read_boot_id(), self._clock.now()
-            self._book.record(lambda _: [UpkeepRecord(upto=upto, at=now, files=placed, boot=boot)])
+            self._store.record(lambda _: [UpkeepRecord(upto=upto, at=now, files=placed, boot=boot)])
             self._placed.clear()
             if not is_durable:  # else the history is about to be put together anew
-                self._book.write_checkpoint()
+                self._store.write_checkpoint()
         except SevenfoldError as error:
             self._emit(MemoryLagged(str(error)))
 
     def _sync(self) -> int:
         """Up to where the history is durable now: nothing is put in place that a power cut could undo."""
-        upto = self._book.state.end
-        self._book.log.sync()
+        upto = self._store.state.end
+        self._store.log.sync()
         return upto
 
     def _place_files(self) -> None:
-        for key in sorted(self._book.state.stale):
+        for key in sorted(self._store.state.stale):
             self._look_at(key)
         self._look_at_index()
 
     def _look_at(self, key: str, *, check: bool = False) -> None:
         """Bring one file in line with the history, or the history with the file."""
-        state = self._book.state
+        state = self._store.state
         known = self._placed.get(key) or state.holding(key)
         look = self._files.inspect(key, NO_FILE if check else known)
         if look is None:
@@ -301,14 +301,14 @@ class MemoryUpkeep:
             self._record_edit(key, look)
 
     def _put(self, key: str) -> None:
-        version = self._book.state.versions.get(key)
+        version = self._store.state.versions.get(key)
         if version is None:
             self._note(key, self._files.remove(key))
         else:
-            self._note(key, self._files.put(key, self._book.text_of(key, version)))
+            self._note(key, self._files.put(key, self._store.text_of(key, version)))
 
     def _note(self, key: str, placement: FileSnapshot) -> None:
-        if placement != self._book.state.holding(key):
+        if placement != self._store.state.holding(key):
             self._placed[key] = placement
         else:
             self._placed.pop(key, None)
@@ -316,17 +316,17 @@ class MemoryUpkeep:
     def _is_ours(self, key: str, known: FileSnapshot, look: InspectedFile) -> bool:
         """Whether the file is as it was when last looked at, or as one of us left it who died right after."""
         found = look.placement.sha256
-        return found == known.sha256 or found in self._book.state.uncovered.get(key, {})
+        return found == known.sha256 or found in self._store.state.uncovered.get(key, {})
 
     def _is_lost(self, key: str, look: InspectedFile) -> bool:
         """Whether a power cut took what we put there: the machine was started again since, and the file is
         the beginning of what it once was, with zeros for the rest."""
-        if self._book.state.boot == read_boot_id():
+        if self._store.state.boot == read_boot_id():
             return False
         left = encode_text(look.text or "").rstrip(b"\0")
         if key == INDEX_FILE:
             return self.index.was_once(decode_text(left[: left.rfind(b"\n") + 1]))
-        changes = self._book.changes()
+        changes = self._store.changes()
         return any(item.key == key and encode_text(item.text or "").startswith(left) for item in changes)
 
     def _record_edit(self, key: str, look: InspectedFile, origin: Origin = _EDIT) -> None:
@@ -355,14 +355,14 @@ class MemoryUpkeep:
                 )
             ]
 
-        [found] = self._book.record(plan)
+        [found] = self._store.record(plan)
         self._placed.pop(key, None)
         if isinstance(found.entry, LoggedTransaction) and kind == "outside":
             self._emit(MemoryEdited(key, found.entry.id))
 
     def _look_at_index(self, *, check: bool = False) -> None:
         """The same for the index, of which only what a person says in it counts."""
-        state = self._book.state
+        state = self._store.state
         known = self._placed.get(INDEX_FILE) or state.holding(INDEX_FILE)
         look = self._files.inspect(INDEX_FILE, NO_FILE if check else known)
         if look is None or look.placement.sha256 == known.sha256:
@@ -374,7 +374,7 @@ class MemoryUpkeep:
             self._record_edit(INDEX_FILE, look)
 
     def _place_index(self) -> None:
-        state = self._book.state
+        state = self._store.state
         known = self._placed.get(INDEX_FILE) or state.holding(INDEX_FILE)
         wanted = self._edited_index() if INDEX_FILE in state.held else self.index.render()
         if not wanted and state.layout is None:
@@ -384,14 +384,14 @@ class MemoryUpkeep:
             intent = UpkeepRecord(
                 upto=state.covered, at=self._clock.now(), files={}, boot=state.boot, intends=sha256
             )
-            self._book.record(lambda _: [intent])
+            self._store.record(lambda _: [intent])
             self._note(INDEX_FILE, self._files.put(INDEX_FILE, wanted))
 
     def _edited_index(self) -> str:
         """What somebody made of the index and nobody has accepted yet, with a line for every memory."""
-        state, look = self._book.state, self._files.inspect(INDEX_FILE)
+        state, look = self._store.state, self._files.inspect(INDEX_FILE)
         since = state.waiting[state.held[INDEX_FILE]].place.offset
-        named = self._book.keys_since(since) | self._erased
+        named = self._store.keys_since(since) | self._erased
         return self.index.update((look.text if look else None) or "", named)
 
     def _adopted(self) -> LoggedTransaction:

@@ -336,7 +336,7 @@ class Project:
                     undo.enter_context(found.state)
             else:
                 found = _OpenMemory(base.subfolder(_MEMORY_FOLDER), control)
-            face = PidFile(undo.enter_context(found.kept))
+            pid_file = PidFile(undo.enter_context(found.kept))
             memory = undo.enter_context(found.kept.without_own())
             base.close()
             project = cls(
@@ -348,7 +348,7 @@ class Project:
                 mail=mail,
                 control=control,
                 memory_state=found.state,
-                pid_file=face,
+                pid_file=pid_file,
                 is_memory_shared=found.is_shared,
             )
             project._sweep_at_times((clock or SystemClock()).now(), emit)

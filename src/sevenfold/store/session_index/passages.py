@@ -156,20 +156,24 @@ class PassageReader:
         prompt = _prompt_text(entry)
         turns_before = dict(self._turns)
         if prompt:
-            self._turns[entry.lane] = self._turns.get(entry.lane, 0) + 1
+            self._turns[entry.conversation] = self._turns.get(entry.conversation, 0) + 1
             self.title = self.title or " ".join(prompt[:TITLE_CHARS].split())
-        held = self._open.get(entry.lane)
+        held = self._open.get(entry.conversation)
         if held and (prompt or held.chars > PASSAGE_CHARS):
-            yield from self._close_all() if entry.lane == MAIN_CONVERSATION else self._close(entry.lane)
+            yield from (
+                self._close_all()
+                if entry.conversation == MAIN_CONVERSATION
+                else self._close(entry.conversation)
+            )
             held = None
         if held is None:
             held = _OpenPassage(
                 offset=offset,
-                turn=max(self._turns.get(entry.lane, 0), 1),
+                turn=max(self._turns.get(entry.conversation, 0), 1),
                 turns_before=turns_before,
                 at=entry.at,
             )
-            self._open[entry.lane] = held
+            self._open[entry.conversation] = held
         held.add(held.prompt, prompt)
         is_answer = isinstance(entry, ForeignOutput)
         for block in entry.blocks:

@@ -110,13 +110,13 @@ class ExtractionTools:
         self,
         session: str,
         folder: str,
-        ground: GateContext,
+        context: GateContext,
         shelf: MemorySnapshot,
         read: ToolRunner,
         emit: Emit,
     ) -> None:
-        self._session, self._folder, self._ground = session, folder, ground
-        self._shelf, self._read, self._emit = shelf, read, emit
+        self._session, self._folder, self._context = session, folder, context
+        self._memories, self._read, self._emit = shelf, read, emit
         self.drafts: dict[str, AdmittedDraft] = {}
         self.refused = 0
 
@@ -134,7 +134,7 @@ class ExtractionTools:
         action = use.input.get("action", "write") if use.name == "memory" else "write"
         match action:
             case "list":
-                return ToolResult(use.id, render_memory_manifest(self._shelf.listed()))
+                return ToolResult(use.id, render_memory_manifest(self._memories.listed()))
             case "read":
                 return ToolResult(use.id, self._text(_key(_given(use, "name"))))
             case "write":
@@ -147,8 +147,8 @@ class ExtractionTools:
         content = result.content or ""
         blocks = content if isinstance(content, tuple) else (Text(content),)
         text = "\n".join(block.text for block in blocks if isinstance(block, Text))
-        heard = Passage("foreign", text, len(self._ground.sources.passages), find_tool_taint(use))
-        self._ground = replace(self._ground, sources=self._ground.sources.with_passage(heard))
+        heard = Passage("foreign", text, len(self._context.sources.passages), find_tool_taint(use))
+        self._context = replace(self._context, sources=self._context.sources.with_passage(heard))
 
     def _draft(self, use: ToolUse) -> MemoryDraft:
         if use.name == "memory":
@@ -174,8 +174,8 @@ class ExtractionTools:
         )
 
     async def _answer(self, use: ToolUse, draft: MemoryDraft) -> ToolResult:
-        ground = self._ground
-        found = await run_blocking(lambda: check_draft(draft, ground))
+        context = self._context
+        found = await run_blocking(lambda: check_draft(draft, context))
         if isinstance(found, RefusedDraft):
             self.refused += 1
             self._emit(DraftRefused(self._session, found.key, found.rule, found.reason))
@@ -193,7 +193,7 @@ class ExtractionTools:
     def _text(self, key: str) -> str:
         if key in self.drafts:
             return self.drafts[key].text
-        known = self._shelf.find(key)
+        known = self._memories.find(key)
         if known is None:
             raise InputError(f"there is no memory {key!r}; those that are there are in the list above")
         return known.memory.text
@@ -274,10 +274,10 @@ class StatementReader:
     """Reads what a user stated. Does no I/O, and takes a while on a long conversation."""
 
     def __init__(self, session: str, shelf: MemorySnapshot, emit: Emit) -> None:
-        self._session, self._shelf, self._emit = session, shelf, emit
+        self._session, self._memories, self._emit = session, shelf, emit
 
     def read(
-        self, ground: GateContext, heard: ConversationSnapshot, new: Sequence[RecordedMessage], topic: Topic
+        self, context: GateContext, heard: ConversationSnapshot, new: Sequence[RecordedMessage], topic: Topic
     ) -> ExtractionRun:
         """What the new messages teach, after what the conversation had decided before."""
         run = ExtractionRun(topic)
@@ -285,39 +285,39 @@ class StatementReader:
             learnt = apply_turn(run.topic, said)
             run.topic = learnt.topic
             for draft in learnt.alone:
-                self._admit(run, draft, ground)
+                self._admit(run, draft, context)
             if learnt.has_decided:
                 amended = self._find_amended(said, run.topic) if learnt.amends else None
-                self._admit_topic(run, ground, amended)
+                self._admit_topic(run, context, amended)
         return run
 
-    def _admit_topic(self, run: ExtractionRun, ground: GateContext, amended: KnownMemory | None) -> None:
+    def _admit_topic(self, run: ExtractionRun, context: GateContext, amended: KnownMemory | None) -> None:
         if amended is not None:
             run.topic = retarget_topic(run.topic, amended.memory)
-        elif (there := self._shelf.find(run.topic.key)) and not _is_kin(run.topic, there):
-            slug = choose_free_slug(run.topic.key.removesuffix(".md"), ground.keys)
+        elif (there := self._memories.find(run.topic.key)) and not _is_kin(run.topic, there):
+            slug = choose_free_slug(run.topic.key.removesuffix(".md"), context.keys)
             run.topic = replace(run.topic, key=f"{slug}.md")
-        run.topic = _trimmed(run.topic, ground.sources)
+        run.topic = _trimmed(run.topic, context.sources)
         if not run.topic.statements and not run.topic.recap:
             return
         draft = render_topic(run.topic)
-        found = check_draft(draft, ground, may_drop=True)
+        found = check_draft(draft, context, may_drop=True)
         if isinstance(found, RefusedDraft) and found.rule == "contradicts":
-            other = self._shelf.find(found.other)
+            other = self._memories.find(found.other)
             run.topic = retarget_topic(run.topic, other.memory) if other else run.topic
             draft = render_topic(run.topic)
-        self._admit(run, draft, ground)
+        self._admit(run, draft, context)
 
-    def _admit(self, run: ExtractionRun, draft: MemoryDraft, ground: GateContext) -> None:
-        found = check_draft(draft, ground, may_drop=True)
+    def _admit(self, run: ExtractionRun, draft: MemoryDraft, context: GateContext) -> None:
+        found = check_draft(draft, context, may_drop=True)
         if isinstance(found, RefusedDraft) and found.rule == "contradicts":
             # The user said it just now: it takes the old one's place, whose text stays in history.
-            other = self._shelf.find(found.other)
+            other = self._memories.find(found.other)
             amended = merge_uncontradicted(draft, other.memory) if other else draft
-            found = check_draft(amended, ground, may_drop=True)
+            found = check_draft(amended, context, may_drop=True)
         elif isinstance(found, RefusedDraft) and found.rule == "other topic":
-            slug = choose_free_slug(draft.key.removesuffix(".md"), ground.keys)
-            found = check_draft(replace(draft, key=f"{slug}.md", name=slug), ground, may_drop=True)
+            slug = choose_free_slug(draft.key.removesuffix(".md"), context.keys)
+            found = check_draft(replace(draft, key=f"{slug}.md", name=slug), context, may_drop=True)
         if isinstance(found, AdmittedDraft):
             run.admitted[found.key] = found
             return
@@ -331,7 +331,7 @@ class StatementReader:
         # What it says that it amends counts for more than why.
         text = "\n".join([subject] * SUBJECT_WEIGHT + [said.own, said.answer])
         words = find_content_stems(text)
-        for known in self._shelf.near(text):
+        for known in self._memories.near(text):
             memory = known.memory
             shared = words & find_content_stems(f"{memory.description}\n{memory.body}")
             if memory.kind == "project" and memory.key != topic.key and len(shared) >= AMENDED_WORDS:

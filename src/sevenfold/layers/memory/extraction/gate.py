@@ -194,29 +194,29 @@ class AdmittedDraft:
 
 
 def check_draft(
-    draft: MemoryDraft, ground: GateContext, *, may_drop: bool = False
+    draft: MemoryDraft, context: GateContext, *, may_drop: bool = False
 ) -> AdmittedDraft | RefusedDraft:
     """Whether a draft becomes a memory, as it would be written. `may_drop`: no model wrote it, so what it no
     longer says is gone by the user's word."""
     dated = replace(
         draft,
-        description=" ".join(resolve_relative_dates(draft.description, ground.today).split()),
-        body=resolve_relative_dates(draft.body, ground.today).strip(),
+        description=" ".join(resolve_relative_dates(draft.description, context.today).split()),
+        body=resolve_relative_dates(draft.body, context.today).strip(),
     )
-    before = next((known for known in ground.known if known.memory.key == dated.key), None)
+    before = next((known for known in context.known if known.memory.key == dated.key), None)
     objection = (
         _misshapen(dated)
         or find_unsaved_rule(dated)
         or _secret(dated)
-        or _known(dated, before, ground)
-        or _recalled(dated, before, ground.sources)
+        or _known(dated, before, context)
+        or _recalled(dated, before, context.sources)
     )
     if objection is not None:
         return objection
-    found = _judged(dated, before, ground, may_drop=may_drop)
+    found = _judged(dated, before, context, may_drop=may_drop)
     is_told = before is not None and dated.description == before.memory.description
-    is_own = may_drop and not ground.sources.taints
-    named = dated if found.taint or is_told or is_own else restrict_head(dated, ground.sources, ground.keys)
+    is_own = may_drop and not context.sources.taints
+    named = dated if found.taint or is_told or is_own else restrict_head(dated, context.sources, context.keys)
     return AdmittedDraft(named.key, _written(named, before), before.sha256 if before else None, found)
 
 
@@ -276,7 +276,7 @@ def _secret(draft: MemoryDraft) -> RefusedDraft | None:
     return None
 
 
-def _known(draft: MemoryDraft, before: KnownMemory | None, ground: GateContext) -> RefusedDraft | None:
+def _known(draft: MemoryDraft, before: KnownMemory | None, context: GateContext) -> RefusedDraft | None:
     facts = split_facts(draft.body)
     if before is not None:
         old = split_facts(before.memory.body)
@@ -285,7 +285,7 @@ def _known(draft: MemoryDraft, before: KnownMemory | None, ground: GateContext) 
         if not _is_kin(draft, before.memory):
             reason = f"{draft.key} is about something else; choose another name, or update what is there"
             return RefusedDraft(draft.key, "other topic", reason, draft.key)
-    for other in ground.near(f"{draft.description}\n{draft.body}"):
+    for other in context.near(f"{draft.description}\n{draft.body}"):
         key = other.memory.key
         if key == draft.key:
             continue
@@ -359,11 +359,11 @@ def _recalled(
 
 
 def _judged(
-    draft: MemoryDraft, before: KnownMemory | None, ground: GateContext, *, may_drop: bool
+    draft: MemoryDraft, before: KnownMemory | None, context: GateContext, *, may_drop: bool
 ) -> Attribution:
     """Whose words the new parts are, and who asked for the change; old parts keep their own taint."""
     after = read_memory(draft.key, _written(draft, before))
-    found = attribute_change(before.memory if before else None, after, ground.sources, may_drop=may_drop)
+    found = attribute_change(before.memory if before else None, after, context.sources, may_drop=may_drop)
     return replace(found, taint=found.taint | (join_taint(before.origin) if before else frozenset()))
 
 

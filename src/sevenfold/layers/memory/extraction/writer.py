@@ -127,7 +127,7 @@ class ExtractionWriter:
     ) -> None:
         self._places, self._settings, self._tools = places, settings, tools
         self._clock, self._emit = clock or SystemClock(), emit
-        self._shelf, self._listener = MemorySnapshot(places.memory), SourceTracker()
+        self._memories, self._listener = MemorySnapshot(places.memory), SourceTracker()
         self._record: ExtractionRecord | None = None
 
     async def turn_ended(self, heard: ConversationSnapshot) -> None:
@@ -194,48 +194,48 @@ class ExtractionWriter:
         topic: Topic,
         tools: ForkTools | None,
     ) -> Topic:
-        await run_blocking(self._shelf.refresh)
+        await run_blocking(self._memories.refresh)
         today = self._clock.now().astimezone().date()
-        ground = GateContext(
+        context = GateContext(
             await run_blocking(lambda: self._listener.update(heard.view, today)),
-            self._shelf.known,
-            self._shelf.near,
+            self._memories.known,
+            self._memories.near,
             today,
         )
         if tools is not None:
             try:
-                desk = await self._run_fork(tools, ground, len(new))
+                fork_tools = await self._run_fork(tools, context, len(new))
             except SevenfoldError as error:
                 told = f"{error}; only what was stated in so many words is kept"
                 self._emit(ExtractionSkipped(self._places.session, told))
             else:
-                run = ExtractionRun(topic, desk.drafts, desk.refused)
+                run = ExtractionRun(topic, fork_tools.drafts, fork_tools.refused)
                 await self._publish(run, heard, "model")
                 return topic
         # In a thread: a long conversation takes a while to be compared.
-        rules = StatementReader(self._places.session, self._shelf, self._emit)
-        run = await run_blocking(lambda: rules.read(ground, heard, new, topic))
+        rules = StatementReader(self._places.session, self._memories, self._emit)
+        run = await run_blocking(lambda: rules.read(context, heard, new, topic))
         await self._publish(run, heard, "rules")
         return run.topic
 
-    async def _run_fork(self, tools: ForkTools, ground: GateContext, messages: int) -> ExtractionTools:
+    async def _run_fork(self, tools: ForkTools, context: GateContext, messages: int) -> ExtractionTools:
         places = self._places
         prompt = await run_blocking(lambda: read_template(places.templates, _PROMPT))
         tool = next(name for name in MEMORY_WRITERS if name in tools.names)
-        manifest = render_memory_manifest(self._shelf.listed())
+        manifest = render_memory_manifest(self._memories.listed())
         task = ExtractionTask(
             messages=messages,
             manifest=manifest,
             tool=tool,
-            today=ground.today,
+            today=context.today,
             tools=tools.names,
             rounds=self._settings.rounds,
         )
-        desk = ExtractionTools(
-            places.session, places.folder, ground, self._shelf, read=tools.read, emit=self._emit
+        fork_tools = ExtractionTools(
+            places.session, places.folder, context, self._memories, read=tools.read, emit=self._emit
         )
-        await tools.run_fork(build_extraction_brief(task, prompt), desk.run)
-        return desk
+        await tools.run_fork(build_extraction_brief(task, prompt), fork_tools.run)
+        return fork_tools
 
     async def _publish(self, run: ExtractionRun, heard: ConversationSnapshot, writer: str) -> None:
         ids = {spoken.message: spoken.id for spoken in heard.history} if run.admitted else {}
