@@ -6,7 +6,7 @@ from argparse import ArgumentParser
 
 from sevenfold.cli.options import add_json_option
 
-INSTALL_HELP = "bring memory and rules into Claude Code, Codex and other agents"
+INSTALL_HELP = "add memory and rules to Claude Code, Codex and other agents"
 
 INSTALL_DESCRIPTION = """\
 Adds hooks and an MCP server to the configuration of another agent, for your

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, ArgumentTypeError
 
 from sevenfold.cli.options import add_json_option, add_project_option, parse_port
 
-CONTEXT_HELP = "say what fills a session's window and what comes next"
+CONTEXT_HELP = "show what fills a session's window, and the next compaction"
 
 CONTEXT_DESCRIPTION = """\
 Says what fills the window of a session: tokens by kind and tool, files that
@@ -40,7 +40,7 @@ def add_context_options(parser: ArgumentParser) -> None:
     add_json_option(parser)
 
 
-STATS_HELP = "say what your sessions cost over time and what the layers did"
+STATS_HELP = "show what your sessions cost over time, and what the layers did"
 
 STATS_DESCRIPTION = """\
 Adds up a project's sessions by day: rounds, tokens, the share that came out of
@@ -70,7 +70,7 @@ def add_stats_options(parser: ArgumentParser) -> None:
     add_project_option(parser)
 
 
-SPEND_HELP = "show what background work spent, stop it, let it go on"
+SPEND_HELP = "show what background work spent; stop or resume it"
 
 SPEND_DESCRIPTION = """\
 Says what background work spent against its caps, by kind, and which kinds rest
@@ -101,7 +101,7 @@ def add_spend_options(parser: ArgumentParser) -> None:
     add_json_option(parser)
 
 
-DOCTOR_HELP = "check the set-up and say what to do about each finding"
+DOCTOR_HELP = "check the installation, and say what to do about each finding"
 
 DOCTOR_DESCRIPTION = """\
 Checks what Sevenfold stands on: the interpreter and its libraries, keys,
@@ -124,7 +124,7 @@ def add_doctor_options(parser: ArgumentParser) -> None:
     add_project_option(parser)
 
 
-SETTINGS_HELP = "show each setting, its value and where it came from"
+SETTINGS_HELP = "show each setting, its value and its source"
 
 SETTINGS_DESCRIPTION = """\
 Shows every setting, its value, and where that came from. The sources, weakest first:
@@ -187,7 +187,7 @@ def add_layers_options(parser: ArgumentParser) -> None:
     add_json_option(parser)
 
 
-REPLAY_HELP = "say what recorded sessions cost and where the cache broke"
+REPLAY_HELP = "show what recorded sessions cost, and where the cache broke"
 
 REPLAY_DESCRIPTION = """\
 Says what recorded sessions cost, and what to do about it: tokens and dollars

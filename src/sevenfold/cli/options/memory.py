@@ -15,7 +15,7 @@ from sevenfold.cli.options import (
     add_project_option,
 )
 
-MEMORY_HELP = "look at what is remembered, change it, review it, take it back"
+MEMORY_HELP = "show, change and review memories; undo changes"
 
 MEMORY_DESCRIPTION = """\
 What is remembered of this project from session to session: one topic a file,
@@ -355,7 +355,7 @@ def _read_limit(text: str) -> int:
     return int(text)
 
 
-DREAM_HELP = "merge and tidy what is remembered, and show the difference"
+DREAM_HELP = "merge and tidy memories, and show the difference"
 
 DREAM_ACTIONS = ("now", "log", "show", "undo", "stop")
 

@@ -63,13 +63,15 @@ def add_chat_options(parser: ArgumentParser) -> None:
         help="continue that session; the start of its id is enough; without ID choose from a list",
     )
     parser.add_argument("--fork", action="store_true", help="go on in a copy: that session stays as it is")
-    parser.add_argument("--model", metavar="NAME", default="", help="ask this model (as settings say)")
-    parser.add_argument("--mode", choices=CHAT_MODES, help="what may be done unasked (as settings say)")
+    parser.add_argument(
+        "--model", metavar="NAME", default="", help="use this model (default: as in settings)"
+    )
+    parser.add_argument("--mode", choices=CHAT_MODES, help="what needs no approval (default: as in settings)")
     parser.add_argument(
         "--max-rounds",
         type=_count,
         metavar="N",
-        help="end a turn after so many model calls (as settings say)",
+        help="end a turn after N model calls (default: as in settings)",
     )
     parser.add_argument("--max-usd", type=_dollars, metavar="X", help="with -p: end when this much is spent")
     add_project_option(parser)
@@ -91,16 +93,16 @@ def _dollars(text: str) -> float:
     return amount
 
 
-TOUR_HELP = "watch the layers at work, offline, with the bill at the end"
+TOUR_HELP = "watch the layers at work and what they save, in 90 seconds"
 
 TOUR_DESCRIPTION = """\
-Plays a short session of the agent in a scratch repository, through the real
-loop, and says what each layer does as it does it. Offline, no key: the model is
-a script, served and billed by the simulator. At the end stands the bill, beside
-that of the same session with the layers off.
+Plays two days of the agent in a scratch repository, offline and without a key,
+and explains what each layer does. The model is a script, served and billed by
+the simulator. After each part of the first day you see the bill so far, beside
+that of the same day with the layers off.
 
-Nothing of yours is read or written: repository, home and settings are made for
-the tour and removed after it.
+Space skips to the next part, q goes to the bill. Nothing of yours is read or
+written: repository, home and settings are made for the tour and removed.
 """
 
 TOUR_EXAMPLES = """\
@@ -381,7 +383,7 @@ def add_serve_options(parser: ArgumentParser) -> None:
     add_json_option(parser)
 
 
-PROXY_HELP = "forward requests of any agent to its model, and keep the bill"
+PROXY_HELP = "forward the requests of any agent, and keep the bill"
 
 PROXY_DESCRIPTION = """\
 Listens on this machine and forwards Messages, Chat Completions and Responses
