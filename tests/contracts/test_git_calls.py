@@ -34,6 +34,7 @@ STARTERS = {
     "src/sevenfold/agent/sandbox/command.py": "the supervisor of a command",
     "src/sevenfold/agent/sandbox/supervisor.py": "a command, confined",
     "src/sevenfold/agent/hooks/runner.py": "a hook that the user agreed to",
+    "src/sevenfold/agent/tui/user_input.py": "the program that prints an image of the clipboard",
     "src/sevenfold/agent/mcp/child_supervisor.py": "a command's first process",
     "src/sevenfold/agent/mcp/servers.py": "an MCP server that the user agreed to",
     "src/sevenfold/agent/tools/search.py": "ripgrep",

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, cast
 from sevenfold.agent.loop.choose_provider import PROVIDER_VARIABLES, find_key_variable
 from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
 from sevenfold.agent.opening.workspace import open_agent_workspace
-from sevenfold.agent.tui.chat import Chat, ChatTerminal
+from sevenfold.agent.tui.chat import Chat
+from sevenfold.agent.tui.chat_input import ChatTerminal
 from sevenfold.agent.tui.custom_commands import list_command_folders, read_custom_commands
 from sevenfold.agent.tui.early_input import EarlyInput, is_full_terminal
 from sevenfold.agent.tui.error_text import render_key_remedy
@@ -286,7 +287,14 @@ async def _chat(options: Namespace, screen: Screen, early: EarlyInput) -> int:
             past, services = InputHistory(home), _make_services(agent_options, workspace)
             await early.stop_prompt()
             cwd, typed = agent.place.cwd, early.take_keys()
-            chat = Chat(agent, services, asking, lambda delegate: _keyboard(delegate, past, cwd, typed))
+            has_vi_keys = workspace.settings.of(AgentSettings).vi_keys
+
+            def make_keyboard(delegate: InputDelegate) -> ChatTerminal:
+                if not is_full_terminal():
+                    return PlainTerminal(delegate)
+                return Terminal(delegate, past, cwd, typed, has_vi_keys=has_vi_keys)
+
+            chat = Chat(agent, services, asking, make_keyboard)
             loop = asyncio.get_running_loop()
             for number in EXIT_SIGNALS:
                 loop.add_signal_handler(number, chat.leave)
@@ -295,10 +303,6 @@ async def _chat(options: Namespace, screen: Screen, early: EarlyInput) -> int:
     billed = "" if cost is None else f"; this session cost ${cost.total:.4f}"
     screen.note(f"to go on: sevenfold chat --resume {chat.agent.session.id[:12]}{billed}")
     return 0
-
-
-def _keyboard(delegate: InputDelegate, past: InputHistory, cwd: Path, typed: str) -> ChatTerminal:
-    return Terminal(delegate, past, cwd, typed) if is_full_terminal() else PlainTerminal(delegate)
 
 
 def _make_services(options: AgentOptions, workspace: Workspace) -> ChatServices:

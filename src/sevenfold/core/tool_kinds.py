@@ -421,6 +421,10 @@ class FileReads:
         return FileReads(dict(self.marks))
 
 
+def ignore_change(_path: str, _before: bytes | None, _after: bytes | None) -> None:
+    """For a place where edits are not taken back."""
+
+
 def ignore_edit(_path: str) -> str:
     """For a place where nobody minds which files are changed."""
     return ""
@@ -446,6 +450,8 @@ class ToolContext:
     """Real paths that this one call may touch; None: nobody judged it, and it stays inside the root
     and the session's folder."""
 
+    before_change: Callable[[str, bytes | None, bytes | None], None] = ignore_change
+    """Told what a file holds and what it is about to hold, by its real path; None: there is no file."""
     on_edit: Callable[[str], str] = ignore_edit
     """Told of every file that was written or edited, by its real path; the agent reads what it says."""
 

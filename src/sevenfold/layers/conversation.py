@@ -162,6 +162,13 @@ class Conversation:
         """The size of the view as it would be sent now."""
         return self.tally.count().tokens
 
+    @property
+    def first_shown(self) -> int:
+        """The first entry that stands in the view itself; those before it stand in a summary."""
+        return min(
+            (item.entry for item in self.shown if item.entry != ENGINE_ENTRY), default=len(self.entries)
+        )
+
     # The history.
 
     def note_tools(self, message: Message) -> None:

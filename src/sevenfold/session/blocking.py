@@ -12,6 +12,7 @@ from typing import Self
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import PromptTooLong, ThinkingRefused
 from sevenfold.core.events import Emit, ignore_event
+from sevenfold.core.messages import Message
 from sevenfold.core.requests import ModelResponse, PreparedRequest, RequestParams
 from sevenfold.core.system import LoopThread
 from sevenfold.layers.compaction.hooks import NO_COMPACT_HOOKS, CompactHooks
@@ -113,6 +114,9 @@ class BlockingSession:
 
     def compact(self, instructions: str = "", *, part: Part | None = None) -> Compacted:
         return self._loop.run(self._inner.compact(instructions, part=part))
+
+    def rewind(self, place: int, reason: str) -> tuple[Message, ...]:
+        return self._loop.run(self._inner.rewind(place, reason))
 
     def recover(self, error: PromptTooLong | ThinkingRefused) -> PreparedRequest | None:
         return self._loop.run(self._inner.recover(error))

@@ -31,6 +31,7 @@ from sevenfold.core.errors import (
     WindowFull,
 )
 from sevenfold.core.events import Emit, Event, ignore_event
+from sevenfold.core.messages import Message
 from sevenfold.core.requests import (
     Capabilities,
     ModelRequest,
@@ -218,6 +219,11 @@ class Session:
         return self._conversation.entries
 
     @property
+    def first_shown(self) -> int:
+        """The place in the history from which on the view has messages themselves, not a summary."""
+        return self._conversation.first_shown
+
+    @property
     def governor(self) -> Governor | None:
         """The governor that limits background work; None for a session in memory."""
         return self._opened.governor
@@ -330,6 +336,20 @@ class Session:
             )
             await self._journal.flush()
             return done
+
+    async def rewind(self, place: int, reason: str) -> tuple[Message, ...]:
+        """Go back to before a message of `history`: what follows leaves the view, by a cut that is announced.
+        It stays in the transcript, and is returned. What a summary stands for does not leave."""
+        async with self._one_at_a_time:
+            self._refuse_if_closed()
+            if self._is_followed or not self.first_shown <= place < len(self.history):
+                raise InputError(f"message {place} is none of a history of ours, or stands in a summary now")
+            await self._take_in(self.history)
+            gone, self.history = tuple(self.history[place:]), History(self.history[:place])
+            self._conversation.drop_from(self._conversation.places.place_of(place), reason)
+            self._sync.has_taken(self.history)
+            await self._journal.flush()
+            return gone
 
     async def recover(self, error: PromptTooLong | ThinkingRefused) -> PreparedRequest | None:
         """The provider refused the last view: a shorter one, or one without thinking; None where none helps.

@@ -71,6 +71,9 @@ class Keys:
     def clear_input(self) -> None:
         self.typed = ""
 
+    def offer_input(self, text: str) -> None:
+        self.typed = self.typed or text
+
     def stash_input(self) -> None:
         self.put("(a question is asked)")
 

@@ -72,7 +72,7 @@ def test_what_is_typed_in_a_turn_is_heard_in_that_turn(tmp_path: Path) -> None:
         await desk.keys.wait_until(lambda: "look" in desk.chat.live(desk.keys.brush()))
         desk.keys.enter("And be quick.")
         await desk.keys.wait_for("Quick.")
-        assert "(read at the next round)" in desk.keys.text
+        assert "› And be quick." in desk.keys.text
 
     models = play(tmp_path, [make_response(calls={"look": {"waits": 2_000}}), make_response("Quick.")], story)
     last = [block.text for block in models.requests[-1].messages[-1].blocks if isinstance(block, Text)]

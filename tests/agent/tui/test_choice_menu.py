@@ -11,7 +11,7 @@ from sevenfold.agent.permissions.rules import PermissionRule
 from sevenfold.agent.tool import AccessRequest
 from sevenfold.agent.tui.choice_menu import Choice, ChoiceMenu, ChoicePrompt
 from sevenfold.agent.tui.open_questions import TYPING_PAUSE_SECONDS, OpenQuestions
-from sevenfold.agent.tui.permission_prompt import PermissionPrompt
+from sevenfold.agent.tui.permission_prompt import READ_ONLY_RESPONSE, PermissionPrompt
 from sevenfold.agent.tui.text_renderer import TextRenderer
 from sevenfold.core.json import EMPTY_OBJECT
 from sevenfold.core.messages import ToolUse, ToolUseId
@@ -117,6 +117,7 @@ async def ask(*keys: str, pause: float = 60.0) -> tuple[PermissionResponse | Non
         (("s", "enter"), PermissionResponse(True, "session")),
         (("p", "enter"), PermissionResponse(True, "pattern")),
         (("down", "enter"), PermissionResponse(True, "edits")),
+        (("r", "enter"), READ_ONLY_RESPONSE),
         (("up", "up", "enter"), PermissionResponse(False)),
     ],
 )

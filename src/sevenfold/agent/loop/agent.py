@@ -56,6 +56,7 @@ from sevenfold.layers.forks.runner import SingleFlight
 from sevenfold.session.cache.monitor import SpendSummary, UsageLedger
 
 if TYPE_CHECKING:
+    from sevenfold.agent.tools.checkpoints import CheckpointStore
     from sevenfold.layers.dreams.dreamer import RunDream
 
 
@@ -65,6 +66,8 @@ class Inbox:
     def __init__(self) -> None:
         self._waiting = deque[Message]()
         self._arrived = asyncio.Event()
+        self.on_taken: Callable[[Message], None] = _ignore_taken
+        """Told of each message when a round takes it in."""
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -77,11 +80,26 @@ class Inbox:
         taken = list(self._waiting)
         self._waiting.clear()
         self._arrived.clear()
+        for note in taken:
+            self.on_taken(note)
         return taken
+
+    def take_back(self, note: Message) -> bool:
+        """Remove this very message, if it still waits; whether it did."""
+        kept = deque(one for one in self._waiting if one is not note)
+        is_found = len(kept) < len(self._waiting)
+        self._waiting = kept
+        if not kept:
+            self._arrived.clear()
+        return is_found
 
     async def wait(self) -> None:
         """Until there is something."""
         await self._arrived.wait()
+
+
+def _ignore_taken(_note: Message) -> None:
+    """For an inbox that nobody watches."""
 
 
 MAX_PARTIAL_BYTES = 128 * 1024
@@ -131,6 +149,8 @@ class Agent:
         """What agents that this one started have spent."""
         self.dream: RunDream | None = None
         """Merges and tidies the project's memories now; None for an agent of another's."""
+        self.checkpoints: CheckpointStore | None = None
+        """Files as they were before each edit; None for an agent of another's, whose edits are that one's."""
         self._asides = list(self._opening.texts)
         for text in self._opening.posts:
             self.post(text)

@@ -48,6 +48,7 @@ from sevenfold.agent.permissions.rules import parse_permission_rules
 from sevenfold.agent.sandbox.folders import SandboxRunStore
 from sevenfold.agent.subagents.definitions import SubagentOptions, narrow_tools
 from sevenfold.agent.tool import Tool
+from sevenfold.agent.tools.checkpoints import CheckpointStore
 from sevenfold.agent.tools.executor import ToolExecutor
 from sevenfold.core.errors import CompactionStopped, StoreError
 from sevenfold.core.events import Emit, WriterFailed, ignore_event
@@ -304,11 +305,24 @@ class _Opener:
         attribute_saved_memories(agent, is_child=is_child)
         attribute_edited_memories(agent, self.workspace.memory, is_child=is_child)
         if not is_child:
+            self._keep_checkpoints(agent)
             settings = self.workspace.settings.of(DocSettings)
             add_doc_writer(agent, settings, self.workspace.templates, self.workspace.catalog)
             agent.dream = add_dream_writer(agent, self.workspace, self.resources).dream
             if not self.workspace.settings.of(DreamSettings).daily_logs:
                 add_extraction_writer(agent, self.workspace, self.resources)
+
+    def _keep_checkpoints(self, agent: Agent) -> None:
+        """Have what files held before each edit kept with the session."""
+        session, place = agent.session, agent.place
+        if place.session_folder is None:
+            return
+        agent.checkpoints = CheckpointStore(
+            session=place.session_folder,
+            last_message=lambda: session.entries[-1].id if session.entries else None,
+            emit=place.emit,
+        )
+        agent.toolbox.place = replace(place, before_change=agent.checkpoints.note)
 
     async def _equip(self, guard: Guard) -> AgentToolset:
         options = self.options

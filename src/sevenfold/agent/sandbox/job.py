@@ -14,7 +14,9 @@ import secrets
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
+from time import monotonic
 from typing import NewType, TypeAlias
 
 from sevenfold.agent.sandbox.command import CommandExit, SupervisedCommand
@@ -36,6 +38,9 @@ from sevenfold.layers.tool_results.spill import SPILL_FOLDER
 
 MAX_END_BYTES = 512 * 1024
 """Kept of either end. A result of a megabyte is far over what any model is shown at once."""
+
+MAX_LAST_LINE_BYTES = 500
+"""Looked at for the last line: a person sees less of it."""
 
 MAX_OUTPUT_FILE_BYTES = 64 * 1024 * 1024
 """A command that prints more does so by mistake; it is ended."""
@@ -91,6 +96,11 @@ class CommandOutput:
         return (f"[… {lost:,} bytes left out here]\n" if lost else "") + strip_terminal_codes(
             held[len(held) - fresh + lost :]
         )
+
+    def last_line(self) -> str:
+        """The last line that says something, in short."""
+        lines = strip_terminal_codes((self._tail or self._head)[-MAX_LAST_LINE_BYTES:]).splitlines()
+        return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
     def close(self) -> None:
         if self._file is not None and self._file >= 0:
@@ -243,6 +253,13 @@ class BackgroundTask:
     is_stopped: bool = False
     """Somebody ended it."""
     over: asyncio.Event = field(default_factory=asyncio.Event)
+    started: float = field(default_factory=monotonic)
+    stopped: float | None = None
+    """By the same clock; None: it runs."""
+
+    @property
+    def elapsed(self) -> timedelta:
+        return timedelta(seconds=(self.stopped or monotonic()) - self.started)
 
     @property
     def title(self) -> str:
@@ -332,6 +349,7 @@ class BackgroundTasks:
             try:
                 task.ended = await task.job.close()
             finally:
+                task.stopped = monotonic()
                 task.over.set()
         if not task.is_stopped:
             self.on_end(task)

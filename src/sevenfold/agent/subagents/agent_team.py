@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from time import monotonic
 from uuid import uuid4
 
 from sevenfold.agent.loop.agent import Agent
@@ -30,6 +31,7 @@ from sevenfold.agent.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec
 from sevenfold.core.errors import AddressUnknown, AgentRefused, InputError, SevenfoldError
 from sevenfold.core.events import AgentStarted, Emit, Event, ignore_event
 from sevenfold.core.json import JsonObject, get_choice, get_flag, get_string, object_schema
+from sevenfold.core.prices import sum_costs
 from sevenfold.core.settings.sections import TeamSettings
 from sevenfold.core.system import await_shielded, run_blocking
 from sevenfold.core.tool_kinds import ToolContext
@@ -260,13 +262,19 @@ _TOLD = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSummary:
     """One agent, for a person who looks."""
 
     name: str
     state: str
     activity: str
+    elapsed: timedelta
+    """Since it was started."""
+    tokens: int
+    """That it used so far; 0: not known."""
+    spent_usd: float | None
+    """None: not known."""
 
 
 class AgentTool:
@@ -314,7 +322,10 @@ class AgentTool:
 
     def running(self) -> Sequence[AgentSummary]:
         """Every agent that was started, and what it is doing or how it ended."""
-        return [AgentSummary(each.name, each.state, _said(each)) for each in self._team.members]
+        return [_summarize(each) for each in self._team.members]
+
+    def find_member(self, name: str) -> Subagent | None:
+        return self._team.find(name)
 
     async def stop(self, name: str) -> None:
         await self._team.stop(name)
@@ -371,6 +382,20 @@ def _read(given: JsonObject) -> _Asked:
         name=check_agent_name(name) if name else "",
         prompt=prompt,
         is_isolated=is_isolated,
+    )
+
+
+def _summarize(member: Subagent) -> AgentSummary:
+    spent = member.agent.spent if member.agent else ()
+    usages = [one.usage for one in spent] or ([member.ending.usage] if member.ending else [])
+    cost = sum_costs(one.cost for one in spent) if spent else None
+    return AgentSummary(
+        name=member.name,
+        state=member.state,
+        activity=_said(member),
+        elapsed=timedelta(seconds=monotonic() - member.started),
+        tokens=sum(used.read + used.written + used.fresh + used.output for used in usages),
+        spent_usd=None if cost is None else float(cost.total),
     )
 
 

@@ -19,6 +19,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
+from time import monotonic
 from typing import Literal, TypeAlias
 
 from sevenfold.agent.loop.agent import Agent
@@ -282,6 +283,7 @@ class Subagent:
     activity: str = ""
     """What it is doing, in a line."""
     ending: SubagentOutcome | None = None
+    started: float = field(default_factory=monotonic)
 
     @property
     def name(self) -> str:

@@ -259,6 +259,9 @@ class SubagentRunner:
             )
         )
         child.toolbox.who = member.name
+        if listed.cwd == str(lead.place.cwd):
+            # Its edits are taken back with the lead's; those in a worktree of its own are nobody else's.
+            child.toolbox.place = replace(child.place, before_change=lead.place.before_change)
         own = child.toolbox.guard
         if isinstance(own, Guard) and isinstance(guard, Guard):
             # What was allowed for the session is allowed to its agents.

@@ -4,6 +4,7 @@
 - `read`: the `read` tool: text, images and notebooks.
 - `file_changes`: the `write` and `edit` tools; encodings, line ends and paths, for all tools that read or
   write files.
+- `checkpoints`: files as they were before each edit.
 - `search`: the `grep` and `glob` tools; `grep_worker` is the process that searches.
 - `shell`: the `shell` tool, and the tools for background commands.
 - `web_fetch`: the `web_fetch` tool; `page_worker` is the process that turns HTML into markdown.

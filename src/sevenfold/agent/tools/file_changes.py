@@ -157,6 +157,7 @@ def write_text_file(
     data = encode_text_file(text, old.form, real)
     if len(data) > _MAX_BYTES:
         raise InputError(f"{len(data):,} bytes are over the {_MAX_BYTES:,} that a file may have here")
+    place.before_change(real, before.data if before else None, data)
     replace_file(real, data, expected=before, max_bytes=_MAX_BYTES)
     seen = place.reads.find(real)
     place.reads.note(

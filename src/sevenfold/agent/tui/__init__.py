@@ -1,6 +1,8 @@
 """The agent's user interface: a chat in a terminal, and single runs for scripts.
 
 - `chat`: reads input, runs turns, shows them.
+- `background_view`: background commands and agents, live and by `/tasks`.
+- `chat_input`: menus, questions, and what was sent in the middle of a turn and waits.
 - `turn_view`: what a turn prints, and the status line.
 - `text_renderer`: markdown, diffs and plain lines as terminal text.
 - `error_text`: errors and retries in one line, with the remedy.
@@ -11,14 +13,15 @@
 - `early_input`: the input line while the program starts.
 - `prompt_input`: the input line: keys, pasted text and history.
 - `completion`: commands and files that are offered while a person types.
-- `user_input`: what was typed as a message, with the images that it names.
+- `user_input`: what was typed as a message, with the images that it names or the clipboard has.
 - `filter_menu`: a menu that typing filters.
 - `inspect_commands`: slash commands that show what a session has and did.
 - `custom_commands`: commands from markdown files.
 - `cost_text`: dollars in words.
 - `choice_menu`: a list that one key chooses from.
 - `open_questions`: what is asked now, and when keys are its answer.
-- `input_keys`: keys of menus.
+- `input_keys`: keys of menus, of the queue, for an editor and for images.
+- `rewind_menu`: choosing a message to go back to.
 - `permission_prompt`: asking whether a tool may run.
 - `headless`: one prompt, one turn, output as text or JSON.
 """

@@ -8,14 +8,13 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Protocol
 
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.loop.turn import TurnEnd
-from sevenfold.agent.tui.choice_menu import ChoiceMenu, MenuKey
+from sevenfold.agent.tui.background_view import count_running, render_live_tasks
+from sevenfold.agent.tui.chat_input import ChatInput, ChatTerminal, QueuedInput
 from sevenfold.agent.tui.cost_text import compute_saved, render_cache_state
 from sevenfold.agent.tui.error_text import render_error
-from sevenfold.agent.tui.open_questions import OpenQuestions, QuestionSurface
 from sevenfold.agent.tui.permission_prompt import PermissionPrompt
 from sevenfold.agent.tui.prompt_input import InputDelegate
 from sevenfold.agent.tui.session_list import merge_spent, render_history_tail
@@ -24,14 +23,13 @@ from sevenfold.agent.tui.slash_commands import (
     ChatServices,
     TypedCommand,
     UnknownCommand,
-    count_running,
     handle_custom_command,
     handle_slash_command,
     parse_slash_command,
     render_keys,
 )
 from sevenfold.agent.tui.text_renderer import TextRenderer, TextTone
-from sevenfold.agent.tui.turn_view import StatusLine, TurnSurface, TurnView, render_status_line
+from sevenfold.agent.tui.turn_view import StatusLine, TurnView, render_status_line
 from sevenfold.agent.tui.user_input import add_context, read_user_input
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import ProviderError, SevenfoldError
@@ -49,6 +47,8 @@ MAX_TOLD_BYTES = 30_000
 """Of what a command printed: a tool result of that size would go to disk."""
 TICK_SECONDS = 1.0
 """A clock that moves shows that nothing hangs; more often would only cost bytes."""
+DOUBLE_ESCAPE_WINDOW = timedelta(seconds=1.5)
+"""Two Esc within this go back: the second one may wait for the rest of a key that begins alike."""
 DOUBLE_INTERRUPT_WINDOW = timedelta(seconds=2)
 """Two Ctrl-C within this leave: a person who means it is faster, one who does not is slower."""
 
@@ -60,40 +60,7 @@ class _TypedLine:
     """Whether a person typed it here: only then does it begin with `!` or `#` to be obeyed."""
 
 
-class ChatTerminal(TurnSurface, QuestionSurface, Protocol):
-    """A terminal: where a turn is shown, and where lines come from.
-
-    `is_typed` tells whether lines come from a person's keys, and not from a pipe.
-    """
-
-    def __enter__(self) -> object: ...
-
-    def __exit__(self, *_: object) -> None: ...
-
-    async def read(self) -> str:
-        """The next line; EOFError when the person leaves."""
-        ...
-
-    def settle(self) -> None:
-        """Nothing is moving any more."""
-        ...
-
-    def leave(self) -> None:
-        """Have `read` end."""
-        ...
-
-    def clear_input(self) -> None:
-        """Take back what is typed."""
-        ...
-
-    def stash_input(self) -> None:
-        """Make room for an answer; `bring_back` restores what was typed."""
-        ...
-
-    def restore_input(self) -> None: ...
-
-
-class Chat:
+class Chat(ChatInput):
     """One person's conversation, until they leave."""
 
     def __init__(
@@ -104,9 +71,9 @@ class Chat:
         make_keyboard: Callable[[InputDelegate], ChatTerminal],
         clock: Clock | None = None,
     ) -> None:
-        self.agent, self.services = agent, house
+        self.services = house
         self._clock = clock or SystemClock()
-        self._keyboard = make_keyboard(self)
+        super().__init__(agent, asking, make_keyboard)
         self.view = TurnView(
             self._keyboard,
             StatusLine(),
@@ -118,8 +85,6 @@ class Chat:
         self._earlier: Sequence[SpendSummary] = ()
         self._started = timedelta()
         """When the turn began, by uptime."""
-        self._context: list[Text] = []
-        """What commands that the person ran have printed, for the next prompt."""
         self._unanswered: Message | None = None
         """What was said last, where the provider failed in a way that may pass."""
         self._turn: asyncio.Task[None] | None = None
@@ -130,8 +95,8 @@ class Chat:
         self._is_shown = asyncio.Event()
         """What was said before stands on the screen, and what is typed may be done."""
         self._last_interrupt: timedelta | None = None
+        self._last_escape: timedelta | None = None
         self._is_over = False
-        self._questions = OpenQuestions(asking, self._keyboard, lambda: None)
         self.refresh_status()
 
     async def run(self, *first: str, typed: Sequence[str] = ()) -> None:
@@ -142,7 +107,7 @@ class Chat:
             if line.strip():
                 self._lines.put_nowait(_TypedLine(line, is_typed=line in typed))
         self._heeding = asyncio.create_task(self._heed_mail())
-        doing = asyncio.create_task(self._do_lines())
+        doing, ticking = asyncio.create_task(self._do_lines()), asyncio.create_task(self._tick())
         try:
             with self._keyboard:
                 self._show_header()
@@ -154,6 +119,7 @@ class Chat:
         finally:
             # The terminal is a person's own again: Ctrl-C ends us, should closing take too long.
             self._heeding.cancel()
+            ticking.cancel()
             doing.cancel()
             await asyncio.wait({doing})
             await self._end_turn()
@@ -178,6 +144,7 @@ class Chat:
         """Go on in another session, or in a new one. The one that was open is closed only if that works."""
         fresh = await self.services.open_agent(session)
         old, self.agent = self.agent, fresh
+        self._queue.watch(fresh)
         if self._heeding is not None:
             self._heeding.cancel()
             self._heeding = asyncio.create_task(self._heed_mail())
@@ -228,28 +195,11 @@ class Chat:
     # Methods of `InputDelegate`, which the terminal calls.
 
     def live(self, brush: TextRenderer) -> str:
-        return self.view.live(brush)
+        parts = (self.view.live(brush), render_live_tasks(self.agent, brush), self._queue.render(brush))
+        return "\n".join(part for part in parts if part)
 
     def question(self, brush: TextRenderer) -> str:
         return self._questions.render(brush)
-
-    @property
-    def menu(self) -> ChoiceMenu | None:
-        return self._questions.menu
-
-    @property
-    def has_just_answered(self) -> bool:
-        return self._questions.has_just_answered
-
-    def press(self, key: MenuKey) -> bool:
-        return self._questions.press(key)
-
-    def type(self, sign: str) -> str | None:
-        return self._questions.type(sign)
-
-    async def choose(self, menu: ChoiceMenu) -> int | None:
-        """Have the person choose a row; None: none of them."""
-        return await self._questions.choosing.ask(menu)
 
     def status_line(self, columns: int) -> str:
         status = replace(
@@ -281,9 +231,14 @@ class Chat:
             self.say("Ctrl-C again leaves; so does Ctrl-D", "faint")
 
     def escape(self) -> None:
-        """Esc interrupts the turn, and nothing else: Ctrl-C leaves."""
+        """Esc interrupts the turn; twice between turns it goes back to an earlier message. Ctrl-C leaves."""
+        now, last = self._clock.uptime(), self._last_escape
+        self._last_escape = now
         if self.is_busy:
             self.agent.interrupt()
+        elif last is not None and now - last <= DOUBLE_ESCAPE_WINDOW and self.menu is None:
+            self._last_escape = None
+            self._lines.put_nowait(_TypedLine("/rewind", is_typed=True))
 
     def cycle_mode(self) -> None:
         """Shift-Tab: the next permission mode. `bypass` is for `/mode` alone: no key should be one press away
@@ -315,6 +270,7 @@ class Chat:
                     self._try_again()
                 else:
                     self._lines.put_nowait(_TypedLine(line, self._keyboard.is_typed))
+        self._questions.close()
         self._lines.put_nowait(None)
 
     async def _do_lines(self) -> None:
@@ -401,13 +357,16 @@ class Chat:
         typed = read_user_input(line, self.agent.place.cwd)
         for problem in typed.problems:
             self.say(problem, "warning")
-        message, self._context = add_context(typed.message, self._context), []
-        if self.is_busy:
-            self.agent.post(message)
-            self.say(f"› {line}  (read at the next round)", "faint")
-        else:
+        if typed.problems and self._keyboard.is_typed:
+            self.offer_input(line)  # to be put right: the model could not see what it is about
+            return
+        context, self._context = tuple(self._context), []
+        message = add_context(typed.message, context)
+        if not self.is_busy:
             self.view.begin(line)
             self._start(message)
+            return
+        self._send_later(QueuedInput(line, message, context))
 
     def _try_again(self) -> None:
         """Send once more what the provider could not answer."""
@@ -420,24 +379,25 @@ class Chat:
         self._turn = asyncio.create_task(self._run_turn(prompt))
 
     async def _tick(self) -> None:
-        """Have the status line say how long the turn has been running."""
+        """Have the screen say for how long the turn, and what goes on beside it, has been running."""
         while True:
             await asyncio.sleep(TICK_SECONDS)
-            self._keyboard.refresh()
+            if self.is_busy or count_running(self.agent):
+                self._keyboard.refresh()
 
     async def _run_turn(self, prompt: Message | None) -> None:
-        ticking = asyncio.create_task(self._tick())
         try:
             end = await self.agent.run_turn(prompt, self.view.watch)
             self.view.end()
             self._show_end(end, prompt)
+            if end.reason == "interrupted":
+                await self._return_prompt(prompt)
         except SevenfoldError as error:
             self.say(render_error(error, self.services.key_variable), "error")
         except Exception as bug:
             # The history is on disk and whole: a bug of ours costs this turn and not the conversation.
             self.say(f"unexpected {type(bug).__name__}: {bug}. This is a bug: please report it", "error")
         finally:
-            ticking.cancel()
             self.view.end()
             self._keyboard.settle()
 

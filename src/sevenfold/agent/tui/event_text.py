@@ -27,6 +27,7 @@ class _Row:
 
 _ROWS: dict[type[Event], _Row] = {
     events.ResultSpilled: _Row(1, "a result of {size_bytes:,} bytes went to disk, a preview stands in"),
+    events.CheckpointFailed: _Row(None, "the edit of {path} cannot be taken back: {reason}", True),
     events.SpillFailed: _Row(1, "a result of {size_bytes:,} bytes could not be stored: {reason}", True),
     events.ResultsCleared: _Row(2, "{results} old tool results left the prompt, {tokens:,} tokens"),
     events.ProviderClearingEnded: _Row(
@@ -146,6 +147,7 @@ _ROWS: dict[type[Event], _Row] = {
 _QUIET = frozenset(
     {
         *(events.CutRegistered, events.ForkStarted, events.RungSkipped, events.HistoryRepaired),
+        events.HistoryChanged,
         *(events.TailSealed, events.TempSwept, events.LeaseReclaimed, events.CallCharged),
         *(events.McpDeferred, events.ToolFailed, events.TurnInterrupted, events.UntrustedEntered),
         *(events.DreamProgressed, events.IndexRebuilt, events.MemoryRebuilt, events.MemoryRecovered),

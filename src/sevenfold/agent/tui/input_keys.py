@@ -1,7 +1,8 @@
-"""Keys of the input beside those that edit text: menus."""
+"""Keys of the input beside those that edit text: menus, the queue, an editor, images of the clipboard."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, get_args
 
 from sevenfold.agent.tui.choice_menu import ChoiceMenu, MenuKey
@@ -32,9 +33,53 @@ class KeyDelegate(Protocol):
         """A key has answered a menu a moment ago, and Enter may follow it out of habit."""
         ...
 
+    @property
+    def has_queue(self) -> bool:
+        """Something that was sent still waits."""
+        ...
+
+    def take_back(self) -> str:
+        """What was sent last and waits: it is edited again."""
+        ...
+
+    async def paste_image(self) -> str:
+        """The image of the clipboard, as what names it in a text; empty: there is none, which was said."""
+        ...
+
     def escape(self) -> None:
         """Esc, with no menu to close."""
         ...
+
+
+def add_work_keys(
+    keys: KeyBindings,
+    scene: KeyDelegate,
+    typing: Filter,
+    is_empty: Filter,
+    unfold: Callable[[str], str],
+) -> None:
+    """Up with an empty input takes back what waits, Ctrl-G opens an editor, Ctrl-V pastes an image."""
+    from prompt_toolkit.filters import Condition
+
+    @keys.add("up", filter=typing & is_empty & Condition(lambda: scene.has_queue))
+    def take_back(event: KeyPressEvent) -> None:
+        event.current_buffer.insert_text(scene.take_back())
+
+    @keys.add("c-g", filter=typing)
+    def edit(event: KeyPressEvent) -> None:
+        event.current_buffer.text = unfold(event.current_buffer.text)
+        event.current_buffer.open_in_editor()
+
+    @keys.add("c-v", filter=typing)
+    def paste_image(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+
+        async def paste() -> None:
+            buffer.insert_text(await scene.paste_image())
+
+        event.app.create_background_task(paste())
+
+    _ = (take_back, edit, paste_image)
 
 
 def add_menu_keys(keys: KeyBindings, scene: KeyDelegate, typing: Filter, is_empty: Filter) -> None:

@@ -71,6 +71,8 @@ class OpenQuestions:
     @property
     def has_just_answered(self) -> bool:
         """A key has answered a moment ago: an Enter that follows it out of habit is for nothing else."""
+        if self.menu is not None:
+            return False
         is_next = self._surface.keys_pressed == self._answering_key + 1
         return is_next and time.monotonic() - self._answered_at < TYPING_PAUSE_SECONDS
 
@@ -121,6 +123,12 @@ class OpenQuestions:
             return True
         return self._asking.answer(line)
 
+    def close(self) -> None:
+        """Nobody will choose any more."""
+        if self.choosing.menu is not None:
+            self.choosing.menu.is_left = True
+            self.choosing.settle()
+
     def _settle(self) -> None:
         self._asking.settle()
         self.choosing.settle()
@@ -153,7 +161,9 @@ class OpenQuestions:
 
     def _choice_changed(self) -> None:
         menu = self.choosing.menu
-        if menu is not None and not self._surface.is_typed:
+        if self._surface.is_typed:
+            (self._surface.restore_input if menu is None else self._surface.stash_input)()
+        elif menu is not None:
             for line in (*menu.render_lines(), "a number, or Enter for none of them"):
                 self._surface.put(line)
         self._surface.refresh()

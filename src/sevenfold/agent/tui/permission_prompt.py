@@ -21,6 +21,10 @@ SESSION_WORDS = frozenset({"s", "session"})
 ALWAYS_WORDS = frozenset({"a", "always"})
 PATTERN_WORDS = frozenset({"p", "pattern"})
 EDITS_WORDS = frozenset({"e", "edits"})
+READ_ONLY_WORDS = frozenset({"r", "read-only"})
+READ_ONLY_RESPONSE = PermissionResponse(
+    False, words="run it with access read, where it can change nothing and has no network"
+)
 
 REQUEST_PREVIEW_LINES = 30
 """Of a change or a command, before it is allowed."""
@@ -37,6 +41,8 @@ def parse_permission_answer(line: str, question: PermissionRequest) -> Permissio
         return None
     if word in YES_WORDS:
         return PermissionResponse(True)
+    if word in READ_ONLY_WORDS and question.need.kind == "run":
+        return READ_ONLY_RESPONSE
     if word in PATTERN_WORDS and question.wider_rule is not None:
         return PermissionResponse(True, "pattern")
     if word in EDITS_WORDS and question.may_accept_edits:
@@ -75,6 +81,10 @@ def list_permission_choices(question: PermissionRequest) -> tuple[PermissionChoi
         found.append(
             _offer("p", f"always: {question.wider_rule}", PermissionResponse(True, "pattern"), remark=remark)
         )
+    if question.need.kind == "run" and question.need.profile != "read-only":
+        remark = "the sandbox holds it: it can change nothing and has no network, so nobody is asked"
+        label = "no, but it may run read-only and offline"
+        found.append(_offer("r", label, READ_ONLY_RESPONSE, remark=remark))
     found.append(_offer("n", "no", PermissionResponse(False), is_instant=True))
     return (*found, PermissionChoice(Choice(label="no, and say why (Tab, or just type)"), None))
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TextIO, cast
 
-from sevenfold.agent.tui.input_keys import KeyDelegate, add_menu_keys
+from sevenfold.agent.tui.input_keys import KeyDelegate, add_menu_keys, add_work_keys
 from sevenfold.agent.tui.text_renderer import TextRenderer
 from sevenfold.core.errors import FileMissing, StoreError, WireError
 from sevenfold.core.json import freeze, read_object, write_json
@@ -164,7 +164,13 @@ LINE_CONTINUATION = "\\"
 
 
 def make_prompt_session(
-    pane: BufferedOutput, scene: InputDelegate, past: InputHistory, cwd: Path, pastes: PastedTexts
+    pane: BufferedOutput,
+    scene: InputDelegate,
+    past: InputHistory,
+    cwd: Path,
+    pastes: PastedTexts,
+    *,
+    has_vi_keys: bool = False,
 ) -> PromptSession[str]:
     """An input of several lines that leaves nothing behind when it is sent: whoever reads it prints it."""
     from prompt_toolkit import PromptSession
@@ -172,6 +178,7 @@ def make_prompt_session(
 
     return PromptSession(
         multiline=True,
+        vi_mode=has_vi_keys,
         erase_when_done=True,
         complete_while_typing=True,
         complete_in_thread=True,
@@ -264,6 +271,7 @@ def make_key_bindings(scene: InputDelegate, pastes: PastedTexts) -> KeyBindings:
     # Named here for whoever reads; the library holds on to them.
     _ = (send, go_on, interrupt, leave, unfold)
     _add_chat_keys(keys, scene, pastes, typing, is_empty)
+    add_work_keys(keys, scene, typing, is_empty, pastes.unfold)
     add_menu_keys(keys, scene, typing, is_empty)
     return keys
 
@@ -271,9 +279,10 @@ def make_key_bindings(scene: InputDelegate, pastes: PastedTexts) -> KeyBindings:
 def _add_chat_keys(
     keys: KeyBindings, scene: InputDelegate, pastes: PastedTexts, typing: Filter, is_empty: Filter
 ) -> None:
-    from prompt_toolkit.filters import has_completions
+    from prompt_toolkit.filters import has_completions, vi_insert_mode
 
-    @keys.add("escape", filter=typing)
+    # With the keys of vi, Esc leaves the insert mode first.
+    @keys.add("escape", filter=typing & ~vi_insert_mode)
     def escape(event: KeyPressEvent) -> None:
         if event.current_buffer.complete_state:
             event.current_buffer.cancel_completion()

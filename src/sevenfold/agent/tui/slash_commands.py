@@ -13,15 +13,14 @@ from difflib import get_close_matches
 from typing import Protocol, TypeAlias
 
 from sevenfold.agent.loop.agent import Agent
-from sevenfold.agent.sandbox.job import BackgroundTasks
-from sevenfold.agent.subagents.agent_team import AgentTool
-from sevenfold.agent.tools.shell import TaskOutputTool
+from sevenfold.agent.tui.background_view import end_task, find_agent_tool, run_tasks
 from sevenfold.agent.tui.choice_menu import Choice, ChoiceMenu
 from sevenfold.agent.tui.custom_commands import CustomCommand, ask_command, fill_command
 from sevenfold.agent.tui.filter_menu import FilterMenu, choose_filtered
 from sevenfold.agent.tui.inspect_commands import INSPECT_COMMANDS
+from sevenfold.agent.tui.rewind_menu import run_rewind
 from sevenfold.agent.tui.session_list import SessionCard, find_session_card, render_session_row
-from sevenfold.agent.tui.text_renderer import TextTone
+from sevenfold.agent.tui.text_renderer import TextRenderer, TextTone
 from sevenfold.agent.tui.turn_view import TurnView
 from sevenfold.core.errors import FileMissing, SevenfoldError
 from sevenfold.core.prices import CATALOG, Catalog
@@ -53,8 +52,8 @@ SLASH_COMMANDS: tuple[SlashCommand, ...] = (
     SlashCommand("recalled", "", "which memories came with prompts; forget one", is_anytime=True),
     SlashCommand("dream", "", "merge and tidy the memories now"),
     SlashCommand("agents", "", "agents that can be started, and those that run", is_anytime=True),
-    SlashCommand("tasks", "", "what runs in the background", is_anytime=True),
-    SlashCommand("kill", "TASK", "end a background task", is_anytime=True),
+    SlashCommand("tasks", "[NAME]", "what runs in the background, and its output", is_anytime=True),
+    SlashCommand("kill", "NAME", "end a background task or agent", is_anytime=True),
     SlashCommand("expand", "[N]", "show the output that was folded last, or N before", is_anytime=True),
     SlashCommand("verbose", "", "show output whole, or fold it again", is_anytime=True),
     SlashCommand("mode", "[MODE]", "choose what may be done unasked", is_anytime=True),
@@ -65,6 +64,7 @@ SLASH_COMMANDS: tuple[SlashCommand, ...] = (
     SlashCommand("skills", "", "skills that the agent can load", is_anytime=True),
     SlashCommand("init", "[focus]", "have the agent write an AGENTS.md"),
     SlashCommand("export", "[FILE]", "write the conversation to a markdown file", is_anytime=True),
+    SlashCommand("rewind", "[undo]", "go back to an earlier message; Esc Esc does too"),
     SlashCommand("resume", "[NUMBER]", "list sessions, or go on with one"),
     SlashCommand("clear", "", "begin a new session; this one can be resumed"),
     SlashCommand("quit", "", "leave; so do Ctrl-D and Ctrl-C twice", is_anytime=True),
@@ -124,8 +124,11 @@ _KEYS = (
     ("Enter", "send; in the middle of a turn it is read at the next round"),
     ("Alt-Enter, \\ Enter", "a new line"),
     ("Esc, Ctrl-C", "interrupt the turn; Ctrl-C twice within 2 s: leave"),
+    ("Esc Esc", "between turns: go back to an earlier message"),
     ("Shift-Tab", "the next permission mode"),
     ("Ctrl-R", "search what you typed before"),
+    ("↑", "take back what waits, or what you typed before"),
+    ("Ctrl-G, Ctrl-V", "edit the text in $EDITOR; paste an image"),
     ("Ctrl-O", "unfold pasted text, or the last output"),
     ("/  @", "a command, a file: a menu opens as you type"),
     ("!command", "run it and show the model; !!command only runs it"),
@@ -137,26 +140,6 @@ _KEYS = (
 
 def _usage(slash: SlashCommand) -> str:
     return f"/{slash.name} {slash.argument_hint}".rstrip()
-
-
-# Background commands and agents, found through the tools that start them.
-RUNNING_STATE = "running"
-
-
-def find_background_tasks(agent: Agent) -> BackgroundTasks | None:
-    """The background commands; None where the agent has no tool for them."""
-    return next((tool.tasks for tool in agent.toolbox.tools if isinstance(tool, TaskOutputTool)), None)
-
-
-def find_agent_tool(agent: Agent) -> AgentTool | None:
-    return next((tool for tool in agent.toolbox.tools if isinstance(tool, AgentTool)), None)
-
-
-def count_running(agent: Agent) -> int:
-    tasks, agents = find_background_tasks(agent), find_agent_tool(agent)
-    states = [task.state for task in tasks.all()] if tasks else []
-    states += [row.state for row in agents.running()] if agents else []
-    return states.count(RUNNING_STATE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,6 +186,17 @@ class ChatHandle(Protocol):
 
     def put(self, text: str) -> None:
         """Print what is painted already."""
+        ...
+
+    @property
+    def has_menus(self) -> bool:
+        """Whether a person can choose from a menu here."""
+        ...
+
+    def brush(self) -> TextRenderer: ...
+
+    def offer_input(self, text: str) -> None:
+        """Put a text into the input, if that is empty."""
         ...
 
     def refresh_status(self) -> None:
@@ -310,26 +304,6 @@ async def _agents(chat: ChatHandle, _: str) -> None:
         chat.say("this session has no tool for starting agents", "faint")
 
 
-async def _tasks(chat: ChatHandle, _: str) -> None:
-    tasks, agents = find_background_tasks(chat.agent), find_agent_tool(chat.agent)
-    lines = [task.line for task in tasks.all()] if tasks else []
-    lines += [f"{row.name}: {row.state}, {row.activity}" for row in agents.running()] if agents else []
-    for line in lines or ("nothing runs in the background",):
-        chat.say(line)
-
-
-async def _kill(chat: ChatHandle, name: str) -> None:
-    tasks, agents = find_background_tasks(chat.agent), find_agent_tool(chat.agent)
-    if tasks is not None and any(task.id == name for task in tasks.all()):
-        await tasks.stop(name)
-    elif agents is not None and any(row.name == name for row in agents.running()):
-        await agents.stop(name)
-    else:
-        chat.say(f"no task {name!r} runs in the background; /tasks lists them", "warning")
-        return
-    chat.say(f"{name} was ended", "good")
-
-
 async def _expand(chat: ChatHandle, argument: str) -> None:
     back = int(argument) if argument.isascii() and argument.isdigit() else 1
     if not chat.view.unfold(back):
@@ -383,9 +357,10 @@ _DOING: dict[str, SlashHandler] = {
     "memory": _memory,
     "dream": _dream,
     "agents": _agents,
-    "tasks": _tasks,
-    "kill": _kill,
+    "tasks": run_tasks,
+    "kill": end_task,
     "expand": _expand,
+    "rewind": run_rewind,
     "resume": _resume,
     "clear": _clear,
     "quit": _quit,

@@ -30,6 +30,7 @@ from sevenfold.agent.tui.prompt_input import (
     make_prompt_session,
 )
 from sevenfold.agent.tui.text_renderer import TextRenderer
+from sevenfold.agent.tui.user_input import ImageChips
 from sevenfold.core.text.safe_text import escape_painted
 
 if TYPE_CHECKING:
@@ -50,12 +51,23 @@ class Terminal:
 
     is_typed = True
 
-    def __init__(self, scene: InputDelegate, past: InputHistory, cwd: Path, typed: str = "") -> None:
+    def __init__(
+        self,
+        scene: InputDelegate,
+        past: InputHistory,
+        cwd: Path,
+        typed: str = "",
+        *,
+        has_vi_keys: bool = False,
+    ) -> None:
         """`typed` stands in the first input: what was typed before there was one."""
         self._typed_before = typed
         self._scene = scene
         self._pane, self._pastes = BufferedOutput(sys.stdout), PastedTexts()
-        self._session: PromptSession[str] = make_prompt_session(self._pane, scene, past, cwd, self._pastes)
+        self._session: PromptSession[str] = make_prompt_session(
+            self._pane, scene, past, cwd, self._pastes, has_vi_keys=has_vi_keys
+        )
+        self._chips = ImageChips(cwd)
         app = self._session.app
         app.min_redraw_interval, app.ttimeoutlen, app.timeoutlen = (
             REDRAW_SECONDS,
@@ -64,7 +76,8 @@ class Terminal:
         )
         app.key_processor.before_key_press += self._key_pressed
         self._last_key, self.keys_pressed = -math.inf, 0
-        self._saved = ""
+        self._saved: list[str] = []
+        """Texts that were set aside, the last one last: a question may come while a menu is open."""
         self._raw = ExitStack()
 
     def __enter__(self) -> Self:
@@ -125,15 +138,21 @@ class Terminal:
     def clear_input(self) -> None:
         self._session.default_buffer.reset()
 
+    def offer_input(self, text: str) -> None:
+        app, buffer = self._session.app, self._session.default_buffer
+        if not app.is_running or app.is_done:
+            self._typed_before = self._typed_before or self._pastes.fold(text)  # of the next input
+        elif not buffer.text:
+            buffer.insert_text(self._pastes.fold(text))
+
     def stash_input(self) -> None:
         """Empty the input for a question; `bring_back` restores what was typed."""
-        self._saved = self._session.default_buffer.text
+        self._saved.append(self._session.default_buffer.text)
         self.clear_input()
 
     def restore_input(self) -> None:
         if self._saved:
-            self._session.default_buffer.insert_text(self._saved)
-            self._saved = ""
+            self._session.default_buffer.insert_text(self._saved.pop())
 
     def _draw(self) -> None:
         app = self._session.app
@@ -145,7 +164,8 @@ class Terminal:
         from prompt_toolkit.formatted_text import ANSI
 
         brush = self.brush()
-        above = [part for part in (self._scene.live(brush), self._scene.question(brush)) if part]
+        chips = self._chips.render(self._session.default_buffer.text, brush)
+        above = [part for part in (self._scene.live(brush), self._scene.question(brush), chips) if part]
         return ANSI("\n".join([*above, "", f"{brush.line('›', 'accent')} "]))
 
     def _toolbar(self) -> AnyFormattedText:
@@ -222,6 +242,9 @@ class PlainTerminal:
 
     def clear_input(self) -> None:
         """What is typed here is the terminal's own."""
+
+    def offer_input(self, text: str) -> None:
+        """Here nothing can be put into it."""
 
     def stash_input(self) -> None:
         """Here a question has to be printed: there is no place that could be drawn again."""

@@ -21,7 +21,7 @@ from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.loop.turn import TurnEvent
 from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
 from sevenfold.agent.permissions.guard import PermissionRequest, PermissionResponse
-from sevenfold.agent.tui.slash_commands import count_running
+from sevenfold.agent.tui.background_view import count_running
 from sevenfold.cli.tour.script import (
     TEST_COMMAND,
     TOUR_SCENES,

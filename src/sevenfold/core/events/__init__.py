@@ -133,6 +133,7 @@ from sevenfold.core.events.memory import (
     VectorsUnused,
 )
 from sevenfold.core.events.store import (
+    CheckpointFailed,
     EventsLost,
     InstructionSkipped,
     LeaseReclaimed,
@@ -159,6 +160,7 @@ Event: TypeAlias = (
     | CacheMissed
     | CallCharged
     | CallRefused
+    | CheckpointFailed
     | ClaimsBroken
     | ClearingRefused
     | CompactionRefused

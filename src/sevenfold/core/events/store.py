@@ -89,6 +89,14 @@ class SettingRefused:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckpointFailed:
+    """What a file held before an edit could not be stored: the edit was made, and cannot be taken back."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class SpillFailed:
     """A tool result could not be stored, so it stays in the context whole."""
 

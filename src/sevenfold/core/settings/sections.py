@@ -42,6 +42,9 @@ class AgentSettings:
     thinking: bool = switch(True)
     """On: models that can think before they answer are better at this work than without."""
 
+    vi_keys: bool = switch(False)
+    """Off: the input of a chat has the keys that shells have; on gives it those of vi."""
+
     stall_seconds: int = limit(300, at_least=1)
     """An answer that brings nothing new but pings for five minutes is broken. A slow server needs more."""
 

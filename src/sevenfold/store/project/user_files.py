@@ -129,6 +129,14 @@ def replace_file(
         _sync_folder(step, disk)
 
 
+def remove_file(real: str, *, expected: FileState, max_bytes: int, disk: Disk = SYSTEM_DISK) -> None:
+    """Take away a file that is as `expected`, for good on return. One that is not is left alone."""
+    with map_os_errors(f"remove {real}"), _parent(real, disk) as step:
+        _check_unchanged(real, expected, max_bytes, disk)
+        disk.unlink(_name(real), dir_fd=step)
+        _sync_folder(step, disk)
+
+
 def _put(folder: int, real: str, data: bytes, expected: FileState | None, max_bytes: int, disk: Disk) -> None:
     temp = _TEMP + secrets.token_hex(8)
     try:

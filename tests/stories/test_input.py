@@ -1,0 +1,142 @@
+"""A person at the keys: goes back, takes back, edits, pastes, and sees what runs beside, at any width."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from sevenfold.testing import Prompt, Reply, Simulator, SlowFault, say
+from tests.stories.living import Place
+from tests.stories.stage import ESCAPE, Stage
+
+pytestmark = pytest.mark.story
+
+UP = "\x1b[A"
+
+
+def brain(prompt: Prompt) -> Reply | str:
+    if prompt.results:
+        return "It is done."
+    asked = prompt.last_text.rpartition("\n")[2]
+    if asked.startswith("write"):
+        return say(calls={"write": {"file_path": asked.removeprefix("write "), "content": "The dog ran.\n"}})
+    if asked.startswith("start"):
+        command = "for n in 1 2 3 4 5 6 7 8 9; do echo step $n; sleep 5; done"
+        return say(calls={"shell": {"command": command, "access": "read", "background": True}})
+    return f"You said: {asked}"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Generator[Place]:
+    with Simulator(brain) as sim:
+        yield Place(tmp_path, sim)
+
+
+def leave(stage: Stage) -> None:
+    stage.enter("/quit")
+    assert stage.wait_for_end() == 0
+
+
+def read_input(stage: Stage) -> str:
+    """The line that is typed in."""
+    return next((line for line in reversed(stage.shown.split("\n")) if line.startswith("›")), "")
+
+
+def is_idle(stage: Stage) -> bool:
+    return "opus-5-5" in stage.shown and "working" not in stage.shown
+
+
+@pytest.mark.parametrize("columns", [40, 100])
+def test_going_back_with_the_files_and_undoing_it(place: Place, columns: int) -> None:
+    with place.chat("--mode", "accept-edits", columns=columns) as stage:
+        for name in ("a.txt", "b.txt"):
+            stage.enter(f"write {name}")
+            stage.wait_until(
+                lambda name=name: (place.project / name).exists() and is_idle(stage), f"{name} is written"
+            )
+        stage.type(ESCAPE)
+        stage.type(ESCAPE)
+        stage.wait_for("go back to before which")
+        stage.type("1")
+        stage.wait_for("what goes back?")
+        stage.type("\r")
+        stage.wait_for("/rewind undo undoes it")
+        assert not (place.project / "b.txt").exists()
+        stage.wait_until(lambda: read_input(stage) == "› write b.txt", "the message is there to be edited")
+        stage.type("\x15/rewind undo\r")
+        stage.wait_until((place.project / "b.txt").exists, "the file is back")
+        leave(stage)
+    with place.chat("--continue", columns=columns) as stage:
+        stage.wait_for("› write b.txt")
+        leave(stage)
+
+
+def test_what_waits_is_taken_back_and_an_unanswered_prompt_returns(place: Place) -> None:
+    with place.chat(columns=60) as stage:
+        place.sim.fail(SlowFault(first=timedelta(seconds=30)))
+        stage.enter("first words")
+        stage.wait_for("working")
+        stage.enter("second words")
+        stage.wait_for("takes the last one back")
+        stage.type(UP)
+        stage.wait_until(lambda: "takes the last one back" not in stage.shown, "nothing waits")
+        stage.wait_until(lambda: read_input(stage) == "› second words", "it is in the input")
+        stage.type("\x15")
+        stage.type(ESCAPE)
+        stage.wait_until(lambda: is_idle(stage) and read_input(stage) == "› first words", "it is back")
+        stage.enter("")
+        stage.wait_for("You said: first words")
+        leave(stage)
+    assert len(place.sim.ledger.entries) <= 3
+
+
+def test_an_editor_opens_the_text_and_an_image_has_a_chip(place: Place) -> None:
+    editor = place.root / "editor"
+    editor.write_text('#!/bin/sh\nprintf "from the editor @shot.png" > "$1"\n', encoding="utf-8")
+    editor.chmod(0o755)
+    (place.project / "shot.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(3_000))
+    with place.chat(EDITOR=str(editor), VISUAL=str(editor)) as stage:
+        stage.type("half a\x07")
+        stage.wait_for("› from the editor @shot.png")
+        stage.wait_for("[shot.png: PNG, 3 kB]")
+        stage.type("\x15look at @gone.png")
+        stage.wait_for("[gone.png: there is no such file]")
+        stage.type("\x15")
+        leave(stage)
+
+
+@pytest.mark.parametrize("columns", [40, 60, 100, 160])
+def test_a_long_paste_leaves_nothing_stale_in_scrollback(place: Place, columns: int) -> None:
+    with place.chat(columns=columns) as stage:
+        stage.type("\x1b[200~" + "\n".join(f"row {number}" for number in range(200)) + "\x1b[201~")
+        stage.wait_for("[pasted text 1: 200 lines]")
+        stage.enter("")
+        stage.wait_for("You said: row 199")
+        stage.wait_until(lambda: is_idle(stage), "the turn is over")
+        leave(stage)
+        above = stage.everything
+    assert "row 100" not in above
+    assert "[pasted text" not in above, "the input is no part of what was said"
+    assert above.count("› row 0") == 1
+
+
+@pytest.mark.parametrize("columns", [60])
+def test_a_background_task_is_a_line_that_lives_and_can_be_opened_and_ended(
+    place: Place, columns: int
+) -> None:
+    with place.chat(columns=columns) as stage:
+        stage.enter("start it")
+        stage.wait_for("○ task-1")
+        stage.wait_for("step 1")
+        stage.wait_until(lambda: is_idle(stage) and "○ task-1" in stage.shown, "it runs beside the chat")
+        stage.enter("/tasks")
+        stage.wait_for("background tasks and agents")
+        stage.type("\r")
+        stage.wait_for("leave it running")
+        stage.type("2")
+        stage.wait_for("task-1 was ended")
+        stage.wait_until(lambda: "○ task-1" not in stage.shown, "its line is gone")
+        leave(stage)
