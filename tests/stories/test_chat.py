@@ -211,7 +211,7 @@ def test_a_fork_leaves_its_parent_as_it_was(place: Place) -> None:
     assert b"You said: one" in new.read_bytes()
 
 
-@pytest.mark.parametrize("columns", [80, 200])
+@pytest.mark.parametrize("columns", [40, 80, 200])
 def test_no_line_is_wider_than_the_terminal_and_no_word_is_torn(place: Place, columns: int) -> None:
     place.sim.fail(SlowFault(each=timedelta(milliseconds=10)))
     seen: set[str] = set()
