@@ -296,8 +296,8 @@ class KindPaused:
 
 @dataclass(frozen=True, slots=True)
 class ModelUnknown:
-    """A model that no table describes: cautious values stand in. What it costs is known only if the price list
-    has it."""
+    """A model that no table describes: cautious values stand in. What it costs is known only if the price
+    list has it."""
 
     model: str
     assumed_window_tokens: int
