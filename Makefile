@@ -28,7 +28,7 @@ endef
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help try docs test repeat pythons stories check format models torture bench mutation prices constraints clean
+.PHONY: help try docs test repeat pythons stories check format models torture bench agents mutation prices constraints clean
 
 help:  ## say what there is
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
@@ -61,6 +61,9 @@ models: $(READY)  ## fetch the weights (180 MB) that some tests and benchmarks a
 torture: $(READY)  ## kill, starve and race the store for as long as it takes
 	$(BIN)/python -m tests.torture --long
 
+agents: $(READY)  ## run nine real agents on the simulator, direct and through the proxy, and print what it did (npm, network)
+	$(BIN)/python -m bench.agents
+
 bench: $(READY)  ## measure what the README claims (DATA=folder of real sessions)
 	$(BIN)/python bench/tokens.py --data $(DATA)
 	$(BIN)/python bench/transcript.py
@@ -82,6 +85,7 @@ bench: $(READY)  ## measure what the README claims (DATA=folder of real sessions
 	$(BIN)/python bench/dreams.py
 	$(BIN)/python bench/memory_life.py
 	$(BIN)/python -m bench.server_load
+	$(BIN)/python -m bench.proxy_load
 	$(BIN)/python bench/soak.py
 	$(BIN)/python bench/whole.py
 	$(BIN)/python bench/walks.py
