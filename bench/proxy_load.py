@@ -48,8 +48,8 @@ _Send: TypeAlias = Callable[[_Message], Awaitable[None]]
 KINDS = ("direct", "plain", "record", "layers")
 LIMITS = {"record": 1.5, "layers": 3.0}
 """CPU against the plain proxy."""
-EVENT_SECONDS = 0.02
-"""Between two events of a stream: what a fast model takes."""
+EVENT_SECONDS = 0.1
+"""Between two events of a stream: what a model takes, and slow enough for two cores to keep up."""
 RESULT_LINES = 120
 
 
@@ -159,9 +159,10 @@ def serve_app(app: Any, pipe: Connection) -> None:
         server.should_exit = True
         await serving
 
+    idle = _count_cpu()
     pipe.send(listener_url("127.0.0.1", listener))
     asyncio.run(run())
-    pipe.send(_measure_self())
+    pipe.send(_measure_self(idle))
 
 
 def serve_proxy(upstream: str, home: str, kind: str, pipe: Connection) -> None:
@@ -178,14 +179,20 @@ def serve_proxy(upstream: str, home: str, kind: str, pipe: Connection) -> None:
         project = Path(home) / "project"
         project.mkdir(exist_ok=True)
         run = ProxyRun.create(find_profile("pi"), str(project), records_only=kind == "record")
+        idle = _count_cpu()
         pipe.send(server.run_url(run))
         pipe.recv()
-        pipe.send(_measure_self())
+        pipe.send(_measure_self(idle))
 
 
-def _measure_self() -> tuple[float, float]:
+def _measure_self(idle_seconds: float) -> tuple[float, float]:
+    """CPU seconds without those of the start, and megabytes."""
+    return _count_cpu() - idle_seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def _count_cpu() -> float:
     used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+    return used.ru_utime + used.ru_stime
 
 
 def send_load(url: str, load: Load, pipe: Connection) -> None:

@@ -41,6 +41,14 @@ def test_what_a_request_of_claude_code_is_for(body: object, purpose: str) -> Non
     assert read(body).purpose == purpose
 
 
+def test_a_compaction_is_known_behind_the_context_of_hooks() -> None:
+    body = ask("hi", "Your task is to create a detailed summary of the conversation so far")
+    context = {"role": "system", "content": "SessionStart hook additional context: The user likes herons."}
+    said = body["messages"]
+    assert isinstance(said, list)
+    assert read({**body, "messages": [*said, context]}).purpose == "compaction"
+
+
 def test_a_sub_agent_and_a_count_are_told_by_header_and_path() -> None:
     assert read(ask("hi"), x_claude_code_agent_id="a7").purpose == "sub-agent"
     assert read(ask("hi"), "/v1/messages/count_tokens").purpose == "count"

@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -55,12 +56,12 @@ class Person:
     url: str
     costs: list[Decimal] = field(default_factory=list[Decimal])
 
-    def run(self, *said: str, resume: str = "") -> list[dict[str, Any]]:
-        """One process that is told these things one after another; what it printed."""
+    def run(self, text: str, *, resume: str = "") -> list[dict[str, Any]]:
+        """One process that is told one thing; what it printed."""
         flags = ["--output-format", "stream-json", "--input-format", "stream-json", "--verbose"]
         flags += ["--model", CLAUDE_MODEL, "--allowedTools", "Bash", "Task", "Agent"]
         flags += ["--resume", resume] if resume else []
-        lines = [{"type": "user", "message": {"role": "user", "content": text}} for text in said]
+        line = {"type": "user", "message": {"role": "user", "content": text}}
         environ = {
             "HOME": str(self.home),
             "PATH": os.environ["PATH"],
@@ -73,7 +74,7 @@ class Person:
             [str(self.program), "-p", *flags],
             cwd=self.home / "project",
             env=environ,
-            input="".join(json.dumps(line) + "\n" for line in lines),
+            input=json.dumps(line) + "\n",
             capture_output=True,
             text=True,
             timeout=PATIENCE_SECONDS,
@@ -127,23 +128,20 @@ def person(folder: Path, tmp_path: Path) -> Generator[Person]:
 def test_claude_code_with_hooks_a_sub_agent_compact_context_and_resume_is_billed_to_the_last_digit(
     person: Person,
 ) -> None:
-    first = person.run(
-        "Which files are there?",
-        "Ask a sub-agent for the files.",
-        "/context",
-        "/compact",
-        "Which files again?",
-    )
-    session = next(line["session_id"] for line in first if line.get("session_id"))
-    second = person.run("And now, which files?", resume=session)
+    session, told = "", list[float]()
+    steps = ("Which files are there?", "Ask a sub-agent for the files.", "/context", "/compact")
+    for text in (*steps, "Which files again?"):
+        printed = person.run(text, resume=session)
+        session = next(line["session_id"] for line in printed if line.get("session_id"))
+        told.append([line["total_cost_usd"] for line in printed if line.get("type") == "result"][-1])
     entries = person.tap.app.ledger.entries
-    purposes = {entry.facts.purpose for entry in entries}
-    assert {"turn", "sub-agent", "compaction", "count"} <= purposes
+    assert {"turn", "sub-agent", "compaction", "count"} <= {entry.facts.purpose for entry in entries}
     # Everything but a main turn goes on byte for byte, and so does a turn that no layer touched.
     for exchange in person.tap.app.exchanges:
         assert exchange.is_marked or exchange.sent is None or exchange.sent == exchange.came
     side = [entry for entry in entries if entry.facts.purpose != "turn"]
     assert not any(entry.touch.is_changed for entry in side)
-    for printed, cost in zip((first, second), person.costs, strict=True):
-        told = [line["total_cost_usd"] for line in printed if line.get("type") == "result"][-1]
-        assert Decimal(repr(told)).quantize(Decimal("1e-12")) == cost.quantize(Decimal("1e-12"))
+    # A session that is resumed goes on counting where it was.
+    exact = Decimal("1e-12")
+    billed = [cost.quantize(exact) for cost in accumulate(person.costs)]
+    assert [Decimal(repr(total)).quantize(exact) for total in told] == billed

@@ -201,7 +201,9 @@ def _is_plain_text(block: Any) -> bool:
 
 
 def _last_text(said: Sequence[Any]) -> str:
-    content = _said(_object(said[-1]).get("content")) if said else ""
+    """What was said last, but for the context of hooks, which some agents put behind it."""
+    last = next((message for message in reversed(said) if _role(message) not in _SYSTEM_ROLES), None)
+    content = _said(_object(last).get("content"))
     return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
 
 
