@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import cast
 
 import pytest
 
@@ -44,8 +45,7 @@ def test_what_a_request_of_claude_code_is_for(body: object, purpose: str) -> Non
 def test_a_compaction_is_known_behind_the_context_of_hooks() -> None:
     body = ask("hi", "Your task is to create a detailed summary of the conversation so far")
     context = {"role": "system", "content": "SessionStart hook additional context: The user likes herons."}
-    said = body["messages"]
-    assert isinstance(said, list)
+    said = cast("list[object]", body["messages"])
     assert read({**body, "messages": [*said, context]}).purpose == "compaction"
 
 

@@ -25,6 +25,9 @@ PACKAGES = (
 )
 """What was tested; the libraries that they share with us come along."""
 
+# Read before the fixtures that take the caller's settings away.
+GIVEN = os.environ.get("SEVENFOLD_TEST_FRAMEWORKS")
+
 OPENING = """
 import anthropic, openai
 from sevenfold import attach
@@ -79,9 +82,8 @@ print("said", second.output, len(attached.sessions))
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that the frameworks are installed in."""
-    given = os.environ.get("SEVENFOLD_TEST_FRAMEWORKS")
-    if given:
-        return Path(given)
+    if GIVEN:
+        return Path(GIVEN)
     folder = tmp_path_factory.mktemp("frameworks")
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(folder), *PACKAGES]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)

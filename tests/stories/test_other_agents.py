@@ -29,14 +29,15 @@ PACKAGES = ("@anthropic-ai/claude-code-linux-x64@2.1.325", "@openai/codex@0.166.
 CLAUDE = "node_modules/@anthropic-ai/claude-code-linux-x64/claude"
 CODEX = "node_modules/.bin/codex"
 PATIENCE_SECONDS = 240
+# Read before the fixtures that take the caller's settings away.
+GIVEN = os.environ.get("SEVENFOLD_TEST_AGENTS")
 
 
 @pytest.fixture(scope="session")
 def agents(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that the agents are installed in."""
-    given = os.environ.get("SEVENFOLD_TEST_AGENTS")
-    folder = Path(given) if given else tmp_path_factory.mktemp("agents")
-    if not given:
+    folder = Path(GIVEN) if GIVEN else tmp_path_factory.mktemp("agents")
+    if not GIVEN:
         if shutil.which("npm") is None:
             pytest.skip("npm is not installed, so Claude Code and Codex cannot be had")
         command = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), *PACKAGES]

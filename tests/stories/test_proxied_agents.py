@@ -26,12 +26,13 @@ from sevenfold.testing import Choices, Prompt, Reply, Simulator, say
 pytestmark = [pytest.mark.story, pytest.mark.registry, pytest.mark.timeout(1_200)]
 
 PATIENCE_SECONDS = 240
+# Read before the fixtures that take the caller's settings away.
+GIVEN = os.environ.get("SEVENFOLD_TEST_AGENTS")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    given = os.environ.get("SEVENFOLD_TEST_AGENTS")
-    return Path(given) if given else tmp_path_factory.mktemp("agents")
+    return Path(GIVEN) if GIVEN else tmp_path_factory.mktemp("agents")
 
 
 @pytest.mark.parametrize("name", ["claude", "mini-swe-agent"])
