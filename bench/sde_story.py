@@ -37,7 +37,7 @@ from sevenfold.layers.forks.policy import ForkBrief
 from sevenfold.layers.forks.runner import ForkResult, ToolRunner, run_fork
 from sevenfold.layers.living_docs.writer import RunFork
 from sevenfold.layers.memory.extraction.drafts import ConversationSnapshot, RecordedMessage
-from sevenfold.layers.memory.extraction.policy import ExtractionSettings
+from sevenfold.layers.memory.extraction.settings import ExtractionSettings
 from sevenfold.layers.memory.extraction.writer import ExtractionPlaces, ExtractionWriter, ForkTools
 from sevenfold.layers.memory.recall.finder import MemoryFinder, MemoryLibrary
 from sevenfold.layers.memory.recall.policy import RecallFacts, RecallSettings, choose_recalled

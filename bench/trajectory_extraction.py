@@ -23,7 +23,7 @@ from sevenfold.core.messages import ToolResult, ToolUse
 from sevenfold.core.requests import RequestParams
 from sevenfold.layers.forks.policy import ForkBrief
 from sevenfold.layers.forks.runner import ForkResult, ToolRunner
-from sevenfold.layers.memory.extraction.policy import ExtractionSettings
+from sevenfold.layers.memory.extraction.settings import ExtractionSettings
 from sevenfold.layers.memory.extraction.writer import ExtractionPlaces, ExtractionWriter, ForkTools
 from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.session import Session

@@ -13,7 +13,7 @@ from sevenfold.core.events import ExtractionEnded
 from sevenfold.core.memories import Origin, write_memory
 from sevenfold.core.requests import ModelRequest
 from sevenfold.core.system import run_blocking
-from sevenfold.layers.memory.extraction.policy import EXTRACTION_KIND
+from sevenfold.layers.memory.extraction.settings import EXTRACTION_KIND
 from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.store.memory.changes import Write as Change
 from sevenfold.store.memory.directory import MemoryDir

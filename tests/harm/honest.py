@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sevenfold.core.messages import Message
 from sevenfold.core.requests import ModelRequest, ModelResponse
-from sevenfold.layers.memory.extraction.policy import ExtractionSettings
+from sevenfold.layers.memory.extraction.settings import ExtractionSettings
 from sevenfold.layers.memory.search.lexical import LexicalIndex
 from sevenfold.providers.scripted import make_response
 from tests.layers.learning import School, WriterName, written

@@ -14,7 +14,7 @@ from sevenfold.core.messages import Image, Message, Text
 from sevenfold.core.requests import ModelRequest, ModelResponse
 from sevenfold.layers.compaction.summary import SUMMARY_OPENING
 from sevenfold.layers.forks.policy import NoteMessage, render_mail
-from sevenfold.layers.memory.extraction.policy import ExtractionSettings
+from sevenfold.layers.memory.extraction.settings import ExtractionSettings
 from sevenfold.layers.memory.rule_policy import RuleSettings
 from sevenfold.layers.memory.rule_reader import MemoryRuleReader
 from sevenfold.layers.memory.search.lexical import LexicalIndex

@@ -19,7 +19,7 @@ from sevenfold.layers.forks.policy import ForkBrief
 from sevenfold.layers.forks.runner import ForkResult, ToolRunner, run_fork
 from sevenfold.layers.memory.extraction import gate
 from sevenfold.layers.memory.extraction.drafts import ConversationSnapshot, RecordedMessage
-from sevenfold.layers.memory.extraction.policy import ExtractionSettings
+from sevenfold.layers.memory.extraction.settings import ExtractionSettings
 from sevenfold.layers.memory.extraction.writer import ExtractionPlaces, ExtractionWriter, ForkTools
 from sevenfold.layers.memory.trust.taint import Attribution
 from sevenfold.providers.scripted import ScriptedProvider, ScriptedSteps

@@ -20,7 +20,7 @@ from sevenfold.core.events import Emit
 from sevenfold.core.memories import TEAM_FOLDER
 from sevenfold.core.settings.sections import SyncSettings
 from sevenfold.layers.memory.extraction.drafts import ConversationSnapshot
-from sevenfold.layers.memory.extraction.policy import ExtractionSettings
+from sevenfold.layers.memory.extraction.settings import ExtractionSettings
 from sevenfold.layers.memory.extraction.writer import ExtractionPlaces, ExtractionWriter
 from sevenfold.resident.agent_sessions import (
     SESSIONS_FOLDER,

@@ -34,7 +34,7 @@ from sevenfold.layers.context import ContextSettings
 from sevenfold.layers.dreams.policy import DreamSettings
 from sevenfold.layers.journal import Journal
 from sevenfold.layers.living_docs.policy import DocSettings
-from sevenfold.layers.memory.extraction.policy import ExtractionSettings
+from sevenfold.layers.memory.extraction.settings import ExtractionSettings
 from sevenfold.layers.memory.recall.policy import RecallSettings
 from sevenfold.layers.memory.rule_policy import RuleSettings
 from sevenfold.layers.microcompact.facts import MicrocompactSettings

@@ -235,7 +235,7 @@ def test_urls_are_fetched_only_when_that_is_asked_for(
             is_cut=False,
         )
 
-    monkeypatch.setattr("sevenfold.cli.memory.listing.fetch_page", fetch)
+    monkeypatch.setattr("sevenfold.agent.tools.web_fetch.fetch_page", fetch)
     links = ("https://docs.test/gone", "https://docs.test/private", "https://down.test/x")
     ask("add", "links", "-m", f"See {links[0]} and {links[1]} and {links[2]}.")
     assert "all hold" in ask("check")

@@ -40,7 +40,7 @@ from sevenfold.layers.dreams.policy import DREAM_KIND, DreamSettings
 from sevenfold.layers.forks.policy import ForkBrief
 from sevenfold.layers.forks.runner import ForkResult, ToolRunner, run_fork
 from sevenfold.layers.living_docs.policy import LIVING_DOC_KIND, DocSettings
-from sevenfold.layers.memory.extraction.policy import EXTRACTION_KIND, ExtractionSettings
+from sevenfold.layers.memory.extraction.settings import EXTRACTION_KIND, ExtractionSettings
 from sevenfold.layers.memory.trust.taint import split_passages, strip_pasted_text
 from sevenfold.providers.provider import Provider
 from sevenfold.session.opening import Workspace

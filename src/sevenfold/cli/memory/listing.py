@@ -9,7 +9,6 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import cast
 
-from sevenfold.agent.tools.web_fetch import fetch_page
 from sevenfold.cli.memory.context import MemoryContext
 from sevenfold.cli.screen import TableCell, Tone, format_count, format_duration, format_time, shorten_text
 from sevenfold.core.errors import InputError
@@ -243,6 +242,9 @@ def _list_refused(stored: StoredMemory) -> tuple[str, ...]:
 
 async def _with_urls(checked: Sequence[CheckedMemory], settings: WebSettings) -> list[CheckedMemory]:
     room = asyncio.Semaphore(MAX_PARALLEL_FETCHES)
+
+    # Not at the top: only a check of addresses needs the tools of the agent.
+    from sevenfold.agent.tools.web_fetch import fetch_page
 
     async def look(claim: MemoryClaim) -> BrokenClaim | None:
         async with room:

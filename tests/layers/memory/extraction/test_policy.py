@@ -11,9 +11,7 @@ from sevenfold.core.memories import read_memory, write_memory
 from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
 from sevenfold.layers.context import render_reminder
 from sevenfold.layers.memory.extraction.policy import (
-    EXTRACTION_KIND,
     ExtractionFacts,
-    ExtractionSettings,
     ExtractionStep,
     ExtractionTask,
     ListedMemory,
@@ -24,6 +22,7 @@ from sevenfold.layers.memory.extraction.policy import (
     has_substance,
     render_memory_manifest,
 )
+from sevenfold.layers.memory.extraction.settings import EXTRACTION_KIND, ExtractionSettings
 
 FOLDER = "/srv/a/memory"
 EDITOR = "str_replace_based_edit_tool"

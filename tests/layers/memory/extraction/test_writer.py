@@ -18,7 +18,7 @@ from sevenfold.core.events import (
 from sevenfold.core.memories import Origin, write_memory
 from sevenfold.core.messages import Message
 from sevenfold.layers.context import render_reminder
-from sevenfold.layers.memory.extraction.policy import ExtractionSettings
+from sevenfold.layers.memory.extraction.settings import ExtractionSettings
 from sevenfold.layers.memory.extraction.writer import EXTRACTION_FILE, SHORT_TURN_REASON
 from sevenfold.providers.scripted import make_response
 from sevenfold.store.memory.changes import ANYTHING, Write

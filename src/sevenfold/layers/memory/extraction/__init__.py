@@ -1,6 +1,7 @@
 """Extraction: learn memories from what a user says in a turn.
 
-- `policy`: the settings, when a turn is searched, the brief of the fork, and how statements become memories.
+- `settings`: its section of the settings.
+- `policy`: when a turn is searched, the brief of the fork, and how statements become memories.
 - `writer`: runs extraction after a turn, with a fork or with rules; start here to follow the code.
 - `statements`: what a user states explicitly, found without a model; `cues`: the words for it, by language.
 - `drafts`: drafts of memories: `StatementReader` makes them with the two modules above, a fork with

@@ -7,11 +7,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from typing import ClassVar, Literal
+from typing import Literal
 
 from sevenfold.core.memories import INDEX_FILE, Memory
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUse
-from sevenfold.core.settings import amount, choice, limit, switch
 from sevenfold.core.text.facts import covers_fact, parse_fact
 from sevenfold.core.text.safe_text import fence_text
 from sevenfold.core.text.stems import (
@@ -25,6 +24,11 @@ from sevenfold.core.tool_kinds import MEMORY_WRITERS, OWN_READERS, PATH_KEYS, ch
 from sevenfold.layers.compaction.summary import is_summary_head
 from sevenfold.layers.forks.policy import ForkBrief, ToolPermit
 from sevenfold.layers.memory.extraction.gate import MAX_DRAFT_DESCRIPTION_CHARS, MemoryDraft
+from sevenfold.layers.memory.extraction.settings import (
+    EXTRACTION_KIND,
+    MAX_EXTRACTION_ROUNDS,
+    ExtractionSettings,
+)
 from sevenfold.layers.memory.extraction.statements import (
     MIN_DECISION_WEIGHT,
     Statement,
@@ -37,10 +41,6 @@ from sevenfold.layers.memory.extraction.statements import (
 )
 from sevenfold.layers.memory.trust.taint import strip_pasted_text
 
-EXTRACTION_KIND = "extraction"
-MAX_EXTRACTION_ROUNDS = 5
-"""One to read, one to write, and the rest to correct a draft that was refused."""
-
 MIN_TAUGHT_WORDS = 3
 """Fewer are a go-ahead or a remark, in any language: "go on", "weiter", "sí, gracias"."""
 MIN_LAST_WORDS = 2
@@ -49,24 +49,6 @@ _UNSPACED = re.compile(UNSPACED_CHARS)
 _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
 HAN_CHARS_PER_WORD, UNSPACED_CHARS_PER_WORD = 2, 4
 """Of scripts that put few or no spaces between words: Chinese characters, and kana, Hangul and Thai."""
-
-
-@dataclass(frozen=True, slots=True)
-class ExtractionSettings:
-    SECTION: ClassVar[str] = "extraction"
-
-    enabled: bool = switch(True)
-    """On: what a user says about how to work does not help the next session unless it is kept."""
-
-    writer: str = choice("auto", "auto", "model", "rules")
-    """Auto: a fork of the conversation, after turns in which the user said more than a word or two. Model: a
-    fork after every turn. Rules: no model; only what is stated in so many words."""
-
-    every_turns: int = amount(1, at_least=1)
-    """What was said is freshest in the turn in which it was said, and the prefix is warm then."""
-
-    rounds: int = limit(MAX_EXTRACTION_ROUNDS, at_least=1, at_most=MAX_EXTRACTION_ROUNDS)
-    """Model calls of one fork: one to read, one to write, the rest to correct refused drafts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,7 +35,6 @@ from sevenfold.layers.memory.extraction.policy import (
     MIN_LAST_WORDS,
     MIN_TAUGHT_WORDS,
     ExtractionFacts,
-    ExtractionSettings,
     ExtractionTask,
     Topic,
     build_extraction_brief,
@@ -46,6 +45,7 @@ from sevenfold.layers.memory.extraction.policy import (
     is_courtesy,
     render_memory_manifest,
 )
+from sevenfold.layers.memory.extraction.settings import ExtractionSettings
 from sevenfold.layers.memory.trust.taint import SourceTracker
 from sevenfold.layers.templates import read_template
 from sevenfold.store.files.folder import Folder
