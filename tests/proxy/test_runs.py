@@ -138,9 +138,12 @@ class Upstream(BaseHTTPRequestHandler):
 
     is_stuck = False
 
+    refuses = b"\0"
+    """What a body must not hold."""
+
     def do_POST(self) -> None:
         SEEN.append(self.rfile.read(int(self.headers["content-length"])))
-        self.send_response(200)
+        self.send_response(400 if Upstream.refuses in SEEN[-1] else 200)
         self.send_header("content-type", "text/event-stream")
         self.end_headers()
         usage = '{"input_tokens": 9, "output_tokens": 4}'
@@ -215,6 +218,24 @@ def test_layers_that_cannot_work_at_all_leave_every_byte_alone(
     (entry,) = app.ledger.entries
     assert entry.touch.failures == ("layers: RuntimeError: no state",)
     assert entry.facts.purpose == "turn"
+
+
+def test_what_a_provider_refuses_only_when_it_was_changed_is_sent_as_it_came(
+    upstream: str, layers: ProxyLayers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "project").mkdir()
+    monkeypatch.setattr(Upstream, "refuses", b"persisted-output")
+    app = ProxyApp(ledger=ProxyLedger(), upstreams=Upstreams(upstream, upstream), layers=layers)
+    server = ProxyServer(app)
+    server.start()
+    asked = [user("Look."), call(1, "find /"), result(1, LARGE)]
+    bodies = [render(asked), render([*asked, call(2, "ls"), result(2, "a")])]
+    path = start_run(server, tmp_path).removeprefix(server.url)
+    answers = [post(server.url, f"{path}/v1/messages", body, x_api_key=KEY) for body in bodies]
+    server.stop()
+    assert [status for status, _, _ in answers] == [200, 200]
+    assert SEEN[1:] == bodies, "once it was refused, the conversation is left alone"
+    assert all("it refused" in headers["x-sevenfold-failed"] for _, headers, _ in answers)
 
 
 def test_paths_pass_as_they_were_written(upstream: str) -> None:

@@ -17,6 +17,7 @@ from sevenfold.cli.workspace import open_workspace
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import ignore_event
+from sevenfold.proxy.headers import LOOPBACK_ADDRESSES
 from sevenfold.proxy.layers import ProxyLayers
 from sevenfold.proxy.ledger import ProxyEntry, ProxyLedger
 from sevenfold.proxy.memory import ProxyMemory
@@ -24,7 +25,6 @@ from sevenfold.proxy.profiles import PROFILES, AgentProfile, find_profile
 from sevenfold.proxy.receipt import list_ledgers, render_receipt
 from sevenfold.proxy.server import (
     ANTHROPIC_API,
-    LOOPBACK_ADDRESSES,
     OPENAI_API,
     ProxyApp,
     ProxyRun,

@@ -30,6 +30,8 @@ from sevenfold.proxy.turns import PreparedTurn, TurnRequest, TurnTools, TurnWork
 MEMORY_SECONDS = 2.0
 """How long a request waits for what memory has to say; mostly it takes a few milliseconds."""
 
+REFUSED_BEFORE = "provider: it refused a changed request of this conversation, which is left alone now"
+
 ANSWER_SECONDS = 0.2
 """How long a request waits for the account of the one before, which is written as its response ends."""
 
@@ -67,6 +69,9 @@ class ProxyLayers:
         if not body.entries:
             raise UnfitBody("it has no messages")
         state = self.store.find(turn.client, facts, body.keys)
+        if state.is_refused:
+            touch = RequestTouch(conversation=state.name, failures=(REFUSED_BEFORE,))
+            return PreparedTurn(body=turn.body, facts=facts, touch=touch)
         # The client may be faster than the account of its last request.
         state.is_answered.wait(ANSWER_SECONDS)
         with state.lock:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import secrets
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -23,6 +23,15 @@ from sevenfold.core.errors import InputError, ProxyError, describe_missing
 from sevenfold.core.json import JsonObject, write_json
 from sevenfold.core.system import listen, listener_url, run_blocking
 from sevenfold.proxy.bodies import UnfitBody
+from sevenfold.proxy.headers import (
+    LOOPBACK_ADDRESSES,
+    RawHeaders,
+    is_local_host,
+    make_forwarded_headers,
+    make_returned_headers,
+    read_raw_path,
+    read_scope_headers,
+)
 from sevenfold.proxy.layers import ProxyLayers
 from sevenfold.proxy.ledger import ProxyLedger
 from sevenfold.proxy.profiles import AgentProfile, find_profile, recognize_agent
@@ -45,21 +54,12 @@ STALL_SECONDS = 600.0
 CONNECT_SECONDS = 30.0
 PROXY_STOP_SECONDS = 10.0
 RUN_PATH = "/run/"
-BETA_HEADER = b"anthropic-beta"
-
-_CONNECTION_HEADERS = frozenset(
-    {
-        *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer"),
-        *("transfer-encoding", "upgrade", "host", "content-length", "proxy-connection", "expect"),
-    }
-)
-LOOPBACK_ADDRESSES = frozenset({"127.0.0.1", "::1"})
-_LOCAL_NAMES = frozenset({*LOOPBACK_ADDRESSES, "localhost"})
+REFUSALS = frozenset({400, 413, 422})
+"""Answers to a request that is not as the provider wants it."""
 
 _Message: TypeAlias = MutableMapping[str, Any]
 _Receive: TypeAlias = Callable[[], Awaitable[_Message]]
 _Send: TypeAlias = Callable[[_Message], Awaitable[None]]
-_Headers: TypeAlias = list[tuple[bytes, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,8 +236,8 @@ class _Exchange:
     is_started: bool = False
 
     async def run(self) -> None:
-        headers = _read_headers(self.scope["headers"])
-        path, run, is_stale = await self._find_run(_raw_path(self.scope))
+        headers = read_scope_headers(self.scope["headers"])
+        path, run, is_stale = await self._find_run(read_raw_path(self.scope))
         refusal = self._find_refusal(headers, run)
         if refusal or not path.startswith("/"):
             await self._refuse(403 if refusal else 400, refusal or "the path must begin with a slash")
@@ -271,7 +271,7 @@ class _Exchange:
         """Why a request is not forwarded; empty: it is."""
         token = self.app.access_token
         if not token:
-            is_local = _is_local(headers.get("host", ""))
+            is_local = is_local_host(headers.get("host", ""))
             return "" if is_local else "this proxy answers to requests for this machine alone"
         given = headers.get("proxy-authorization", "").removeprefix("Bearer ")
         is_allowed = run is not None or secrets.compare_digest(given.encode(), token.encode())
@@ -318,12 +318,15 @@ class _Exchange:
         request = httpx2.Request(
             self.scope["method"],
             url,
-            headers=_forwarded_headers(self.scope["headers"], prepared.betas if prepared else ()),
+            headers=make_forwarded_headers(self.scope["headers"], prepared.betas if prepared else ()),
             content=prepared.body if prepared else booking.body,
         )
         gone = asyncio.ensure_future(self._wait_for_disconnect())
         try:
             response = await self._send_upstream(request, gone)
+            if response.status_code in REFUSALS and booking.touch.is_changed:
+                await response.aclose()
+                response = await self._send_original(request, booking, gone)
             booking.reader = UsageReader(find_wire_format(path), response.headers)
             booking.status = response.status_code
             await self._copy(response, booking, gone)
@@ -339,6 +342,22 @@ class _Exchange:
             # What the request says is read after the response: nothing waits for it.
             await run_blocking(lambda: app.book(booking))
 
+    async def _send_original(
+        self, request: Request, booking: _Booking, gone: asyncio.Future[None]
+    ) -> Response:
+        """The provider refused what the layers made: send what came. Its answer to that is the client's."""
+        import httpx2
+
+        headers = make_forwarded_headers(self.scope["headers"])
+        original = httpx2.Request(request.method, request.url, headers=headers, content=booking.body)
+        response = await self._send_upstream(original, gone)
+        told = "provider: it refused the changed request, and the original was sent"
+        booking.touch = replace(booking.touch, is_changed=False, failures=(*booking.touch.failures, told))
+        state = booking.prepared.state if booking.prepared else None
+        if state is not None and response.status_code < min(REFUSALS):
+            state.is_refused = True  # until the proxy is started again
+        return response
+
     async def _send_upstream(self, request: Request, gone: asyncio.Future[None]) -> Response:
         """The response, unless the client leaves first: then the provider is told so by the connection."""
         sending = asyncio.ensure_future(self.app.client().send(request, stream=True))
@@ -351,7 +370,7 @@ class _Exchange:
     async def _copy(self, response: Response, booking: _Booking, gone: asyncio.Future[None]) -> None:
         """Send the response on, piece by piece, until it ends or the client is gone."""
         try:
-            headers = _returned_headers(response.headers.raw)
+            headers = make_returned_headers(response.headers.raw)
             if booking.touch is not NO_TOUCH:
                 headers += booking.touch.make_headers()
             await self._start(response.status_code, headers)
@@ -370,7 +389,7 @@ class _Exchange:
         while (await self.receive())["type"] != "http.disconnect":
             pass
 
-    async def _start(self, status: int, headers: _Headers) -> None:
+    async def _start(self, status: int, headers: RawHeaders) -> None:
         self.is_started = True
         await self.send({"type": "http.response.start", "status": status, "headers": headers})
 
@@ -380,46 +399,6 @@ class _Exchange:
         data = write_json(JsonObject({"type": "error", "error": told}))
         await self._start(status, [(b"content-type", b"application/json")])
         await self.send({"type": "http.response.body", "body": data})
-
-
-def _read_headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in raw}
-
-
-def _is_local(host: str) -> bool:
-    """Whether the request was made for this machine. A page in a browser that found us by a name of its own
-    says that name."""
-    with suppress(ValueError):
-        return urlsplit(f"//{host}").hostname in _LOCAL_NAMES
-    return False
-
-
-def _raw_path(scope: _Message) -> str:
-    """As the client wrote it, escapes and all."""
-    raw = scope.get("raw_path")
-    return raw.decode("latin-1") if isinstance(raw, bytes) else str(scope["path"])
-
-
-def _forwarded_headers(raw: Iterable[tuple[bytes, bytes]], betas: Iterable[str] = ()) -> _Headers:
-    """Without those of the connection; of encodings only what the usage can be read from."""
-    kept = [(name, value) for name, value in raw if name.decode("latin-1").lower() not in _CONNECTION_HEADERS]
-    named = ",".join(value.decode("latin-1") for name, value in kept if name.lower() == BETA_HEADER)
-    missing = [beta for beta in betas if beta not in named]
-    if missing:
-        kept = [(name, value) for name, value in kept if name.lower() != BETA_HEADER]
-        kept.append((BETA_HEADER, ",".join([*filter(None, [named]), *missing]).encode("latin-1")))
-    return [
-        (name, b"gzip" if b"gzip" in value else b"identity")
-        if name.lower() == b"accept-encoding"
-        else (name, value)
-        for name, value in kept
-    ]
-
-
-def _returned_headers(raw: Iterable[tuple[bytes, bytes]]) -> _Headers:
-    """All but those of the connection. A length that was named still holds: the bytes are the same."""
-    dropped = _CONNECTION_HEADERS - {"content-length"}
-    return [(name, value) for name, value in raw if name.decode("latin-1").lower() not in dropped]
 
 
 class ProxyServer:

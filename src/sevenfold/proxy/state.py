@@ -154,6 +154,8 @@ class ConversationState:
     """Since the prefix last changed by itself."""
     steps: list[Decisions] = field(default_factory=list[Decisions])
     """One a request."""
+    is_refused: bool = False
+    """The provider has refused a changed request, and taken the original; in memory alone."""
     is_damaged: bool = False
     size_bytes: int = 0
     is_torn: bool = False
@@ -316,7 +318,7 @@ class StateStore:
                 fresh = ConversationState(name=state.name, is_damaged=True)
                 self._set_aside(self._folder, state.name)
         for one in fields(ConversationState):
-            if one.name not in ("lock", "is_answered"):
+            if one.name not in ("lock", "is_answered", "is_refused"):
                 setattr(state, one.name, getattr(fresh, one.name))
 
     def _set_aside(self, folder: Folder, name: str) -> None:
