@@ -244,7 +244,7 @@ class ClearingAccount:
             self.tally.discount(self._weigh(ids))
             self.results.cut(cost, ids)
         if step.depth:
-            found = self.server.restore(step.depth, step.spared)
+            found = self.server.restore(step.depth, step.excluded)
             if found is not None:
                 self.tally.discount(found.weight)
                 self.results.cut(cost, found.ids)

@@ -64,7 +64,7 @@ class Decisions:
     """What stands in for old results, by tool use."""
     depth: int | None = None
     """How many of the oldest tool uses the provider clears; None: as many as before."""
-    spared: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
     """Tools whose results the provider keeps."""
     reach: str = ""
     """The key of the last message with a result that the provider clears."""
@@ -91,7 +91,7 @@ class Decisions:
             "results": JsonObject(dict(self.results)),
             "cleared": JsonObject(dict(self.cleared)),
             "depth": self.depth,
-            "spared": self.spared,
+            "excluded": self.excluded,
             "reach": self.reach,
             "boundary": self.boundary,
             "head": self.head,
@@ -102,13 +102,13 @@ class Decisions:
 
     @classmethod
     def from_json(cls, line: JsonObject) -> Decisions:
-        depth, spared = line.get("depth"), line.get("spared")
+        depth, excluded = line.get("depth"), line.get("excluded")
         return cls(
             texts=_texts(line.get("texts")),
             results=_texts(line.get("results")),
             cleared=_texts(line.get("cleared")),
             depth=depth if isinstance(depth, int) else None,
-            spared=tuple(map(str, spared)) if isinstance(spared, tuple) else (),
+            excluded=tuple(map(str, excluded)) if isinstance(excluded, tuple) else (),
             reach=str(line.get("reach") or ""),
             boundary=str(line.get("boundary") or ""),
             head=str(line.get("head") or ""),
@@ -140,7 +140,7 @@ class ConversationState:
     results: dict[str, str] = field(default_factory=dict[str, str])
     cleared: dict[str, str] = field(default_factory=dict[str, str])
     depth: int = 0
-    spared: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
     reach: str = ""
     boundary: str = ""
     head: str = ""
@@ -211,9 +211,9 @@ class ConversationState:
         self.results |= decided.results
         self.cleared |= decided.cleared
         if decided.depth is not None:
-            self.depth, self.spared, self.reach = decided.depth, decided.spared, decided.reach
+            self.depth, self.excluded, self.reach = decided.depth, decided.excluded, decided.reach
         elif self.reach and self.reach not in self.keys:
-            self.depth, self.spared, self.reach = 0, (), ""
+            self.depth, self.excluded, self.reach = 0, (), ""
         if decided.boundary:
             self.boundary, self.head = decided.boundary, decided.head
             self.compacted_tokens = decided.saved_tokens

@@ -259,13 +259,13 @@ class TurnWork:
         if plan is None:
             return
         if account.inputs.clears_there:
-            before, spared = account.server.depth, account.server.excluded
+            before, excluded = account.server.depth, account.server.excluded
             step = account.server.deepen(account.server.depth_at(plan.ids[-1]))
             depth, account.server.depth = account.server.depth, before  # until it is on record
             if step is None:
                 return
             reach = account.keys[step.ids[-1]].partition("/")[0]
-            self.decided = replace(self.decided, depth=depth, spared=spared, reach=reach)
+            self.decided = replace(self.decided, depth=depth, excluded=excluded, reach=reach)
         else:
             markers = self._make_markers(account, plan)
             if not markers:
