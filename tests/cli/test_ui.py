@@ -68,14 +68,14 @@ def test_the_page_answers_its_link_until_ctrl_c(home: Path) -> None:
         assert running.stdout is not None
         link = running.stdout.readline().split()[-1]
         assert link.startswith("http://127.0.0.1:")
+        assert "Ctrl-C" in running.stdout.readline()
         with urlopen(Request(link), timeout=30) as answer:
             assert answer.headers["set-cookie"].startswith("sevenfold-")
         with pytest.raises(HTTPError, match="403"):
             urlopen(Request(link), timeout=30)
         running.send_signal(signal.SIGINT)
-        out, err = running.communicate(timeout=60)
+        _, err = running.communicate(timeout=60)
     finally:
         running.kill()
         running.wait()
     assert (running.returncode, err) == (0, "")
-    assert "Ctrl-C" in out

@@ -25,6 +25,7 @@ BLOCK_PX = 20
 """Pictures are compared by the mean colour of blocks of this size: another font moves letters, not blocks."""
 MAX_OTHER_BLOCKS = 0.03
 MAX_COLOUR_STEP = 24
+# `WRITE_GOLDEN=1 python -m pytest tests/ui/test_page_looks.py -k golden` takes the pictures anew.
 
 # Both pictures drawn small: the share of blocks whose colours differ.
 COMPARE = """async ([one, other, size, step]) => {
@@ -111,7 +112,7 @@ def test_a_page_looks_like_its_golden(ui: Running, place: str, width: int, schem
     shown["main"].click(position={"x": 2, "y": 2})
     picture = shown["main"].screenshot(mask=[shown[".origin"]])
     path = GOLDEN / f"{place}.png"
-    if os.environ.get("SEVENFOLD_WRITE_GOLDEN"):
+    if os.environ.get("WRITE_GOLDEN"):
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(picture)
     wanted = base64.b64encode(path.read_bytes()).decode()

@@ -9,13 +9,14 @@ import sys
 import webbrowser
 from argparse import Namespace
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from html import escape
 from pathlib import Path
 from typing import cast
 
 from sevenfold.cli.screen import Screen
 from sevenfold.cli.workspace import open_workspace
+from sevenfold.core.errors import FileMissing
 from sevenfold.store.files.folder import Folder
 
 UI_FOLDER = "ui"
@@ -48,7 +49,8 @@ def run_ui(options: Namespace, screen: Screen) -> int:
                 _wait(show_link)
             finally:
                 server.stop()
-                folder.remove(_OPENER, durable=False)
+                with suppress(FileMissing):
+                    folder.remove(_OPENER, durable=False)
     return 0
 
 
