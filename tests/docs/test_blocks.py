@@ -70,9 +70,12 @@ for place, code in json.load(sys.stdin):
 
 
 def run_python(blocks: Sequence[CodeBlock], url: str) -> str:
-    """Run blocks in turn, each with names and a home of its own; what went wrong."""
+    """Run blocks in turn, each with names and a home of its own; what went wrong.
+
+    A short example may leave the client of an SDK open: the collector closes it, with a warning.
+    """
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", _RUN_EACH],
+        [sys.executable, "-W", "error", "-W", "ignore::ResourceWarning", "-c", _RUN_EACH],
         input=json.dumps([[block.place, block.text] for block in blocks]),
         env={**os.environ, "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "none"},
         capture_output=True,
