@@ -63,16 +63,14 @@ class ForeignTranscript:
 
     @classmethod
     def read(cls, session: SessionReport) -> ForeignTranscript:
-        found, lane = cls(), session.sub_agent or ""
+        found, wanted = cls(), session.sub_agent or ""
         for entry in read_transcript(session.path, session.agent, LineTally()):
-            if getattr(entry, "lane", None) != lane:
-                continue
             match entry:
-                case ForeignInput() | ForeignOutput():
+                case ForeignInput() | ForeignOutput() if entry.conversation == wanted:
                     found._add(entry)
-                case ForeignCompaction():
+                case ForeignCompaction() if entry.conversation == wanted:
                     found._compact(entry)
-                case ForeignClearing():
+                case ForeignClearing() if entry.conversation == wanted:
                     found._clear(entry)
                 case _:
                     pass

@@ -140,7 +140,7 @@ class TranscriptTail:
         for entry in self._reader.read(fields):
             if isinstance(entry, ForeignSession):
                 self.project = entry.project or self.project
-            elif isinstance(entry, (ForeignInput, ForeignOutput)) and entry.lane == MAIN_CONVERSATION:
+            elif isinstance(entry, (ForeignInput, ForeignOutput)) and entry.conversation == MAIN_CONVERSATION:
                 self.last_at = entry.at or self.last_at
                 self._note(entry)
 
