@@ -54,9 +54,10 @@ from sevenfold.layers.session_notes.structural_notes import StructuralNotes
 from sevenfold.layers.templates import read_notes_texts
 from sevenfold.proxy.state import ConversationState, Decisions, SeenRequest
 
-MAX_LOSS_SHARE = 0.02
-"""Of what prompts have cost so far: a clearing may lose so much if nothing comes after it. An agent that
-runs through the proxy must not cost 1% more than without it: measured, this loses 0.8% at most."""
+MAX_LOSS_SHARE = 0.05
+"""Of what prompts have cost so far: a clearing may lose so much if nothing comes after it. In a scripted
+session of 70 rounds on a model that signs its thinking, 0.02 cleared nothing; 0.05 cost 2.1% more than no
+clearing if the session ended at the worst moment, and 30% less at its end."""
 
 NEAR_BLOCKS = 18
 """The provider looks 20 blocks back; what the layers add counts too."""
