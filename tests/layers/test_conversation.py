@@ -100,6 +100,7 @@ def test_history_that_the_caller_dropped_leaves_the_view_and_is_announced() -> N
     detail = JsonObject({DROPPED_KEY: tuple(ids[3:]), COVERS_KEY: 3, PLACES_KEY: (0, 1, 2)})
     assert talk.cuts == [Cut(0, "the caller changed it", 3, detail)]
     (written,) = talk.records(CutRecord)
+    assert isinstance(written, CutRecord)
     assert written.detail.without(FIRST_KEY, STATE_KEY) == detail
 
 
