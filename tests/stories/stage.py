@@ -41,6 +41,7 @@ class _Cursor(Protocol):
 class _Screen(Protocol):
     cursor: _Cursor
     display: list[str]
+    buffer: Mapping[int, Mapping[int, _Cell]]
     history: _History
 
     def resize(self, lines: int, columns: int) -> None: ...
@@ -52,6 +53,7 @@ class _History(Protocol):
 
 class _Cell(Protocol):
     data: str
+    fg: str
 
 
 class _Stream(Protocol):

@@ -25,7 +25,7 @@ from sevenfold.agent.opening.workspace import open_agent_workspace
 from sevenfold.agent.tui.chat import Chat
 from sevenfold.agent.tui.chat_input import ChatTerminal
 from sevenfold.agent.tui.custom_commands import list_command_folders, read_custom_commands
-from sevenfold.agent.tui.early_input import EarlyInput, is_full_terminal
+from sevenfold.agent.tui.early_input import EarlyInput
 from sevenfold.agent.tui.error_text import render_key_remedy
 from sevenfold.agent.tui.event_text import render_event_text
 from sevenfold.agent.tui.headless import (
@@ -67,7 +67,7 @@ from sevenfold.core.events import (
     WriterFailed,
 )
 from sevenfold.core.prices import sum_costs
-from sevenfold.core.settings.sections import AgentSettings, PermissionMode
+from sevenfold.core.settings.sections import AgentSettings, ChatSettings, PermissionMode
 from sevenfold.core.system import run_blocking
 from sevenfold.core.text.safe_text import fence_text
 from sevenfold.session.cache.monitor import SpendSummary
@@ -286,13 +286,13 @@ async def _chat(options: Namespace, screen: Screen, early: EarlyInput) -> int:
         with Folder.open(workspace.home, create=True) as home:
             past, services = InputHistory(home), _make_services(agent_options, workspace)
             await early.stop_prompt()
-            cwd, typed = agent.place.cwd, early.take_keys()
+            cwd, typed, look = agent.place.cwd, early.take_keys(), workspace.settings.of(ChatSettings)
             has_vi_keys = workspace.settings.of(AgentSettings).vi_keys
 
             def make_keyboard(delegate: InputDelegate) -> ChatTerminal:
-                if not is_full_terminal():
+                if not early.is_full:
                     return PlainTerminal(delegate)
-                return Terminal(delegate, past, cwd, typed, has_vi_keys=has_vi_keys)
+                return Terminal(delegate, past, cwd, typed, look, has_vi_keys=has_vi_keys)
 
             chat = Chat(agent, services, asking, make_keyboard)
             loop = asyncio.get_running_loop()

@@ -35,7 +35,7 @@ def start_chat(options: Namespace, screen: Screen) -> int:
         if options.max_usd is not None or options.output != "text":
             raise InputError("--output and --max-usd are for one answer: add -p")
     try:
-        if not options.print and is_full_terminal():
+        if not (options.print or options.screen_reader) and is_full_terminal():
             return asyncio.run(_start(options, screen))
         from sevenfold.cli.chat import run_chat
 

@@ -15,6 +15,7 @@ from sevenfold.core.prices import Catalog, ModelSettings
 from sevenfold.core.settings import SettingsSection
 from sevenfold.core.settings.sections import (
     AgentSettings,
+    ChatSettings,
     HookSettings,
     McpServer,
     McpSettings,
@@ -93,6 +94,7 @@ SETTINGS_SECTIONS: tuple[type[SettingsSection], ...] = (
     PermissionSettings,
     WebSettings,
     AgentSettings,
+    ChatSettings,
     TeamSettings,
     HookSettings,
     DreamSettings,

@@ -26,6 +26,8 @@ class Keys:
 
     def __init__(self) -> None:
         self.printed: list[str] = []
+        self.titles: list[str] = []
+        self.calls: list[str] = []
         self.typed = ""
         self._lines: asyncio.Queue[str | None] = asyncio.Queue()
         self._changed = asyncio.Event()
@@ -67,6 +69,12 @@ class Keys:
 
     def seconds_since_key(self) -> float:
         return 60.0
+
+    def show_state(self, title: str) -> None:
+        self.titles.append(title)
+
+    def call_person(self, text: str) -> None:
+        self.calls.append(text)
 
     def clear_input(self) -> None:
         self.typed = ""

@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from sevenfold.agent.tui.text_renderer import CodeBlock, MarkdownBlock, ProseBlock, TextRenderer
+from sevenfold.agent.tui.text_renderer import (
+    CodeBlock,
+    MarkdownBlock,
+    ProseBlock,
+    TextRenderer,
+    is_light_terminal,
+)
 
 SGR = re.compile(r"\x1b\[[0-9;]*m")
 TABLE = "| name | size |\n|---|---|\n| a | 1 |\n| b | 22 |"
@@ -86,3 +92,28 @@ def test_each_hunk_of_a_diff_counts_from_its_own_place() -> None:
 
 def test_an_escape_of_a_model_is_shown_and_not_obeyed() -> None:
     assert TextRenderer().line("\x1b]0;title\x07") == "\\x1b]0;title\\x07"
+
+
+@pytest.mark.parametrize(
+    ("theme", "variable", "is_light"),
+    [
+        ("auto", "", False),
+        ("auto", "0;15", True),
+        ("auto", "15;0", False),
+        ("auto", "0;default;7", True),
+        ("auto", "7;8", False),
+        ("auto", "x", False),
+        ("light", "15;0", True),
+        ("dark", "0;15", False),
+    ],
+)
+def test_the_background_is_known_without_asking_the_terminal(
+    theme: str, variable: str, *, is_light: bool
+) -> None:
+    assert is_light_terminal(theme, {"COLORFGBG": variable}) is is_light
+
+
+def test_a_light_background_gets_colours_that_can_be_read_on_it() -> None:
+    dark, light = TextRenderer(40, has_colour=True), TextRenderer(40, has_colour=True, is_light=True)
+    assert dark.line("careful", "warning") != light.line("careful", "warning")
+    assert "\x1b[33m" not in light.line("careful", "warning"), "no yellow on white"

@@ -45,6 +45,8 @@ from sevenfold.store.project.git import read_branch
 SHELL_PREFIX, MEMORY_PREFIX = "!", "#"
 MAX_TOLD_BYTES = 30_000
 """Of what a command printed: a tool result of that size would go to disk."""
+LONG_TURN = timedelta(seconds=30)
+"""After which a person may look elsewhere, and is called when it ends."""
 TICK_SECONDS = 1.0
 """A clock that moves shows that nothing hangs; more often would only cost bytes."""
 DOUBLE_ESCAPE_WINDOW = timedelta(seconds=1.5)
@@ -110,6 +112,7 @@ class Chat(ChatInput):
         doing, ticking = asyncio.create_task(self._do_lines()), asyncio.create_task(self._tick())
         try:
             with self._keyboard:
+                self._show_state()
                 self._show_header()
                 await self._show_earlier()
                 self._is_shown.set()
@@ -208,7 +211,7 @@ class Chat(ChatInput):
             queued=len(self.agent.inbox),
             tasks=count_running(self.agent),
             elapsed=self._clock.uptime() - self._started,
-            phase=self.view.phase,
+            phase="waiting for you" if self._questions.is_asking else self.view.phase,
             cache=render_cache_state(self.view.cache, self._model, self._clock.now()),
             saved_usd=None if (saved := compute_saved(self.spent)) is None else float(saved),
         )
@@ -381,6 +384,7 @@ class Chat(ChatInput):
     async def _tick(self) -> None:
         """Have the screen say for how long the turn, and what goes on beside it, has been running."""
         while True:
+            self._show_state()
             await asyncio.sleep(TICK_SECONDS)
             if self.is_busy or count_running(self.agent):
                 self._keyboard.refresh()
@@ -400,6 +404,22 @@ class Chat(ChatInput):
         finally:
             self.view.end()
             self._keyboard.settle()
+            self._show_state()
+            if self._clock.uptime() - self._started >= LONG_TURN:
+                self._keyboard.call_person(f"{self._name}: the turn is over")
+
+    @property
+    def _name(self) -> str:
+        return f"sevenfold {self.agent.place.cwd.name}"
+
+    def _show_state(self) -> None:
+        """In the terminal's title: whether it works, or waits for an answer."""
+        mark = "? " if self._questions.is_asking else "● " if self.is_busy else ""
+        self._keyboard.show_state(f"{mark}{self._name}")
+
+    def _person_wanted(self) -> None:
+        self._show_state()
+        self._keyboard.call_person(f"{self._name}: a question waits")
 
     def _show_end(self, end: TurnEnd, prompt: Message | None) -> None:
         match end.reason:

@@ -106,6 +106,14 @@ class ChatTerminal(TurnSurface, QuestionSurface, Protocol):
         """Have `read` end."""
         ...
 
+    def show_state(self, title: str) -> None:
+        """What the chat is doing, for the title of a window."""
+        ...
+
+    def call_person(self, text: str) -> None:
+        """A person is wanted, who may look elsewhere."""
+        ...
+
     def clear_input(self) -> None:
         """Take back what is typed."""
         ...

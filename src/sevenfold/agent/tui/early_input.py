@@ -48,6 +48,10 @@ class EarlyInput:
         self._reading: asyncio.Task[None] | None = None
         self.lines: list[str] = []
 
+    @property
+    def is_full(self) -> bool:
+        return self._is_full
+
     def __enter__(self) -> Self:
         if self._is_full:
             self._saved = termios.tcgetattr(self._source)

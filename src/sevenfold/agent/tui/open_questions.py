@@ -69,6 +69,11 @@ class OpenQuestions:
         return self.choosing.menu if self._surface.is_typed else None
 
     @property
+    def is_asking(self) -> bool:
+        """A permission is asked for."""
+        return self._asking.question is not None
+
+    @property
     def has_just_answered(self) -> bool:
         """A key has answered a moment ago: an Enter that follows it out of habit is for nothing else."""
         if self.menu is not None:

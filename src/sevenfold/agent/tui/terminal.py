@@ -29,9 +29,10 @@ from sevenfold.agent.tui.prompt_input import (
     PastedTexts,
     make_prompt_session,
 )
-from sevenfold.agent.tui.text_renderer import TextRenderer
+from sevenfold.agent.tui.text_renderer import TextRenderer, is_light_terminal
 from sevenfold.agent.tui.user_input import ImageChips
-from sevenfold.core.text.safe_text import escape_painted
+from sevenfold.core.settings.sections import ChatSettings
+from sevenfold.core.text.safe_text import escape_controls, escape_painted
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
@@ -42,8 +43,13 @@ ESCAPE_SECONDS = 0.1
 """After Esc, for the rest of a key that a terminal sends as several characters; a slow line needs less."""
 CHORD_SECONDS = 0.4
 """After Esc, for the Enter of Alt-Enter."""
+_PUSH_TITLE, _POP_TITLE = "\x1b[22;2t", "\x1b[23;2t"
+"""Have the terminal keep its title, and take it back; those that cannot ignore both."""
 REDRAW_SECONDS = 0.04
 """Twenty-five times a second looks like writing, and costs little even over a slow line."""
+
+
+DEFAULT_LOOK = ChatSettings()
 
 
 class Terminal:
@@ -57,6 +63,7 @@ class Terminal:
         past: InputHistory,
         cwd: Path,
         typed: str = "",
+        look: ChatSettings = DEFAULT_LOOK,
         *,
         has_vi_keys: bool = False,
     ) -> None:
@@ -78,6 +85,8 @@ class Terminal:
         self._last_key, self.keys_pressed = -math.inf, 0
         self._saved: list[str] = []
         """Texts that were set aside, the last one last: a question may come while a menu is open."""
+        self._title, self._look = "", look
+        self._is_light = is_light_terminal(look.theme, os.environ)
         self._raw = ExitStack()
 
     def __enter__(self) -> Self:
@@ -86,11 +95,32 @@ class Terminal:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self._title:
+            self._write_codes(_POP_TITLE)
         self._raw.close()
+
+    def show_state(self, title: str) -> None:
+        """Say in the terminal's title what the chat is doing."""
+        if self._look.title and title != self._title:
+            begin = "" if self._title else _PUSH_TITLE
+            self._title = title
+            self._write_codes(f"{begin}\x1b]2;{escape_controls(title)}\x07")
+
+    def call_person(self, text: str) -> None:
+        """A person is wanted, who may look elsewhere."""
+        if self._look.notify == "bell":
+            self._write_codes("\x07")
+        elif self._look.notify == "osc9":
+            self._write_codes(f"\x1b]9;{escape_controls(text)}\x07")
+
+    def _write_codes(self, codes: str) -> None:
+        self._pane.write(codes)
+        self._pane.flush()
 
     def brush(self) -> TextRenderer:
         columns = self._session.app.output.get_size().columns
-        return TextRenderer(columns, not os.environ.get("NO_COLOR"), can_encode_signs(sys.stdout))
+        has_colour = not os.environ.get("NO_COLOR")
+        return TextRenderer(columns, has_colour, can_encode_signs(sys.stdout), self._is_light)
 
     def put(self, text: str) -> None:
         """Print above the input."""
@@ -239,6 +269,12 @@ class PlainTerminal:
 
     def seconds_since_key(self) -> float:
         return math.inf  # lines are whole when they come
+
+    def show_state(self, title: str) -> None:
+        """Only lines are printed here."""
+
+    def call_person(self, text: str) -> None:
+        """The question itself is printed."""
 
     def clear_input(self) -> None:
         """What is typed here is the terminal's own."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from io import StringIO
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -241,6 +242,8 @@ _STYLES: dict[TextTone, str] = {
     "warning": "yellow",
     "error": "red",
 }
+_LIGHT_STYLES: dict[TextTone, str] = {**_STYLES, "accent": "blue", "warning": "magenta"}
+"""Yellow and cyan cannot be read on white."""
 _MARKDOWN_STYLES = {
     # The defaults paint backgrounds, which a light terminal shows as holes.
     "markdown.code": "cyan",
@@ -253,8 +256,21 @@ _MARKDOWN_STYLES = {
     "markdown.link": "underline",
     "markdown.link_url": "dim underline",
 }
-_CODE_THEME = "ansi_dark"
+_CODE_THEMES = {False: "ansi_dark", True: "ansi_light"}
 """The sixteen colours that a person chose for the terminal."""
+_FIRST_LIGHT_COLOUR = 7
+"""Of the sixteen: from white on, but for the dark grey after it."""
+
+
+def is_light_terminal(theme: str, environ: Mapping[str, str]) -> bool:
+    """Whether the background is light: as settings say, else by COLORFGBG. Asks the terminal nothing."""
+    if theme != "auto":
+        return theme == "light"
+    background = environ.get("COLORFGBG", "").rpartition(";")[2]
+    return background.isdigit() and int(background) >= _FIRST_LIGHT_COLOUR and int(background) != _GREY
+
+
+_GREY = 8
 _ASCII = str.maketrans(
     {
         "•": "*",
@@ -280,14 +296,20 @@ class TextRenderer:
     columns: int = 80
     has_colour: bool = False
     has_unicode: bool = True
+    is_light: bool = False
+    """The background is light."""
 
     def line(self, text: str, tone: TextTone = "plain", *, indent: int = 0) -> str:
         """Words in one tone, wrapped."""
         from rich.padding import Padding
         from rich.text import Text
 
-        styled = Text(_tame(text), style=_STYLES[tone], overflow="fold")
+        styled = Text(_tame(text), style=self._styles[tone], overflow="fold")
         return self._painted(Padding(styled, (0, 0, 0, indent)) if indent else styled)
+
+    @property
+    def _styles(self) -> dict[TextTone, str]:
+        return _LIGHT_STYLES if self.is_light else _STYLES
 
     def markdown(self, block: MarkdownBlock) -> str:
         """One block of markdown; code keeps its lines and is set in."""
@@ -299,7 +321,7 @@ class TextRenderer:
         text = re.sub(r"(?<=\S)\n(?=[^\n])", "  \n", _tame(block.text))
         # The library centres a heading of the first level, which no chat wants.
         text = f"#{text}" if text.startswith("# ") else text
-        return self._painted(Markdown(text, code_theme=_CODE_THEME, hyperlinks=False))
+        return self._painted(Markdown(text, code_theme=_CODE_THEMES[self.is_light], hyperlinks=False))
 
     def diff(self, text: str, most_lines: int) -> str:
         """A unified diff: what went and what came, without the heads that only a program needs."""
@@ -321,7 +343,9 @@ class TextRenderer:
         from rich.padding import Padding
         from rich.syntax import Syntax
 
-        syntax = Syntax("", block.language or "text", theme=_CODE_THEME, background_color="default")
+        syntax = Syntax(
+            "", block.language or "text", theme=_CODE_THEMES[self.is_light], background_color="default"
+        )
         painted = syntax.highlight(_tame(block.text))
         painted.overflow = "fold"
         painted.rstrip()
@@ -345,7 +369,7 @@ class TextRenderer:
             force_terminal=self.has_colour,
             no_color=not self.has_colour,
             color_system="auto" if self.has_colour else None,
-            theme=Theme(_MARKDOWN_STYLES),
+            theme=Theme({**_MARKDOWN_STYLES, "markdown.code": self._styles["accent"]}),
             legacy_windows=False,
         )
 

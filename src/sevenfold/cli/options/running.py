@@ -74,6 +74,11 @@ def add_chat_options(parser: ArgumentParser) -> None:
         help="end a turn after N model calls (default: as in settings)",
     )
     parser.add_argument("--max-usd", type=_dollars, metavar="X", help="with -p: end when this much is spent")
+    parser.add_argument(
+        "--screen-reader",
+        action="store_true",
+        help="print lines and read lines: nothing is drawn twice, and menus are numbered lists",
+    )
     add_project_option(parser)
 
 

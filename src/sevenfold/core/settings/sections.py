@@ -50,6 +50,20 @@ class AgentSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ChatSettings:
+    SECTION: ClassVar[str] = "chat"
+
+    theme: str = choice("auto", "auto", "dark", "light")
+    """Auto goes by COLORFGBG, which many terminals set: asking the terminal itself would wait."""
+
+    title: bool = switch(True)
+    """On: a tab shows which chat works and which waits for you. The old title comes back at the end."""
+
+    notify: str = choice("off", "off", "bell", "osc9")
+    """Off: a sound is for those who want one. A question, or the end of a turn of half a minute, is told."""
+
+
+@dataclass(frozen=True, slots=True)
 class HookSettings:
     SECTION: ClassVar[str] = "hooks"
 

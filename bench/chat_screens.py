@@ -1,0 +1,184 @@
+"""Pictures of a chat, from a real one in a terminal of its own: the SVG files of `docs/images`.
+
+    python bench/chat_screens.py            # write them
+    python bench/chat_screens.py --check    # say whether they are as they should be
+
+The model is the simulator, with fixed answers. Session ids and folders are replaced by others of the same
+length, so that two runs draw the same. A picture has no font and no address of its own: every viewer shows it
+with what it has.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+from sevenfold.testing import Prompt, Reply, Simulator, say
+from tests.stories.living import Place
+from tests.stories.stage import Stage
+
+IMAGES = Path(__file__).resolve().parent.parent / "docs" / "images"
+ROW, CHARACTER = 18, 8.4
+"""Pixels of one row, and of one character at 14 pixels."""
+COLOURS = {
+    "default": "#d4d4d4",
+    "black": "#666666",
+    "red": "#f48771",
+    "green": "#89d185",
+    "brown": "#e2c08d",
+    "blue": "#75beff",
+    "magenta": "#c586c0",
+    "cyan": "#4fc1ff",
+    "white": "#ffffff",
+}
+BACKGROUND = "#1e1e1e"
+MASKS = (
+    (r"session [0-9a-f]{8}", "session 3f2a91c0"),
+    (r"sevenfold \d\S*", "sevenfold"),
+    (r"project on \S+", "project on main"),
+    (r"cache warm \d+ min", "cache warm 5 min"),
+    (r"working \d+ s", "working 3 s"),
+    (r"working:", "working 3 s:"),
+    (r"\d+% context", "1% context"),
+    (r" \(saved \S+\)", ""),
+)
+ANSWER = """The parser reads one line at a time:
+
+| file | what it does |
+|---|---|
+| `parser.py` | splits lines into fields |
+| `fields.py` | checks each field |
+
+```python
+def parse(line: str) -> list[str]:
+    return line.split(",")
+```
+"""
+
+
+def brain(prompt: Prompt) -> Reply | str:
+    if prompt.results:
+        return "It says that the cat sat on the mat."
+    if "write" in prompt.last_text:
+        return say(calls={"write": {"file_path": "dog.txt", "content": "The dog ran.\nIt ran far.\n"}})
+    if "read" in prompt.last_text:
+        return say("I read it.", calls={"read": {"file_path": "cat.txt"}})
+    return ANSWER
+
+
+def is_idle(stage: Stage) -> bool:
+    return stage.is_drawn and "opus-5-5" in stage.shown and "working" not in stage.shown
+
+
+def draw_answer(place: Place, columns: int) -> str:
+    with place.chat(columns=columns, TERM="xterm-256color") as stage:
+        stage.enter("read the cat")
+        stage.wait_for("It says that")
+        stage.wait_until(lambda: is_idle(stage), "the turn is over")
+        stage.enter("how does the parser work?")
+        stage.wait_for("return line.split")
+        stage.wait_until(lambda: is_idle(stage), "the turn is over")
+        return draw_screen(stage, place)
+
+
+def draw_question(place: Place, columns: int) -> str:
+    with place.chat(columns=columns, TERM="xterm-256color") as stage:
+        stage.enter("write a dog")
+        stage.wait_for("yes")
+        stage.wait_until(lambda: stage.is_drawn and "The dog ran." in stage.shown, "it is asked")
+        return draw_screen(stage, place)
+
+
+def draw_models(place: Place, columns: int) -> str:
+    with place.chat(columns=columns, TERM="xterm-256color") as stage:
+        stage.enter("/model")
+        stage.wait_for("type to filter")
+        stage.type("haiku")
+        stage.wait_until(lambda: stage.is_drawn and "filter: haiku" in stage.shown, "it is filtered")
+        return draw_screen(stage, place)
+
+
+SCREENS = {"chat-answer": draw_answer, "chat-question": draw_question, "chat-models": draw_models}
+
+
+def mask(text: str, place: Place) -> str:
+    """The same for every run: ids, folders, clocks, and the bill, which grows with the system prompt."""
+    text = text.replace(str(place.project), "/home/you/project")
+    for pattern, fixed in MASKS:
+        text = re.sub(pattern, fixed, text)
+    return re.sub(r"\$\d+\.\d+", "$0.03", text) if "% context" in text else text
+
+
+def draw_screen(stage: Stage, place: Place) -> str:
+    """What stands on the screen, as SVG."""
+    rows = [read_row(stage, at) for at in range(len(stage.screen.display))]
+    while rows and not "".join(text for text, _ in rows[-1]).strip():
+        rows.pop()
+    height, width = ROW * len(rows) + 16, round(CHARACTER * len(stage.screen.display[0])) + 16
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}">',
+        f'<rect width="{width}" height="{height}" rx="6" fill="{BACKGROUND}"/>',
+        '<g font-family="monospace" font-size="14" xml:space="preserve">',
+    ]
+    for at, row in enumerate(rows):
+        spans = "".join(f'<tspan fill="{colour}">{escape(mask(text, place))}</tspan>' for text, colour in row)
+        lines.append(f'<text x="8" y="{ROW * at + 22}">{spans}</text>')
+    return "\n".join([*lines, "</g>", "</svg>", ""])
+
+
+def read_row(stage: Stage, at: int) -> list[tuple[str, str]]:
+    """The texts of a row, each in one colour."""
+    cells, found = stage.screen.buffer[at], list[tuple[str, str]]()
+    for column in range(len(stage.screen.display[at].rstrip())):
+        cell = cells[column]
+        colour = COLOURS.get(cell.fg, COLOURS["default"])
+        if found and (found[-1][1] == colour or cell.data == " "):
+            found[-1] = (found[-1][0] + cell.data, found[-1][1])
+        else:
+            found.append((cell.data, colour))
+    return found
+
+
+def draw_all(columns: int = 100) -> dict[str, str]:
+    drawn: dict[str, str] = {}
+    for name, draw in SCREENS.items():
+        with tempfile.TemporaryDirectory() as folder, Simulator(brain) as sim:
+            drawn[name] = draw(Place(Path(folder), sim), columns)
+    return drawn
+
+
+def find_differences(drawn: dict[str, str]) -> list[str]:
+    """Names of the pictures that are not as they were drawn."""
+    return [
+        name
+        for name, text in drawn.items()
+        if not (path := IMAGES / f"{name}.svg").is_file() or path.read_text(encoding="utf-8") != text
+    ]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="change nothing, and fail where a picture is old"
+    )
+    options = parser.parse_args(arguments)
+    drawn = draw_all()
+    if options.check:
+        old = find_differences(drawn)
+        print("\n".join(f"{name} is not as it is drawn now" for name in old) or "all pictures are up to date")
+        return int(bool(old))
+    for name, text in drawn.items():
+        (IMAGES / f"{name}.svg").write_text(text, encoding="utf-8")
+        print(f"{name}.svg  {len(text):,} bytes")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,165 @@
+"""What a chat writes to its terminal: the pictures of the docs, and how many bytes it takes."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Generator
+from datetime import timedelta
+from pathlib import Path
+from statistics import median
+
+import pytest
+from bench.chat_screens import IMAGES, SCREENS, draw_all, find_differences
+
+from sevenfold.agent.loop.turn import DeltaReceived, RoundEnded, ToolEnded, ToolStarted
+from sevenfold.agent.tool import ToolOutput
+from sevenfold.core.json import EMPTY_OBJECT
+from sevenfold.core.messages import ToolUse, ToolUseId
+from sevenfold.core.usage import Usage
+from sevenfold.providers.provider import TextDelta
+from sevenfold.providers.scripted import make_response
+from sevenfold.testing import Prompt, Simulator, SlowFault
+from tests.agent.tui.desk import Desk
+from tests.agent.tui.test_chat import play
+from tests.stories.living import Place
+from tests.stories.stage import Stage
+
+pytestmark = pytest.mark.story
+
+PARAGRAPH = (
+    "The parser reads **one line** at a time and splits it into `fields`, each of which is checked. " * 4
+)
+ANSWER = "\n\n".join(
+    [
+        "# The parser",
+        PARAGRAPH,
+        "\n".join(f"- point {number}: a field that is checked before it is used" for number in range(10)),
+        PARAGRAPH,
+        "```python\n"
+        + "\n".join(f"def check_{n}(field: str) -> bool:\n    return bool(field)" for n in range(8))
+        + "\n```",
+        PARAGRAPH,
+    ]
+)
+MAX_ANSWER_BYTES = 1.2 * 21_100
+"""Of what the terminal gets for an answer of 2.4 kB that streams in small pieces."""
+MAX_WAITING_BYTES = 300
+"""A second, while nothing comes."""
+
+
+def brain(prompt: Prompt) -> str:
+    return ANSWER if "explain" in prompt.last_text else "Short."
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Generator[Place]:
+    with Simulator(brain) as sim:
+        yield Place(tmp_path, sim)
+
+
+def is_idle(stage: Stage) -> bool:
+    return stage.is_drawn and "opus-5-5" in stage.shown and "working" not in stage.shown
+
+
+def test_the_pictures_of_the_docs_are_what_a_chat_draws() -> None:
+    assert find_differences(draw_all()) == [], "PYTHONPATH=. python bench/chat_screens.py draws them anew"
+
+
+@pytest.mark.parametrize("name", SCREENS)
+def test_a_picture_is_small_and_needs_nothing_from_elsewhere(name: str) -> None:
+    text = (IMAGES / f"{name}.svg").read_text(encoding="utf-8")
+    assert len(text) < 20_000
+    assert re.findall(r"https?://[^\"]*|url\(|<script|<image", text) == ["http://www.w3.org/2000/svg"]
+
+
+@pytest.mark.parametrize("columns", [40, 100])
+def test_a_streamed_answer_takes_few_bytes_and_clears_no_screen(place: Place, columns: int) -> None:
+    with place.chat(columns=columns, TERM="xterm-256color") as stage:
+        place.sim.fail(SlowFault(each=timedelta(milliseconds=30)))
+        before = len(stage.raw)
+        stage.enter("explain the parser")
+        stage.wait_for("def check_7")
+        stage.wait_until(lambda: is_idle(stage), "the turn is over")
+        written = bytes(stage.raw[before:])
+        most = MAX_ANSWER_BYTES if columns == 100 else 2 * MAX_ANSWER_BYTES
+        assert len(written) * 2_400 / len(ANSWER) <= most
+        assert written.count(b"\x1b[?2026h") == written.count(b"\x1b[?2026l") > 5
+        assert b"\x1b[2J" not in stage.raw
+        assert b"\x1b[3J" not in stage.raw
+        lines = stage.everything.splitlines()
+        assert max(map(len, lines)) <= columns
+        assert sum("point 3:" in line for line in lines) == 1, "nothing is left behind of what was redrawn"
+
+
+def test_waiting_costs_few_bytes_and_the_clock_moves(place: Place) -> None:
+    with place.chat(TERM="xterm-256color") as stage:
+        place.sim.fail(SlowFault(first=timedelta(seconds=5)))
+        stage.enter("hello")
+        stage.wait_for("working 1 s")
+        began, before = time.monotonic(), len(stage.raw)
+        stage.wait_for("working 4 s")
+        written, took = len(stage.raw) - before, time.monotonic() - began
+        assert 0 < written <= MAX_WAITING_BYTES * took
+        stage.wait_for("Short.")
+
+
+def test_a_keypress_takes_as_long_after_a_thousand_rounds(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        fresh = time_redraw(desk)
+        for number in range(1_000):
+            use = ToolUse(ToolUseId(f"toolu_{number}"), "shell", EMPTY_OBJECT)
+            desk.chat.view.watch(DeltaReceived(TextDelta("I look at it.\n\n")))
+            desk.chat.view.watch(ToolStarted(use, "ls"))
+            output = ToolOutput("\n".join(map(str, range(20))))
+            desk.chat.view.watch(ToolEnded(use=use, output=output, took=timedelta(), said="ls"))
+            reply = make_response("I look at it.", usage=Usage(read=9_000, written_5m=90, output=9))
+            desk.chat.view.watch(RoundEnded(reply, 9_000, 100_000, 0.1))
+        assert time_redraw(desk) < 5 * fresh
+
+    def time_redraw(desk: Desk) -> float:
+        """What each key has drawn again around the input."""
+        brush, taken = desk.keys.brush(), list[float]()
+        for _ in range(200):
+            began = time.perf_counter()
+            desk.chat.live(brush)
+            desk.chat.question(brush)
+            desk.chat.status_line(100)
+            taken.append(time.perf_counter() - began)
+        return median(taken)
+
+    play(tmp_path, [], story)
+
+
+@pytest.mark.parametrize("columns", [40, 60, 100, 160])
+def test_menus_and_reports_fit_the_terminal(place: Place, columns: int) -> None:
+    with place.chat(columns=columns, TERM="xterm-256color") as stage:
+        stage.enter("hello")
+        stage.wait_for("Short.")
+        stage.wait_until(lambda: is_idle(stage), "the turn is over")
+        for command, answer in (("/status", "version"), ("/cost", "in all $"), ("/why", "neither broken")):
+            stage.enter(command)
+            stage.wait_for(answer)
+        stage.enter("/model")
+        stage.wait_for("type to filter")
+        stage.type("haiku-4")
+        stage.wait_until(lambda: "filter: haiku-4" in stage.shown, "it is filtered")
+        stage.type("\r")
+        stage.wait_for("the model is claude-haiku-4-5")
+        assert max(map(len, stage.everything.splitlines())) <= columns
+        assert b"\x1b]2;" in stage.raw, "the title says what the chat does"
+
+
+def test_a_screen_reader_gets_lines_and_numbered_menus(place: Place) -> None:
+    with place.open_chat("--screen-reader", TERM="xterm-256color") as stage:
+        stage.wait_for("> ")
+        stage.enter("hello")
+        stage.wait_for("Short.")
+        stage.enter("/mode")
+        stage.wait_for("2 accept-edits")
+        stage.enter("2")
+        stage.wait_for("the mode is accept-edits")
+        stage.enter("/quit")
+        assert stage.wait_for_end() == 0
+        assert b"\x1b[?2026h" not in stage.raw
+        assert re.findall(rb"\x1b\[[0-9;]*[A-HJK]", stage.raw) == [], "the cursor never moves back"
