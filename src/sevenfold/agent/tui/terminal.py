@@ -238,7 +238,9 @@ class PlainTerminal:
         """The terminal was not changed."""
 
     def brush(self) -> TextRenderer:
-        is_colourful = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+        # At a terminal that could be drawn on, lines were asked for: a screen reader may read colours out.
+        is_chosen = self._source.isatty()
+        is_colourful = sys.stdout.isatty() and not is_chosen and os.environ.get("TERM") != "dumb"
         has_colour = is_colourful and not os.environ.get("NO_COLOR")
         return TextRenderer(shutil.get_terminal_size().columns, has_colour, can_encode_signs(sys.stdout))
 
