@@ -17,17 +17,18 @@ async function call(method, path, fields) {
     options.body = JSON.stringify(fields ?? {});
   }
   let response;
+  let text;
   try {
     response = await fetch(address, options);
+    text = await response.text();
   } catch {
     throw new CallFailed("The server does not answer. Is `sevenfold ui` still running?");
   }
-  const text = await response.text();
-  let answer = {};
+  let answer;
   try {
     answer = JSON.parse(text);
   } catch {
-    answer = { error: text };
+    throw new CallFailed(text || "The answer of the server broke off. Reload the page.");
   }
   if (!response.ok) throw new CallFailed(answer.error || `The server answered ${response.status}.`);
   return answer;
