@@ -30,7 +30,7 @@ function dreamNode(one, context) {
       ...[
         answer.reason ? el("p", { class: "note" }, answer.reason) : null,
         answer.report ? el("p", {}, answer.report) : null,
-        ...["spared", "let_go"].map((kind) => (answer[kind].length ? el("ul", { class: "prose" }, answer[kind].map((text) => el("li", {}, `${kind === "spared" ? "Left as it is" : "Let go"}: ${text}`))) : null)),
+        ...["left_alone", "let_go"].map((kind) => (answer[kind].length ? el("ul", { class: "prose" }, answer[kind].map((text) => el("li", {}, `${kind === "left_alone" ? "Left as it is" : "Let go"}: ${text}`))) : null)),
         answer.diff ? diffNode(answer.diff, answer.left_out) : el("p", { class: "faint" }, "It changed nothing."),
         answer.transaction && !answer.is_undone ? el("p", { class: "buttons" }, button("Undo this dream", () => act(context, "dream/undo", { id: one.id }, `Dream ${one.id} is taken back`))) : null,
       ].filter(Boolean),
