@@ -55,9 +55,12 @@ class AnthropicAdapter(Generic[AnthropicClientT]):
     """A client of the SDK, and its conversations."""
 
     def __init__(self, client: AnthropicClientT, opener: SessionOpener, emit: Emit) -> None:
-        self._client, self._opener, self._emit = client, opener, emit
+        self._client, self._emit = client, emit
         self.is_async = is_async_client(client)
-        self.conversations = ConversationPool[MessagesBodyWriter](open_conversation=self._open)
+        self.conversations = ConversationPool[MessagesBodyWriter](
+            # Not a method of ours: a cycle would keep the connections of a client that nobody has any more.
+            open_conversation=partial(_open_conversation, client, opener)
+        )
 
     def add_layers(
         self, run: Callable[[Coroutine[Any, Any, Any]], Any], end: Callable[[], None]
@@ -72,9 +75,12 @@ class AnthropicAdapter(Generic[AnthropicClientT]):
             return client.with_middleware(AsyncLayersMiddleware(cast("AsyncAnthropic", client), core, end))
         return client.with_middleware(LayersMiddleware(cast("Anthropic", client), core, run))
 
-    async def _open(self, frame: RequestParams, api: str) -> AttachedConversation[MessagesBodyWriter]:
-        session = await self._opener.open(frame, AnthropicProvider(self._client))
-        return AttachedConversation(session=session, writer=MessagesBodyWriter(), api=api)
+
+async def _open_conversation(
+    client: Anthropic | AsyncAnthropic, opener: SessionOpener, frame: RequestParams, api: str
+) -> AttachedConversation[MessagesBodyWriter]:
+    session = await opener.open(frame, AnthropicProvider(client))
+    return AttachedConversation(session=session, writer=MessagesBodyWriter(), api=api)
 
 
 @dataclass(slots=True)

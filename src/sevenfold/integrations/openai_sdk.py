@@ -10,6 +10,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import httpx2
@@ -59,9 +60,11 @@ class OpenAIAdapter(Generic[OpenAIClientT]):
     """A client of the SDK, and its conversations."""
 
     def __init__(self, client: OpenAIClientT, opener: SessionOpener, emit: Emit) -> None:
-        self._client, self._opener, self._emit = client, opener, emit
+        self._client, self._emit = client, emit
         self.is_async = any(of.__name__.startswith("Async") for of in type(client).__mro__)
-        self.conversations = ConversationPool[ClientBodyWriter](open_conversation=self._open)
+        self.conversations = ConversationPool[ClientBodyWriter](
+            open_conversation=partial(_open_conversation, client, opener)
+        )
 
     def add_layers(
         self, run: Callable[[Coroutine[Any, Any, Any]], Any], end: Callable[[], None]
@@ -84,16 +87,19 @@ class OpenAIAdapter(Generic[OpenAIClientT]):
             f"{type(http).__name__}; expected a client of httpx2"
         )
 
-    async def _open(self, frame: RequestParams, api: str) -> AttachedConversation[ClientBodyWriter]:
-        of_api: OpenAIApi = "responses" if api == "responses" else "chat"
-        is_newer = any(name in self._client.base_url.host for name in NEWER_HOSTS)
-        writer = ClientBodyWriter(api=of_api, limit_field=LIMIT_FIELDS[of_api][0 if is_newer else -1])
-        transport = OpenaiTransport(self._client, None, None)
-        path = next(path for path, named in APIS.items() if named == of_api)
-        assembler = ChatAssembler if of_api == "chat" else ResponsesAssembler
-        provider = OpenAIProvider(transport, Api(path, writer, assembler, _READ_WHOLE[of_api]))
-        session = await self._opener.open(frame, provider)
-        return AttachedConversation(session=session, writer=writer, api=api)
+
+async def _open_conversation(
+    client: OpenAI | AsyncOpenAI, opener: SessionOpener, frame: RequestParams, api: str
+) -> AttachedConversation[ClientBodyWriter]:
+    of_api: OpenAIApi = "responses" if api == "responses" else "chat"
+    is_newer = any(name in client.base_url.host for name in NEWER_HOSTS)
+    writer = ClientBodyWriter(api=of_api, limit_field=LIMIT_FIELDS[of_api][0 if is_newer else -1])
+    transport = OpenaiTransport(client, None, None)
+    path = next(path for path, named in APIS.items() if named == of_api)
+    assembler = ChatAssembler if of_api == "chat" else ResponsesAssembler
+    provider = OpenAIProvider(transport, Api(path, writer, assembler, _READ_WHOLE[of_api]))
+    session = await opener.open(frame, provider)
+    return AttachedConversation(session=session, writer=writer, api=api)
 
 
 def _options(http: httpx2.Client | httpx2.AsyncClient) -> dict[str, Any]:
