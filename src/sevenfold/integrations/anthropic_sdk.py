@@ -11,9 +11,9 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 
-from sevenfold.core.errors import ClientClosed, InputError, SevenfoldError
+from sevenfold.core.errors import ClientClosed, InputError, PromptTooLong, SevenfoldError, ThinkingRefused
 from sevenfold.core.events import Emit, ReplyUnrecorded, RequestPassed
 from sevenfold.core.json import read_json
 from sevenfold.core.requests import ModelResponse, PreparedRequest, RequestParams
@@ -26,17 +26,13 @@ from sevenfold.integrations.conversations import (
 )
 from sevenfold.integrations.reply_stream import (
     EVENT_STREAM_TYPE,
-    RecoverableError,
     StreamedReplyReader,
-    find_refusal,
-    find_refusal_async,
-    refuse_thread,
-    response_fields,
     tee_response,
     tee_response_async,
 )
 from sevenfold.providers.anthropic import AnthropicProvider, is_async_client, needs_json_body
 from sevenfold.providers.anthropic.wire import MessagesAssembler, MessagesBodyWriter, read_messages_response
+from sevenfold.providers.error_map import map_fault, read_provider_fault
 from sevenfold.session import Session
 
 if TYPE_CHECKING:
@@ -49,6 +45,17 @@ AnthropicClientT = TypeVar("AnthropicClientT", bound="Anthropic | AsyncAnthropic
 
 _PATH = "/v1/messages"
 _BETAS = "anthropic-beta"
+_RecoverableError: TypeAlias = PromptTooLong | ThinkingRefused
+
+_THREADS_UNSUPPORTED = {
+    "type": "error",
+    "error": {
+        "type": "invalid_request_error",
+        "message": "threads are kept by the provider, out of reach of the layers; send whole requests",
+        "details": {"error_code": "thread_unsupported_request"},
+    },
+}
+"""What the provider itself answers where threads are not to be had; the SDK then sends whole requests."""
 
 
 class AnthropicAdapter(Generic[AnthropicClientT]):
@@ -180,7 +187,7 @@ class _MiddlewareCore:
     def lost(self, reason: str) -> None:
         self._emit(ReplyUnrecorded(reason))
 
-    async def recover(self, call: _Call, error: RecoverableError) -> _Call | None:
+    async def recover(self, call: _Call, error: _RecoverableError) -> _Call | None:
         """The provider refused the view: another one, if there can be one that it takes."""
         view = await call.session.recover(error)
         return None if view is None else _Call(call.request, call.passage, view, self._needs_json)
@@ -200,7 +207,7 @@ class LayersMiddleware:
         if not self._core.is_ours(request):
             return call_next(request)
         if "thread" in _body(request):
-            return APIResponse(**response_fields(request, self._client, refuse_thread(request)))
+            return APIResponse(**_response_fields(request, self._client, _refuse_thread(request)))
         call: _Call = self._run(self._core.prepare(request))
         try:
             return self._answer(call, call_next)
@@ -213,7 +220,7 @@ class LayersMiddleware:
 
     def _answer(self, call: _Call, call_next: CallNext) -> APIResponse[Any]:
         response = call_next(call.rewritten())
-        error = find_refusal(response.http_response)
+        error = _find_refusal(response.http_response)
         if error is not None:
             other: _Call | None = self._run(self._core.recover(call, error))
             if other is not None:
@@ -232,7 +239,7 @@ class LayersMiddleware:
                 self._record(call, reply)
 
             passing = tee_response(raw, self._core.make_reader(raw), ended)
-            return APIResponse(**response_fields(call.request, self._client, passing))
+            return APIResponse(**_response_fields(call.request, self._client, passing))
         # A caller who asked to stream the bytes of a plain answer gets them from memory.
         raw.read()
         reply = self._core.read(raw)
@@ -259,7 +266,7 @@ class AsyncLayersMiddleware:
         if not self._core.is_ours(request):
             return await call_next(request)
         if "thread" in _body(request):
-            return AsyncAPIResponse(**response_fields(request, self._client, refuse_thread(request)))
+            return AsyncAPIResponse(**_response_fields(request, self._client, _refuse_thread(request)))
         call = await self._core.prepare(request)
         try:
             return await self._answer(call, call_next)
@@ -270,7 +277,7 @@ class AsyncLayersMiddleware:
 
     async def _answer(self, call: _Call, call_next: AsyncCallNext) -> AsyncAPIResponse[Any]:
         response = await call_next(call.rewritten())
-        error = await find_refusal_async(response.http_response)
+        error = await _find_refusal_async(response.http_response)
         if error is not None:
             other = await self._core.recover(call, error)
             if other is not None:
@@ -285,7 +292,7 @@ class AsyncLayersMiddleware:
             return response
         if call.request.stream:
             passing = tee_response_async(raw, self._core.make_reader(raw), partial(self._core.record, call))
-            return AsyncAPIResponse(**response_fields(call.request, self._client, passing))
+            return AsyncAPIResponse(**_response_fields(call.request, self._client, passing))
         await raw.aread()
         reply = self._core.read(raw)
         if reply is not None:
@@ -312,3 +319,45 @@ def _why_untouched(body: Mapping[str, object]) -> str:
     if body.get("compaction") is not None:
         return "it asks for a compaction of its own"
     return ""
+
+
+def _find_refusal(response: httpx2.Response) -> _RecoverableError | None:
+    if response.status_code not in (400, 413):
+        return None
+    response.read()
+    return _map_refusal(response)
+
+
+async def _find_refusal_async(response: httpx2.Response) -> _RecoverableError | None:
+    if response.status_code not in (400, 413):
+        return None
+    await response.aread()
+    return _map_refusal(response)
+
+
+def _map_refusal(response: httpx2.Response) -> _RecoverableError | None:
+    try:
+        body: object = response.json()
+    except ValueError:
+        body = None
+    error = map_fault(read_provider_fault(response.text, response.status_code, body, response.headers))
+    return error if isinstance(error, (PromptTooLong, ThinkingRefused)) else None
+
+
+def _refuse_thread(request: APIRequest) -> httpx2.Response:
+    import httpx2
+
+    return httpx2.Response(400, json=_THREADS_UNSUPPORTED, request=httpx2.Request("POST", request.url))
+
+
+def _response_fields(request: APIRequest, client: object, raw: httpx2.Response) -> dict[str, Any]:
+    """What a response of the SDK is made of."""
+    return {
+        "raw": raw,
+        "cast_to": request.cast_to,
+        "client": client,
+        "stream": request.stream,
+        "stream_cls": request.stream_cls,
+        "options": request.options,
+        "retries_taken": request.retries_taken,
+    }

@@ -1,4 +1,4 @@
-"""Answers on their way to the caller: a stream is read along as it passes, and refusals are recognized."""
+"""Answers on their way to the caller: a stream is read along as it passes."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ import base64
 import json
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol
 
-from sevenfold.core.errors import PromptTooLong, SevenfoldError, ThinkingRefused
+from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.requests import ModelResponse
-from sevenfold.providers.error_map import map_fault, read_provider_fault
 from sevenfold.providers.provider import Delta
 
 if TYPE_CHECKING:
     import httpx2
-    from anthropic._request import APIRequest
 
 ENCODING_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 """Headers of the bytes as they were sent; what we pass on is decoded."""
@@ -167,60 +165,3 @@ def _with_stream(
         request=original.request,
         extensions=original.extensions,
     )
-
-
-# Answers of the SDK: what a refusal says, and how one is made.
-
-RecoverableError: TypeAlias = PromptTooLong | ThinkingRefused
-
-THREADS_UNSUPPORTED = {
-    "type": "error",
-    "error": {
-        "type": "invalid_request_error",
-        "message": "threads are kept by the provider, out of reach of the layers; send whole requests",
-        "details": {"error_code": "thread_unsupported_request"},
-    },
-}
-"""What the provider itself answers where threads are not to be had; the SDK then sends whole requests."""
-
-
-def find_refusal(response: httpx2.Response) -> RecoverableError | None:
-    if response.status_code not in (400, 413):
-        return None
-    response.read()
-    return _map_refusal(response)
-
-
-async def find_refusal_async(response: httpx2.Response) -> RecoverableError | None:
-    if response.status_code not in (400, 413):
-        return None
-    await response.aread()
-    return _map_refusal(response)
-
-
-def _map_refusal(response: httpx2.Response) -> RecoverableError | None:
-    try:
-        body: object = response.json()
-    except ValueError:
-        body = None
-    error = map_fault(read_provider_fault(response.text, response.status_code, body, response.headers))
-    return error if isinstance(error, (PromptTooLong, ThinkingRefused)) else None
-
-
-def refuse_thread(request: APIRequest) -> httpx2.Response:
-    import httpx2
-
-    return httpx2.Response(400, json=THREADS_UNSUPPORTED, request=httpx2.Request("POST", request.url))
-
-
-def response_fields(request: APIRequest, client: object, raw: httpx2.Response) -> dict[str, Any]:
-    """What a response of the SDK is made of."""
-    return {
-        "raw": raw,
-        "cast_to": request.cast_to,
-        "client": client,
-        "stream": request.stream,
-        "stream_cls": request.stream_cls,
-        "options": request.options,
-        "retries_taken": request.retries_taken,
-    }
