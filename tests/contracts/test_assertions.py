@@ -35,6 +35,17 @@ def called_name(call: ast.Call) -> str:
     )
 
 
+def is_playwright_assertion(call: ast.Call) -> bool:
+    """Whether it is `expect(...).to_have_text(...)` or another of that kind."""
+    target = call.func
+    return (
+        isinstance(target, ast.Attribute)
+        and target.attr.startswith(("to_", "not_to_"))
+        and isinstance(target.value, ast.Call)
+        and called_name(target.value) == "expect"
+    )
+
+
 def asserts(function: Function, known: dict[str, Function], seen: frozenset[str] = frozenset()) -> bool:
     """Whether it asserts itself, or calls what does."""
     for node in ast.walk(function):
@@ -43,7 +54,7 @@ def asserts(function: Function, known: dict[str, Function], seen: frozenset[str]
         if not isinstance(node, ast.Call):
             continue
         name = called_name(node)
-        if name in EXPECTING or name.startswith(PROMISING):
+        if name in EXPECTING or name.startswith(PROMISING) or is_playwright_assertion(node):
             return True
         if name in known and name not in seen and asserts(known[name], known, seen | {name}):
             return True

@@ -281,5 +281,5 @@ def test_without_its_library_a_provider_says_what_to_install(
     provider: type[AnthropicProvider] | type[ChatProvider] | type[ResponsesProvider],
 ) -> None:
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(InputError, match=rf"install sevenfold\[{library}\]"):
+    with pytest.raises(InputError, match=rf"install 'sevenfold\[{library}\]'"):
         asyncio.run(provider().send(ask()))

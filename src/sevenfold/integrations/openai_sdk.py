@@ -11,9 +11,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
-
-import httpx2
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
 from sevenfold.core.errors import ClientClosed, InputError, PromptTooLong, SevenfoldError
 from sevenfold.core.events import Emit, ReplyUnrecorded, RequestPassed
@@ -47,6 +45,7 @@ from sevenfold.providers.openai.client_request import (
 from sevenfold.providers.openai.responses_wire import ResponsesAssembler, read_response
 
 if TYPE_CHECKING:
+    import httpx2
     from openai import AsyncOpenAI, OpenAI
 
 OpenAIClientT = TypeVar("OpenAIClientT", bound="OpenAI | AsyncOpenAI")
@@ -69,18 +68,22 @@ class OpenAIAdapter(Generic[OpenAIClientT]):
     def add_layers(
         self, run: Callable[[Coroutine[Any, Any, Any]], Any], end: Callable[[], None]
     ) -> OpenAIClientT:
+        import httpx2
+
         # The one thing that the SDK has no public name for: the HTTP client that a client was made with.
         http: object = getattr(self._client, "_client", None)
         core = _TransportCore(self.conversations, self._emit)
         if isinstance(http, httpx2.Client):
             transport = LayersTransport(http, core, run)
             return self._client.copy(
-                http_client=cast("Any", httpx2.Client(**_options(http), transport=transport))
+                http_client=cast("Any", httpx2.Client(**_options(http), transport=cast("Any", transport)))
             )
         if isinstance(http, httpx2.AsyncClient):
             async_transport = AsyncLayersTransport(http, core, end)
             return self._client.copy(
-                http_client=cast("Any", httpx2.AsyncClient(**_options(http), transport=async_transport))
+                http_client=cast(
+                    "Any", httpx2.AsyncClient(**_options(http), transport=cast("Any", async_transport))
+                )
             )
         raise InputError(
             f"attach(client) cannot use this {type(self._client).__name__}: its HTTP client is a "
@@ -218,8 +221,8 @@ class _TransportCore:
         self.emit(ReplyUnrecorded(reason))
 
 
-class LayersTransport(httpx2.BaseTransport):
-    """For a blocking client."""
+class LayersTransport:
+    """For a blocking client: what httpx2 expects of a `BaseTransport`."""
 
     def __init__(
         self, http: httpx2.Client, core: _TransportCore, run: Callable[[Coroutine[Any, Any, Any]], Any]
@@ -273,9 +276,15 @@ class LayersTransport(httpx2.BaseTransport):
     def close(self) -> None:
         """The HTTP client is its owner's to close."""
 
+    def __enter__(self) -> Self:
+        return self
 
-class AsyncLayersTransport(httpx2.AsyncBaseTransport):
-    """For an async client."""
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class AsyncLayersTransport:
+    """For an async client: what httpx2 expects of an `AsyncBaseTransport`."""
 
     def __init__(self, http: httpx2.AsyncClient, core: _TransportCore, end: Callable[[], None]) -> None:
         self._http, self._core, self._end = http, core, end
@@ -322,6 +331,12 @@ class AsyncLayersTransport(httpx2.AsyncBaseTransport):
     async def aclose(self) -> None:
         """The HTTP client is its owner's to close."""
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
 
 def _tells_usage(body: JsonObject) -> bool:
     options = body.get("stream_options")
@@ -330,6 +345,8 @@ def _tells_usage(body: JsonObject) -> bool:
 
 def _with_body(request: httpx2.Request, data: bytes) -> httpx2.Request:
     """The same request with another body."""
+    import httpx2
+
     headers = [(name, value) for name, value in request.headers.raw if name.lower() != b"content-length"]
     return httpx2.Request(
         request.method, request.url, headers=headers, content=data, extensions=request.extensions
@@ -367,6 +384,8 @@ def _is_usage(event: bytes) -> bool:
 
 
 def _without_usage(response: httpx2.Response) -> httpx2.Response:
+    import httpx2
+
     chunks = _UsageFilter()
 
     class Passing(httpx2.SyncByteStream):
@@ -382,6 +401,8 @@ def _without_usage(response: httpx2.Response) -> httpx2.Response:
 
 
 def _without_usage_async(response: httpx2.Response) -> httpx2.Response:
+    import httpx2
+
     chunks = _UsageFilter()
 
     class Passing(httpx2.AsyncByteStream):
@@ -399,6 +420,8 @@ def _without_usage_async(response: httpx2.Response) -> httpx2.Response:
 def _with_stream(
     response: httpx2.Response, stream: httpx2.SyncByteStream | httpx2.AsyncByteStream
 ) -> httpx2.Response:
+    import httpx2
+
     return httpx2.Response(
         response.status_code,
         headers=response.headers,

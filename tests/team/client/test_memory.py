@@ -484,7 +484,7 @@ def test_a_server_that_calls_itself_what_is_no_name_is_not_joined(
         return freeze_object({"repos": [{"id": "r", "name": name}]})
 
     monkeypatch.setattr(ServerClient, "call", told)
-    with pytest.raises(TeamRefused, match="is no name"):
+    with pytest.raises(TeamRefused, match="is not a name"):
         asyncio.run(pull_repositories(ServerClient("https://memory.example.org")))
 
 
