@@ -67,6 +67,7 @@ def test_every_contract_is_kept() -> None:
         assert f"{name} KEPT" in verdict.text
 
 
+@pytest.mark.story
 def test_an_import_upwards_breaks_the_build_however_it_is_written(copy: Path) -> None:
     """One run for all of them: each has to be named by itself."""
     spellings = {
@@ -84,6 +85,7 @@ def test_an_import_upwards_breaks_the_build_however_it_is_written(copy: Path) ->
     assert missed == set()
 
 
+@pytest.mark.story
 def test_an_import_sideways_breaks_the_build(copy: Path) -> None:
     plant(copy, "proxy/planted.py", "import sevenfold.agent.planted\n")
     plant(copy, "agent/planted.py", "")
@@ -91,6 +93,7 @@ def test_an_import_sideways_breaks_the_build(copy: Path) -> None:
     assert verdict.broken == {DOWN}, verdict.text
 
 
+@pytest.mark.story
 def test_a_package_that_nobody_planned_breaks_the_build(copy: Path) -> None:
     plant(copy, "utils/things.py", "")
     plant(copy, "helpers.py", "")
@@ -101,6 +104,7 @@ def test_a_package_that_nobody_planned_breaks_the_build(copy: Path) -> None:
     assert "sevenfold.helpers" in verdict.text
 
 
+@pytest.mark.story
 def test_a_policy_that_could_act_breaks_the_build(copy: Path) -> None:
     acting = ("os", "pathlib", "time", "asyncio", "http.client", "socket", "io", "random", "importlib")
     names = {f"planted_{module.partition('.')[0]}": module for module in (*acting, "sqlite3")}
@@ -112,6 +116,7 @@ def test_a_policy_that_could_act_breaks_the_build(copy: Path) -> None:
     assert {name for name, line in expected.items() if line not in verdict.text} == set()
 
 
+@pytest.mark.story
 def test_a_policy_that_knows_a_provider_breaks_two_contracts(copy: Path) -> None:
     libraries = ("httpx2", "anthropic", "openai")
     for library in libraries:
@@ -124,6 +129,7 @@ def test_a_policy_that_knows_a_provider_breaks_two_contracts(copy: Path) -> None
     assert told == dict.fromkeys(libraries, 2), verdict.text
 
 
+@pytest.mark.story
 def test_a_policy_that_reads_the_clock_or_uses_a_module_that_acts_breaks_the_build(copy: Path) -> None:
     plant(copy, "layers/sown_policy.py", "from sevenfold.core.clock import SystemClock\n")
     plant(copy, "layers/planted_policy.py", "import sevenfold.layers.planted\n")
@@ -134,12 +140,14 @@ def test_a_policy_that_reads_the_clock_or_uses_a_module_that_acts_breaks_the_bui
     assert "sevenfold.layers.planted_policy -> sevenfold.layers.planted (line 1)" in verdict.text
 
 
+@pytest.mark.story
 def test_a_layer_that_uses_one_above_it_breaks_the_build(copy: Path) -> None:
     plant(copy, "layers/tool_results/planted.py", "import sevenfold.layers.dreams.sown\n")
     plant(copy, "layers/dreams/sown.py", "")
     assert lint(copy).broken == {ORDER}
 
 
+@pytest.mark.story
 def test_a_library_outside_its_packages_or_in_no_row_breaks_the_build(copy: Path) -> None:
     plant(copy, "providers/planted.py", "import anthropic\n")
     plant(copy, "store/planted.py", "import anthropic.types\n")
@@ -151,6 +159,7 @@ def test_a_library_outside_its_packages_or_in_no_row_breaks_the_build(copy: Path
     assert "sevenfold.providers.planted" not in verdict.text
 
 
+@pytest.mark.story
 def test_a_server_that_knows_the_engine_breaks_the_build(copy: Path) -> None:
     packages = ("agent", "layers", "providers", "session", "store")
     for package in packages:
@@ -162,6 +171,7 @@ def test_a_server_that_knows_the_engine_breaks_the_build(copy: Path) -> None:
     assert {package for package, line in expected.items() if line not in verdict.text} == set()
 
 
+@pytest.mark.story
 def test_a_server_that_reaches_the_engine_through_a_friend_breaks_the_build(copy: Path) -> None:
     plant(copy, "store/planted.py", "")
     plant(copy, "team/sown.py", "import sevenfold.store.planted\n")
@@ -174,6 +184,7 @@ def test_a_server_that_reaches_the_engine_through_a_friend_breaks_the_build(copy
     assert "team.server.free" not in verdict.text, "what is shared is free to be known"
 
 
+@pytest.mark.story
 def test_a_cycle_through_a_deferred_import_breaks_the_build(copy: Path) -> None:
     plant(copy, "core/planted.py", "import sevenfold.core.sown\n")
     plant(copy, "core/sown.py", "def later() -> None:\n    import sevenfold.core.planted\n")

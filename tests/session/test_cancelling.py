@@ -127,7 +127,10 @@ async def story(home: Path, at: int | None, *, leaves: bool = False) -> tuple[li
     return [re.sub(r"/\S*/sessions/", "", text) for text in sent], is_cancelled, session.id
 
 
-@pytest.mark.parametrize("leaves", [False, True], ids=["goes on", "taken up again"])
+@pytest.mark.parametrize(
+    "leaves",
+    [pytest.param(False, id="goes on", marks=pytest.mark.story), pytest.param(True, id="taken up again")],
+)
 def test_prepare_may_be_cancelled_wherever_it_waits(tmp_path: Path, leaves: bool) -> None:
     whole, _, _ = asyncio.run(story(tmp_path / "whole", None, leaves=leaves))
     at = 0

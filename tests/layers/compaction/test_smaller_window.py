@@ -94,7 +94,13 @@ def count_densely(model: Model, level: PromptLevel, block: JsonObject) -> int:
     return math.ceil(1.5 * estimate_tokens(model, level, block))
 
 
-@pytest.mark.parametrize("tokenizer", [estimate_tokens, count_densely], ids=["as estimated", "denser"])
+@pytest.mark.parametrize(
+    "tokenizer",
+    [
+        pytest.param(estimate_tokens, id="as estimated", marks=pytest.mark.story),
+        pytest.param(count_densely, id="denser"),
+    ],
+)
 def test_a_clip_stays_below_its_target_however_much_the_user_has_said(
     tmp_path: Path, tokenizer: BlockTokenizer
 ) -> None:

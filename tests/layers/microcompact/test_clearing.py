@@ -70,7 +70,7 @@ async def work(
         return session
 
 
-@pytest.mark.parametrize("sticky", [False, True])
+@pytest.mark.parametrize("sticky", [pytest.param(False, marks=pytest.mark.story), True])
 def test_what_the_provider_clears_stays_the_same_until_the_next_step(tmp_path: Path, sticky: bool) -> None:
     listener = Listener()
     with Simulator(reader(), choices=Choices(sticky_clearing=sticky)) as sim:
