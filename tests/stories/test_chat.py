@@ -305,9 +305,9 @@ def test_without_a_model_it_says_what_it_looked_for_and_how_to_begin(place: Plac
         (("-p",), "-p has nothing to say"),
         (("-p", "x", "--fork"), "--fork needs a session"),
         (("-p", "x", "--continue"), "no session is kept"),
-        (("-p", "x", "--max-usd", "0"), "no amount of dollars"),
+        (("-p", "x", "--max-usd", "0"), "not an amount of dollars"),
         (("x", "--max-usd", "1"), "for one answer: add -p"),
-        (("-p", "x", "--max-rounds", "none"), "no number of rounds"),
+        (("-p", "x", "--max-rounds", "none"), "not a number of rounds"),
     ],
 )
 def test_what_is_asked_for_wrongly_is_said(place: Place, arguments: tuple[str, ...], told: str) -> None:
