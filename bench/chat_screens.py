@@ -123,6 +123,8 @@ def draw_screen(stage: Stage, place: Place) -> str:
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}">',
         f'<rect width="{width}" height="{height}" rx="6" fill="{BACKGROUND}"/>',
+        # Chromium collapses spaces in spite of `xml:space`; other viewers know that alone.
+        "<style>text { white-space: pre }</style>",
         '<g font-family="monospace" font-size="14" xml:space="preserve">',
     ]
     for at, row in enumerate(rows):

@@ -76,6 +76,7 @@ def test_the_pictures_of_the_docs_are_what_a_chat_draws() -> None:
 def test_a_picture_is_small_and_needs_nothing_from_elsewhere(name: str) -> None:
     text = (IMAGES / f"{name}.svg").read_text(encoding="utf-8")
     assert len(text) < 20_000
+    assert "<style>text { white-space: pre }</style>" in text, "no browser collapses the spaces of a column"
     assert re.findall(r"https?://[^\"]*|url\(|<script|<image", text) == ["http://www.w3.org/2000/svg"]
 
 
