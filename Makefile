@@ -131,7 +131,7 @@ $(READY): $(TOOLS) pyproject.toml
 # What the tour needs and no more. `make test` replaces it by the tools of a developer.
 $(TRY): constraints-try.txt
 	$(CHECK_PYTHON)
-	@echo "setting up $(VENV) with what the tour needs: some 20 MB are downloaded, once"
+	@echo "setting up $(VENV) with what the tour needs: 16 MB are downloaded, once"
 	@$(PYTHON) -m venv --clear $(VENV)
 	@$(PIP) install --no-compile --require-hashes --requirement constraints-try.txt
 	@$(PIP) install --no-deps --no-build-isolation --no-index --editable .

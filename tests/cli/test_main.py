@@ -130,6 +130,10 @@ def test_no_command_shows_the_help_and_fails(capsys: pytest.CaptureFixture[str])
             ["layers", "--jsno"],
             "unrecognized arguments: --jsno; did you mean '--json'? (see `sevenfold layers --help`)",
         ),
+        (
+            ["chat", "--modle", "x"],
+            "unrecognized arguments: --modle; did you mean '--model'? (see `sevenfold chat --help`)",
+        ),
         (["layers", "--qqq"], "unrecognized arguments: --qqq (see `sevenfold layers --help`)"),
         (
             ["memory", "lst"],

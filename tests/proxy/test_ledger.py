@@ -124,9 +124,9 @@ def test_a_receipt_sums_up_by_purpose_and_names_the_breaks() -> None:
     book(ledger, FACTS, written=50_000)
     book(ledger, LONGER, written=50_000)
     receipt = "\n".join(render_receipt(ledger.entries))
-    assert "2 model calls in 1 conversations" in receipt
+    assert "2 model calls in 1 conversation," in receipt
     assert "cache break in c1: 50,000 tokens: unexplained" in receipt
     assert "$0.6" in receipt
     silent = [*ledger.entries, replace(ledger.entries[0], usage=None, cost=None)]
-    assert "1 answers named no usage: what they cost is in no sum above" in render_receipt(silent)
-    assert render_receipt([]) == ["0 requests, none of which named a usage"]
+    assert "1 response without usage: the sums above leave out their cost" in render_receipt(silent)
+    assert render_receipt([]) == ["no requests"]

@@ -222,7 +222,7 @@ def test_run_starts_an_agent_and_ends_with_its_bill(sim: Simulator, tmp_path: Pa
     ran = subprocess.run(command, env=environ, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ran.returncode == 3, ran.stderr
     assert ran.stdout.strip() == "You said -p hello"
-    assert "1 model calls in 1 conversations" in ran.stderr
+    assert "1 model call in 1 conversation," in ran.stderr
     (ledger,) = (tmp_path / "home/proxy").glob("*.jsonl")
     assert ledger.stat().st_mode & 0o777 == 0o600
     kept = [path for path in (tmp_path / "home").rglob("*") if path.is_file()]

@@ -432,9 +432,12 @@ def _suggest(given: str, known: Iterable[str]) -> str:
     """What was probably meant; else, of a short list, all there is."""
     names = list(known)
     # Before `=` stands the name of an option.
-    close = get_close_matches(given.partition("=")[0], names, n=1, cutoff=0.6)
+    name = given.partition("=")[0]
+    close = get_close_matches(name, names, cutoff=0.6)
     if close:
-        return f"; did you mean {close[0]!r}?"
+        # Swapped letters are the likelier mistake: `--modle` is `--model` rather than `--mode`.
+        meant = next((one for one in close if sorted(one) == sorted(name)), close[0])
+        return f"; did you mean {meant!r}?"
     is_short = len(names) <= MAX_LISTED_CHOICES and not any(name.startswith("-") for name in names)
     return f"; expected {', '.join(names)}" if is_short else ""
 

@@ -72,7 +72,9 @@ def _show_addresses(
 ) -> None:
     if profile is None:
         url = server.url
-        screen.show(f"proxy on {url}, until Ctrl-C; nothing is changed, every request is billed")
+        screen.show(
+            f"proxy on {url}, until Ctrl-C; requests are forwarded unchanged, and their cost is recorded"
+        )
     else:
         project = os.path.realpath(options.project or ".")
         run = ProxyRun.create(profile, project, records_only=options.record_only)
@@ -140,7 +142,7 @@ def run_agent(options: Namespace, screen: Screen) -> int:
         known = ", ".join(one.name for one in PROFILES if one.can_start)
         raise InputError(
             f"{options.agent!r} cannot be started here; expected one of {known}. "
-            "Start `sevenfold proxy` and lead the agent to its address"
+            "For any other, start `sevenfold proxy` and give its address to the agent as the base URL"
         )
     if program is None:
         raise InputError(f"{profile.program} is not on the PATH; install {profile.name}, then try again")

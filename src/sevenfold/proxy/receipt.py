@@ -31,13 +31,16 @@ def render_receipt(entries: Sequence[ProxyEntry], catalog: Catalog = CATALOG) ->
     """What the requests cost, what the layers did, and where the cache broke."""
     billed = [entry for entry in entries if entry.usage is not None]
     if not billed:
-        return [f"{len(entries)} requests, none of which named a usage"]
+        return [
+            f"{_count(len(entries), 'request')}, and no response with a usage" if entries else "no requests"
+        ]
     usage = sum_usage(entry.usage for entry in billed if entry.usage is not None)
     cost = sum_costs(entry.cost for entry in billed)
     plain = sum_costs(entry.cost_without_caching for entry in billed)
     share = usage.read / usage.prompt if usage.prompt else 0.0
+    conversations = len({entry.conversation for entry in billed})
     lines = [
-        f"{len(billed)} model calls in {len({entry.conversation for entry in billed})} conversations, "
+        f"{_count(len(billed), 'model call')} in {_count(conversations, 'conversation')}, "
         f"{share:.1%} of {usage.prompt:,} prompt tokens from the cache",
         f"cost {_usd(cost)}; without caching {_usd(plain)}",
     ]
@@ -50,9 +53,15 @@ def render_receipt(entries: Sequence[ProxyEntry], catalog: Catalog = CATALOG) ->
         entry.facts.is_model_call and entry.usage is None and entry.status < 400 for entry in entries
     )
     failed = sum(entry.status >= 400 for entry in entries)
-    lines += [f"{silent} answers named no usage: what they cost is in no sum above"] if silent else []
-    lines += [f"{failed} requests failed"] if failed else []
+    lines += (
+        [f"{_count(silent, 'response')} without usage: the sums above leave out their cost"] if silent else []
+    )
+    lines += [f"{_count(failed, 'request')} failed"] if failed else []
     return [*lines, *_render_failures(entries)]
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def _render_layers(entries: Sequence[ProxyEntry], catalog: Catalog) -> list[str]:
@@ -77,7 +86,7 @@ def _render_layers(entries: Sequence[ProxyEntry], catalog: Catalog) -> list[str]
         for layer, count in tokens.items()
     ]
     lines += [f"{layer}: {count:,} tokens added" for layer, count in added.items()]
-    return [*lines, f"breakpoints: added to {marked} requests"] if marked else lines
+    return [*lines, f"breakpoints: added to {_count(marked, 'request')}"] if marked else lines
 
 
 def _find_prices(entry: ProxyEntry, catalog: Catalog) -> Prices | None:
@@ -94,7 +103,7 @@ def _render_breaks(entries: Sequence[ProxyEntry]) -> list[str]:
         if (lost := entry.cache_break) is not None
     ]
     more = len(broken) - len(lines)
-    return [*lines, f"{more} more cache breaks: see the ledger"] if more else lines
+    return [*lines, f"{_count(more, 'more cache break')}: see the ledger"] if more else lines
 
 
 def _render_failures(entries: Iterable[ProxyEntry]) -> list[str]:
@@ -144,9 +153,9 @@ class LedgerSummary:
     def render(self) -> str:
         state, who = "runs" if self.is_live else "ended", ", ".join(self.agents) or "unknown agent"
         return (
-            f"{self.began[:16]}  {state:5}  {who}: {self.requests} requests, "
-            f"{self.conversations} conversations, ${self.dollars.quantize(Decimal('0.0001')):,}, "
-            f"{self.breaks} cache breaks  {self.name}"
+            f"{self.began[:16]}  {state:5}  {who}: {_count(self.requests, 'request')}, "
+            f"{_count(self.conversations, 'conversation')}, ${self.dollars.quantize(Decimal('0.0001')):,}, "
+            f"{_count(self.breaks, 'cache break')}  {self.name}"
         )
 
 

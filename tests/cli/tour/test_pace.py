@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import signal
+import sys
+from argparse import Namespace
+from pathlib import Path
+
 import pytest
 
+from sevenfold.cli import tour
 from sevenfold.cli.screen import Screen
 from sevenfold.cli.tour import pace
 from sevenfold.cli.tour.pace import WORD_SECONDS, ReadingPace
+from sevenfold.cli.tour.run import BaselineRun
+from sevenfold.cli.tour.view import TourView
 
 TEXT = "one two three four"
 
@@ -79,3 +87,38 @@ def test_a_fast_tour_never_waits(clock: list[float]) -> None:
     keys = Keys(b"q")
     show(keys, is_fast=True).wait()
     assert keys.waits == []
+
+
+def test_ctrl_c_ends_the_tour_while_it_loads(monkeypatch: pytest.MonkeyPatch) -> None:
+    reached: list[str] = []
+
+    async def load(_screen: Screen, *, is_fast: bool) -> None:
+        signal.raise_signal(signal.SIGINT)
+        reached.append(f"the first part, {is_fast=}")
+
+    monkeypatch.setattr(tour, "_tour", load)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            tour.run_tour(Namespace(fast=True), Screen())
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert reached == []
+
+
+@pytest.mark.parametrize("is_on_path", [False, True])
+def test_the_tour_ends_with_commands_that_can_be_typed(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    *,
+    is_on_path: bool,
+) -> None:
+    (tmp_path / "sevenfold").touch(mode=0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path if is_on_path else tmp_path / "bin"))
+    monkeypatch.setattr(sys, "argv", ["./sevenfold", "tour"])
+    TourView(Screen(), ReadingPace(Screen(), is_fast=True), BaselineRun()).end()
+    named = "sevenfold" if is_on_path else "./sevenfold"
+    assert [line.partition(" ")[0] for line in capsys.readouterr().out.split("\n") if line] == [named] * 2

@@ -12,8 +12,10 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from argparse import Namespace
-from contextlib import ExitStack
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -28,8 +30,27 @@ def run_tour(options: Namespace, screen: Screen) -> int:
     missing = [name for name in _LIBRARIES if find_spec(name) is None]
     if missing:
         raise InputError(describe_missing("sevenfold tour", missing, "chat", "simulator"))
-    asyncio.run(_tour(screen, is_fast=options.fast))
+    with _interrupting_at_once():
+        asyncio.run(_tour(screen, is_fast=options.fast))
     return 0
+
+
+@contextmanager
+def _interrupting_at_once() -> Generator[None]:
+    """Ctrl-C ends the tour now. The handler of asyncio waits for the next `await`: the end of all imports."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler:
+        yield
+        return
+    signal.signal(signal.SIGINT, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 async def _tour(screen: Screen, *, is_fast: bool) -> None:

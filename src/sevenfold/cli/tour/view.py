@@ -228,11 +228,19 @@ class TourView(TourGuide):
 
     def end(self) -> None:
         self.put("")
-        self._say("sevenfold replay   what your own sessions cost, and where the cache broke", "good")
-        self._say("sevenfold chat     an agent in your repository", "good")
+        program = _find_program()
+        self._say(f"{program} replay   what your own sessions cost, and where the cache broke", "good")
+        self._say(f"{program} chat     an agent in your repository", "good")
 
     def _say(self, text: str, tone: TextTone = "plain", *, indent: int = 0) -> None:
         self.put(self.brush().line(text, tone, indent=indent))
+
+
+def _find_program() -> str:
+    """The command as the reader can type it: `make try` installs it where no shell looks."""
+    called = sys.argv[0]
+    is_script = os.path.basename(called) == "sevenfold" and os.access(called, os.X_OK)
+    return called if is_script and shutil.which("sevenfold") is None else "sevenfold"
 
 
 def _usd(bill: TourBill) -> str:
