@@ -196,6 +196,13 @@ class Screen:
         _write(sys.stdout, text)
 
     @property
+    def columns(self) -> int:
+        """How wide a drawing may be that must not be wrapped."""
+        if not sys.stdout.isatty():
+            return DEFAULT_COLUMNS
+        return min(DEFAULT_COLUMNS, max(MIN_COLUMNS, shutil.get_terminal_size().columns))
+
+    @property
     def has_unicode(self) -> bool:
         """Whether standard output can show bars and lines; else ASCII has to do."""
         try:

@@ -16,6 +16,7 @@ import pytest
 from sevenfold.cli import main
 from sevenfold.cli.commands import make_parser
 from sevenfold.cli.replay import command, outputs
+from sevenfold.cli.replay.contents import CHART_ROWS
 from sevenfold.cli.screen import Screen
 from sevenfold.core.json import JsonObject, freeze
 from sevenfold.core.messages import Message
@@ -75,6 +76,18 @@ def test_with_no_session_anywhere_the_sample_is_shown_and_said_to_be_one(
 ) -> None:
     assert "this is the sample" in run(capsys)
     assert run_json(capsys)["origin"] == "sample"
+
+
+def test_the_chart_fits_a_narrow_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("NO_COLOR", "1")
+    lines = run(capsys).split("\n")
+    first = next(at for at, line in enumerate(lines) if line.startswith("Context over time")) + 1
+    assert [line[8:9] for line in lines[first : first + CHART_ROWS]] == ["┤"] * CHART_ROWS, "none is wrapped"
+    assert {len(line) for line in lines[first + 4 : first + CHART_ROWS]} == {9 + 17 * 2}, "17 calls"
 
 
 def test_without_a_path_the_users_own_sessions_are_found(

@@ -98,7 +98,6 @@ def _tone(column: ChartColumn) -> Tone:
     return "warning" if column.mark == "break" else "strong" if column.mark else "plain"
 
 
-_WIDTH = 80
 _BAR_CHARS = 20
 CHART_ROWS = 8
 _MOST_SESSIONS = 10
@@ -177,7 +176,8 @@ def show_context_chart(sessions: Sequence[SessionReport], screen: Screen) -> Non
         return
     screen.show("")
     screen.show_line(f"Context over time: {_name(session)}", "strong")
-    lines = render_chart(session.series, width=_WIDTH - 2, height=CHART_ROWS, has_unicode=screen.has_unicode)
+    width = screen.columns - 2
+    lines = render_chart(session.series, width=width, height=CHART_ROWS, has_unicode=screen.has_unicode)
     for line in lines:
         screen.show_cells(line)
     calls = session.series[-1].call + 1
