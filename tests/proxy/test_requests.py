@@ -6,9 +6,11 @@ import json
 from typing import cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sevenfold.proxy.profiles import PROFILES, find_profile, recognize_agent
-from sevenfold.proxy.requests import RequestFacts, read_request
+from sevenfold.proxy.requests import DigestCache, RequestFacts, digest_message, read_request
 
 CLAUDE = find_profile("claude")
 TOOLS: list[object] = [{"name": "read", "input_schema": {"type": "object"}}]
@@ -97,3 +99,21 @@ def test_agents_are_recognized_by_what_they_send() -> None:
 def test_the_session_is_the_agents_own_name_for_it() -> None:
     assert read(ask("hi"), x_claude_code_session_id="s1").session == "s1"
     assert read(ask("hi"), x_claude_code_session_id="s1", x_claude_code_agent_id="a").session == "s1/a"
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["type", "text", "cache_control", "role"]), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(messages=st.lists(JSON, max_size=6))
+def test_digests_that_are_kept_are_those_that_are_made(messages: list[object]) -> None:
+    cache = DigestCache(limit=3)
+    assert [cache.digest(one) for one in (*messages, *messages)] == [
+        digest_message(one) for one in (*messages, *messages)
+    ]

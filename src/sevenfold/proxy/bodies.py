@@ -78,6 +78,8 @@ class RequestBody:
     messages: list[Any] = field(default_factory=list[Any])
     entries: list[BodyMessage] = field(default_factory=list[BodyMessage])
     """Those that say something, without the system prompt."""
+    keys: tuple[str, ...] = ()
+    """Of the entries."""
     parsed: dict[int, Message] = field(default_factory=dict[int, Message])
     """Messages that were read as values already, by their place."""
     is_changed: bool = False
@@ -100,13 +102,10 @@ class RequestBody:
                 digest = next(digests)
                 body.entries.append(BodyMessage(at, f"{digest}.{seen[digest]}", _role_of(message)))
                 seen[digest] += 1
+        body.keys = tuple(entry.key for entry in body.entries)
         if body.moving:
             body._move_block()
         return body
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        return tuple(entry.key for entry in self.entries)
 
     @property
     def fresh(self) -> list[BodyMessage]:

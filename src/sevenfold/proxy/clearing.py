@@ -52,6 +52,7 @@ from sevenfold.layers.microcompact.server_clearing import (
 from sevenfold.layers.session_notes.policy import NotesSettings
 from sevenfold.layers.session_notes.structural_notes import StructuralNotes
 from sevenfold.layers.templates import read_notes_texts
+from sevenfold.proxy.bodies import RequestBody
 from sevenfold.proxy.state import ConversationState, Decisions, SeenRequest
 
 MAX_LOSS_SHARE = 0.05
@@ -76,8 +77,6 @@ class ClearingInputs:
     settings: Settings
     params: JsonObject
     """Fields of the request, of which the edits of the client count."""
-    system: str
-    tools: tuple[JsonObject, ...]
     betas: tuple[str, ...]
     ttl: timedelta
     is_automatic_cache: bool
@@ -137,7 +136,6 @@ class ClearingAccount:
             settings=self.inputs.settings.of(ServerEditSettings), is_clearable=clearable.allows
         )
         self.tally = Tally(self.inputs.model)
-        self.tally.set_frame(self.inputs.system, self.inputs.tools)
 
     @property
     def tokens(self) -> int:
@@ -297,16 +295,17 @@ class ClearingAccount:
 def open_account(
     inputs: ClearingInputs,
     state: ConversationState,
-    keys: Sequence[str],
+    body: RequestBody,
     messages: Sequence[Message],
     *,
     in_flight: bool,
 ) -> ClearingAccount:
     """The account of a conversation, up to this request: the one in memory, or made again from its state."""
-    found = state.extra.get("account")
+    found, keys = state.extra.get("account"), body.keys
     key = (inputs.model_name, inputs.params, state.boundary)
     if not isinstance(found, ClearingAccount) or state.extra.get("account key") != key:
         found = ClearingAccount(inputs=inputs)
+        found.tally.set_frame(body.system_text, body.tools)
         state.extra["account"], state.extra["account key"] = found, key
         if state.boundary in keys:
             found.skip_to(state, keys.index(state.boundary) + 1)
@@ -324,12 +323,14 @@ def show_sent(messages: Sequence[Message], keys: Sequence[str], results: Mapping
     """The messages with previews in place of stored results, as they are sent."""
     if not results:
         return list(messages)
-    return [_with_previews(message, key, results) for message, key in zip(messages, keys, strict=True)]
+    replaced = {name.partition("/")[0] for name in results}
+    return [
+        _with_previews(message, key, results) if key in replaced else message
+        for message, key in zip(messages, keys, strict=True)
+    ]
 
 
 def _with_previews(message: Message, key: str, results: Mapping[str, str]) -> Message:
-    if not any(isinstance(block, ToolResult) for block in message.blocks):
-        return message
     blocks = tuple(
         replace(block, content=results[name])
         if isinstance(block, ToolResult) and (name := f"{key}/{block.tool_use_id}") in results

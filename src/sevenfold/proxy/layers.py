@@ -22,7 +22,7 @@ from sevenfold.core.usage import Usage
 from sevenfold.layers.memory.extraction.drafts import RecordedMessage
 from sevenfold.proxy.bodies import RequestBody, UnfitBody, parse_body
 from sevenfold.proxy.memory import ProxyMemory, strip_machine_text
-from sevenfold.proxy.requests import describe_request
+from sevenfold.proxy.requests import DigestCache, describe_request
 from sevenfold.proxy.state import StateStore
 from sevenfold.proxy.touches import RequestTouch
 from sevenfold.proxy.turns import PreparedTurn, TurnRequest, TurnTools, TurnWork
@@ -48,9 +48,14 @@ class ProxyLayers:
     memory_seconds: float = MEMORY_SECONDS
     learn_errors: list[str] = field(default_factory=list[str])
     """Why something was not looked through."""
+    _digests: DigestCache = field(default_factory=DigestCache)
     _threads: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(8, thread_name_prefix="sevenfold-proxy-memory")
     )
+    _learner: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="sevenfold-proxy-learner")
+    )
+    """For what no request waits for: it takes no thread from those that one waits for."""
     _unlearnt: dict[str, PreparedTurn] = field(default_factory=dict[str, PreparedTurn])
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -58,7 +63,7 @@ class ProxyLayers:
         """The request to send. Raises nothing that a client would notice: `UnfitBody` where it is to be
         forwarded as it came."""
         fields = parse_body(turn.body)
-        facts = describe_request(turn.path, turn.headers, fields, turn.profile)
+        facts = describe_request(turn.path, turn.headers, fields, turn.profile, digests=self._digests)
         if facts.purpose != "turn" or not turn.profile.layers:
             return PreparedTurn(body=turn.body, facts=facts, touch=RequestTouch())
         model = self.catalog.find(facts.model)
@@ -103,7 +108,7 @@ class ProxyLayers:
         with self._lock:
             self._unlearnt[state.name] = prepared
         if is_ended:
-            self.submit(lambda: self._learn_once(state.name))
+            self._learner.submit(self._learn_once, state.name)
 
     def finish(self) -> None:
         """Look through what is left when the agent has ended."""
@@ -119,6 +124,7 @@ class ProxyLayers:
             self._learn(prepared)
 
     def close(self) -> None:
+        self._learner.shutdown(wait=True)
         self._threads.shutdown(wait=True)
         self.memory.close()
         self.store.close()

@@ -32,7 +32,7 @@ from sevenfold.resident.extraction import (
     load_agent_session,
     make_session_writer,
 )
-from sevenfold.resident.projects import OpenProject, ProjectPool
+from sevenfold.resident.projects import MAX_PROJECTS, OpenProject, ProjectPool
 
 SESSION_PREFIX = "proxy-"
 """Of the folders and sessions of proxied conversations among a project's own."""
@@ -58,25 +58,21 @@ class ProxyMemory:
     emit: Emit
     learnt: LearntCount = field(default_factory=LearntCount)
     _pool: ProjectPool | None = None
+    _used: dict[str, OpenProject] = field(default_factory=dict[str, OpenProject])
+    """By folder: the project that its settings were read from last."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def recall(self, cwd: str, name: str, prompt: str, is_late: Callable[[], bool]) -> str:
         """What a prompt brings to mind, and the index of memories at the first one; empty: nothing."""
-        return self._ask(cwd, name, "UserPromptSubmit", {"prompt": prompt}, is_late)
+        return self._ask(cwd, name, "UserPromptSubmit", [{"prompt": prompt}], is_late)
 
     def find_rules(self, cwd: str, name: str, uses: Sequence[ToolUse], is_late: Callable[[], bool]) -> str:
         """Rules that apply to calls whose results are about to be shown, each once."""
-        found = [
-            self._ask(
-                cwd,
-                name,
-                "PostToolUse",
-                {"tool_name": use.name, "tool_input": use.input, "tool_use_id": use.id, "shows_rules": True},
-                is_late,
-            )
+        given = [
+            {"tool_name": use.name, "tool_input": use.input, "tool_use_id": use.id, "shows_rules": True}
             for use in uses
         ]
-        return "\n\n".join(text for text in found if text)
+        return self._ask(cwd, name, "PostToolUse", given, is_late)
 
     def forget_shown(self, cwd: str, name: str) -> None:
         """The agent has compacted or cleared its conversation: what was shown may be shown again."""
@@ -86,8 +82,14 @@ class ProxyMemory:
             keep_agent_session(project, session)
 
     def read_settings(self, cwd: str) -> Settings:
-        with self._use(cwd) as project:
-            return project.workspace.settings
+        """The settings of a project. Nothing is waited for while its settings files stay as they are."""
+        project = self._used.get(cwd)
+        if project is None or project.is_closed or not project.is_current:
+            with self._use(cwd) as project:
+                if len(self._used) >= MAX_PROJECTS:
+                    self._used.clear()
+                self._used[cwd] = project
+        return project.workspace.settings
 
     def open_spills(self, cwd: str, name: str) -> SpillStore:
         """Where large results of a conversation are stored: among the project's sessions, so that
@@ -116,37 +118,46 @@ class ProxyMemory:
     def close(self) -> None:
         with self._lock:
             pool, self._pool = self._pool, None
+            self._used.clear()
         if pool is not None:
             pool.close()
 
     def _ask(
-        self, cwd: str, name: str, event: str, given: Mapping[str, object], is_late: Callable[[], bool]
+        self,
+        cwd: str,
+        name: str,
+        event: str,
+        given: Sequence[Mapping[str, object]],
+        is_late: Callable[[], bool],
     ) -> str:
+        """What is answered to one event after another of the same kind."""
         later: list[Callable[[], None]] = []
+        answers: list[str] = []
         with self._use(cwd) as project:
             if not project.has_memory:
                 return ""
             project.follow()
             session = _find_session(project, name)
             before = write_fields(session)
-            call = HookCall(
-                event=event,
-                given=freeze_object({**given, "cwd": cwd, "session_id": session.session}),
-                project=project,
-                session=session,
-                conversation=AgentConversation(_NO_TRANSCRIPT),
-                clock=self.clock,
-                emit=self.emit,
-                do_later=later.append,
-                is_late=is_late,
-            )
-            answer = answer_hook(call)
+            for one in given:
+                call = HookCall(
+                    event=event,
+                    given=freeze_object({**one, "cwd": cwd, "session_id": session.session}),
+                    project=project,
+                    session=session,
+                    conversation=AgentConversation(_NO_TRANSCRIPT),
+                    clock=self.clock,
+                    emit=self.emit,
+                    do_later=later.append,
+                    is_late=is_late,
+                )
+                answers.append(_read_context(answer_hook(call)))
             with suppress(StoreError):  # counts, and what was shown: nothing that a request depends on
                 if write_fields(session) != before:
                     keep_agent_session(project, session)
                 for work in later:
                     work()
-        return _read_context(answer)
+        return "\n\n".join(text for text in answers if text)
 
     def _use(self, cwd: str) -> AbstractContextManager[OpenProject]:
         with self._lock:

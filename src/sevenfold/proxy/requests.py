@@ -7,8 +7,11 @@ Two messages are equal if they say the same: a text and a list with that text as
 from __future__ import annotations
 
 import json
+import marshal
+import threading
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Literal, TypeAlias, cast
 
@@ -20,6 +23,8 @@ RequestPurpose: TypeAlias = Literal["turn", "sub-agent", "side request", "compac
 
 Fields: TypeAlias = dict[str, Any]
 """A JSON object as it was parsed."""
+MAX_KNOWN_DIGESTS = 50_000
+"""A few MB; the messages of about a hundred long conversations."""
 _SYSTEM_ROLES = frozenset({"system", "developer"})
 
 
@@ -68,9 +73,45 @@ def read_fields_of(path: str, body: bytes) -> Fields | None:
     return _read_object(body) if find_wire_format(path) != "other" else None
 
 
+@dataclass(slots=True)
+class DigestCache:
+    """Digests of what was said before. Each request says all of it again, mostly in the same form, and the
+    form that equal messages share takes long to make. For any thread."""
+
+    limit: int = MAX_KNOWN_DIGESTS
+    _known: OrderedDict[bytes, str] = field(default_factory=OrderedDict[bytes, str])
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def digest(self, message: Any) -> str:
+        """What `digest_message` says of a message."""
+        try:
+            # Version 2 writes equal values as equal bytes; later ones write references to shared objects.
+            form = marshal.dumps(message, 2)
+        except ValueError:  # nested too deeply
+            return digest_message(message)
+        key = blake2b(form, digest_size=16).digest()
+        with self._lock:
+            known = self._known.get(key)
+            if known is not None:
+                self._known.move_to_end(key)
+                return known
+        made = digest_message(message)
+        with self._lock:
+            self._known[key] = made
+            while len(self._known) > self.limit:
+                self._known.popitem(last=False)
+        return made
+
+
 def describe_request(
-    path: str, headers: Mapping[str, str], fields: Fields, profile: AgentProfile | None
+    path: str,
+    headers: Mapping[str, str],
+    fields: Fields,
+    profile: AgentProfile | None,
+    *,
+    digests: DigestCache | None = None,
 ) -> RequestFacts:
+    digest_said = digests.digest if digests else digest_message
     wire = find_wire_format(path)
     said = list_said(wire, fields)
     instructions = [message for message in said if is_instruction(wire, message)]
@@ -81,11 +122,12 @@ def describe_request(
         model=_text(fields.get("model")),
         session=_find_session(headers, profile),
         system=_digest([_said(fields.get("system", fields.get("instructions"))), *map(_said, instructions)]),
-        tools=_digest(_said(fields.get("tools"))),
+        tools=digest_said(fields.get("tools")),
         messages=tuple(
             digest
             for message in said
-            if not is_instruction(wire, message) and (digest := digest_message(message, moving))
+            if not is_instruction(wire, message)
+            and (digest := digest_message(message, moving) if moving else digest_said(message))
         ),
         moved=_find_moved(said, moving) if moving else "",
     )

@@ -11,6 +11,7 @@ import asyncio
 import secrets
 import threading
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -53,6 +54,8 @@ STALL_SECONDS = 600.0
 """How long a response may bring nothing: the SDKs wait as long."""
 CONNECT_SECONDS = 30.0
 PROXY_STOP_SECONDS = 10.0
+MAX_WAITING_THREADS = 32
+"""Requests that are prepared or booked at the same time."""
 RUN_PATH = "/run/"
 REFUSALS = frozenset({400, 413, 422})
 """Answers to a request that is not as the provider wants it."""
@@ -446,6 +449,9 @@ class ProxyServer:
         self._url = listener_url(self._address, listener)
 
         async def serve() -> None:
+            # Requests wait in threads for disks and memory. With few threads, other requests would wait too.
+            threads = ThreadPoolExecutor(MAX_WAITING_THREADS, thread_name_prefix="sevenfold-proxy")
+            asyncio.get_running_loop().set_default_executor(threads)
             try:
                 await server.serve(sockets=[listener])
             finally:

@@ -32,8 +32,10 @@ STATE_FOLDER, RUNS_FOLDER, SALT_FILE = "state", "runs", "salt"
 MAX_STATE_BYTES = 32 * 1024 * 1024
 MAX_LOADED_STATES = 200
 """Conversations in memory; the others are read again when they go on."""
-MAX_ALIKE = 50
-"""Conversations of one client, system prompt and tools that are looked at, the newest ones."""
+MAX_ALIKE = 100
+"""Conversations of one client, system prompt and tools that are read from disk for a request, the newest."""
+MAX_KNOWN_BEGINNINGS = 10_000
+"""Conversations that are not in memory, but of which it is known how they begin."""
 STATE_LIFE = timedelta(days=30)
 """Since the last request of a conversation."""
 
@@ -132,6 +134,8 @@ class ConversationState:
 
     name: str
     lock: threading.RLock = field(default_factory=threading.RLock)
+    is_loaded: bool = False
+    """Whether its file was read."""
     is_answered: threading.Event = field(default_factory=_make_set_event)
     """Not set while a request is on its way."""
     keys: tuple[str, ...] = ()
@@ -230,7 +234,9 @@ class StateStore:
     def __init__(self, folder: Folder | None) -> None:
         self._folder = folder.subfolder(STATE_FOLDER) if folder is not None else None
         self._loaded: OrderedDict[str, ConversationState] = OrderedDict()
-        self._lock = threading.Lock()
+        self._beginnings: OrderedDict[str, str] = OrderedDict()
+        """Of conversations that were in memory once: the key of the first message."""
+        self._lock = threading.Lock()  # for these two, and never while a file is read or written
         self._salt = _read_salt(self._folder)
 
     def identify(self, key: str, user_agent: str) -> str:
@@ -240,20 +246,22 @@ class StateStore:
     def find(self, client: str, facts: RequestFacts, keys: Sequence[str]) -> ConversationState:
         """The conversation of a request; one that goes on from the beginning of another has what was decided
         for that beginning."""
-        with self._lock:
-            if facts.session:
-                # Headers name it: neither the system prompt nor the version of the client matters.
-                return self._get(self._digest(f"{client.partition(' ')[0]}|{facts.session}"))
-            group = self._digest(f"{client}|{facts.system}|{facts.tools}")
-            alike = [self._get(name) for name in self._list_alike(group)]
-            found = [one for one in alike if one.keys and one.continues(keys)]
-            if found:
-                return max(found, key=lambda one: len(one.keys))
-            made = self._get(f"{group}-{token_urlsafe(6).replace('-', '_')}")
-            nearest = max(alike, key=lambda one: one.count_shared(keys), default=None)
-            if nearest is not None:
-                self._fork(made, nearest, keys)
-            return made
+        if facts.session:
+            # Headers name it: neither the system prompt nor the version of the client matters.
+            return self._get(self._digest(f"{client.partition(' ')[0]}|{facts.session}"))
+        group = self._digest(f"{client}|{facts.system}|{facts.tools}")
+        alike = self._list_loaded(group, keys)
+        found = _find_longest(alike, keys)
+        if found is None:
+            alike += [self._get(name) for name in self._list_stored(group, keys)]
+            found = _find_longest(alike, keys)
+        if found is not None:
+            return self._get(found.name)
+        made = self._get(f"{group}-{token_urlsafe(6).replace('-', '_')}")
+        nearest = max(alike, key=lambda one: one.count_shared(keys), default=None)
+        if nearest is not None:
+            self._fork(made, nearest, keys)
+        return made
 
     def record(self, state: ConversationState, line: Mapping[str, Json], *, is_durable: bool) -> None:
         """Write a line and apply it. `StoreError`: nothing of it holds. Hold the lock of the conversation."""
@@ -290,22 +298,49 @@ class StateStore:
         return blake2b(text.encode("utf-8", "surrogatepass"), key=self._salt, digest_size=12).hexdigest()
 
     def _get(self, name: str) -> ConversationState:
-        state = self._loaded.get(name)
-        if state is None:
-            state = self._loaded[name] = ConversationState(name=name)
-            self._load(state)
-        self._loaded.move_to_end(name)
-        while len(self._loaded) > MAX_LOADED_STATES:
-            self._loaded.popitem(last=False)
+        with self._lock:
+            state = self._loaded.get(name)
+            if state is None:
+                state = self._loaded[name] = ConversationState(name=name)
+            self._loaded.move_to_end(name)
+            while len(self._loaded) > MAX_LOADED_STATES:
+                self._forget(*self._loaded.popitem(last=False))
+        if not state.is_loaded:
+            with state.lock:
+                if not state.is_loaded:
+                    self._load(state)
+                    state.is_loaded = True
         return state
 
-    def _list_alike(self, group: str) -> list[str]:
-        names = [name for name in self._loaded if name.startswith(group)]
-        if self._folder is not None:
-            files = (name for name in self._folder.names() if name.startswith(group))
-            stored = (name.removesuffix(".jsonl") for name in files if name.endswith(".jsonl"))
-            names = [*(name for name in stored if name not in self._loaded), *names]
-        return names[-MAX_ALIKE:]
+    def _forget(self, name: str, state: ConversationState) -> None:
+        if state.keys:
+            self._beginnings[name] = state.keys[0]
+            self._beginnings.move_to_end(name)
+            while len(self._beginnings) > MAX_KNOWN_BEGINNINGS:
+                self._beginnings.popitem(last=False)
+
+    def _list_loaded(self, group: str, keys: Sequence[str]) -> list[ConversationState]:
+        """Conversations in memory that begin as this one does."""
+        with self._lock:
+            states = [state for name, state in self._loaded.items() if name.startswith(group)]
+        # Another request may be reading one of them right now.
+        read = (state if state.is_loaded else self._get(state.name) for state in states)
+        return [state for state in read if state.count_shared(keys)]
+
+    def _list_stored(self, group: str, keys: Sequence[str]) -> list[str]:
+        """Conversations on disk that may begin as this one does, the newest last."""
+        if self._folder is None:
+            return []
+        files = (name for name in self._folder.names() if name.startswith(group) and name.endswith(".jsonl"))
+        names = [name.removesuffix(".jsonl") for name in files]
+        with self._lock:
+            known = {name: self._beginnings.get(name, keys[0]) for name in names if name not in self._loaded}
+        maybe = [name for name, first in known.items() if first == keys[0]]
+        if len(maybe) <= MAX_ALIKE:
+            return maybe
+        found = ((self._folder.stat(_file_of(name)), name) for name in maybe)
+        dated = sorted((seen.modified_ns, name) for seen, name in found if seen is not None)
+        return [name for _, name in dated[-MAX_ALIKE:]]
 
     def _load(self, state: ConversationState) -> None:
         fresh = ConversationState(name=state.name)
@@ -318,7 +353,7 @@ class StateStore:
                 fresh = ConversationState(name=state.name, is_damaged=True)
                 self._set_aside(self._folder, state.name)
         for one in fields(ConversationState):
-            if one.name not in ("lock", "is_answered", "is_refused"):
+            if one.name not in ("lock", "is_loaded", "is_answered", "is_refused"):
                 setattr(state, one.name, getattr(fresh, one.name))
 
     def _set_aside(self, folder: Folder, name: str) -> None:
@@ -386,6 +421,12 @@ class RunStore:
     def close(self) -> None:
         if self._folder is not None:
             self._folder.close()
+
+
+def _find_longest(states: Sequence[ConversationState], keys: Sequence[str]) -> ConversationState | None:
+    """The conversation that these messages go on from."""
+    found = [one for one in states if one.keys and one.continues(keys)]
+    return max(found, key=lambda one: len(one.keys), default=None)
 
 
 def _prune(folder: Folder, endings: str | tuple[str, ...], now: datetime) -> int:

@@ -118,6 +118,9 @@ class TurnWork:
     added: dict[str, int] = field(default_factory=dict[str, int])
     betas: tuple[str, ...] = ()
     is_marked: bool = False
+    _uses: dict[str, ToolUse] | None = None
+    _settings: Settings | None = None
+    _inputs: ClearingInputs | None = None
 
     def run(self) -> PreparedTurn:
         state, keys = self.state, self.body.keys
@@ -162,8 +165,10 @@ class TurnWork:
 
     @property
     def uses(self) -> dict[str, ToolUse]:
-        blocks = (block for message in self.messages for block in message.blocks)
-        return {block.id: block for block in blocks if isinstance(block, ToolUse)}
+        if self._uses is None:
+            blocks = (block for message in self.messages for block in message.blocks)
+            self._uses = {block.id: block for block in blocks if isinstance(block, ToolUse)}
+        return self._uses
 
     # New decisions.
 
@@ -194,8 +199,7 @@ class TurnWork:
     def _spill(self, fresh: list[BodyMessage]) -> None:
         if not self._has_way_back():
             return
-        memory, project = self.tools.memory, self.turn.project
-        settings = memory.read_settings(project).of(ToolResultSettings)
+        settings = self.settings.of(ToolResultSettings)
         uses = self.uses
         found = {one.value.tool_use_id: one for one in self.body.results(fresh)}
         texts = [one for one in found.values() if _is_text(one.value)]
@@ -298,7 +302,7 @@ class TurnWork:
         if not account.needs_compaction:
             return
         said = strip_machine_text(self._show_sent(), self.turn.profile)
-        plan = plan_compaction(account, said, self._settings)
+        plan = plan_compaction(account, said, self.settings)
         if plan is None:
             return
         key = self.body.keys[plan.last]
@@ -314,29 +318,30 @@ class TurnWork:
         self.cuts = [f"compaction: about {plan.saved_tokens:,} tokens gave way to notes"]
 
     @property
-    def _settings(self) -> Settings:
-        return self.tools.memory.read_settings(self.turn.project)
+    def settings(self) -> Settings:
+        """Of the project, the same for all of the request."""
+        if self._settings is None:
+            self._settings = self.tools.memory.read_settings(self.turn.project)
+        return self._settings
 
     def _show_sent(self) -> list[Message]:
         results = {**find_stand_ins(self.state), **self.decided.results}
         return show_sent(self.messages, self.body.keys, results)
 
     def _open_account(self, *, in_flight: bool = False) -> ClearingAccount:
-        body, wire = self.body, self.facts.wire
-        betas = self.turn.headers.get("anthropic-beta", "")
-        inputs = ClearingInputs(
-            model=self.model,
-            model_name=self.facts.model,
-            capabilities=self.capabilities,
-            settings=self._settings,
-            params=body.read_edits(),
-            system=body.system_text,
-            tools=body.tools,
-            betas=tuple(name.strip() for name in betas.split(",")),
-            ttl=LONG_TTL if b'"1h"' in self.turn.body else DEFAULT_LIFETIME,
-            is_automatic_cache=wire != "messages",
-        )
-        return open_account(inputs, self.state, body.keys, self._show_sent(), in_flight=in_flight)
+        if self._inputs is None:
+            betas = self.turn.headers.get("anthropic-beta", "")
+            self._inputs = ClearingInputs(
+                model=self.model,
+                model_name=self.facts.model,
+                capabilities=self.capabilities,
+                settings=self.settings,
+                params=self.body.read_edits(),
+                betas=tuple(name.strip() for name in betas.split(",")),
+                ttl=LONG_TTL if b'"1h"' in self.turn.body else DEFAULT_LIFETIME,
+                is_automatic_cache=self.facts.wire != "messages",
+            )
+        return open_account(self._inputs, self.state, self.body, self._show_sent(), in_flight=in_flight)
 
     def _ask_memory(self, layer: str, ask: Callable[[Callable[[], bool]], str]) -> str:
         """What memory has to say, if it says it in time; the agent waits for this."""

@@ -44,7 +44,7 @@ from sevenfold.store.project.trust import TRUSTED_FILE
 MAX_PROJECTS = 8
 """Open at once. Each takes some MB and a dozen descriptors; a person works on two or three at a time."""
 
-MAX_AGENT_SESSIONS, MAX_TRANSCRIPTS = 64, 8
+MAX_AGENT_SESSIONS, MAX_TRANSCRIPTS = 256, 8
 """Of other agents, in each project. What a session was shown is a few KB; a conversation may be MBs."""
 
 MAX_STAMPED_FILES = 2_000
