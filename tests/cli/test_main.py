@@ -264,3 +264,11 @@ def test_a_chat_that_cannot_open_its_session_says_so_in_the_form_that_was_asked_
     assert (result["type"], result["is_error"], result["session_id"]) == ("result", True, "")
     assert (result["subtype"], result["result"]) == ("error_during_execution", "no space left; free some")
     assert told.err == "error: no space left; free some\n"
+
+
+def test_a_resident_process_that_does_not_run_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SEVENFOLD_HOME", str(tmp_path))
+    assert main(["resident"]) == 0
+    assert capsys.readouterr().out == "not running; it starts when a hook or an MCP server needs it\n"

@@ -145,7 +145,9 @@ def run_agent(options: Namespace, screen: Screen) -> int:
             "For any other, start `sevenfold proxy` and give its address to the agent as the base URL"
         )
     if program is None:
-        raise InputError(f"{profile.program} is not on the PATH; install {profile.name}, then try again")
+        raise InputError(
+            f"{profile.program} was not found; install {profile.name}, or add its folder to the PATH"
+        )
     _refuse_conflicts(profile, os.environ)
     upstreams = find_upstreams(options.upstream, os.environ, profile)
     screen.note(f"requests go to {upstreams.anthropic} or {upstreams.openai}; --upstream URL changes that")

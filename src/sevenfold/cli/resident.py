@@ -11,7 +11,7 @@ from typing import cast
 from sevenfold.cli.inspect.doctor_store import DoctorFinding
 from sevenfold.cli.screen import Screen, format_count
 from sevenfold.core.errors import ResidentUnavailable
-from sevenfold.resident.client import exchange, find_run_folder, request
+from sevenfold.resident.client import SOCKET_NAME, exchange, find_run_folder, request
 from sevenfold.resident.hook_script import read_input, run_hook
 
 HOOK_SECONDS = 5.0
@@ -40,7 +40,9 @@ def run_resident_command(options: Namespace, screen: Screen) -> int:
         if options.json:
             screen.show_json({"is_running": False})
         else:
-            screen.show_line(f"not running: it starts by itself when it is needed ({error})", "faint")
+            has_socket = os.path.exists(os.path.join(find_run_folder(os.environ), SOCKET_NAME))
+            why = f" ({error})" if has_socket else ""
+            screen.show_line(f"not running; it starts when a hook or an MCP server needs it{why}", "faint")
         return 0
     if options.json:
         screen.show_json({"is_running": action != "stop", **found})

@@ -103,7 +103,7 @@ def search_memories(options: Namespace, context: MemoryContext) -> int:
     return 0
 
 
-_NOTHING = "nothing is remembered of this project yet; `sevenfold memory add` does, and so does an agent"
+_NOTHING = "nothing is remembered of this project yet; `sevenfold memory add` adds a memory, and so do agents"
 
 
 def _row(known: MemoryOverview, context: MemoryContext) -> list[TableCell]:

@@ -79,8 +79,12 @@ def _show_recall(
     found: Sequence[RecallCandidate], chosen: Sequence[RecallCandidate], context: MemoryContext
 ) -> None:
     if not chosen:
-        more = "; --explain shows what comes nearest" if found else ""
-        context.screen.show_line(f"nothing is certain enough to be recalled{more}", "faint")
+        context.screen.show_line(
+            "nothing is certain enough to be recalled; --explain shows what comes nearest"
+            if found
+            else "no memory has anything in common with this prompt; `sevenfold memory` lists all",
+            "faint",
+        )
         return
     context.screen.show_table(
         [
@@ -96,7 +100,7 @@ def _explain(
     found: Sequence[RecallCandidate], chosen: Sequence[RecallCandidate], context: MemoryContext
 ) -> None:
     if not found:
-        context.screen.show_line("no memory has anything in common with it", "faint")
+        context.screen.show_line("no memory has anything in common with this prompt", "faint")
         return
     heads = ("memory", "", "certainty", "of the words", "meaning", "words in common")
     rows = [[TableCell(head, "strong") for head in heads]]

@@ -212,7 +212,7 @@ class _Headline:
 def _headlines(report: ReplayReport) -> Iterable[_Headline]:
     totals = report.totals
     cost, approx = totals.cost.total, "~" if totals.estimated_usd else ""
-    remark = f"{format_usd(totals.estimated_usd)} of it is output that no log counts" if approx else ""
+    remark = f"{format_usd(totals.estimated_usd)} of it is estimated output" if approx else ""
     if totals.calls > totals.unpriced_calls:
         yield _Headline("spent", f"{approx}{format_usd(cost)}", remark)
     if totals.unpriced_calls:

@@ -83,7 +83,7 @@ export async function showMemories(place, context) {
       ),
       found,
       list,
-      answer.memories.length ? null : el("p", { class: "card empty" }, "Nothing is remembered yet. ", el("code", {}, "sevenfold memory add"), " does, and so does an agent."),
+      answer.memories.length ? null : el("p", { class: "card empty" }, "Nothing is remembered yet. ", el("code", {}, "sevenfold memory add"), " adds a memory, and so do agents."),
       history(context),
     ],
     keys: { z: () => act(context, "memory/undo", { scope: chosen.scope }, undoText) },
@@ -259,7 +259,7 @@ function recallNodes(answer) {
     ? `${count(recalled.length, "memory").replace("memorys", "memories")} would be recalled`
     : answer.found.length
       ? `Nothing would be recalled: the most certain is ${share(best, 1)} certain, and ${share(answer.min_certainty, 1)} is needed`
-      : "No memory has anything in common with it";
+      : "No memory has anything in common with this prompt";
   return [
     el("h2", {}, verdict),
     answer.is_enabled ? null : el("p", { class: "notice" }, "Recall is switched off by recall.enabled."),
