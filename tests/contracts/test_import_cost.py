@@ -35,6 +35,17 @@ touched += ["thread"] * (len(sys._current_frames()) - 1)
 sys.stderr.write(json.dumps({{"touched": touched, "loaded": sorted(set(sys.modules) - before)}}))
 """
 
+COMMAND = """
+import json, sys
+from sevenfold.cli import main
+code = main({arguments!r})
+assert code in (0, 1), code
+sys.stderr.write("\\n" + json.dumps(sorted(sys.modules)))
+"""
+
+OF_AGENTS = ("sevenfold.agent", "sevenfold.core.tokens", "sevenfold.providers", "sevenfold.session.settings")
+"""Packages and modules that a command over memories does without: they take longer to load than it runs."""
+
 EVERYTHING = """
 import importlib, pkgutil, sevenfold
 for module in pkgutil.walk_packages(sevenfold.__path__, "sevenfold."):
@@ -92,6 +103,26 @@ def test_a_library_among_the_loaded_modules_is_found(tmp_path: Path) -> None:
     done = child(WATCHED.format(code="import pytest"), tmp_path)
     loaded = cast("list[str]", json.loads(done.stderr)["loaded"])
     assert "pytest" in strangers(loaded)
+
+
+def unneeded(arguments: list[str], cwd: Path) -> list[str]:
+    """What a command has loaded at its end of that which only an agent or a session needs."""
+    done = child(COMMAND.format(arguments=arguments), cwd)
+    loaded = cast("list[str]", json.loads(done.stderr.splitlines()[-1]))
+    return [name for name in loaded if any(f"{name}.".startswith(f"{each}.") for each in OF_AGENTS)]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["memory", "list"], ["memory", "add", "tool", "-m", "We use pnpm."], ["memory", "log"]],
+    ids=" ".join,
+)
+def test_a_command_over_memories_loads_no_agent_and_no_model(tmp_path: Path, arguments: list[str]) -> None:
+    assert unneeded(arguments, tmp_path) == []
+
+
+def test_a_command_that_loads_what_a_session_needs_is_found(tmp_path: Path) -> None:
+    assert "sevenfold.session.settings" in unneeded(["settings", "compact.enabled"], tmp_path)
 
 
 def test_import_takes_less_than_twice_the_time_of_four_standard_modules(tmp_path: Path) -> None:

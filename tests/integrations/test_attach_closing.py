@@ -19,7 +19,7 @@ from sevenfold.core.events import ReplyUnrecorded
 from sevenfold.integrations import conversations
 from sevenfold.integrations.attached_client import attach
 from sevenfold.session import Session
-from sevenfold.session.opening import SessionResources
+from sevenfold.session.pipeline import SessionResources
 from sevenfold.testing import Simulator
 from tests.integrations.test_attach import MODEL, ask, create, go_on
 

@@ -38,7 +38,7 @@ from sevenfold.core.requests import (
 )
 from sevenfold.layers.compaction.job import Part
 from sevenfold.providers.provider import OnDelta
-from sevenfold.session import Session, opening
+from sevenfold.session import Session, pipeline
 from sevenfold.simulator.simulator_state import VirtualClock
 from sevenfold.store.transcript.transcript import SessionId
 from tests.examples import up_to
@@ -288,7 +288,7 @@ def live_twice(*steps: Step) -> tuple[Life, Life]:
     lives: list[Life] = []
     with (
         tempfile.TemporaryDirectory() as folder,
-        patch.object(opening, "new_session_id", lambda: SessionId("a" * 32)),
+        patch.object(pipeline, "new_session_id", lambda: SessionId("a" * 32)),
     ):
         for restarts in (True, False):
             home = Path(folder, "home")

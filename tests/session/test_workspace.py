@@ -22,7 +22,8 @@ from sevenfold.core.prices import build_catalog
 from sevenfold.core.requests import RequestParams
 from sevenfold.core.settings.sections import AgentSettings
 from sevenfold.session import Session
-from sevenfold.session.opening import SessionResources, Workspace, WorkspaceOptions
+from sevenfold.session.opening import Workspace, WorkspaceOptions
+from sevenfold.session.pipeline import SessionResources
 from sevenfold.store.project.git import find_project_root
 from sevenfold.store.project.project import Project
 from sevenfold.store.project.settings_files import find_checkout

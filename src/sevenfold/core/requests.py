@@ -12,14 +12,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from itertools import islice
-from typing import Literal, TypeAlias, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, cast, overload
 
 from sevenfold.core.canonical import Digest, strip_cache_control
 from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.models import Model
-from sevenfold.core.tokens import TextOrigin
 from sevenfold.core.usage import Usage
+
+if TYPE_CHECKING:
+    from sevenfold.core.tokens import TextOrigin
 
 Dialect: TypeAlias = Literal["anthropic", "openai"]
 

@@ -17,7 +17,8 @@ from sevenfold.core.system import run_blocking
 from sevenfold.providers.provider import Provider
 from sevenfold.session import Session
 from sevenfold.session.history import SharedCount
-from sevenfold.session.opening import SessionResources, Workspace, WorkspaceOptions
+from sevenfold.session.opening import Workspace, WorkspaceOptions
+from sevenfold.session.pipeline import SessionResources
 
 WriterT = TypeVar("WriterT")
 """What writes the requests of a conversation for its API."""

@@ -2,13 +2,14 @@
 end of a turn.
 
 - `session`: `Session`, the public class; start here. `prepare` shows the steps of a request in their order.
-- `pipeline`: builds these steps around one conversation (`sevenfold.layers.conversation`), and rebuilds the
-  view of a session that continues.
+- `pipeline`: opens what a session works with, and builds these steps around one conversation
+  (`sevenfold.layers.conversation`).
+- `rebuilding`: rebuilds the view of a session that continues.
 - `history`, `history_sync`: the append-only history, and how the session follows a list of the caller.
 - `cache`: the request with its breakpoints, breaks of the prefix, usage.
 - `budget`, `governor`: caps on the cost of background work: the arithmetic, and applying it to every call.
 - `settings`: all sections of settings, and what the steps work with.
-- `opening`: `Workspace`, which reads settings and opens the project once; opens sessions in it.
+- `opening`: `Workspace`, which reads settings and opens the project once.
 - `blocking`: the same session for code without `async`.
 
 A step belongs to the folder of its layer in `sevenfold.layers`; this folder puts them in order.

@@ -1,8 +1,8 @@
-"""Opens the workspace of a project, and sessions in it.
+"""Opens the workspace of a project.
 
 Options make a `Workspace`: it reads the settings once, opens the project once and builds the model catalog
-once. Sessions, agents and commands are built from it. `SessionResources` is what one session opens in
-addition: its folder, its log and, for a session that is resumed, its transcript.
+once. Sessions, agents and commands are built from it. Commands that need no session load this module and
+none of the layers: what only some of them ask for is imported when it is asked for.
 """
 
 from __future__ import annotations
@@ -14,32 +14,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from threading import RLock
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import FileMissing, SettingsError
-from sevenfold.core.events import Emit, Event, emit_to_both
-from sevenfold.core.prices import Catalog, build_catalog
-from sevenfold.core.settings import Settings
+from sevenfold.core.events import Emit, Event
+from sevenfold.core.settings import Settings, SettingsSection
 from sevenfold.core.settings.sections import MemorySettings, PlaceSettings
-from sevenfold.core.tokens import WindowSettings
-from sevenfold.core.tokens.estimation import ESTIMATORS, EXACT_ESTIMATOR_NAME, TokenEstimator
-from sevenfold.layers.compaction.policy import CompactSettings
-from sevenfold.layers.context import ContextSettings
-from sevenfold.layers.journal import DiskJournal, NoJournal
-from sevenfold.layers.memory.recall.policy import RecallSettings
-from sevenfold.layers.microcompact.facts import MicrocompactSettings
-from sevenfold.layers.microcompact.server_clearing import ServerEditSettings
-from sevenfold.layers.session_notes.policy import NotesSettings
-from sevenfold.layers.tool_results.policy import ToolResultSettings
-from sevenfold.layers.tool_results.spill import SpillStore
-from sevenfold.session.budget import SpendSettings
-from sevenfold.session.cache.placement import CacheSettings
-from sevenfold.session.governor import Governor, SpendStore
-from sevenfold.session.settings import SETTINGS_SECTIONS, PipelineSettings, SessionDeps
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.memory.directory import MemoryDir
-from sevenfold.store.project.instructions import InstructionPaths
 from sevenfold.store.project.project import (
     Project,
     locate_memory_state,
@@ -49,15 +32,13 @@ from sevenfold.store.project.project import (
 )
 from sevenfold.store.project.settings_files import Proposal, SettingsFiles, find_checkout
 from sevenfold.store.project.trust import Consent, TrustStore
-from sevenfold.store.transcript.reader import ResumedSession, resume
-from sevenfold.store.transcript.transcript import (
-    EventLog,
-    SessionId,
-    hold_session,
-    is_agent_session,
-    latest_session,
-    new_session_id,
-)
+
+if TYPE_CHECKING:
+    from sevenfold.core.prices import Catalog
+    from sevenfold.core.tokens import WindowSettings
+    from sevenfold.core.tokens.estimation import TokenEstimator
+    from sevenfold.store.project.instructions import InstructionPaths
+    from sevenfold.store.transcript.transcript import SessionId
 
 LATEST_SESSION = "latest"
 TEMPLATES_FOLDER = "templates"
@@ -75,6 +56,9 @@ class WorkspaceOptions:
     """Whether the project-local settings file is the user's own; None: if somebody has agreed to it."""
     clock: Clock = field(default_factory=SystemClock)
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    sections: tuple[type[SettingsSection], ...] | None = None
+    """The sections of settings that are read and checked, `PlaceSettings` and `MemorySettings` among them;
+    None: all of them, which loads every layer."""
 
 
 class Workspace:
@@ -107,7 +91,9 @@ class Workspace:
         trusts_local = options.trusts_local
         if trusts_local is None:
             trusts_local = files.local_consent == "agreed"
-        return cls(options, files, files.resolve(SETTINGS_SECTIONS, trusts_local=trusts_local))
+        is_part = options.sections is not None
+        sections = options.sections if options.sections is not None else _load_all_sections()
+        return cls(options, files, files.resolve(sections, trusts_local=trusts_local, is_part=is_part))
 
     def __enter__(self) -> Self:
         return self
@@ -141,13 +127,15 @@ class Workspace:
 
     @property
     def paths(self) -> InstructionPaths:
+        from sevenfold.store.project.instructions import InstructionPaths
+
         start = None if self.is_in_memory else self.cwd
         return InstructionPaths(home=self.home, user_home=self.user_home, root=self._files.root, start=start)
 
     @property
     def proposals(self) -> tuple[Proposal, ...]:
         """The settings files that came with the repository, and what was answered about each."""
-        return self._files.proposals(SETTINGS_SECTIONS)
+        return self._files.proposals(_load_all_sections())
 
     @property
     def local_settings(self) -> bytes | None:
@@ -164,10 +152,14 @@ class Workspace:
 
     @cached_property
     def catalog(self) -> Catalog:
+        from sevenfold.core.prices import build_catalog
+
         return build_catalog(self.settings)
 
     @cached_property
     def estimator(self) -> TokenEstimator:
+        from sevenfold.core.tokens import WindowSettings
+
         return choose_estimator(self.settings.of(WindowSettings))
 
     @property
@@ -246,157 +238,16 @@ def read_settings_files(options: WorkspaceOptions) -> SettingsFiles:
     return SettingsFiles.read(root, environ=options.environ, arguments=options.settings)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionResources:
-    """What a session works with: settings, folders and files, open until `close`."""
+def _load_all_sections() -> tuple[type[SettingsSection], ...]:
+    from sevenfold.session.settings import SETTINGS_SECTIONS
 
-    id: SessionId
-    deps: SessionDeps
-    folder: Folder | None
-    """The session's own: notes, spills."""
-    project: Project | None
-    resumed: ResumedSession | None
-    exits: ExitStack
-    instructions: InstructionPaths
-    templates: Folder | None = None
-    """Prompts and templates of the user's own, in place of ours."""
-    governor: Governor | None = None
-    """Over what the session's forks spend; None where nothing is kept on disk."""
-    log: EventLog | None = None
-
-    @property
-    def start(self) -> str:
-        """Where the agent works; empty where nobody said."""
-        return str(self.instructions.start or "")
-
-    @classmethod
-    def open(
-        cls,
-        workspace: Workspace,
-        session: str | None = None,
-        *,
-        emit: Emit | None = None,
-        clearable: Mapping[str, bool] | None = None,
-        looks_only: bool = False,
-        closes_workspace: bool = False,
-    ) -> Self:
-        """A new session, or the one with this id, or the `latest`. Blocks on the disk: run it in a thread.
-
-        `clearable` says of the caller's tools whether layer 2 may clear their results. With `looks_only`
-        nothing will be written: somebody else may have the session open.
-        """
-        with ExitStack() as exits:
-            if closes_workspace:
-                exits.callback(workspace.close)
-            emit = emit or workspace.emit
-            if workspace.is_in_memory:
-                return cls(
-                    id=new_session_id(),
-                    deps=_make_deps(workspace, NoJournal(), emit, clearable=clearable),
-                    folder=None,
-                    project=None,
-                    resumed=None,
-                    exits=exits.pop_all(),
-                    instructions=workspace.paths,
-                )
-            project, clock = workspace.project, workspace.clock
-            named = _choose(project, session)
-            folder = exits.enter_context(project.sessions.subfolder(named))
-            if not looks_only:
-                # Before anything of it is read: what somebody else is adding would be missing.
-                exits.enter_context(hold_session(folder, named, clock, emit))
-            log = EventLog(folder, clock, emit)
-            for event in workspace.events:
-                log.add(event)  # emitted before the log was open
-            emit = emit_to_both(emit, log.add)
-            store = SpendStore.open(workspace.home, emit=emit)
-            exits.callback(store.close)
-            rules, catalog = workspace.settings.of(SpendSettings), workspace.catalog
-            governor = Governor(store, rules, session=named, catalog=catalog, clock=clock, emit=emit)
-            spills = SpillStore(folder, workspace.settings.of(ToolResultSettings), emit=emit)
-            exits.callback(spills.close)
-            journal = DiskJournal(project.sessions, named, clock, emit)
-            found = _resume(project.sessions, named, emit) if session else None
-            for stored in (*found.kept, *found.records) if found else ():
-                journal.note_offset(stored.record.id, stored.offset)
-            return cls(
-                id=named,
-                deps=_make_deps(workspace, journal, emit, spills, clearable),
-                folder=folder,
-                project=project,
-                resumed=found,
-                exits=exits.pop_all(),
-                instructions=workspace.paths,
-                templates=workspace.templates,
-                governor=governor,
-                log=log,
-            )
-
-    async def write_events(self) -> None:
-        """Write the events since the last call to the log."""
-        if self.log is not None:
-            await self.log.write()
-
-    async def close(self) -> None:
-        try:
-            await self.deps.journal.close()
-            await self.write_events()
-        finally:
-            self.exits.close()
-
-
-def _make_deps(
-    workspace: Workspace,
-    journal: DiskJournal | NoJournal,
-    emit: Emit,
-    spills: SpillStore | None = None,
-    clearable: Mapping[str, bool] | None = None,
-) -> SessionDeps:
-    return SessionDeps(
-        settings=select_pipeline_settings(workspace.settings),
-        catalog=workspace.catalog,
-        clock=workspace.clock,
-        emit=emit,
-        journal=journal,
-        spills=spills,
-        estimator=workspace.estimator,
-        clearable=clearable or {},
-    )
-
-
-def select_pipeline_settings(settings: Settings) -> PipelineSettings:
-    return PipelineSettings(
-        tool_results=settings.of(ToolResultSettings),
-        compact=settings.of(CompactSettings),
-        window=settings.of(WindowSettings),
-        cache=settings.of(CacheSettings),
-        notes=settings.of(NotesSettings),
-        microcompact=settings.of(MicrocompactSettings),
-        server_edits=settings.of(ServerEditSettings),
-        context=settings.of(ContextSettings),
-        memory=settings.of(MemorySettings),
-        recall=settings.of(RecallSettings),
-    )
-
-
-def _resume(sessions: Folder, named: SessionId, emit: Emit) -> ResumedSession | None:
-    """What was said so far; None for an agent's session that is named before it begins."""
-    try:
-        return resume(sessions, named, emit=emit)
-    except FileMissing:
-        if is_agent_session(named):
-            return None
-        raise
-
-
-def _choose(project: Project, session: str | None) -> SessionId:
-    if session is None:
-        return new_session_id()
-    return latest_session(project.sessions) if session == LATEST_SESSION else SessionId(session)
+    return SETTINGS_SECTIONS
 
 
 def choose_estimator(settings: WindowSettings) -> TokenEstimator:
     """The estimator for tokens that were not billed. May read a tokenizer from disk."""
+    from sevenfold.core.tokens.estimation import ESTIMATORS, EXACT_ESTIMATOR_NAME
+
     if settings.estimator != EXACT_ESTIMATOR_NAME:
         return ESTIMATORS[settings.estimator]
     if settings.tokenizer is None:

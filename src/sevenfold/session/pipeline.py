@@ -1,65 +1,213 @@
-"""Builds the steps of the request path, around one `Conversation`.
+"""Opens what a session works with, and builds the steps of the request path around one `Conversation`.
 
-`Session.prepare` runs them in order. `build_view_steps` makes those that need no model, which is all that it
-takes to rebuild a view and look at it; the other functions make one step each. `rebuild_view` resumes a
-session: it rebuilds the view, byte for byte, from the records of the transcript since the last boundary.
+`SessionResources` is what one session opens beside the workspace: its folder, its log and, for a session
+that is resumed, its transcript. `Session.prepare` runs the steps in order. `build_view_steps` makes those
+that need no model, which is all that it takes to rebuild a view and look at it; the other functions make one
+step each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
-from sevenfold.core.errors import WireError
-from sevenfold.core.json import Json, JsonObject
-from sevenfold.core.messages import Message, RecordId, without_message_thinking
+from sevenfold.core.errors import FileMissing
+from sevenfold.core.events import Emit, emit_to_both
 from sevenfold.core.requests import Capabilities, RequestParams
-from sevenfold.core.tokens import TextOrigin
-from sevenfold.core.usage import Usage, read_stored_usage
+from sevenfold.core.settings import Settings
+from sevenfold.core.settings.sections import MemorySettings
+from sevenfold.core.tokens import WindowSettings
 from sevenfold.layers.compaction.compactor import CompactionStateFile, Compactor
 from sevenfold.layers.compaction.job import SpillText
-from sevenfold.layers.compaction.layer import (
-    BETAS_KEY,
-    ROUNDS_KEY,
-    THOUGHTLESS_KEY,
-    TOKENS_KEY,
-    CompactionLayer,
-    WindowPlan,
-)
+from sevenfold.layers.compaction.layer import CompactionLayer, WindowPlan
+from sevenfold.layers.compaction.policy import CompactSettings
 from sevenfold.layers.compaction.summary_methods import read_summary_prompts
+from sevenfold.layers.context import ContextSettings
 from sevenfold.layers.context.layer import ContextInputs, ContextLayer
 from sevenfold.layers.conversation import Conversation
-from sevenfold.layers.conversation_state import (
-    COVERS_KEY,
-    DROPPED_KEY,
-    FORGOTTEN_KEY,
-    PLACES_KEY,
-    STATE_KEY,
-    EntryPlaces,
-)
+from sevenfold.layers.journal import DiskJournal, NoJournal
 from sevenfold.layers.memory.recall.layer import RecallLayer, SessionMemories, choose_side_query
-from sevenfold.layers.memory.recall.policy import clear_recalled
+from sevenfold.layers.memory.recall.policy import RecallSettings, clear_recalled
+from sevenfold.layers.microcompact.facts import MicrocompactSettings
 from sevenfold.layers.microcompact.layer import ClearingTools, MicrocompactLayer
+from sevenfold.layers.microcompact.server_clearing import ServerEditSettings
+from sevenfold.layers.session_notes.policy import NotesSettings
 from sevenfold.layers.session_notes.writer import NotesLayer, NotesWriter
 from sevenfold.layers.templates import read_notes_texts
-from sevenfold.layers.tool_results.spill import SpillLayer
+from sevenfold.layers.tool_results.policy import ToolResultSettings
+from sevenfold.layers.tool_results.spill import SpillLayer, SpillStore
 from sevenfold.providers.provider import Provider
+from sevenfold.session.budget import SpendSettings
 from sevenfold.session.cache.breakpoints import RequestBuilder
-from sevenfold.session.opening import SessionResources
-from sevenfold.session.settings import SessionDeps
+from sevenfold.session.cache.placement import CacheSettings
+from sevenfold.session.governor import Governor, SpendStore
+from sevenfold.session.opening import LATEST_SESSION, Workspace
+from sevenfold.session.settings import PipelineSettings, SessionDeps
+from sevenfold.store.files.folder import Folder
 from sevenfold.store.memory.directory import MemoryDir
-from sevenfold.store.transcript.reader import ResumedSession, StoredRecord
-from sevenfold.store.transcript.records import (
-    CutRecord,
-    DecisionRecord,
-    InjectedRecord,
-    MessageRecord,
-    Record,
-    SentRecord,
-    UsageRecord,
+from sevenfold.store.project.instructions import InstructionPaths
+from sevenfold.store.project.project import Project
+from sevenfold.store.transcript.reader import ResumedSession, resume
+from sevenfold.store.transcript.transcript import (
+    EventLog,
+    SessionId,
+    hold_session,
+    is_agent_session,
+    latest_session,
+    new_session_id,
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionResources:
+    """What a session works with: settings, folders and files, open until `close`."""
+
+    id: SessionId
+    deps: SessionDeps
+    folder: Folder | None
+    """The session's own: notes, spills."""
+    project: Project | None
+    resumed: ResumedSession | None
+    exits: ExitStack
+    instructions: InstructionPaths
+    templates: Folder | None = None
+    """Prompts and templates of the user's own, in place of ours."""
+    governor: Governor | None = None
+    """Over what the session's forks spend; None where nothing is kept on disk."""
+    log: EventLog | None = None
+
+    @property
+    def start(self) -> str:
+        """Where the agent works; empty where nobody said."""
+        return str(self.instructions.start or "")
+
+    @classmethod
+    def open(
+        cls,
+        workspace: Workspace,
+        session: str | None = None,
+        *,
+        emit: Emit | None = None,
+        clearable: Mapping[str, bool] | None = None,
+        looks_only: bool = False,
+        closes_workspace: bool = False,
+    ) -> Self:
+        """A new session, or the one with this id, or the `latest`. Blocks on the disk: run it in a thread.
+
+        `clearable` says of the caller's tools whether layer 2 may clear their results. With `looks_only`
+        nothing will be written: somebody else may have the session open.
+        """
+        with ExitStack() as exits:
+            if closes_workspace:
+                exits.callback(workspace.close)
+            emit = emit or workspace.emit
+            if workspace.is_in_memory:
+                return cls(
+                    id=new_session_id(),
+                    deps=_make_deps(workspace, NoJournal(), emit, clearable=clearable),
+                    folder=None,
+                    project=None,
+                    resumed=None,
+                    exits=exits.pop_all(),
+                    instructions=workspace.paths,
+                )
+            project, clock = workspace.project, workspace.clock
+            named = _choose(project, session)
+            folder = exits.enter_context(project.sessions.subfolder(named))
+            if not looks_only:
+                # Before anything of it is read: what somebody else is adding would be missing.
+                exits.enter_context(hold_session(folder, named, clock, emit))
+            log = EventLog(folder, clock, emit)
+            for event in workspace.events:
+                log.add(event)  # emitted before the log was open
+            emit = emit_to_both(emit, log.add)
+            store = SpendStore.open(workspace.home, emit=emit)
+            exits.callback(store.close)
+            rules, catalog = workspace.settings.of(SpendSettings), workspace.catalog
+            governor = Governor(store, rules, session=named, catalog=catalog, clock=clock, emit=emit)
+            spills = SpillStore(folder, workspace.settings.of(ToolResultSettings), emit=emit)
+            exits.callback(spills.close)
+            journal = DiskJournal(project.sessions, named, clock, emit)
+            found = _resume(project.sessions, named, emit) if session else None
+            for stored in (*found.kept, *found.records) if found else ():
+                journal.note_offset(stored.record.id, stored.offset)
+            return cls(
+                id=named,
+                deps=_make_deps(workspace, journal, emit, spills, clearable),
+                folder=folder,
+                project=project,
+                resumed=found,
+                exits=exits.pop_all(),
+                instructions=workspace.paths,
+                templates=workspace.templates,
+                governor=governor,
+                log=log,
+            )
+
+    async def write_events(self) -> None:
+        """Write the events since the last call to the log."""
+        if self.log is not None:
+            await self.log.write()
+
+    async def close(self) -> None:
+        try:
+            await self.deps.journal.close()
+            await self.write_events()
+        finally:
+            self.exits.close()
+
+
+def _make_deps(
+    workspace: Workspace,
+    journal: DiskJournal | NoJournal,
+    emit: Emit,
+    spills: SpillStore | None = None,
+    clearable: Mapping[str, bool] | None = None,
+) -> SessionDeps:
+    return SessionDeps(
+        settings=select_pipeline_settings(workspace.settings),
+        catalog=workspace.catalog,
+        clock=workspace.clock,
+        emit=emit,
+        journal=journal,
+        spills=spills,
+        estimator=workspace.estimator,
+        clearable=clearable or {},
+    )
+
+
+def select_pipeline_settings(settings: Settings) -> PipelineSettings:
+    return PipelineSettings(
+        tool_results=settings.of(ToolResultSettings),
+        compact=settings.of(CompactSettings),
+        window=settings.of(WindowSettings),
+        cache=settings.of(CacheSettings),
+        notes=settings.of(NotesSettings),
+        microcompact=settings.of(MicrocompactSettings),
+        server_edits=settings.of(ServerEditSettings),
+        context=settings.of(ContextSettings),
+        memory=settings.of(MemorySettings),
+        recall=settings.of(RecallSettings),
+    )
+
+
+def _resume(sessions: Folder, named: SessionId, emit: Emit) -> ResumedSession | None:
+    """What was said so far; None for an agent's session that is named before it begins."""
+    try:
+        return resume(sessions, named, emit=emit)
+    except FileMissing:
+        if is_agent_session(named):
+            return None
+        raise
+
+
+def _choose(project: Project, session: str | None) -> SessionId:
+    if session is None:
+        return new_session_id()
+    return latest_session(project.sessions) if session == LATEST_SESSION else SessionId(session)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,167 +360,3 @@ def build_recall(
         is_agent=is_agent,
     )
     return RecallLayer(steps.conversation, memories, settings, side=side, clock=deps.clock, emit=deps.emit)
-
-
-@dataclass(slots=True, kw_only=True)
-class _Facts:
-    """What all records together say of single ones."""
-
-    binding: str
-    """The thinking binding of the parameters that the session continues with."""
-    foreign: set[RecordId] = field(default_factory=set[RecordId])
-    """Messages up to the last one under other parameters."""
-    forgotten: set[RecordId] = field(default_factory=set[RecordId])
-    """Messages whose thinking the provider refused."""
-    dropped: set[RecordId] = field(default_factory=set[RecordId])
-    is_thoughtless: bool = False
-    betas: tuple[str, ...] = ()
-    covers: int = 0
-    places: tuple[int, ...] | None = None
-    _messages: list[RecordId] = field(default_factory=list[RecordId])
-    _frame: str = ""
-
-    def read(self, record: Record) -> None:
-        match record.body:
-            case CutRecord():
-                self._read_cut(record.body.detail)
-            case UsageRecord() if record.body.who == "main":
-                self._frame = record.body.frame
-            case MessageRecord():
-                self._messages.append(record.id)
-                if record.body.message.role == "assistant":
-                    if self._frame not in ("", self.binding):
-                        self.foreign.update(self._messages)
-                    # One that a boundary wrote again has no bill before it, and is as it was last shown.
-                    self._frame = ""
-            case _:
-                pass
-
-    def _read_cut(self, detail: JsonObject) -> None:
-        gone = detail.get(DROPPED_KEY)
-        if isinstance(gone, tuple):
-            self.dropped.update(RecordId(item) for item in gone if isinstance(item, str))
-        if detail.get(FORGOTTEN_KEY) is True:
-            self.forgotten.update(self._messages)
-        self.is_thoughtless = self.is_thoughtless or detail.get(THOUGHTLESS_KEY) is True
-        betas, covers, places = detail.get(BETAS_KEY), detail.get(COVERS_KEY), detail.get(PLACES_KEY)
-        if isinstance(places, tuple):
-            self.places = tuple(place for place in places if isinstance(place, int))
-        if isinstance(covers, int):
-            self.covers = covers
-        if isinstance(betas, tuple):
-            self.betas = tuple(str(beta) for beta in betas)
-
-    def place_entries(self, found: EntryPlaces, kept: Iterable[StoredRecord]) -> None:
-        """Say where in the history the messages stand that are read. An old record counts them alone."""
-        if self.places is None:
-            messages = [one for one in kept if isinstance(one.record.body, MessageRecord)]
-            found.go_on_at(0, max(0, self.covers - len(messages)))
-            return
-        for entry, place in enumerate((*self.places, self.covers)):
-            if found.place_of(entry) != place:
-                found.go_on_at(entry, place)
-
-
-def rebuild_view(steps: ViewSteps, resumed: ResumedSession) -> list[Message]:
-    """Fill an empty conversation with a resumed one; the messages of its history since the boundary."""
-    conversation = steps.conversation
-    facts = _Facts(binding=conversation.binding)
-    for stored in (*resumed.kept, *resumed.records):
-        facts.read(stored.record)
-    conversation.betas = facts.betas
-    facts.place_entries(conversation.places, resumed.kept)
-    head = tuple(_head(resumed.records))
-    replay, kept = _Replay(steps, facts), {stored.record.id for stored in resumed.kept}
-    for stored in (*head, *resumed.kept, *resumed.records[len(head) :]):
-        if stored.record.id not in facts.dropped:
-            replay.take(stored.record, is_kept=stored.record.id in kept)
-    conversation.adapt()
-    return [entry.message for entry in conversation.entries]
-
-
-@dataclass(slots=True)
-class _Replay:
-    """Records on their way into a conversation."""
-
-    steps: ViewSteps
-    facts: _Facts
-    billed: Usage | None = None
-    started: datetime | None = None
-    """When the request was sent that is answered next; an old record says nothing of it."""
-
-    def take(self, record: Record, *, is_kept: bool) -> None:
-        conversation = self.steps.conversation
-        match record.body:
-            case DecisionRecord():
-                self.steps.spilling.restore(record.body.decision)
-            case CutRecord():
-                self._restore_cut(record.body.detail, is_kept=is_kept)
-            case SentRecord() if record.body.who == "main" and not record.body.is_refused:
-                self.started = record.at
-            case UsageRecord() if record.body.who == "main" and not is_kept:
-                self._settle_bill()
-                self.billed = self._usage(record.body)
-                conversation.answered(self.billed, self.started or record.at, record.at)
-                self.started = None
-            case InjectedRecord() if not is_kept:
-                # One among kept messages is an earlier summary, which the boundary left behind.
-                conversation.show(record.body.message, _origin(record.body))
-                if record.body.message.role == "system":
-                    # It is written down once it stands in a view, whatever came after.
-                    conversation.finish(is_stored=True)
-            case MessageRecord():
-                message = record.body.message
-                if self._is_thoughtless(record.id, is_kept=is_kept):
-                    message = without_message_thinking(message)
-                if message.role != "assistant":
-                    self._settle_bill()
-                conversation.add(message, id=record.id, usage=self.billed)
-                self.billed = None
-            case _:
-                pass
-
-    def _settle_bill(self) -> None:
-        """The caller did not keep the last answer: the size of its prompt is known all the same."""
-        if self.billed is not None:
-            self.steps.conversation.tally.bill(self.billed, Message("assistant", ()), is_output_known=False)
-            self.billed = None
-
-    def _restore_cut(self, detail: JsonObject, *, is_kept: bool) -> None:
-        """What was known of the view when it was cut, by a boundary or otherwise."""
-        conversation, tokens = self.steps.conversation, detail.get(TOKENS_KEY)
-        if not is_kept:
-            conversation.rounds += _count(detail.get(ROUNDS_KEY))
-            conversation.restore_cut(detail)
-        self.steps.clearing.restore(detail, is_kept=is_kept)
-        if not is_kept and isinstance(tokens, int) and STATE_KEY not in detail:
-            conversation.tally.set_baseline(tokens)
-
-    def _usage(self, body: UsageRecord) -> Usage | None:
-        try:
-            return read_stored_usage(body.wire, body.dialect)
-        except WireError as error:
-            # It cannot be counted from, so the estimate stays.
-            self.steps.conversation.report_missing_usage(body.model, str(error))
-            return None
-
-    def _is_thoughtless(self, name: RecordId, *, is_kept: bool) -> bool:
-        """Whether what was thought in this message is no longer shown."""
-        is_foreign = name in self.facts.foreign and not self.steps.conversation.capabilities.rewrites_history
-        return is_foreign or name in self.facts.forgotten or (self.facts.is_thoughtless and is_kept)
-
-
-def _head(records: Iterable[StoredRecord]) -> Iterator[StoredRecord]:
-    """What a boundary put before the messages it kept: the asides that directly follow it."""
-    for stored in records:
-        if not isinstance(stored.record.body, InjectedRecord):
-            return
-        yield stored
-
-
-def _count(value: Json) -> int:
-    return value if isinstance(value, int) else 0
-
-
-def _origin(body: InjectedRecord) -> TextOrigin:
-    return "memory" if body.origin == "memory" else "attachment"

@@ -53,16 +53,17 @@ from sevenfold.session.cache.monitor import CacheMonitor, MonitoredProvider, Req
 from sevenfold.session.governor import GovernedProvider, Governor
 from sevenfold.session.history import History, SharedCount
 from sevenfold.session.history_sync import HistorySync
-from sevenfold.session.opening import SessionResources, Workspace, WorkspaceOptions
+from sevenfold.session.opening import Workspace, WorkspaceOptions
 from sevenfold.session.pipeline import (
+    SessionResources,
     build_compaction,
     build_context,
     build_memories,
     build_notes,
     build_recall,
     build_view_steps,
-    rebuild_view,
 )
+from sevenfold.session.rebuilding import rebuild_view
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.transcript.transcript import SessionId
 
@@ -87,9 +88,8 @@ class Session:
         self._request_log = RequestLog(deps.journal)
         forks = None
         if provider is not None:
-            governed = (
-                GovernedProvider(provider, opened.governor) if governs and opened.governor else provider
-            )
+            governor = opened.governor if governs else None
+            governed = GovernedProvider(provider, governor) if governor else provider
             forks = MonitoredProvider(governed, self._monitor, deps.journal, deps.clock, self._request_log)
         self._forks = forks
         self._steps = steps = build_view_steps(frame, self._capabilities(frame), deps)

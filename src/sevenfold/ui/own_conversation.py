@@ -23,8 +23,9 @@ from sevenfold.layers.compaction.policy import STRATEGY_TEXTS
 from sevenfold.layers.conversation import DROPPED_KEY, Conversation
 from sevenfold.layers.journal import NoJournal
 from sevenfold.layers.microcompact.layer import CLEARED_KEY, MEMORIES_KEY, REWRITTEN_KEY, SAVED_KEY
-from sevenfold.session.opening import Workspace, select_pipeline_settings
-from sevenfold.session.pipeline import build_view_steps, rebuild_view
+from sevenfold.session.opening import Workspace
+from sevenfold.session.pipeline import build_view_steps, select_pipeline_settings
+from sevenfold.session.rebuilding import rebuild_view
 from sevenfold.session.settings import SessionDeps
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.transcript.reader import StoredRecord, resume, scan_transcript

@@ -73,7 +73,8 @@ from sevenfold.providers.provider import Provider
 from sevenfold.providers.reply_limits import DEFAULT_RETRIES, PATIENT_RETRIES
 from sevenfold.session import Session
 from sevenfold.session.governor import GovernedProvider
-from sevenfold.session.opening import SessionResources, Workspace, WorkspaceOptions
+from sevenfold.session.opening import Workspace, WorkspaceOptions
+from sevenfold.session.pipeline import SessionResources
 from sevenfold.store.transcript.transcript import SessionId
 
 # Runs hooks around a compaction, and restates what tools, hooks and the environment have to say.

