@@ -43,7 +43,15 @@ assert code in (0, 1), code
 sys.stderr.write("\\n" + json.dumps(sorted(sys.modules)))
 """
 
-OF_AGENTS = ("sevenfold.agent", "sevenfold.core.tokens", "sevenfold.providers", "sevenfold.session.settings")
+OF_AGENTS = (
+    "sevenfold.agent",
+    "sevenfold.core.tokens",
+    "sevenfold.layers.compaction",
+    "sevenfold.layers.memory.trust",
+    "sevenfold.providers",
+    "sevenfold.session.pipeline",
+    "sevenfold.session.settings",
+)
 """Packages and modules that a command over memories does without: they take longer to load than it runs."""
 
 EVERYTHING = """

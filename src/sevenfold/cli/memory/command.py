@@ -30,7 +30,7 @@ from sevenfold.cli.memory.change import (
     undo_transaction,
 )
 from sevenfold.cli.memory.context import MEMORY_SECTIONS, MemoryContext, open_memory_context
-from sevenfold.cli.memory.listing import check_memory_claims, list_memories, search_memories, show_memory
+from sevenfold.cli.memory.listing import list_memories, search_memories, show_memory
 from sevenfold.cli.options.memory import add_memory_options
 from sevenfold.cli.screen import CapturedScreen, Screen, format_time
 from sevenfold.core.errors import InputError
@@ -141,6 +141,13 @@ def _find(context: MemoryContext, start: str) -> PendingReview:
     return found[0]
 
 
+def _check(options: Namespace, context: MemoryContext) -> int:
+    # Not at the top: no other action looks into the project.
+    from sevenfold.cli.memory.check import check_memory_claims
+
+    return check_memory_claims(options, context)
+
+
 MemoryHandler: TypeAlias = Callable[[Namespace, MemoryContext], int]
 
 _DOING: dict[str, MemoryHandler] = {
@@ -150,7 +157,7 @@ _DOING: dict[str, MemoryHandler] = {
     "edit": edit_memory,
     "rm": remove_memory,
     "search": search_memories,
-    "check": check_memory_claims,
+    "check": _check,
     "review": review_memories,
     "log": show_memory_log,
     "diff": show_memory_diff,
