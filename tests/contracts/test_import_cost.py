@@ -44,6 +44,7 @@ sys.stderr.write("\\n" + json.dumps(sorted(sys.modules)))
 """
 
 OF_AGENTS = (
+    "asyncio",
     "sevenfold.agent",
     "sevenfold.core.tokens",
     "sevenfold.layers.compaction",

@@ -6,17 +6,15 @@ thread, so that an fsync does not block the event loop. `LoopThread` runs corout
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import os
 import socket
 import threading
 from collections.abc import Callable, Coroutine, Generator
-from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from contextvars import copy_context
 from datetime import timedelta
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from sevenfold.core.errors import (
     AccessDenied,
@@ -29,6 +27,11 @@ from sevenfold.core.errors import (
     NotRegular,
     SevenfoldError,
 )
+
+if TYPE_CHECKING:
+    # Where it is used, and not at the top: everything that touches a file imports this module, and a command
+    # without an event loop would wait for asyncio to load.
+    import asyncio
 
 
 @contextmanager
@@ -138,16 +141,22 @@ async def run_blocking(work: Callable[[], _T]) -> _T:
     not be a matter of luck, and nothing may be written after its owner believes that it has stopped. If the
     work failed meanwhile, that is the cancellation's cause.
     """
+    import asyncio
+
     # A future and no task: a loop that shuts down cancels every task, and would leave the thread behind.
     return await _ended(asyncio.get_running_loop().run_in_executor(None, copy_context().run, work))
 
 
 async def await_shielded(work: Coroutine[Any, Any, _T]) -> _T:
     """Await work that a cancelled caller still waits for, because half of it would be worse than none."""
+    import asyncio
+
     return await _ended(asyncio.ensure_future(work))
 
 
 async def _ended(future: asyncio.Future[_T]) -> _T:
+    import asyncio
+
     cancelled: asyncio.CancelledError | None = None
     while not future.done():
         try:
@@ -218,6 +227,8 @@ class LoopThread:
             thread.join()
 
     def _started(self) -> asyncio.AbstractEventLoop:
+        import asyncio
+
         if self._loop is None:
             loop = asyncio.new_event_loop()
             self._thread = threading.Thread(target=_serve, args=(loop,), name="sevenfold", daemon=True)
@@ -240,6 +251,8 @@ class _Call(Generic[_T]):
 
     def begin(self) -> None:
         """On the loop."""
+        import asyncio
+
         self._task = asyncio.get_running_loop().create_task(self._work)
         self._task.add_done_callback(lambda _: self._ended.set())
 
@@ -255,11 +268,14 @@ class _Call(Generic[_T]):
         while self._task is None or not self._ended.is_set():
             self._ended.wait(LOOK_AGAIN.total_seconds())
         if self._task.cancelled():
+            from concurrent.futures import CancelledError
+
             raise CancelledError
         return self._task.result()
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    import asyncio
     from concurrent.futures import ThreadPoolExecutor
 
     asyncio.set_event_loop(loop)
