@@ -39,7 +39,6 @@ EVENT_REASONS: dict[type[Event], str] = {
     "on disk, and a marker in their place says where.",
     events.HistoryCompacted: "Layer 4, compaction: the conversation continues from the notes and the last "
     "rounds. The transcript on disk keeps everything.",
-    events.FileRestored: "Files that were read last are read from disk again, as they are now.",
     events.ExtractionEnded: "Layer 5, memory: a fork of the conversation reviewed the turn. What the user "
     "taught becomes a file with a history. Text from tools would wait for your approval.",
     events.MemoryRecalled: "Layer 5, recall: found by words in a millisecond, without a model. It is "
