@@ -11,12 +11,14 @@ from argparse import Namespace
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from sevenfold.cli.screen import Screen
 from sevenfold.cli.workspace import open_workspace
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import ignore_event
+from sevenfold.proxy.agent_files import AgentFile, RunCopy, drop_option, read_agent_file
 from sevenfold.proxy.headers import LOOPBACK_ADDRESSES
 from sevenfold.proxy.layers import ProxyLayers
 from sevenfold.proxy.ledger import ProxyEntry, ProxyLedger
@@ -149,7 +151,11 @@ def run_agent(options: Namespace, screen: Screen) -> int:
             f"{profile.program} was not found; install {profile.name}, or add its folder to the PATH"
         )
     _refuse_conflicts(profile, os.environ)
-    upstreams = find_upstreams(options.upstream, os.environ, profile)
+    arguments: list[str] = options.arguments
+    file = _read_file(profile, arguments, options.upstream)
+    upstreams = file.upstreams if file else find_upstreams(options.upstream, os.environ, profile)
+    for name in file.left_alone if file else ():
+        screen.note(f"{name} goes to another server, and not through the proxy; --upstream URL changes that")
     screen.note(f"requests go to {upstreams.anthropic} or {upstreams.openai}; --upstream URL changes that")
     run = ProxyRun.create(profile, os.path.realpath("."), records_only=options.record_only)
     with _open_ledger_folder() as folder, ExitStack() as exits:
@@ -159,7 +165,13 @@ def run_agent(options: Namespace, screen: Screen) -> int:
         if run.has_layers and app.layers is not None:
             app.layers.warm_up(run.project)
         try:
-            code = _run_program(program, profile, server.run_url(run), options.arguments)
+            url, copied = server.run_url(run), RunCopy()
+            if file is not None:
+                made = exits.enter_context(TemporaryDirectory(prefix="sevenfold-run-"))
+                copied = file.write_copy(exits.enter_context(Folder.open(Path(made))), url)
+                arguments = drop_option(arguments, "--config") if copied.arguments else arguments
+            command = [program, *profile.make_arguments(url), *copied.arguments, *arguments]
+            code = _run_program(command, {**profile.make_environ(url), **copied.variables})
         finally:
             server.stop()
             _end_layers(app)
@@ -203,15 +215,20 @@ def _refuse_conflicts(profile: AgentProfile, environ: Mapping[str, str]) -> None
         )
 
 
-def _run_program(program: str, profile: AgentProfile, url: str, arguments: list[str]) -> int:
+def _read_file(profile: AgentProfile, arguments: list[str], upstream: str | None) -> AgentFile | None:
+    if not profile.is_led_by_file:
+        return None
+    return read_agent_file(profile.name, os.environ, arguments, _without_version(upstream or ""))
+
+
+def _run_program(command: list[str], variables: Mapping[str, str]) -> int:
     """The agent has the terminal; Ctrl-C is its own."""
-    command = [program, *profile.make_arguments(url), *arguments]
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         # A child inherits that a signal is ignored, and the agent wants Ctrl-C.
         running = subprocess.Popen(
             command,
-            env={**os.environ, **profile.make_environ(url)},
+            env={**os.environ, **variables},
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - no locks in it
         )
         for number in (signal.SIGTERM, signal.SIGHUP):

@@ -48,6 +48,8 @@ class AgentProfile:
     """Environment variables that lead it to the proxy."""
     arguments: tuple[str, ...] = ()
     """The same as arguments, put before the user's own."""
+    is_led_by_file: bool = False
+    """Whether a file names where its requests go: a run has a copy of it (`agent_files`)."""
 
     def make_environ(self, url: str) -> dict[str, str]:
         return {name: value.replace(URL, url) for name, value in self.variables.items()}
@@ -57,7 +59,7 @@ class AgentProfile:
 
     @property
     def can_start(self) -> bool:
-        return bool(self.variables or self.arguments)
+        return bool(self.variables or self.arguments or self.is_led_by_file)
 
 
 _MEMORY: frozenset[LayerName] = frozenset({"recall", "rules", "extraction"})
@@ -149,8 +151,8 @@ PROFILES: tuple[AgentProfile, ...] = (
         ),
         variables={"ANTHROPIC_BASE_URL": URL, "OPENAI_API_BASE": f"{URL}/v1"},
     ),
-    AgentProfile(name="pi", program="pi", user_agents=("pi/",), layers=_ALL),
-    AgentProfile(name="continue", program="cn", user_agents=("Continue/",), layers=_ALL),
+    AgentProfile(name="pi", program="pi", user_agents=("pi/",), layers=_ALL, is_led_by_file=True),
+    AgentProfile(name="continue", program="cn", user_agents=("Continue/",), layers=_ALL, is_led_by_file=True),
 )
 
 
