@@ -169,6 +169,19 @@ def read_proxy_ledger(folder: Folder, name: str) -> list[JsonObject]:
     return found
 
 
+def render_ledger_line(line: JsonObject) -> str:
+    """One request of a ledger, as a person reads it."""
+    who = f"{line.get('conversation') or '-'} {line.get('purpose')} {line.get('model') or ''}".rstrip()
+    unread = sum(_read_count(line, name) for name in ("fresh", "written_5m", "written_1h"))
+    tokens = f"{_read_count(line, 'read'):,} read, {unread:,} not" if "fresh" in line else "no usage"
+    cost = f"  ${_read_dollars(line['dollars']).quantize(Decimal('0.0001')):,}" if "dollars" in line else ""
+    layers, lost = line.get("layers"), line.get("break")
+    acted = layers.get("acted") if isinstance(layers, JsonObject) else None
+    done = f"  {', '.join(map(str, acted))}" if isinstance(acted, tuple) and acted else ""
+    broken = f"  cache break: {lost.get('cause')}" if isinstance(lost, JsonObject) else ""
+    return f"{str(line.get('at'))[11:19]}  {line.get('status')}  {who}: {tokens}{cost}{done}{broken}"
+
+
 def list_ledgers(folder: Folder) -> list[LedgerSummary]:
     """All sessions, the newest first."""
     found: list[LedgerSummary] = []
@@ -195,6 +208,11 @@ def _summarize(name: str, lines: Sequence[JsonObject]) -> LedgerSummary:
         saved_tokens=sum(count for one in saved for count in one.values() if isinstance(count, int)),
         breaks=sum("break" in line for line in lines),
     )
+
+
+def _read_count(line: JsonObject, name: str) -> int:
+    value = line.get(name)
+    return value if isinstance(value, int) else 0
 
 
 def _read_dollars(value: Json) -> Decimal:

@@ -208,6 +208,7 @@ examples:
   sevenfold replay --by project                  or day, week, model, session
   sevenfold replay --reprice claude-sonnet-5-5   all of them at its prices
   sevenfold replay --policy sevenfold            what we would have saved
+  sevenfold replay --proxy --watch               what runs behind a proxy now
 """
 
 
@@ -235,6 +236,12 @@ def add_replay_options(parser: ArgumentParser) -> None:
         "--anonymous", action="store_true", help="leave out paths, names, commands and prompts"
     )
     parser.add_argument("--watch", action="store_true", help="do it again whenever a session grows")
+    parser.add_argument(
+        "--proxy",
+        action="store_true",
+        help="show what went through a proxy instead: all sessions, and each request of those that run; "
+        "PATH: the name of a ledger",
+    )
     parser.add_argument("--reprice", metavar="MODEL", help="count every call at this model's prices of today")
     parser.add_argument("--since", metavar="DATE", help="count only calls from this day on")
     parser.add_argument("--limit", type=int, metavar="N", help="read only the N files written to last")

@@ -58,6 +58,11 @@ class ReplayOptions:
 
 def run_replay(options: Namespace, screen: Screen) -> int:
     wanted = read_options(options)
+    if options.proxy:
+        # Loaded only for this: it brings the proxy.
+        from sevenfold.cli.replay.proxied import show_proxied
+
+        return show_proxied(options, wanted.home, screen)
     if options.policy:
         return _run_policy(options, wanted, screen)
     if wanted.output.is_watching:
