@@ -6,5 +6,6 @@
 - `advice`: what to do, on a terminal.
 - `contents`: the rest of the report: what filled the context, and the list of sessions.
 - `sources`: where transcripts are.
+- `proxied`: `--proxy`: what went through a proxy.
 - `policy`: `--policy`: what sessions would have cost under a policy for clearing results.
 """

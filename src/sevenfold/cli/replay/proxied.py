@@ -13,11 +13,11 @@ from typing import cast
 from sevenfold.cli.proxy import PROXY_FOLDER
 from sevenfold.cli.screen import Screen
 from sevenfold.core.errors import FileMissing, InputError
-from sevenfold.core.json import JsonObject
+from sevenfold.core.json import JsonObject, thaw
 from sevenfold.proxy.receipt import LedgerSummary, list_ledgers, read_proxy_ledger, render_ledger_line
 from sevenfold.store.files.folder import Folder
 
-LOOK_SECONDS = 2.0
+LEDGER_LOOK_SECONDS = 2.0
 """Between two looks at the ledgers."""
 
 _OTHER_OPTIONS = ("html", "open", "svg", "by", "csv", "anonymous", "reprice", "policy", "jobs", "since")
@@ -54,7 +54,7 @@ def show_proxied(
         seen = found
         if not options.watch or look == rounds:
             break
-        wait(LOOK_SECONDS)
+        wait(LEDGER_LOOK_SECONDS)
     return 0 if seen else 1
 
 
@@ -81,7 +81,10 @@ def _show(sessions: Sequence[_Session], screen: Screen, *, as_json: bool) -> Non
     if as_json:
         screen.show_json(
             [
-                {**one.summary.to_json(), **({"entries": list(one.lines)} if one.lines else {})}
+                {
+                    **one.summary.to_json(),
+                    **({"entries": [thaw(line) for line in one.lines]} if one.lines else {}),
+                }
                 for one in sessions
             ]
         )
