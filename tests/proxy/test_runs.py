@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -296,17 +295,18 @@ def test_a_proxy_that_is_killed_in_mid_stream_sends_the_same_bytes_after_a_resta
             post(base, path, bodies[0], x_api_key=KEY)
             if is_disturbed:
                 Upstream.is_stuck = True
-                with closing(start_request(base, path, bodies[1])) as connection:
-                    connection.getresponse().read(20)
-                    process.send_signal(signal.SIGKILL)
-                    process.wait()
+                with (
+                    closing(start_request(base, path, bodies[1])) as connection,
+                    closing(connection.getresponse()) as response,
+                ):
+                    response.read(20)
+                    kill_proxy(process)
                 Upstream.is_stuck = False
                 process, _ = start_proxy(upstream, tmp_path, ["--port", port])
             post(base, path, bodies[1], x_api_key=KEY)
             post(base, path, bodies[2], x_api_key=KEY)
         finally:
-            process.kill()
-            process.wait()
+            kill_proxy(process)
         runs.append(list(SEEN))
         if not is_disturbed:  # the same home, as it was before the first run
             (home / "proxy").rename(tmp_path / "kept/proxy")
@@ -315,6 +315,13 @@ def test_a_proxy_that_is_killed_in_mid_stream_sends_the_same_bytes_after_a_resta
     assert [disturbed[0], *disturbed[2:]] == plain
     assert b"make ship" in plain[0]
     assert b"persisted-output" in plain[1]
+
+
+def kill_proxy(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
 
 
 def start_request(base: str, path: str, body: bytes) -> Any:
