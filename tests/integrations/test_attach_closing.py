@@ -100,6 +100,7 @@ ask(left_open := attach(client, project={left_open!r}))
 """
 
 
+@pytest.mark.story
 def test_a_script_ends_without_a_word(sim: Simulator, tmp_path: Path) -> None:
     """Closed or not, what was said is on the disk, and no thread is still busy when the interpreter ends."""
     closed, left_open = (str(tmp_path / name) for name in ("closed", "left_open"))
