@@ -16,10 +16,10 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from sevenfold.agent.tui.prompt_input import (
-    LINE_CONTINUATION,
     MENU_ROWS,
     BufferedOutput,
     make_prompt_output,
+    send_or_continue,
 )
 
 if TYPE_CHECKING:
@@ -178,12 +178,7 @@ def _make_keys(early: EarlyInput) -> KeyBindings:
 
     @keys.add("enter")
     def send(event: KeyPressEvent) -> None:
-        buffer = event.current_buffer
-        if buffer.document.text_before_cursor.endswith(LINE_CONTINUATION):
-            buffer.delete_before_cursor(len(LINE_CONTINUATION))
-            buffer.newline(copy_margin=False)
-        else:
-            buffer.validate_and_handle()
+        send_or_continue(event.current_buffer)
 
     @keys.add("escape", "enter")
     @keys.add("c-j")

@@ -21,6 +21,7 @@ from sevenfold.core.json import freeze, read_object, write_json
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
+    from prompt_toolkit.buffer import Buffer
     from prompt_toolkit.completion import CompleteEvent, Completer, Completion
     from prompt_toolkit.document import Document
     from prompt_toolkit.filters import Filter
@@ -222,6 +223,15 @@ class PastedTexts:
         return self._texts[number - 1] if 1 <= number <= len(self._texts) else token[0]
 
 
+def send_or_continue(buffer: Buffer) -> None:
+    """Send what was typed, or go on in the next line where it ends with the sign for that."""
+    if buffer.document.text_before_cursor.endswith(LINE_CONTINUATION):
+        buffer.delete_before_cursor(len(LINE_CONTINUATION))
+        buffer.newline(copy_margin=False)
+    else:
+        buffer.validate_and_handle()
+
+
 def make_key_bindings(scene: InputDelegate, pastes: PastedTexts) -> KeyBindings:
     from prompt_toolkit.application import get_app
     from prompt_toolkit.filters import Condition, is_searching
@@ -235,11 +245,8 @@ def make_key_bindings(scene: InputDelegate, pastes: PastedTexts) -> KeyBindings:
         buffer = event.current_buffer
         if buffer.complete_state and buffer.complete_state.current_completion:
             buffer.complete_state = None
-        elif buffer.document.text_before_cursor.endswith(LINE_CONTINUATION):
-            buffer.delete_before_cursor(len(LINE_CONTINUATION))
-            buffer.newline(copy_margin=False)
         else:
-            buffer.validate_and_handle()
+            send_or_continue(buffer)
 
     @keys.add("escape", "enter")
     @keys.add("c-j")
