@@ -11,7 +11,8 @@ Between tasks time passes, up to a day, and twice the agent is closed and the se
 quarters of the tasks the view is compacted by hand; at the end memories are consolidated.
 
 Two settings differ from the defaults, so that the layers do the same in every run: recall may take its time,
-and the clock is the script's. Costs differ by less than a hundredth, as ids and folders have random names.
+and the clock is the script's. Ids and the name of the folder are the same in every run too: an id that is a
+token longer can move a cut by a round.
 
 Printed for each family: what each layer did, the cost by whose calls they were, the share of prompts that was
 read from the cache, and for each cut how much of the history the notes covered and how much of what was used
@@ -25,13 +26,18 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
+import random
 import re
+import shutil
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import date, timedelta
 from pathlib import Path
+from unittest.mock import patch
 
 from whole_script import BuildLog, ScriptedModel, make_project, say_task
 
@@ -79,7 +85,7 @@ PATIENT: Mapping[str, object] = {"budget_ms": 60_000, "vectors": False}
 ROUND_SECONDS = 20
 PAUSES = {3: timedelta(minutes=3), 6: timedelta(minutes=40), 10: timedelta(hours=3), 14: timedelta(hours=26)}
 """After these tasks somebody is away."""
-_RANDOM = re.compile(r"[0-9a-f]{8,}|(?<=whole-)\w{8}|(?<=toolu_)\w+|(?<=call_)\w+")
+_RANDOM = re.compile(r"[0-9a-f]{8,}|(?<=toolu_)\w+|(?<=call_)\w+")
 RELATIVE_PRICES = {"fresh": 1.0, "read": 0.1, "written_5m": 1.25, "written_1h": 2.0, "output": 5.0}
 """Of a token, with a fresh one as the unit: comparable between families, also where no price is known."""
 
@@ -304,19 +310,36 @@ async def agree(_asked: PermissionRequest) -> PermissionResponse:
 
 
 def count_tokens(model: Model, level: PromptLevel, block: JsonObject) -> int:
-    """As the simulator does, with random names counted alike: ids, and the folder of this run."""
+    """As the simulator does, with random ids counted alike."""
     text = _RANDOM.sub(lambda found: "0" * len(found[0]), write_json(block).decode())
     return estimate_tokens(model, level, read_object(text.encode()))
+
+
+@contextmanager
+def open_folder() -> Generator[Path]:
+    """A folder of this run alone, with the same name as in the run before."""
+    for number in range(1000):
+        place = Path(tempfile.gettempdir()) / f"whole-{number:03}"
+        try:
+            place.mkdir(mode=0o700)
+        except FileExistsError:
+            continue
+        try:
+            yield place
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+        return
+    raise SystemExit(f"no free name in {tempfile.gettempdir()}: remove its folders whole-000 to whole-999")
 
 
 def run_family(family: str, tasks: int, *, has_layers: bool) -> WholeRun:
     found = WholeRun(family=family, model=FAMILIES[family])
     settings: dict[str, Mapping[str, object]] = {"recall": PATIENT} if has_layers else dict(LAYERLESS)
-    with tempfile.TemporaryDirectory(prefix="whole-") as folder:
-        model = ScriptedModel(Path(folder) / "project")
+    with open_folder() as folder, patch.object(os, "urandom", random.Random(7).randbytes):
+        model = ScriptedModel(folder / "project")
         with Simulator(model, tokenizer=count_tokens) as simulator:
             session = WholeSession(
-                found=found, tasks=tasks, place=Path(folder), simulator=simulator, settings=settings
+                found=found, tasks=tasks, place=folder, simulator=simulator, settings=settings
             )
             asyncio.run(session.run())
             session.finish()

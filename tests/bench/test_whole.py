@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,15 +16,16 @@ from tests.contracts.house import ROOT
 pytestmark = pytest.mark.story
 
 
-def measure(*arguments: str) -> dict[str, Any]:
+def measure(folder: Path, *arguments: str) -> dict[str, Any]:
     command = [sys.executable, str(ROOT / "bench" / "whole.py"), "--json", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    environ = {**os.environ, "TMPDIR": str(folder)}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, env=environ)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
-def test_every_layer_works_in_a_whole_session_of_each_family() -> None:
-    found = measure("--tasks", "9")
+def test_every_layer_works_in_a_whole_session_of_each_family(tmp_path: Path) -> None:
+    found = measure(tmp_path, "--tasks", "9")
     assert set(found) == {"unsigned", "signed", "openai"}
     for run in found.values():
         assert run["turns"] == 9
@@ -36,20 +39,11 @@ def test_every_layer_works_in_a_whole_session_of_each_family() -> None:
         assert run["saved"] > 0
 
 
-def test_the_layers_do_the_same_in_two_runs_of_one_session() -> None:
-    first, again = (measure("--tasks", "6", "--family", "unsigned")["unsigned"] for _ in range(2))
-    about = {
-        "compactions",
-        "usd",
-        "units",
-        "units_without_layers",
-        "saved",
-        "read_share",
-        "cuts",
-        "cleared_tokens",
-    }
-    assert {name: first[name] for name in first.keys() - about} == {
-        name: again[name] for name in again.keys() - about
-    }
-    assert [cut["layer"] for cut in first["cuts"]] == [cut["layer"] for cut in again["cuts"]]
-    assert first["units"] == pytest.approx(again["units"], rel=0.01)
+def test_the_layers_do_the_same_in_two_runs_of_one_session(tmp_path: Path) -> None:
+    runs = [measure(tmp_path, "--tasks", "6", "--family", "unsigned")["unsigned"] for _ in range(2)]
+    spent = [[run.pop(name) for name in ("units", "units_without_layers")] for run in runs]
+    for run in runs:
+        del run["usd"], run["saved"], run["read_share"]
+    first, again = runs
+    assert first == again
+    assert spent[0] == pytest.approx(spent[1], rel=0.001)  # a duration that a tool tells is a token longer
