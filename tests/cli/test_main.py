@@ -266,6 +266,19 @@ def test_a_chat_that_cannot_open_its_session_says_so_in_the_form_that_was_asked_
     assert told.err == "error: no space left; free some\n"
 
 
+@pytest.mark.parametrize("command", [["mcp"], ["install", "cursor", "--dry-run"], ["memory", "list"]])
+def test_in_a_folder_that_was_removed_a_command_says_so(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert main(command) == 1
+    assert "was removed; change to another one" in capsys.readouterr().err
+
+
 def test_a_resident_process_that_does_not_run_is_no_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

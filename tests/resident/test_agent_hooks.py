@@ -211,6 +211,17 @@ def test_the_users_sentences_are_learnt_after_a_turn_and_what_we_added_is_not(ag
     assert len(agent.list_keys()) == 2
 
 
+@pytest.mark.parametrize("before", ["", None, "somewhere-else.jsonl"])
+def test_a_transcript_that_an_agent_names_late_is_read(agent: Agent, before: str | None) -> None:
+    agent.hook("SessionStart", source="startup", transcript_path=before)
+    agent.hook("UserPromptSubmit", prompt="Hello there.", transcript_path=before)
+    agent.finish()
+    agent.add_line("user", "Remember this: always run the cobalt script before you tag a release.")
+    agent.hook("Stop")
+    agent.finish()
+    assert len(agent.list_keys()) == 1
+
+
 def test_what_a_model_asks_to_remember_waits_unless_the_user_said_it(agent: Agent) -> None:
     def remember(content: str) -> object:
         given = freeze_object({"cwd": agent.project, "content": content, "session": agent.session})

@@ -39,8 +39,8 @@ CONFIGS: dict[str, dict[str, str]] = {
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path / "user"))
     monkeypatch.setenv("SEVENFOLD_HOME", str(tmp_path / "own"))
-    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
-    monkeypatch.delenv("CODEX_HOME", raising=False)
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME", "CONTINUE_GLOBAL_DIR"):
+        monkeypatch.delenv(name, raising=False)
     (tmp_path / "user").mkdir()
     return tmp_path / "user"
 
@@ -292,3 +292,70 @@ def test_extensions_that_are_no_table_are_refused(
     path.write_text(f"extensions:\n\n{below}")
     assert main(["install", "goose"]) == 2
     assert "Write it as a plain table" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("agent", "variable"),
+    [
+        ("claude-code", "CLAUDE_CONFIG_DIR"),
+        ("codex", "CODEX_HOME"),
+        ("opencode", "XDG_CONFIG_HOME"),
+        ("goose", "XDG_CONFIG_HOME"),
+        ("continue", "CONTINUE_GLOBAL_DIR"),
+    ],
+)
+def test_two_configurations_of_one_agent_are_both_taken_back(
+    home: Path, agent: str, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_configs(home, agent)
+    before = read_tree(home)
+    assert main(["install", agent]) == 0
+    monkeypatch.setenv(variable, str(home / "second"))
+    assert main(["install", agent]) == 0
+    assert (home / "second").is_dir()
+    assert read_tree(home / "second")
+    monkeypatch.delenv(variable)
+    assert main(["install", agent, "--uninstall"]) == 0
+    assert read_tree(home) == before
+    assert not (home / "second").exists()
+
+
+def test_a_new_configuration_of_continue_has_what_continue_asks_for(home: Path) -> None:
+    path = home / ".continue/config.yaml"
+    assert main(["install", "continue"]) == 0
+    found = parse(path)
+    assert isinstance(found, dict)
+    assert {"name", "version", "schema", "mcpServers"} == set(found)
+    # Continue adds models by itself.
+    path.write_text(f"{path.read_text()}models: []\n")
+    assert main(["install", "continue", "--uninstall"]) == 0
+    assert parse(path) == {"name": "Main Config", "version": "1.0.0", "schema": "v1", "models": []}
+
+
+def test_line_ends_of_windows_stay(home: Path) -> None:
+    path = home / ".cursor/mcp.json"
+    path.parent.mkdir()
+    path.write_bytes(b'{\r\n  "mcpServers": {}\r\n}\r\n')
+    assert main(["install", "cursor"]) == 0
+    text = path.read_bytes()
+    assert text.count(b"\n") == text.count(b"\r\n") > 3
+    assert text.endswith(b"}\r\n")
+
+
+@pytest.mark.parametrize(
+    ("agent", "name", "text", "said"),
+    [
+        ("opencode", ".config/opencode/opencode.json", '{\n  // mine\n  "mcp": {}\n}', "comments"),
+        ("cursor", ".cursor/mcp.json", '{"mcpServers": {},}', "trailing commas"),
+        ("codex", ".codex/config.toml", 'mcp_servers = {a = {command = "x"}}', "inline table"),
+    ],
+)
+def test_a_file_that_nothing_can_be_added_to_is_refused_with_the_way_out(
+    home: Path, agent: str, name: str, text: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = home / name
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    assert main(["install", agent]) == 2
+    assert said in capsys.readouterr().err
+    assert read_tree(home) == {name: text.encode()}

@@ -9,14 +9,16 @@ import socket
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from pathlib import Path
+from threading import Event
 
 import pytest
 
+from sevenfold.cli import main, resident
 from sevenfold.core.clock import ManualClock
 from sevenfold.resident import client
 from sevenfold.resident.client import MAX_MESSAGE_BYTES, STATUS_ERROR, STATUS_OK, STATUS_RESTART
 from sevenfold.resident.operations import ResidentOperations
-from sevenfold.resident.server import ResidentServer, bind_socket, take_resident_lock
+from sevenfold.resident.server import STUCK, ResidentServer, bind_socket, take_resident_lock
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 IDLE = timedelta(milliseconds=20)
@@ -136,6 +138,58 @@ def test_it_ends_by_itself_when_nobody_has_asked_for_a_while(tmp_path: Path) -> 
         assert ended.result() == b""
 
     serve(tmp_path, talk, clock)
+
+
+def test_a_request_that_never_ends_ends_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, begun, release = ManualClock(), Event(), Event()
+    service = ResidentOperations(environ={"SEVENFOLD_HOME": str(tmp_path)})
+
+    def hang(*_: object) -> dict[str, object]:
+        begun.set()
+        release.wait()
+        return {}
+
+    monkeypatch.setattr(service, "run", hang)
+
+    async def play() -> bool:
+        server = ResidentServer(service, clock, idle=IDLE, stop_seconds=0.01)
+        running = asyncio.create_task(server.serve(bind_socket(str(tmp_path))))
+        _, writer = await asyncio.open_unix_connection(str(tmp_path / client.SOCKET_NAME))
+        writer.write(frame(operation="status"))
+        await asyncio.to_thread(begun.wait)
+        assert not server.is_stuck
+        clock.pass_time(STUCK)
+        try:
+            return await running
+        finally:
+            release.set()
+            writer.close()
+
+    assert asyncio.run(play()) is False
+    assert not (tmp_path / client.SOCKET_NAME).exists()
+
+
+def test_one_that_hangs_is_shown_and_can_be_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SEVENFOLD_HOME", str(tmp_path))
+    monkeypatch.setattr(resident, "STATUS_SECONDS", 0.05)
+    killed: list[int] = []
+    monkeypatch.setattr(os, "kill", lambda pid, _number: killed.append(pid))
+    folder = client.make_run_folder(os.environ)
+    lock = take_resident_lock(folder, 0)
+    assert lock is not None
+    with bind_socket(folder):  # it takes connections and says nothing
+        assert main(["resident"]) == 1
+        assert f"process {os.getpid()} does not answer" in capsys.readouterr().out
+        found = resident.check_resident()
+        assert (found.level, str(os.getpid()) in found.said) == ("broken", True)
+        assert main(["resident", "stop", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["is_hung"] is True
+    assert killed == [os.getpid()]
+    os.close(lock)
+    assert main(["resident"]) == 0
+    assert "not running" in capsys.readouterr().out
 
 
 def test_who_holds_the_lock_is_the_one_and_what_a_dead_one_left_is_replaced(tmp_path: Path) -> None:

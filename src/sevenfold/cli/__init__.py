@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The standard library takes an empty one for the root of the file system.
         del os.environ["HOME"]
     try:
-        if (sys.argv[1:] if argv is None else list(argv)) == ["mcp"]:
+        if (sys.argv[1:] if argv is None else list(argv)) == ["mcp"] and not _is_folder_gone():
             # An agent waits for it at its start, and everything below takes longer to load than this.
             from sevenfold.integrations.mcp_server.stdio import serve_stdio
 
@@ -52,9 +52,20 @@ def _run_guarded(argv: Sequence[str] | None) -> int:
         STDIO_SCREEN.mute()
         return 141
     except Exception as bug:
-        STDIO_SCREEN.report_bug(bug)
+        if isinstance(bug, FileNotFoundError) and _is_folder_gone():
+            STDIO_SCREEN.fail("the folder that you are in was removed; change to another one, then try again")
+        else:
+            STDIO_SCREEN.report_bug(bug)
         return 1
     return code
+
+
+def _is_folder_gone() -> bool:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _run(argv: Sequence[str] | None) -> int:

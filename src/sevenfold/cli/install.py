@@ -13,7 +13,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -40,8 +40,11 @@ class InstalledFile:
     """A file that was changed: what it was before, and what it was made to be."""
 
     path: str
+    """With links resolved."""
     sha256: str
     """Of what we wrote."""
+    name: str = ""
+    """Of the file that the agent reads, which may be a link."""
     earlier_sha256: str = ""
     """Of what we wrote the time before: an install that was interrupted may have left it there."""
     backup: str = ""
@@ -97,7 +100,7 @@ def run_install(options: Namespace, screen: Screen) -> int:
     with Folder.open(open_workspace().home / INSTALLED_FOLDER / agent, create=True) as folder:
         record = _read_record(folder)
         edits = (
-            _plan_removal(changes, record, folder)
+            _plan_removal(_add_recorded(changes, record), record, folder)
             if options.uninstall
             else _plan_edits(changes, record, folder)
         )
@@ -115,15 +118,23 @@ def run_install(options: Namespace, screen: Screen) -> int:
 def find_install_paths() -> InstallPaths:
     environ, package = os.environ, Path(agent_configs.__file__).parent.parent
     command = Path(sys.executable).with_name("sevenfold")
-    claude, codex = environ.get("CLAUDE_CONFIG_DIR"), environ.get("CODEX_HOME")
+    config = environ.get("XDG_CONFIG_HOME", "")
     return InstallPaths(
         user_home=find_user_home(environ),
         python=sys.executable,
         script=str(package / agent_configs.HOOK_SCRIPT),
         server=(str(command), "mcp") if command.is_file() else (sys.executable, "-m", "sevenfold", "mcp"),
-        claude_home=Path(claude) if claude else None,
-        codex_home=Path(codex) if codex else None,
+        claude_home=_find_folder("CLAUDE_CONFIG_DIR"),
+        codex_home=_find_folder("CODEX_HOME"),
+        # Agents pass over a relative one, as its specification says.
+        config_home=Path(config) if os.path.isabs(config) else None,
+        continue_home=_find_folder("CONTINUE_GLOBAL_DIR"),
     )
+
+
+def _find_folder(variable: str) -> Path | None:
+    found = os.environ.get(variable)
+    return Path(os.path.abspath(found)) if found else None
 
 
 def _plan_edits(changes: Sequence[ConfigChange], record: InstallRecord, folder: Folder) -> list[_Edit]:
@@ -142,6 +153,15 @@ def _plan_edits(changes: Sequence[ConfigChange], record: InstallRecord, folder: 
                 backup = bare.encode() if bare is not None else None
         edits.append(_Edit(path=change.path, real=real, state=state, after=after, backup=backup))
     return edits
+
+
+def _add_recorded(changes: Sequence[ConfigChange], record: InstallRecord) -> list[ConfigChange]:
+    """With files that an install has changed while variables such as `CLAUDE_CONFIG_DIR` named others."""
+    found = {resolve_path(str(one.path)) for one in changes}
+    by_name = {one.path.name: one for one in changes}
+    others = [file for file in record.files if file.path not in found]
+    named = ((file, by_name.get(Path(file.name or file.path).name)) for file in others)
+    return [*changes, *(replace(change, path=Path(file.path)) for file, change in named if change)]
 
 
 def _plan_removal(changes: Sequence[ConfigChange], record: InstallRecord, folder: Folder) -> list[_Edit]:
@@ -185,18 +205,20 @@ def _write_files(edits: Sequence[_Edit]) -> None:
 
 def _keep(edits: Sequence[_Edit], record: InstallRecord, folder: Folder) -> None:
     """Copies and the record are on disk before the first file is changed."""
-    files: list[InstalledFile] = []
-    for number, edit in enumerate(edits):
+    own = {edit.real for edit in edits}
+    files = [file for file in record.files if file.path not in own]
+    for edit in edits:
         known = record.find(edit.real)
         name, before = "", edit.before or b""
         if edit.backup is not None:
-            name = f"{number}-{edit.path.name.lstrip('.')}"
+            name = f"{_hash(os.fsencode(edit.real))[:8]}-{edit.path.name.lstrip('.')}"
             folder.replace(name, edit.backup)
         made = known.folders if known else tuple(map(str, _find_missing(Path(edit.real).parent)))
         files.append(
             InstalledFile(
                 path=edit.real,
                 sha256=_hash(edit.after or b""),
+                name=edit.path.name,
                 earlier_sha256=_hash(before) if known and known.is_written(before) else "",
                 backup=name,
                 folders=made,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import signal
 import time
 from argparse import Namespace
 from typing import cast
@@ -11,13 +13,13 @@ from typing import cast
 from sevenfold.cli.inspect.doctor_store import DoctorFinding
 from sevenfold.cli.screen import Screen, format_count
 from sevenfold.core.errors import ResidentUnavailable
-from sevenfold.resident.client import SOCKET_NAME, exchange, find_run_folder, request
+from sevenfold.resident.client import LOCK_NAME, SOCKET_NAME, exchange, find_run_folder, request
 from sevenfold.resident.hook_script import read_input, run_hook
 
 HOOK_SECONDS = 5.0
 """Somebody who types this command waits longer than an agent."""
 START_SECONDS = 30.0
-STATUS_SECONDS = 5.0
+STATUS_SECONDS = 3.0
 
 
 def run_hook_command(options: Namespace, screen: Screen) -> int:
@@ -37,6 +39,9 @@ def run_resident_command(options: Namespace, screen: Screen) -> int:
     except ResidentUnavailable as error:
         if action == "start":
             raise
+        pid = find_holder()
+        if pid is not None:
+            return _handle_hung(pid, action, options, screen)
         if options.json:
             screen.show_json({"is_running": False})
         else:
@@ -53,6 +58,42 @@ def run_resident_command(options: Namespace, screen: Screen) -> int:
         for root in cast("list[str]", found["projects"]):
             screen.show_line(f"  {root}", "faint")
     return 0
+
+
+def find_holder() -> int | None:
+    """The process that holds the lock of the one resident process, whether or not it answers."""
+    try:
+        fd = os.open(os.path.join(find_run_folder(os.environ), LOCK_NAME), os.O_RDONLY | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        first = os.pread(fd, 100, 0).partition(b" ")[0]
+        return int(first) if first.isdigit() else None
+    finally:
+        os.close(fd)
+    return None
+
+
+def _handle_hung(pid: int, action: str, options: Namespace, screen: Screen) -> int:
+    """It lives and says nothing. What it was doing is taken up again by the next one."""
+    if action == "stop":
+        os.kill(pid, signal.SIGKILL)
+    if options.json:
+        screen.show_json({"is_running": action != "stop", "pid": pid, "is_hung": True})
+    elif action == "stop":
+        screen.show_line(f"process {pid} did not answer, and was killed; the next request starts another")
+    else:
+        screen.show_line(describe_hung(pid))
+    return 0 if action == "stop" else 1
+
+
+def describe_hung(pid: int) -> str:
+    """What it is, and what to do about it."""
+    return (
+        f"process {pid} does not answer; end it with `sevenfold resident stop`: the next request starts one"
+    )
 
 
 def ask_running(operation: str) -> dict[str, object]:
@@ -78,6 +119,9 @@ def check_resident() -> DoctorFinding:
     try:
         return DoctorFinding("resident", "fine", describe_resident(ask_running("status")))
     except ResidentUnavailable:
+        pid = find_holder()
+        if pid is not None:
+            return DoctorFinding("resident", "broken", describe_hung(pid))
         where = find_run_folder(os.environ)
         said = f"not running, and started when a hook or an MCP server needs it ({where})"
         return DoctorFinding("resident", "fine", said)

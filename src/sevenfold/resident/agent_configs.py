@@ -55,6 +55,14 @@ class InstallPaths:
     claude_home: Path | None = None
     """`CLAUDE_CONFIG_DIR`."""
     codex_home: Path | None = None
+    config_home: Path | None = None
+    """`XDG_CONFIG_HOME`."""
+    continue_home: Path | None = None
+    """`CONTINUE_GLOBAL_DIR`."""
+
+    def in_config(self, path: str) -> Path:
+        """A file in the folder for configurations."""
+        return (self.config_home or self.user_home / ".config") / path
 
     def hook_command(self, event: str) -> str:
         """For a shell, in which agents run hooks. It ends with 0 also where the script or the interpreter is
@@ -103,7 +111,7 @@ def _plan_codex(paths: InstallPaths) -> tuple[ConfigChange, ...]:
 
 def _plan_opencode(paths: InstallPaths) -> tuple[ConfigChange, ...]:
     server = {"type": "local", "command": list(paths.server), "enabled": True}
-    return (_plan_entry(paths.user_home / ".config/opencode/opencode.json", "mcp", server),)
+    return (_plan_entry(paths.in_config("opencode/opencode.json"), "mcp", server),)
 
 
 def _plan_goose(paths: InstallPaths) -> tuple[ConfigChange, ...]:
@@ -116,7 +124,7 @@ def _plan_goose(paths: InstallPaths) -> tuple[ConfigChange, ...]:
         f"    args: {json.dumps(paths.server[1:])}",
         "    timeout: 300",
     )
-    return (_plan_yaml(paths.user_home / ".config/goose/config.yaml", "extensions", lines),)
+    return (_plan_yaml(paths.in_config("goose/config.yaml"), "extensions", lines),)
 
 
 def _plan_continue(paths: InstallPaths) -> tuple[ConfigChange, ...]:
@@ -125,13 +133,17 @@ def _plan_continue(paths: InstallPaths) -> tuple[ConfigChange, ...]:
         f"    command: {json.dumps(paths.server[0])}",
         f"    args: {json.dumps(paths.server[1:])}",
     )
-    return (_plan_yaml(paths.user_home / ".continue/config.yaml", "mcpServers", lines),)
+    home = paths.continue_home or paths.user_home / ".continue"
+    return (_plan_yaml(home / "config.yaml", "mcpServers", lines, new_file=_CONTINUE_HEAD),)
 
 
 def _plan_cursor(paths: InstallPaths) -> tuple[ConfigChange, ...]:
     server = {"command": paths.server[0], "args": list(paths.server[1:])}
     return (_plan_entry(paths.user_home / ".cursor/mcp.json", "mcpServers", server),)
 
+
+_CONTINUE_HEAD = "name: Main Config\nversion: 1.0.0\nschema: v1\n"
+"""What Continue asks of every configuration, and writes itself into a new one."""
 
 _PLANS: Mapping[AgentName, Callable[[InstallPaths], tuple[ConfigChange, ...]]] = {
     "claude-code": _plan_claude_code,
@@ -303,8 +315,10 @@ def _read_json(path: Path, text: str | None) -> dict[str, object]:
     try:
         found: object = json.loads(text)
     except (ValueError, RecursionError) as error:
+        has_comments = re.search(r"^\s*(//|/\*)|,\s*[}\]]", text, flags=re.M) is not None
+        advice = "Take its comments and trailing commas out" if has_comments else "Correct it"
         raise InputError(
-            f"{path} is no JSON ({error}); nothing was changed. Correct it, then try again"
+            f"{path} is no JSON ({error}); nothing was changed. {advice}, then try again"
         ) from error
     if not isinstance(found, dict):
         raise InputError(f"{path} holds no object; nothing was changed. Correct it, then try again")
@@ -319,13 +333,14 @@ def _get_table(path: Path, config: Mapping[str, object], key: str) -> dict[str, 
 
 
 def _write_json(config: Mapping[str, object], before: str | None) -> str:
-    """With the indentation and the end of the text that was there."""
+    """With the indentation and the line ends of the text that was there."""
     indent = re.search(r"\n([ \t]+)\S", before or "")
     is_flat = before is not None and bool(before.strip()) and indent is None and before.strip() != "{}"
     text = json.dumps(config, ensure_ascii=False, indent=None if is_flat else indent[1] if indent else 2)
     # A surrogate without its pair can only be written as an escape, and was one.
     text = re.sub(r"[\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text)
-    return text if before is not None and before.strip() and not before.endswith("\n") else f"{text}\n"
+    text = text if before is not None and before.strip() and not before.endswith("\n") else f"{text}\n"
+    return text.replace("\n", "\r\n") if before is not None and "\r\n" in before else text
 
 
 # Blocks of text, in TOML and YAML.
@@ -340,7 +355,13 @@ def _plan_toml(path: Path, block: str) -> ConfigChange:
             raise _refuse_taken(path)
         start = "" if not bare or bare.endswith("\n") else "\n"
         added = f"{bare}{start}{_BEGIN}\n{block}{_END}\n"
-        _read_toml(path, added)
+        try:
+            tomllib.loads(added)
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(
+                f"{path}: mcp_servers is written as an inline table, to which nothing can be added; nothing "
+                "was changed. Write it as [mcp_servers.NAME] tables, then try again"
+            ) from error
         return added
 
     return ConfigChange(path, add, lambda text, _is_known: _without_block(text) or None)
@@ -360,12 +381,12 @@ def _without_block(text: str) -> str:
     return re.sub(block, "", text, flags=re.M | re.S)
 
 
-def _plan_yaml(path: Path, key: str, lines: tuple[str, ...]) -> ConfigChange:
+def _plan_yaml(path: Path, key: str, lines: tuple[str, ...], *, new_file: str = "") -> ConfigChange:
     block = "\n".join((f"  {_BEGIN}", *lines, f"  {_END}")) + "\n"
     is_list = lines[0].lstrip().startswith("- ")
 
     def add(text: str | None, _is_known: bool) -> str:
-        bare = _without_block(text or "")
+        bare = _without_block(text or "") or new_file
         found = re.search(rf"^{key}:(.*)$", bare, flags=re.M)
         if found is None:
             start = "" if not bare or bare.endswith("\n") else "\n"
@@ -393,7 +414,7 @@ def _plan_yaml(path: Path, key: str, lines: tuple[str, ...]) -> ConfigChange:
         found = re.search(rf"^{key}:[ \t]*\r?(\n|\Z)", bare, flags=re.M)
         if found and text != bare and not _list_children(bare[found.end() :]):
             bare = bare[: found.start()] + bare[found.end() :]
-        return bare or None
+        return bare if bare not in ("", new_file) else None
 
     return ConfigChange(path, add, remove)
 

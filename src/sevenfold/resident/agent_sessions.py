@@ -163,6 +163,12 @@ class AgentConversation:
         self._reader: ForeignReader | None = None
         self._offset, self._ends, self._call = 0, b"", ""
 
+    def move_to(self, path: Path) -> None:
+        """Read another file from now on: some agents name their transcript late, or begin a new one."""
+        if path != self.path:
+            self.path = path
+            self._forget()
+
     def update(self) -> None:
         """Read what was added. A transcript that was rewritten is read anew, and a missing one is empty."""
         try:

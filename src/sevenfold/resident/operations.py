@@ -309,12 +309,13 @@ class ResidentOperations:
             session.transcript, session.cwd = transcript or session.transcript, get_string(wire, "cwd")
             if project.has_memory:
                 project.follow()
+            conversation = _find_conversation(project, session)
             call = HookCall(
                 event=event,
                 given=wire,
                 project=project,
                 session=session,
-                conversation=project.conversations.get(name, lambda: AgentConversation(Path(transcript))),
+                conversation=conversation,
                 clock=self._clock,
                 emit=self._emit,
                 do_later=self._do_later,
@@ -352,9 +353,7 @@ class ResidentOperations:
         with project.lock:
             if project.is_closed or not project.has_memory or not session.transcript:
                 return
-            conversation = project.conversations.get(
-                session.session, lambda: AgentConversation(Path(session.transcript))
-            )
+            conversation = _find_conversation(project, session)
             conversation.update()
             heard = conversation.snapshot
             writer = project.writers.get(
@@ -392,10 +391,7 @@ class ResidentOperations:
         sessions = [one for one in project.sessions.values() if not named or one.session == named]
         messages: list[Message] = []
         for session in sessions[-MAX_SOURCES:]:
-            conversation = project.conversations.get(
-                session.session, lambda path=session.transcript: AgentConversation(Path(path))
-            )
-            messages += list_messages_of(conversation, session)
+            messages += list_messages_of(_find_conversation(project, session), session)
         if not sessions:
             # No hooks: the newest transcripts that agents have written for this project.
             folders = list_default_folders(environ, find_user_home(environ))
@@ -421,6 +417,13 @@ def run_once(operation: str, arguments: Mapping[str, object], environ: Environ |
     finally:
         service.close()
     return answer
+
+
+def _find_conversation(project: OpenProject, session: AgentSession) -> AgentConversation:
+    path = Path(session.transcript)
+    conversation = project.conversations.get(session.session, lambda: AgentConversation(path))
+    conversation.move_to(path)
+    return conversation
 
 
 def _render_message(given: Arguments, environ: Environ) -> bytes:

@@ -50,6 +50,8 @@ _LOCK_WAIT = 5.0
 """Seconds to wait for one that steps down."""
 _STOP_WAIT = 10.0
 """Seconds for what has begun when it stops."""
+STUCK = timedelta(minutes=15)
+"""Of one request. To index years of sessions takes less; what takes longer may never end."""
 STOP_OPERATION = "stop"
 
 
@@ -105,14 +107,22 @@ def bind_socket(folder: str) -> socket.socket:
 class ResidentServer:
     """Answers on a socket until it is idle, stopped, or asked by a newer client."""
 
-    def __init__(self, service: ResidentOperations, clock: Clock, *, idle: timedelta = IDLE) -> None:
-        self._service, self._clock, self._idle = service, clock, idle
+    def __init__(
+        self,
+        service: ResidentOperations,
+        clock: Clock,
+        *,
+        idle: timedelta = IDLE,
+        stop_seconds: float = _STOP_WAIT,
+    ) -> None:
+        self._service, self._clock, self._idle, self._stop_seconds = service, clock, idle, stop_seconds
         self._last = clock.uptime()
         self._stopping = asyncio.Event()
         self._busy = 0
         self._quiet = asyncio.Event()
         self._quiet.set()
         self._connections: set[asyncio.StreamWriter] = set()
+        self._begun: dict[asyncio.StreamWriter, timedelta] = {}
         self._upkeep: asyncio.Task[None] | None = None
 
     @property
@@ -120,15 +130,21 @@ class ResidentServer:
         """Whether nobody has asked for so long that it may end."""
         return not self._busy and self._clock.uptime() - self._last >= self._idle
 
+    @property
+    def is_stuck(self) -> bool:
+        """Whether a request has run for so long that it will never end."""
+        return any(self._clock.uptime() - begun >= STUCK for begun in self._begun.values())
+
     def stop(self) -> None:
         self._stopping.set()
 
-    async def serve(self, listener: socket.socket) -> None:
+    async def serve(self, listener: socket.socket) -> bool:
+        """Returns whether everything that was begun has ended; threads that hang cannot be ended."""
         server = await asyncio.start_unix_server(self._talk, sock=listener, limit=2**16)
         path = listener.getsockname()
         self._keep_up()  # hooks may have left messages while there was no process
         try:
-            while not self._stopping.is_set() and not self.is_idle:
+            while not self._stopping.is_set() and not self.is_idle and not self.is_stuck:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._stopping.wait(), min(60, self._idle.total_seconds()))
         finally:
@@ -136,12 +152,15 @@ class ResidentServer:
             with suppress(FileNotFoundError):
                 os.unlink(path)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._quiet.wait(), _STOP_WAIT)
+                await asyncio.wait_for(self._quiet.wait(), self._stop_seconds)
             for writer in list(self._connections):
                 writer.close()
             if self._upkeep is not None:
-                await asyncio.wait({self._upkeep})
-            await asyncio.to_thread(self._service.close)
+                await asyncio.wait({self._upkeep}, timeout=self._stop_seconds)
+        if self._begun or (self._upkeep is not None and not self._upkeep.done()):
+            return False
+        await asyncio.to_thread(self._service.close)
+        return True
 
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._connections) >= MAX_CONNECTIONS or not _is_same_user(writer):
@@ -152,6 +171,7 @@ class ResidentServer:
             while not self._stopping.is_set():
                 head = await reader.readexactly(4)
                 self._busy += 1
+                self._begun[writer] = self._clock.uptime()
                 self._quiet.clear()
                 try:
                     reply = await self._take(reader, int.from_bytes(head, "big"))
@@ -159,6 +179,7 @@ class ResidentServer:
                     await asyncio.wait_for(writer.drain(), _READ_TIMEOUT)
                 finally:
                     self._busy -= 1
+                    self._begun.pop(writer, None)
                     self._last = self._clock.uptime()
                     if not self._busy:
                         self._quiet.set()
@@ -266,7 +287,10 @@ async def _serve(folder: str, idle: timedelta) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, server.stop)
-    await server.serve(listener)
+    if not await server.serve(listener):
+        # Waiting for its threads would keep the lock, and with it the next process from starting.
+        log_failure(os.environ, "something that was begun did not end; the resident process ends without it")
+        os._exit(1)
 
 
 def run_resident() -> NoReturn:
