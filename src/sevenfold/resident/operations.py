@@ -16,7 +16,6 @@ An operation takes a JSON object and returns one. All but `status` take `cwd`, a
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, closing
@@ -57,7 +56,6 @@ from sevenfold.layers.memory.recall.policy import (
     render_recalled_memories,
 )
 from sevenfold.layers.memory.trust.taint import ConversationSources, split_passages
-from sevenfold.layers.tool_results.spill import SPILL_FOLDER
 from sevenfold.resident.agent_hooks import HOOK_EVENTS, HookCall, answer_hook, list_messages_of
 from sevenfold.resident.agent_sessions import AgentConversation, AgentSession, read_recent_messages
 from sevenfold.resident.client import PROTOCOL, leave_message, list_messages, log_failure, select_environ
@@ -71,6 +69,7 @@ from sevenfold.resident.extraction import (
     pull_team_memory,
 )
 from sevenfold.resident.projects import OpenProject, ProjectPool
+from sevenfold.resident.stored_results import MAX_RESULT_BYTES, find_stored_result, read_stored_result
 from sevenfold.session.budget import SPEND_DAY, SpendSettings
 from sevenfold.session.governor import Governor, SpendStore, describe_spend
 from sevenfold.session.opening import Workspace, WorkspaceOptions
@@ -86,9 +85,6 @@ Arguments: TypeAlias = JsonObject
 Answer: TypeAlias = dict[str, object]
 Environ: TypeAlias = Mapping[str, str]
 
-MAX_RESULT_BYTES = 48 * 1024
-"""Of a stored tool result at once: about 12,000 tokens."""
-
 QUEUED_EVENTS = ("Stop", "SessionEnd")
 """Whose work takes longer than an agent waits."""
 
@@ -99,7 +95,6 @@ SOURCE_AGE = timedelta(hours=12)
 """Of a transcript that may belong to the session that asks."""
 
 _MAX_PROMPT_CHARS = 100_000
-_RESULT_NAME = re.compile(r"[\w.-]{1,160}", re.ASCII)
 
 
 class ResidentOperations:
@@ -234,22 +229,10 @@ class ResidentOperations:
     def _read_result(self, given: Arguments, environ: Environ) -> Answer:
         with self._use(given, environ) as project:
             sessions = Path(project.workspace.project.sessions.path)
-        path = _find_result(sessions, get_string(given, "path", ""), get_string(given, "id", ""))
+        path = find_stored_result(sessions, get_string(given, "path", ""), get_string(given, "id", ""))
         offset = get_integer(given, "offset", 0, at_least=0)
         limit = get_integer(given, "limit", MAX_RESULT_BYTES, at_least=1, at_most=MAX_RESULT_BYTES)
-        with path.open("rb") as file:
-            total = os.fstat(file.fileno()).st_size
-            file.seek(offset)
-            data = file.read(limit)
-        text = _decode_part(data, is_end=offset + len(data) >= total)
-        end = offset + (len(data) if offset + len(data) >= total else len(text.encode()))
-        return {
-            "path": str(path),
-            "text": text,
-            "offset": offset,
-            "next_offset": end if end < total else None,
-            "total_bytes": total,
-        }
+        return read_stored_result(path, offset, limit)
 
     def _spend(self, given: Arguments, environ: Environ) -> Answer:
         workspace, now = _open_workspace(given, environ), self._clock.now()
@@ -460,38 +443,6 @@ def _read_draft(given: Arguments) -> MemoryDraft:
         body=content,
         applies_to=tuple(str(one) for one in conditions),
     )
-
-
-def _find_result(sessions: Path, path: str, name: str) -> Path:
-    """A stored result by its path or by the id of its call. Only what lies among a session's results."""
-    root = os.path.realpath(sessions)
-    if path:
-        real = Path(os.path.realpath(path))
-        is_stored = real.parent.name == SPILL_FOLDER and str(real.parent.parent.parent) == root
-        if is_stored and real.is_file():
-            return real
-        raise FileMissing(f"{path!r:.300} is no stored tool result of this project")
-    if not _RESULT_NAME.fullmatch(name):
-        raise InputError("name a stored tool result by path or id")
-    found = [
-        file
-        for end in ("", ".txt", ".json")
-        for file in Path(root).glob(f"*/{SPILL_FOLDER}/{name}{end}")
-        if file.is_file()
-    ]
-    if not found:
-        raise FileMissing(f"no stored tool result of this project has the id {name!r}")
-    return max(found, key=lambda file: file.stat().st_mtime_ns)
-
-
-def _decode_part(data: bytes, *, is_end: bool) -> str:
-    """A part of a text, without the beginning of a character that its end has cut in two."""
-    for cut in range(0 if is_end else 4):
-        try:
-            return data[: len(data) - cut].decode()
-        except UnicodeDecodeError:
-            continue
-    return data.decode("utf-8", "replace")
 
 
 def _open_workspace(given: Arguments, environ: Environ) -> Workspace:
