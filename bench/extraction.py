@@ -29,6 +29,7 @@ from bench import extraction_fresh as fresh
 from bench import extraction_kept as kept
 from bench import extraction_passed as passed
 from bench import extraction_passed_unseen as unseen
+from bench import extraction_sight as sight
 
 from sevenfold.core.events import ignore_event
 from sevenfold.core.memories import read_memory
@@ -111,9 +112,14 @@ KINDS = (
     skip("fresh: nothing", fresh.FRESH_NOTHING, is_tuned=False),
     keep("last: direct", fresh.LAST_DIRECT, is_tuned=False, is_direct=True),
     skip("last: nothing", fresh.LAST_NOTHING, is_tuned=False),
+    keep("sight: direct", sight.SIGHT_KEPT, is_tuned=False, is_direct=True),
+    skip("sight: nothing", sight.SIGHT_NOTHING, is_tuned=False),
+    keep("sight: project", sight.SIGHT_PROJECT, is_tuned=False, is_direct=True),
+    skip("sight: near misses", sight.SIGHT_NEAR, is_tuned=False),
 )
-"""The `fresh` and `last` ones were written when the rules stood, to see what those are worth on other turns,
-and the rules were changed after they were measured: docs/layers/extraction.md has the figures before that."""
+"""The `fresh`, `last` and `sight` ones were written when the rules stood, to see what those are worth on
+other turns, and the rules were changed after they were measured: docs/layers/extraction.md has the figures
+before that."""
 
 
 def label(kind: TurnKind, language: str, marked: str) -> LabelledTurn:
@@ -212,7 +218,7 @@ def count_by(
 
 
 def name_half(turn: LabelledTurn) -> str:
-    if turn.kind.name.startswith(("fresh", "last")):
+    if turn.kind.name.startswith(("fresh", "last", "sight")):
         return f"{turn.kind.name.partition(':')[0]} turns"
     return "tuned kinds" if turn.kind.is_tuned else "unseen kinds"
 

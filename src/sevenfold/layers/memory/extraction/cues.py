@@ -6,6 +6,8 @@ line goes on with the row. `Cues` in `statements` says what each row is for. One
 
 from __future__ import annotations
 
+from sevenfold.layers.memory.extraction.cues_unspaced import UNSPACED_CUES
+
 COMMON_WORDS = {
     "en": """the a is are we you i to and of in it not for on with don't our my never always please use
     from that this no all be have do at as by but or an if so was should must when what can will just here
@@ -40,6 +42,7 @@ _LASTING = (
 _DEICTIC = r"(?:it|this|that|these|those|them)\b(?! when)"
 
 CUE_TABLES = {
+    **UNSPACED_CUES,
     "en": rf"""
 lead: please | also | and | but | so | ok | okay | yes | yeah | yep | no | nope | right | btw | by the way
     | fyi | just so you know | one (?:more )?thing | important | note | hey | hi | thanks | actually | rule
@@ -59,7 +62,11 @@ onward: from now on | from here on | from today on | going forward | in (?:the )
     |our|the|single))* (?:prs?|pull requests?|commits?|commit messages?|branch(?:es)?|tests?|endpoints?
     |migrations?|releases?|modules?|files?|functions?|classes|tickets?|changes?|reviews?|components?
     |services?|comments?|docs?|deploy\w*|apis?|dependenc\w+) (?:has to|have to|must|needs?|should|goe?s?
-    |gets?|are|is)
+    |gets?|are|is) | (?:make (?:it|this)|get in(?:to)?) (?:a|the) (?:habit|rule|point) (?:to|of|that)
+here: (?:in|for|across) (?:this|our|the) (?:whole |entire )?(?:repo|repository|project|monorepo|codebase
+    |code base|team|company|org),? (?!(?:\w+ ){{0,3}}(?:it|this|that|there|what|which|who|you|i)\b)
+    (?!the \w+(?<!s) )(?:[\w/'-]+ ){{1,4}}(?:is|are|goe?s?|lives?|sits?|stays?|comes?|ha(?:s|ve)|starts?|ends?
+    |begins?|follows?|belongs?|uses?|runs?|means?|gets?)
 always: always | never | don't ever | do not ever
 we: we(?: should| must|'ll| will| have to| do| also| really| generally| usually)? | you(?: should| must)
 other: i | it | it's | he | she | they | that | this | these | those | which | who | what | where | the | a
@@ -79,6 +86,7 @@ prefer: (?:i|we) (?:really |much |generally |usually |strongly )?(?:prefer|favou
     |can't stand) (?!{_DEICTIC}|(?:the )?(?:option|version|variant|approach|first|second|number|\d|[ab]\b))
     | (?:i|we)(?:'d| would) rather (?:have |see |get |use )?(?!not\b|{_DEICTIC}) | i (?:really )?(?:hate|like
     |love|don't like|do not like) (?!{_DEICTIC}|the |your |how|what|where|to see)
+    | i always (?:want|prefer|expect) (?!to\b)
     | i want you to .*(?:before you|when you|whenever|each time|every time) | (?:we're|we are|i'm
     |i am) not (?:a )?(?:big )?fans? of (?!{_DEICTIC}) | my (?:editor|shell|terminal|browser|preference|os
     |keyboard|ide) is
@@ -87,7 +95,8 @@ fact: we (?:only |mostly |still |also |now )?(?:use|deploy|support|store|ship|ta
     |rely on|run on|are on|have (?:only|no|two|three|four|five|\d+)) | we're (?:on|behind) | our
     | this {_LASTING} (?:uses|targets|has|runs|supports|needs|requires|only|still|is (?:written|built
     |deployed|hosted|licensed|generated|a monorepo|open|public|private)) | the (?:[\w-]+ ){{1,3}}(?:runs on
-    |lives in|is hosted|is deployed|is generated|are generated|is written in|is versioned|is called|is named
+    |lives? (?:in|under|at|on)|is hosted|is deployed|is generated|are generated|is written in|is versioned
+    |is called|is named
     |listens on|is read-only|has only|(?:still )?talks? to|belongs to|is stored in)
 person: ^i(?:'m| am) (?:an? (?!bit|little|few|fan)|the (?!one|only|same)|(?:new to|responsible|in charge
     |not an?) ) | ^i(?:'m| am) on (?:an? )?(?:m\d|mac|macos|windows|linux|ubuntu|arch|fedora|debian|wsl)
@@ -104,7 +113,9 @@ contrast: (?:, |- |is |was )not | instead of | rather than | here\W*$ | any ?mor
 found: (?:is|are|lives?|live|goes?|tracked|kept|stored|documented|generated) (?:at|in|on|under|into|to)
     | you can find
 limited: for now | right now | at the moment | currently | temporarily | for the time being | (?<!from )today
-    | tonight | (?<!from )(?<!we )now(?! on) | tomorrow | this (?!{_LASTING}\b|is\b|to\b|:)[\w/]+ | this one
+    | tonight | (?<!from )(?<!we )now(?! on) | tomorrow
+    | (?:to|in|of|from|for|on|at) that (?!case\b|{_LASTING}\b)\w+
+    | this (?!{_LASTING}\b|is\b|to\b|:)[\w/]+ | this one
     | these | those | just once | (?:just|only) here | yet | meanwhile | in the meantime | afterwards
     | once you're | (?:until|till) (?:i|we|you|it|they|he|she|then|tomorrow|next|further|this|that|\w+day
     |the (?:demo|release|meeting|end|call|deploy|fix|merge)|\w+ (?:is|are|comes?) back) | while (?:i|we|you
@@ -116,7 +127,8 @@ limited: for now | right now | at the moment | currently | temporarily | for the
     |start with|go with) (?:it|that|them) | (?:until|till) (?:lunch|noon|evening|morning|eod|eow|midnight)
     | you(?:'re| are) on | yesterday
 task: (?:please )?(?:fix|replace|start|add|change|remove|rename|try|go ahead|update|make|show|check|look|find
-    |put|move|implement|create|delete|commit|push|revert|adjust|set|call|use|take|keep|give|do it|redo|rerun
+    |put|move|implement|create|delete|commit(?! messages?)|push|revert|adjust|set|call|use|take|keep|give
+    |do it|redo|rerun
     |run|switch|merge|assign|quick fix|cut|drop)
 open: \?\W*$ | ^(?:wait,? )?(?:what|why|how|where|which|who|whose)\b | ^when (?:do|does|did|will|is|are|can)
     | ^(?:wait,? )?(?:is|are|do|does|did|can|could|would|should|will|shall|have|has) (?:i|we|you|it|they|the
@@ -125,12 +137,15 @@ open: \?\W*$ | ^(?:wait,? )?(?:what|why|how|where|which|who|whose)\b | ^when (?:
     | don't worry | don't (?:really )?(?:care|mind|have a preference) | no preference
 unsaid: maybe | perhaps | probably | presumably | might | could | suppose | imagine | assum(?:e|ing)
     | let's say | what if | consider | i guess | i think | would(?! rather) | it'd | one day | some ?day
-    | thinking | hopefully | it depends | i meant? | may | \w+ (?:says?|said|thinks?|claims?|claimed|told
+    | thinking | hopefully | it depends | i meant? | may
+    | (?!you say\b)\w+ (?:says?|said|thinks?|claims?|claimed|told
     |believes?|insists?|suggests?|suggested|recommends?|complains?|wants|wanted) | according to | apparently
     | supposedly | i (?:heard|read|found|saw) | ^they | (?:some|most|other) people | over there | comment by
     | from (?:slack|the chat|the mail|the docs) | (?:write|draft|document|translate|rephrase|proofread|reword
-    |summari[sz]e|print|render|display)(?=:) | (?:write|draft|document|translate|rephrase|print|render
-    |display) (?:an?|the|that|this|to|it|into|release|down) | (?:add|put|create|insert) (?:(?:an?|the
+    |summari[sz]e|print|render|display)(?=:)
+    | (?<!never )(?<!always )(?<!don't )(?:write|draft|document|translate
+    |rephrase|print|render|display) (?:an?|the|that|this|to|it|into|release|down)
+    | (?<!never )(?<!always )(?<!don't )(?:add|put|create|insert) (?:(?:an?|the
     |some) )?(?:\w+ )?(?:comment|note|test|rule|slide|section|line|label|banner|check|paragraph|sentence
     |warning) | (?:commit message|subject|title|label|text|string|caption|heading|wording) (?:should|must|is
     |to|from) | how do (?:you|i) say | (?:mail|message|note|comment) to | says? (?:that|we)
@@ -142,7 +157,11 @@ lead: bitte | und | also | auch | aber | ok | ja | nein | übrigens | zur info |
 remember: merke? dir | denke? (?:bitte )?(?:daran|dran) | vergiss nicht(?! zu) | beachte | zur erinnerung
     | behalte im kopf | notiere? dir
 onward: ab jetzt | ab sofort | ab heute | von (?:jetzt|nun) an | in zukunft | zukünftig | künftig | fortan
-    | grundsätzlich | jedes mal,? wenn du | auf keinen fall
+    | grundsätzlich | jedes mal,? wenn du | auf keinen fall | zur (?:gewohnheit|regel)
+here: (?:in|bei) (?:diesem|unserem) (?:\w*projekt|repo|repository|team|code) (?:werden|wird|sind|ist
+    |liegen|liegt
+    |gehören|gehört|heißen|heißt|gelten|gilt|haben|hat|laufen|läuft|stehen|steht|kommen|kommt|beginnen
+    |beginnt) (?!es|das|da|eine?|ein)
 always: immer | niemals | nie | stets
 we: wir
 other: ich | er | sie | es | das | der | die | den | dem | ein | eine | dass | wenn | was | welche\w* | man
@@ -174,7 +193,8 @@ open: \?\W*$ | ^(?:warum|wieso|weshalb|wie|was|wer|wo|wann|welche\w*|woher)\b | 
 unsaid: vielleicht | wenn wir | falls | angenommen | stell dir vor | könnten? | würden? | wäre(?! mir)
     | nähmen | eventuell | vermutlich | ich glaube | ich denke | möglicherweise | sagt | sagte | meint
     | meinte | behauptet | angeblich | findet,? dass | will,? dass wir | steht | ^laut | laut (?:doku\w*
-    |readme|ihm|ihr|chef\w*|team) | (?:schreibe?|übersetze?|formuliere|dokumentiere|füge?) (?!wir)
+    |readme|ihm|ihr|chef\w*|team) | (?:schreibe?|übersetze?|formuliere|dokumentiere|füge?) (?!wir
+    |nie(?! ge)|niemals|immer|stets)
     | sorge? dafür | stelle? sicher,? dass die | ins englische | ins deutsche | kommentar(?=:)
 """,
     "es": r"""
@@ -183,7 +203,10 @@ lead: por favor | y | también | pero | ok | sí | no | vale | oye | importante 
 remember: recuerda | recuerde | acuérdate(?: de)? | ten (?:en cuenta|presente) | no olvides(?! \w+r\b)
     | toma nota | anota | guarda en (?:la )?memoria
 onward: a partir de (?:ahora|hoy) | de ahora en adelante | desde ahora | en (?:el futuro|adelante)
-    | por regla general | cada vez que | bajo ninguna circunstancia | como norma
+    | por regla general | cada vez que | bajo ninguna circunstancia | como norma | acostúmbrate a
+here: en (?:este|nuestro) (?:proyecto|repo|repositorio|equipo),? (?:\w+ ){1,4}(?:son|es|están|está|van|va
+    |viven|vive
+    |se (?:guardan?|escriben?|ponen?|usan?|llaman?)|llevan?|empiezan?|tienen?|quedan?)
 always: siempre | nunca | jamás
 we: nosotros | \w+[aei]mos
 other: yo | él | ella | ellos | el | la | los | las | un | una | que | si | esto | eso | lo | me | se | es
@@ -211,7 +234,8 @@ open: [?¿] | ^(?:por qué|cómo|qué|quién|dónde|cuándo|cuál|cuáles)\b | n
 unsaid: quizás? | tal vez | a lo mejor | ^si | supongamos | imagina | podríamos | sería | deberíamos
     | creo que | usáramos | pienso que | dice | dicen | dijo | piensa | cree | quiere que | supuestamente
     | al parecer | ^según | según (?:la doc\w*|el readme|él|ella|ellos) | traduce | traduzca | escribe
-    | redacta | documenta | haz que | asegúrate de que (?:el|la) | al inglés | agrega | añade
+    | redacta | documenta | haz que | asegúrate de que (?:el|la) | al inglés | agrega
+    | añade(?! (?:siempre|nunca))
 """,
     "fr": r"""
 lead: et | aussi | mais | ok | oui | non | s'il te plaît | svp | stp | merci | parfait | important | règle
@@ -219,7 +243,9 @@ lead: et | aussi | mais | ok | oui | non | s'il te plaît | svp | stp | merci | 
 remember: souviens-toi | rappelle-toi | retiens(?: bien)? | n'oublie pas(?! de) | note bien | note(?= que|:)
     | garde (?:en tête|à l'esprit) | sache
 onward: à partir de maintenant | désormais | dorénavant | à l'avenir | en règle générale | chaque fois que tu
-    | en aucun cas | à partir d'aujourd'hui
+    | en aucun cas | à partir d'aujourd'hui | l'habitude de
+here: (?:dans|sur) (?:ce|notre) (?:projet|dépôt|repo),? (?:[\w'-]+ ){1,4}(?:sont|est|vont|va|vivent|restent
+    |se trouvent?|commencent|commence|portent|porte|s'écrivent|s'appellent|ont|passent|passe)
 always: toujours | jamais | systématiquement
 we: nous | on
 other: je | j | il | elle | ils | c | ça | ce | cela | le | la | les | l | un | une | que | qu | si | ta
@@ -247,7 +273,7 @@ unsaid: peut-être | ^si | supposons | imagine | pourrait | pourrions | serait |
     | je pense | je crois | éventuellement | disent | selon | pense que | veut qu | prétend | paraît
     | apparemment | (?<!on )dit | ^d'après | d'après (?:la doc\w*|le readme|lui|elle|eux) | traduis
     | traduire | écris | rédige | documente | fais en sorte | assure-toi que l | en anglais(?= :) | reformule
-    | ajoute
+    | ajoute(?! (?:jamais|toujours))
 """,
     "pt": r"""
 lead: por favor | e | também | mas | ok | sim | não | importante | nota | regra | valeu | obrigad[oa] | aqui
@@ -255,7 +281,10 @@ lead: por favor | e | também | mas | ok | sim | não | importante | nota | regr
 remember: lembre(?:-se)?(?: de)? | lembra(?:-te)? | tenha em mente | não (?:se )?esqueça(?! de \w+r\b)
     | anote | anota | guarde na memória | tenha em conta
 onward: a partir de agora | daqui (?:pra|para|para a) frente | de agora em diante | no futuro | via de regra
-    | toda vez que você | em hipótese alguma | futuramente | doravante | a partir de hoje
+    | toda vez que você | em hipótese alguma | futuramente | doravante | a partir de hoje | o hábito de
+here: n(?:este|esse|o nosso) (?:projeto|repo|repositório|time),? (?:\w+ ){1,4}(?:são|é|estão|está|ficam?
+    |vão|vai
+    |começam?|moram?|têm|tem|usam?)
 always: sempre | nunca | jamais
 we: nós | a gente | \w+[aei]mos
 other: eu | ele | ela | eles | o | a | os | as | um | uma | que | se | isso | me | é | minha | meu | esse
@@ -290,7 +319,10 @@ lead: per favore | e | anche | ma | ok | sì | no | importante | nota | regola |
 remember: ricorda(?:ti)?(?! di) | tieni (?:presente|a mente|conto) | non dimenticare che | prendi nota
     | annota | memorizza
 onward: d'ora in (?:poi|avanti) | da (?:ora|adesso|oggi) in (?:poi|avanti) | in futuro | di norma
-    | ogni volta che | in nessun caso | da oggi
+    | ogni volta che | in nessun caso | da oggi | l'abitudine di
+here: (?:in questo|nel nostro) (?:progetto|repo|repository|team),? (?:[\w']+ ){1,4}(?:sono|è|vanno|va
+    |stanno|sta
+    |si (?:trovano?|scrivono|chiamano)|iniziano|hanno|usano)
 always: sempre | mai
 we: noi | \w+iamo
 other: io | lui | lei | loro | il | lo | la | i | gli | le | un | una | che | se | questo | mi | è | c | mia
@@ -317,14 +349,17 @@ open: \?\W*$ | ^(?:perché|come|cosa|che cosa|quale|quali|chi|dove|quando)\b | n
 unsaid: forse | magari | ^se | supponiamo | immagina | potremmo | sarebbe | dovremmo | usassimo | penso che
     | credo che | dice | dicono | ha detto | pensa che | vuole che | a quanto pare | sostiene | ^secondo
     | secondo (?:la doc\w*|il readme|lui|lei|loro) | traduci | scrivi | documenta | redigi | fai in modo
-    | assicurati che (?:il|la) | in inglese(?=:) | aggiungi
+    | assicurati che (?:il|la) | in inglese(?=:) | aggiungi(?! (?:sempre|mai))
 """,
     "nl": r"""
 lead: alsjeblieft | graag | en | ook | maar | ok | oké | ja | nee | belangrijk | let op | regel | bedankt
     | hier | in (?:dit|deze) (?:project|repo) | trouwens | haha | over het algemeen
 remember: onthoud | denk eraan | vergeet niet(?! te) | houd er rekening mee | noteer | hou er rekening mee
 onward: vanaf (?:nu|vandaag) | voortaan | in het vervolg | in de toekomst | in principe | elke keer als je
-    | onder geen beding
+    | onder geen beding | een gewoonte van
+here: in (?:dit|ons) (?:project|repo|team) (?:worden|wordt|zijn|is|staan|staat|gaan|gaat|horen|hoort|heeft
+    |hebben|liggen
+    |ligt|beginnen|begint|heten|heet|komen|komt|draaien|draait) (?!het|dat|er)
 always: altijd | nooit | steeds
 we: we | wij
 other: ik | hij | zij | ze | het | de | een | dat | die | dit | als | wat | dan | er | mijn
@@ -350,7 +385,7 @@ open: \?\W*$ | ^(?:waarom|hoe|wat|wie|waar|wanneer|welke|welk)\b | ^(?:gebruiken
 unsaid: misschien | als we | stel dat | stel je voor | zouden? | zou | wellicht | ik denk | ik geloof
     | gebruikten | zegt | zeggen | zei | vindt dat | wil dat we | blijkbaar | beweert | ^volgens
     | volgens (?:de doc\w*|hem|haar|de readme) | vertaal | schrijf | documenteer | zorg dat | zorg ervoor
-    | naar het engels | voeg
+    | naar het engels | voeg(?! (?:nooit|altijd))
 """,
     "pl": r"""
 lead: proszę | i | też | ale | ok | tak | nie | ważne | uwaga | zasada | dzięki | tutaj | u nas
@@ -358,7 +393,10 @@ lead: proszę | i | też | ale | ok | tak | nie | ważne | uwaga | zasada | dzi�
 remember: pamiętaj(?! żeby) | zapamiętaj | zanotuj | miej na uwadze | nie zapomnij(?! \w+ć)
     | zapisz w pamięci
 onward: od teraz | od tej pory | od dziś | w przyszłości | z reguły | na przyszłość
-    | za każdym razem,? (?:gdy|kiedy) | pod żadnym pozorem
+    | za każdym razem,? (?:gdy|kiedy) | pod żadnym pozorem | w nawyk
+here: w (?:tym|naszym) (?:projekcie|repo|repozytorium|zespole),? (?:\w+ ){1,4}(?:są|jest|trafiają|trafia
+    |leżą|leży
+    |zaczynają się|mają|ma)
 always: zawsze | nigdy
 we: my | \w+(?:amy|emy|imy|ymy)
 other: ja | on | ona | to | żeby | który | która | jeśli | co | ten | ta | mi | że
@@ -390,7 +428,10 @@ lead: пожалуйста | и | также | но | ок | да | нет | в�
     | кстати | в этом (?:проекте|репозитории|репо) | у нас | ха-ха
 remember: запомни(?:те)? | помни(?:те)? | имей(?:те)? в виду | не забывай(?:те)? | учти(?:те)? | запиши
 onward: с этого момента | впредь | отныне | в дальнейшем | на будущее | как правило | каждый раз,? когда
-    | с сегодняшнего дня | ни в коем случае | теперь всегда
+    | с сегодняшнего дня | ни в коем случае | теперь всегда | в привычку
+here: в (?:этом|нашем) (?:проекте|репозитории|репо|коде),? (?:все |кажд\w+ |люб\w+
+    |(?:\w+ ){1,3}(?:хран\w+тся|лежат
+    |лежит|пишутся|называются|находятся|находится|начинаются|идут|идёт|живут))
 always: всегда | никогда
 we: мы
 other: я | он | она | они | это | чтобы | который | которая | если | что | мне | эта | этот | оно
@@ -417,82 +458,5 @@ unsaid: может | возможно | наверное | если бы | до�
     | был бы | думаю | кажется | вероятно | говорит | говорят | сказал\w* | согласно | считает
     | хочет,? чтобы | якобы | по слухам | написано | переведи | напиши | задокументируй | сделай так
     | убедись,? что | на английский | добавь
-""",
-    "zh": r"""
-remember: (?:请)?(?:记住|记得(?!跑|运行|提交|推送)|牢记|记一下|记下来|别忘了(?!跑|运行|提交)|备忘)
-onward: 从现在(?:开始|起) | 以后(?!再) | 今后 | 往后 | 从今 | 一律 | 每次(?!都失败).*(?:都要|必须|先)
-    | 原则上 | 从今天(?:起|开始)
-always: (?:永远不要|绝不|绝对不要|千万不要|务必|一定要|决不).{2,} | (?:我们.*|^|请|之前|之后)(?:总是|始终
-    |永远|从不).{2,}
-state: 我(?!们)(?:总是|永远|始终|从不) | 从来没 | 永远是 | 总是忘 | 了$ | 刚 | 已经 | 跑不完 | 失败 | 报错
-    | 崩
-status: 了$ | 坏 | 挂 | 失败 | 又 | 问题 | 通过
-prefer: 我(?:更)?(?:喜欢|偏好|倾向于|讨厌|不喜欢)(?!这|那|它) | 我们(?:更)?(?:喜欢|偏好) | 我希望你
-fact: 我们(?:的|用|使用|都用|采用|支持|每|没有|只) | 本项目 | 这个项目 | .{2,12}(?:跑在|运行在).*(?:端口|上)
-    | 运行在
-person: 由.{1,8}负责 | 负责人是 | 我是(?!说|想|不) | 我叫 | 我在.{1,10}(?:工作|团队)
-decided: 我们(?:已经)?(?:决定|选择|选了|商定|改用) | 决定(?=:)
-wrong: 不对 | 错了 | 不是的 | 不,
-contrast: 不是 | 而不是 | 不在 | 不用 | 不要用 | 而非 | 不叫
-found: 在(?= ?(?:https?|[\w-]+/|\#)) | 位于
-limited: 现在(?<!从现在)(?!开始|起) | 这次 | 暂时 | 目前 | 今天(?!起|开始) | 明天 | 当前 | 先这样 | 这一次
-    | 临时 | 等我 | 这个(?!项目|仓库|团队) | 期间 | 直到 | 这(?:段|条|句|里|份) | 此次 | 眼下
-task: (?:修一下|改一下|看一下|修好|改成|换成|删掉)
-open: \?\W*$ | 吗 | 呢\W*$ | 为什么 | 什么 | 怎么 | 哪 | 是不是 | 会不会 | 谁 | 不用总是 | 不总是 | 不必
-    | 看情况 | 没必要 | 不一定 | 随便
-unsaid: 如果 | 也许 | 可能 | 假设 | 要是 | 或许 | 大概 | 想象 | 应该会 | 我觉得 | 我想 | 说(?!明) | 认为
-    | 听说 | 写着 | 他们 | 要求我们 | 建议 | 根据 | 据说 | 翻译 | 写(?:一个|一段|个|一份) | (?:里|中)写
-    | 让(?:这|它|函数) | 确保(?:缓存|函数|它) | 文档里 | 改成 | 注释:
-""",
-    "ja": r"""
-remember: 覚えて(?:おいて|ください|て) | 忘れないで | メモして | メモ(?=:) | 記憶して | 念頭に
-onward: 今後 | これから(?:は|ずっと) | 以後 | 今からは | 以降は(?:必ず|常に) | 毎回必ず | 原則として
-    | 原則、? | 今日から
-always: (?:必ず|絶対に|常に|決して)(?:(?!ので|けど|から).)*(?:ください|て|てね|てよ|ないで|しない|ます|こと
-    |禁止)\W*$
-state: ました | ていた | わけでは | 忘れる | ですよね | (?:た|ない)ことが
-status: ました | 壊れ | 落ち | 失敗 | また | 問題 | 終わ
-prefer: (?:好みです|のほうが好き|が好きです|を好みます|は嫌いです|が好き) | してほしい | のほうがいいです
-fact: (?:うち|私たち|我々|弊社|当社|このプロジェクト|このリポジトリ)(?:の|は|では).*
-    | 毎(?:週|日|月|朝).*(?:ています|ます) | (?:を使っています|で動いています|を採用しています
-    |に対応しています)
-person: (?:の担当は|担当者は|の責任者は) | 私は.*(?:エンジニア|開発者|デザイナー|担当|初心者) | と申します
-    | (?:を担当しています)
-decided: (?:ことに(?:決めました|しました|決まりました)|と決めました|を採用しました) | 決定(?=:)
-wrong: 違います | 違う | いや | いいえ | 間違い
-contrast: ではなく | じゃなく | でなく | の代わりに | でしか
-found: に(?:あります|置いてあります|まとめてあります)
-limited: 今は | 今回 | とりあえず | 一旦 | いったん | 今日(?!から) | 明日 | 現在 | 当面 | しばらく
-    | この(?!プロジェクト|リポジトリ|チーム) | 今だけ | まで(?:は|に)? | 間は | さっき | 今のところ
-task: (?:直して|修正して|変えて|追加して|見て(?:ください)?|削除して)\W*$
-open: \?\W*$ | か\W*$ | なぜ | どう(?!して(?:も|ください)) | 何を | どこ | どれ | ですか | ますか | 必ずしも
-    | なくていい | なくても | わけではない | 必要はない | 場合による | どちらでも
-unsaid: もし | かも | たぶん | おそらく | 仮に | でしょう | かな | と思う | と思います | ほうがいいか
-    | と言って | によると | らしい | そうです | と書いて | 彼は | 彼女は | と主張 | 翻訳
-    | ように(?:直|し|修正|変|実装) | と書いて | コメントを(?:追加|入れ) | テストを書 | 訳して
-""",
-    "ko": r"""
-remember: 기억해 | 기억하 | 메모해 | 잊지 ?마 | 명심 | 염두에
-onward: 앞으로 | 이제부터 | 지금부터 | 향후 | 원칙적으로 | 매번 반드시 | 오늘부터
-always: (?:항상|절대로?|반드시|늘|언제나|무조건).*(?:줘|줘요|주세요|세요|마|마요|말 것|말아|합니다|한다|해
-    |하기|자|씁니다)\W*$
-state: (?:나는|내가|저는|난) (?:항상|늘|절대) | 까먹 | 적이 없 | (?:았|었|했)(?:어|습|다) | 문제네 | 방금
-status: (?:았|었|했)(?:어|습|다) | 끝났 | 깨졌 | 실패 | 또 | 문제
-prefer: 선호(?:합니다|해|함) | 좋아(?:해요|합니다|함) | 싫어(?:해요|합니다) | 더 좋(?:아요|습니다) | 싫어
-fact: (?:우리|저희)(?:는|가|의)? .*(?:니다|요|다|씀)\W*$ | 이 (?:프로젝트|저장소)(?:는|에서는)
-    | 포트에서 돌아
-person: 담당자는 | 담당은 | 저는 .*(?:개발자|엔지니어|디자이너|담당) | 제 이름은 | 책임자는
-decided: (?:기로 (?:결정|했|정했)|로 결정했|하기로 합의) | 결정(?=:)
-wrong: 아니요 | 아니 | 틀렸 | 아닙니다
-contrast: 아니라 | 말고 | 대신 | 않고
-found: 에 있(?:습니다|어요|다)
-limited: 지금은 | 지금(?!부터) | 이번 | 당분간 | 오늘(?!부터) | 내일 | 현재 | 일단 | 잠시 | 잠깐 | 동안
-    | (?<!\S)이\s(?!프로젝트|저장소|팀)\S+ | (?:끝날|올|될|때)\s?까지 | 한 번만 | 임시로
-task: (?:고쳐|바꿔|추가해|확인해|지워|수정해)
-open: \?\W*$ | (?:나요|까요|을까|할까|인가요|하지|끝나지)\W*$ | ^왜 | 무엇 | 뭘 | 어디 | 어떻게 | 누가
-    | 언제(?!나) | 필요는 없 | 필요 없 | 건 아니 | 꼭 .* 않아도 | 상황에 따라 | 상관없
-unsaid: 만약 | 어쩌면 | 아마 | 지도 | 것 같 | 가정 | 라면 | 으면 어 | 생각해 | 다고 (?:하|말|적)
-    | (?<!스)라고 (?:했|말|하던|되어) | 에 따르면 | 대요 | 한대 | 번역 | 도록 (?:고쳐|수정|해|만들|바꿔)
-    | 다고 적어 | 주석을 | 테스트를 (?:작성|써)
 """,
 }

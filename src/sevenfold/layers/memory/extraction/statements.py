@@ -59,6 +59,8 @@ class Cues:
     status: re.Pattern[str]
     """In a fact: tells how things are going at the moment."""
     prefer: re.Pattern[str]
+    here: re.Pattern[str]
+    """How something is in this project: "in this repo, tests go next to the source"."""
     fact: re.Pattern[str]
     """How things are done here: "we use", "our"."""
     person: re.Pattern[str]
@@ -176,7 +178,8 @@ _CODE = re.compile(
 )
 _IS_UNSPACED = re.compile(UNSPACED_CHARS)
 _SENTENCE_END = re.compile(
-    rf"(?<=[.!?])[\"')\]]*\s+|\n+|(?<=;)\s+|(?<=[。！？])|(?<=[?!])(?={UNSPACED_CHARS})"  # as it was typed
+    r"(?<=[.!?])[\"')\]]*\s+|\n+|(?<=\w);[ \t]+(?=\w)|(?<=;)\s+"
+    rf"|(?<=[。！？])|(?<=[?!])(?={UNSPACED_CHARS})"  # as it was typed
 )
 _BULLET = re.compile(r"^\s*(?:[-*•+]|\d+[.)])\s+|^\s*#+\s+|^\s*>+\s?")
 _CLAUSE_END = re.compile(r"[,;:—–、]\s*|\s-\s+")
@@ -320,7 +323,14 @@ def _stated(bare: str, clauses: tuple[str, ...], cues: Cues) -> StatementKind | 
     if any(cues.person.search(clause) for clause in clauses):
         return "about you"
     is_correction = cues.wrong.match(bare) and cues.contrast.search(bare, 3)
-    return "fact" if is_correction or any(_begins(cues.fact, clause) for clause in clauses) else None
+    is_fact = any(_begins(cues.fact, clause) for clause in clauses) or _is_here(bare, cues)
+    return "fact" if is_correction or is_fact else None
+
+
+def _is_here(bare: str, cues: Cues) -> bool:
+    """Whether it begins with how something is in this project, before which only a greeting may stand."""
+    found = cues.here.search(bare)
+    return found is not None and bare[: found.start()].count(" ") < MAX_HEAD_WORDS
 
 
 def _is_onward(bare: str, clauses: tuple[str, ...], cues: Cues) -> bool:
