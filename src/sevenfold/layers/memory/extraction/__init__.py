@@ -3,7 +3,8 @@
 - `settings`: its section of the settings.
 - `policy`: when a turn is searched, the brief of the fork, and how statements become memories.
 - `writer`: runs extraction after a turn, with a fork or with rules; start here to follow the code.
-- `statements`: what a user states explicitly, found without a model; `cues`: the words for it, by language.
+- `statements`: what a user states explicitly, found without a model; `cues`: the words for it, by language;
+  `cues_unspaced`: those of languages without spaces.
 - `drafts`: drafts of memories: `StatementReader` makes them with the two modules above, a fork with
   `ExtractionTools`.
 - `gate`: accepts or refuses every draft, whoever wrote it.
