@@ -15,7 +15,7 @@ from sevenfold.core.messages import Text
 from sevenfold.core.prices import CATALOG, ModelSettings
 from sevenfold.core.tokens.estimation import weigh_by_shape
 from sevenfold.core.usage import TokenCounts
-from sevenfold.replay.account import ReplayTerms, read_account
+from sevenfold.replay.account import MAX_TITLE_CHARS, ReplayTerms, read_account
 from sevenfold.replay.bills import BillTotals, sum_bills, sum_counts
 from sevenfold.replay.report import FileReport, SessionReport, build_replay_report
 from sevenfold.store.foreign.entries import CallId, ForeignAgent
@@ -370,3 +370,18 @@ def test_sessions_add_up_to_the_total(
     assert [-item.totals.cost.total for item in report.sessions] == sorted(
         -item.totals.cost.total for item in report.sessions
     )
+
+
+def test_a_session_is_known_by_its_first_words(tmp_path: Path) -> None:
+    told = asked("Fix the\n  parser, " + "please " * 40)
+    found = session(write_log(tmp_path / "s.jsonl", told, answered("msg_1", usage(fresh=9)), asked("Thanks")))
+    assert found.title.startswith("Fix the parser, please please")
+    assert len(found.title) == MAX_TITLE_CHARS
+
+
+def test_a_session_of_a_command_alone_is_known_by_it(tmp_path: Path) -> None:
+    command = "<command-message>review</command-message>\n<command-name>/review</command-name>\n"
+    rows = [asked(f"{command}<command-args>158 of main</command-args>"), answered("msg_1", usage(fresh=9))]
+    assert session(write_log(tmp_path / "s.jsonl", *rows)).title == "/review 158 of main"
+    rows = [asked(command), *rows[1:], asked("And now the tests")]
+    assert session(write_log(tmp_path / "t.jsonl", *rows)).title == "And now the tests"

@@ -13,6 +13,7 @@ from sevenfold.replay.calls import BREAK_CAUSES, BreakCause
 from sevenfold.replay.context_fill import ContextFill, FillShare
 from sevenfold.replay.mcp_servers import ServerUse, ServerUses
 from sevenfold.replay.report import RepeatedRead, SavingRange
+from sevenfold.store.foreign.entries import ForeignAgent
 from tests.replay.reports import Story, broke, report_of, result
 
 
@@ -50,7 +51,7 @@ def test_pauses_of_more_than_an_hour_are_none_that_the_hour_cache_bridges() -> N
     long = replace(broke(5, "idle", "2"), gap=timedelta(hours=3))
     (advice,) = advise(Story(breaks=(long,))).values()
     assert advice.kind == "breaks"
-    assert "after 180 minutes" in advice.evidence[0].text
+    assert "after 3 hours" in advice.evidence[0].text
 
 
 @pytest.mark.parametrize("cause", BREAK_CAUSES)
@@ -91,6 +92,26 @@ def test_large_results_are_worth_what_a_preview_would_have_spared() -> None:
     assert len(advice.evidence) == 1
 
 
+@pytest.mark.parametrize(
+    ("agent", "tool", "command"),
+    [
+        ("claude-code", "Read", "export CLAUDE_CODE_FILE_READ_MAX_OUTPUT_TOKENS=5000"),
+        ("claude-code", "Bash", "export BASH_MAX_OUTPUT_LENGTH=10000"),
+        ("claude-code", "mcp__maps__find", "export MAX_MCP_OUTPUT_TOKENS=5000"),
+        ("claude-code", "Grep", ""),
+        ("codex", "exec_command", "tool_output_token_limit = 5000  # in ~/.codex/config.toml"),
+        ("messages", "Read", ""),
+    ],
+)
+def test_the_limit_is_a_setting_of_the_agent_for_the_tool_that_returned_too_much(
+    agent: ForeignAgent, tool: str, command: str
+) -> None:
+    large = replace(result(), tool=tool, tokens=20_000, usd=Decimal("1.0"))
+    advice = advise(Story(agent=agent, results=(large, large)))["results"]
+    assert advice.command == command
+    assert advice.action.endswith(":" if command else ".")
+
+
 def test_a_server_of_which_no_tool_was_ever_called_is_named_with_its_price() -> None:
     idle, used = ServerUse("notes; rm -rf /", 12, 94_000, 0), ServerUse("maps", 3, 94_000, 1)
     never = replace(used, calls=0)
@@ -103,7 +124,7 @@ def test_a_server_of_which_no_tool_was_ever_called_is_named_with_its_price() -> 
 
 def test_what_would_have_been_saved_is_a_range() -> None:
     advice = advise(Story(usd=100.0), saving=SavingRange(0.21, 0.28, 80.0, 7))["clearing"]
-    assert advice.title == "Sevenfold would have saved 21% to 28% of the prompts"
+    assert advice.title == "Sevenfold would have saved 21% to 28% of what prompts cost"
     assert (advice.low_usd, advice.high_usd) == (Decimal("16.8"), Decimal("22.4"))
     assert describe_advice(advice)["low_usd"] == 16.8
 

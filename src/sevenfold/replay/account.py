@@ -6,6 +6,7 @@ context.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sevenfold.core.events import Event
-from sevenfold.core.messages import Block, ToolResult
+from sevenfold.core.messages import Block, Text, ToolResult
 from sevenfold.core.models import Model
 from sevenfold.core.prices import CATALOG, Catalog
 from sevenfold.core.usage import TokenCounts, Usage
@@ -51,6 +52,16 @@ FIRST_VALUE_SHARE = 0.5
 tokens, while the estimate was within a quarter of every final count in the logs it was tried on."""
 
 
+MAX_TITLE_CHARS = 100
+"""A line of a list; longer ones are cut off there anyway."""
+_COMMAND = re.compile(
+    r"<command-name>\s*(?P<name>/[^<\s]+)\s*</command-name>"
+    r"(?:.{0,200}?<command-args>(?P<arguments>[^<]{0,200})</command-args>)?",
+    re.DOTALL,
+)
+"""A slash command as Claude Code records it."""
+
+
 class _DayRow(NamedTuple):
     day: str
     model: str
@@ -66,6 +77,8 @@ class _Found:
     clearings: list[RecordedClearing] = field(default_factory=list[RecordedClearing])
     reads: dict[str, RepeatedRead] = field(default_factory=dict[str, RepeatedRead])
     days: dict[_DayRow, BillBuilder] = field(default_factory=dict[_DayRow, BillBuilder])
+    title: str = ""
+    command: str = ""
     first_at: datetime | None = None
     last_at: datetime | None = None
     calls: int = 0
@@ -127,6 +140,7 @@ class ConversationAccount:
             agent=agent,
             sub_agent=conversation or None,
             path=path,
+            title=found.title or found.command,
             project=facts.project,
             version=facts.version,
             first_at=found.first_at,
@@ -147,6 +161,8 @@ class ConversationAccount:
         )
 
     def _say(self, said: ForeignInput, *, is_counted: bool) -> None:
+        if not self._found.title:
+            self._name(said)
         labels = [self._label(block) for block in said.blocks]
         items = self._contents.add(said.key, said.role, said.blocks, said.source)
         for item, label in zip(items, labels, strict=True):
@@ -159,6 +175,13 @@ class ConversationAccount:
                 self._found.reads[label] = RepeatedRead(
                     label, before.times + 1, before.tokens + round(tokens)
                 )
+
+    def _name(self, said: ForeignInput) -> None:
+        text = "\n".join(block.text for block in said.blocks if isinstance(block, Text))
+        if said.source == "human" and said.role == "user":
+            self._found.title = _first_words(text)
+        elif not self._found.command and (match := _COMMAND.search(text[:1_000])):
+            self._found.command = _first_words(f"{match['name']} {match['arguments'] or ''}")
 
     def _label(self, block: Block) -> str:
         return self._results.label(block.tool_use_id) if isinstance(block, ToolResult) else ""
@@ -263,6 +286,11 @@ class ConversationAccount:
 
     def _drop(self, left: Iterable[ContextBlock]) -> None:
         self._results.drop([item.result for item in left if item.result is not None])
+
+
+def _first_words(text: str) -> str:
+    words = " ".join(text[: 4 * MAX_TITLE_CHARS].split())
+    return words if len(words) <= MAX_TITLE_CHARS else f"{words[: MAX_TITLE_CHARS - 1]}…"
 
 
 @dataclass(frozen=True, slots=True)

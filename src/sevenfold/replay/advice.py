@@ -15,6 +15,7 @@ from shlex import quote
 from typing import Literal, TypeAlias
 
 from sevenfold.core.prices import CATALOG, Catalog
+from sevenfold.core.tool_kinds import MCP_PREFIX, find_tool
 from sevenfold.replay.bills import CostlyResult
 from sevenfold.replay.calls import LONG_CACHE_TTL, SHORT_CACHE_TTL, BreakCause, CacheBreak
 from sevenfold.replay.report import ReplayReport, SavingRange, SessionReport
@@ -103,13 +104,13 @@ def _advise_clearing(saving: SavingRange | None) -> Iterator[Advice]:
     part = f"{saving.low:.0%} to {saving.high:.0%}" if saving.low else f"up to {saving.high:.0%}"
     yield Advice(
         kind="clearing",
-        title=f"Sevenfold would have saved {part} of the prompts",
+        title=f"Sevenfold would have saved {part} of what prompts cost",
         why=(
-            "It takes old tool results out of the context when that costs less than sending them on. Played "
-            f"on {_count(saving.sessions, 'session')}; the range is the error of this estimate on sessions "
-            "that it was not fitted to."
+            "It removes old tool results from the context when that costs less than sending them again. "
+            f"Estimated on {_count(saving.sessions, 'session')}. The range is the error of the estimate on "
+            "sessions that it was not fitted to."
         ),
-        action="Work with `sevenfold chat`, or put the engine under your own loop. Session by session:",
+        action="Start your agent with `sevenfold run`, or use `sevenfold chat`. Session by session:",
         command="sevenfold replay --policy sevenfold",
         low_usd=low,
         high_usd=high,
@@ -143,7 +144,7 @@ def _advise_pauses(sessions: Sequence[SessionReport], catalog: Catalog) -> Itera
             title=f"Pauses of 5 minutes to an hour cost {_usd(lost)}: use the 1-hour cache",
             why=(
                 f"{_count(len(short), 'time')} the cache had expired when the work went on. Writing to the "
-                f"1-hour cache would have cost {_usd(extra)} more, so {_usd(lost - extra)} is left."
+                f"1-hour cache would have cost {_usd(extra)} more, so it saves {_usd(lost - extra)}."
             ),
             action=f"Set the 1-hour cache for {name}:",
             command=_HOUR_SETTINGS[agent],
@@ -286,14 +287,16 @@ def _advise_reads(sessions: Sequence[SessionReport]) -> Iterator[Advice]:
 
 
 def _advise_results(sessions: Sequence[SessionReport]) -> Iterator[Advice]:
-    large = [
-        item
+    found = [
+        (session.agent, item)
         for session in sessions
         for item in session.costly_results
         if item.tokens >= LARGE_RESULT_TOKENS and item.usd is not None
     ]
-    if not large:
+    if not found:
         return
+    large = [item for _, item in found]
+    limits = list(dict.fromkeys(filter(None, (_name_limit(agent, item.tool) for agent, item in found))))
     spared = sum((_spared(item) for item in large), Decimal(0))
     rows = [
         Evidence(
@@ -310,12 +313,30 @@ def _advise_results(sessions: Sequence[SessionReport]) -> Iterator[Advice]:
         title=f"{_count(len(large), 'tool result')} of more than {LARGE_RESULT_TOKENS:,} tokens "
         f"cost {_usd(sum((item.usd or Decimal(0) for item in large), Decimal(0)))}",
         why=f"A preview of {PREVIEW_TOKENS:,} tokens of each saves this much, if the rest is not needed.",
-        action="Read parts of files, and limit what commands and MCP tools may return:",
-        command="export BASH_MAX_OUTPUT_LENGTH=10000 MAX_MCP_OUTPUT_TOKENS=5000",
+        action="Read parts of files, and limit what tools may return" + (":" if limits else "."),
+        command="\n".join(limits),
         low_usd=None,
         high_usd=spared,
         evidence=_most(rows),
     )
+
+
+def _name_limit(agent: ForeignAgent, tool: str) -> str:
+    """The agent's own setting that limits what this tool returns."""
+    if agent == "codex":
+        return "tool_output_token_limit = 5000  # in ~/.codex/config.toml"
+    if agent != "claude-code":
+        return ""
+    if tool.startswith(MCP_PREFIX):
+        return "export MAX_MCP_OUTPUT_TOKENS=5000"
+    kind = find_tool(tool)
+    return _CLAUDE_CODE_LIMITS.get(kind.effect, "") if kind else ""
+
+
+_CLAUDE_CODE_LIMITS: dict[str, str] = {
+    "read": "export CLAUDE_CODE_FILE_READ_MAX_OUTPUT_TOKENS=5000",
+    "run": "export BASH_MAX_OUTPUT_LENGTH=10000",
+}
 
 
 def _spared(item: CostlyResult) -> Decimal:
@@ -377,6 +398,8 @@ def _evidence(found: Sequence[_Found]) -> tuple[Evidence, ...]:
 
 def _after(item: CacheBreak) -> str:
     minutes = round(item.gap.total_seconds() / 60) if item.gap else 0
+    if minutes >= 120:
+        return f" after {_count(round(minutes / 60), 'hour')}"
     return f" after {_count(minutes, 'minute')}" if minutes else ""
 
 

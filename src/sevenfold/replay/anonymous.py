@@ -91,6 +91,7 @@ def _session(session: SessionReport, names: _Names) -> SessionReport:
         session,
         id=names.hide("s", session.id),
         sub_agent=names.hide("a", session.sub_agent or "") or None,
+        title="",
         path=Path(names.hide("transcript", str(session.path))),
         project=names.hide("project", session.project),
         version=session.version if _VERSION.fullmatch(session.version) else "",

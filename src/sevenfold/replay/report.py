@@ -98,6 +98,8 @@ class SessionReport:
     uncounted_calls: int
     """Calls that are context here and no cost: another file counts them, or they were too early."""
     bills: tuple[ModelBill, ...]
+    title: str = ""
+    """The first words of a person in it; of a sub-agent, of its task."""
     days: tuple[DayBill, ...] = ()
     """The same by day and model."""
     servers: tuple[ServerUse, ...] = ()
@@ -279,6 +281,7 @@ def describe_session_report(session: SessionReport) -> _Plain:
     return {
         "id": session.id,
         "sub_agent": session.sub_agent,
+        "title": session.title or None,
         "agent": session.agent,
         "path": str(session.path),
         "project": session.project or None,

@@ -46,7 +46,7 @@ class RecallPages:
         settings = self._workspace.settings.of(RecallSettings)
         with self._lock:
             finder = self._open()
-            found = finder.find(call.text("q"), call.number("limit", 10, MAX_FOUND_MEMORIES))
+            found = finder.explain(call.text("q"), call.number("limit", 10, MAX_FOUND_MEMORIES))
             has_meanings = finder.has_meanings
         chosen = choose_recalled(found, RecallFacts(), settings)
         return {

@@ -220,6 +220,7 @@ def describe_listed(one: ListedSession) -> dict[str, object]:
         "key": one.key,
         "id": session.id,
         "sub_agent": session.sub_agent,
+        "title": session.title,
         "agent": session.agent,
         "project": session.project,
         "folder": PurePath(session.project).name,

@@ -9,6 +9,7 @@ import os
 import re
 from base64 import b64encode
 from dataclasses import replace
+from datetime import timedelta
 from importlib.resources import files
 from pathlib import Path
 from typing import cast
@@ -217,6 +218,13 @@ def test_a_break_is_drawn_at_the_call_that_paid_for_it() -> None:
     session = sessions_of(rich_report())[0]
     assert [item[0] for item in rows(session, "breaks")] == [20, 33, 40]
     assert [(item[0], item[2]) for item in rows(session, "cuts")] == [(33, "compaction"), (50, "clearing")]
+
+
+def test_a_break_within_the_same_second_is_a_gap_of_zero() -> None:
+    lost = replace(broke(3), gap=timedelta(0), life=timedelta(0))
+    report = report_of(Story(series=climb(5), breaks=(lost,)))
+    assert rows(sessions_of(report)[0], "breaks")[0][5:] == [0, 0]
+    assert page_of(report).startswith("<!doctype html>")
 
 
 def test_without_times_breaks_are_drawn_at_the_marks_in_order() -> None:

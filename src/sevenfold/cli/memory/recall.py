@@ -41,7 +41,7 @@ def run_recall(options: Namespace, screen: Screen) -> int:
     with open_memory_context(options, screen, MEMORY_SECTIONS) as context:
         rules = context.workspace.settings.of(RecallSettings)
         with closing(open_memory_finder(context, has_vectors=not options.words)) as finder:
-            found = finder.find(prompt, cast("int", options.limit))
+            found = finder.explain(prompt, cast("int", options.limit))
     chosen = choose_recalled(found, RecallFacts(), rules)
     if options.json:
         screen.show_json([describe_candidate(one, is_recalled=one in chosen) for one in found])

@@ -175,7 +175,9 @@ def show_context_chart(sessions: Sequence[SessionReport], screen: Screen) -> Non
     if session is None:
         return
     screen.show("")
-    screen.show_line(f"Context over time: {_name(session)}", "strong")
+    screen.show_line(
+        shorten_text(f"Context over time: {name_session(session)}", screen.columns - 2), "strong"
+    )
     width = screen.columns - 2
     lines = render_chart(session.series, width=width, height=CHART_ROWS, has_unicode=screen.has_unicode)
     for line in lines:
@@ -210,7 +212,7 @@ def _session_row(session: SessionReport) -> list[TableCell]:
     usd = ("~" if totals.estimated_usd else "") + format_usd(totals.cost.total) if is_priced else "unpriced"
     return [
         TableCell(f"  {format_time(session.first_at)[:10]}"),
-        TableCell(f"{shorten_text(_name(session), 23):23}"),
+        TableCell(f"{shorten_text(name_session(session), 23):23}"),
         TableCell(f"{totals.calls:>5,}"),
         TableCell(f"{format_tokens(session.largest_prompt_tokens):>7}"),
         TableCell(f"{format_share(totals.tokens.read, totals.tokens.prompt):>6}"),
@@ -219,10 +221,11 @@ def _session_row(session: SessionReport) -> list[TableCell]:
     ]
 
 
-def _name(session: SessionReport) -> str:
+def name_session(session: SessionReport) -> str:
+    """How its id begins, and what it is about."""
     short = session.id[:8] + (f"/{session.sub_agent[:8]}" if session.sub_agent else "")
-    project = PurePath(session.project).name
-    return f"{short} {project}" if project else short
+    named = session.title or PurePath(session.project).name
+    return f"{short} {named}" if named else short
 
 
 def _fill_rows(fill: ContextFill) -> dict[str, int]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import webbrowser
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from sevenfold.cli.replay.advice import show_advice
+from sevenfold.cli.replay.contents import name_session
 from sevenfold.cli.replay.view import show_replay_header, show_replay_report
 from sevenfold.cli.screen import (
     Screen,
@@ -58,7 +59,9 @@ def publish_findings(found: ReplayFindings, choice: OutputChoice, terms: ReplayT
         screen.show_text(render_csv(group_sessions(report.sessions, kind), kind).rstrip("\n"))
     elif choice.by:
         show_replay_header(report, screen)
-        show_groups(group_sessions(report.sessions, choice.by), choice.by, screen)
+        labels = {item.name: name_session(item) for item in report.sessions}
+        groups = group_sessions(report.sessions, choice.by)
+        show_groups(groups, choice.by, screen, labels if choice.by == "session" else {})
     elif choice.html or choice.svg:
         show_replay_header(report, screen)
         show_advice(found.advice, report.totals.cost.total, screen, is_short=True)
@@ -108,14 +111,18 @@ def _write_html(
 _MOST_GROUPS = 60
 
 
-def show_groups(groups: Sequence[BillGroup], kind: GroupKind, screen: Screen) -> None:
-    """A table: one row a day, week, project, model or session."""
+def show_groups(
+    groups: Sequence[BillGroup], kind: GroupKind, screen: Screen, labels: Mapping[str, str]
+) -> None:
+    """A table: one row a day, week, project, model or session, with the label of a key instead of it."""
     screen.show("")
     screen.show_line(f"By {kind}", "strong")
     words = (f"  {kind:34}", "sessions", "  calls", " tokens", "   hit", "lost", "     dollars")
     rows = [
         [
-            TableCell(f"  {shorten_text(group.key, 34, is_path=kind == 'project'):34}"),
+            TableCell(
+                f"  {shorten_text(labels.get(group.key, group.key), 34, is_path=kind == 'project'):34}"
+            ),
             TableCell(f"{group.sessions:>8,}"),
             TableCell(f"{group.totals.calls:>7,}"),
             TableCell(f"{format_tokens(group.totals.tokens.prompt + group.totals.tokens.output):>7}"),

@@ -12,7 +12,7 @@ import secrets
 from base64 import b64encode
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from hashlib import sha256
 from importlib.resources import files
@@ -87,6 +87,7 @@ def describe_page_session(session: SessionReport, most_points: int = MAX_SERIES_
     return {
         "id": session.id,
         "sub_agent": session.sub_agent,
+        "prompt": session.title,
         "agent": session.agent,
         "version": session.version,
         "project": session.project,
@@ -174,8 +175,8 @@ def _break(item: CacheBreak, line: _Line) -> _Row:
         BREAK_CAUSES.index(item.cause),
         item.lost_tokens,
         _usd(item.lost_usd),
-        item.gap and round(item.gap.total_seconds()),
-        item.life and round(item.life.total_seconds()),
+        _span(item.gap),
+        _span(item.life),
     ]
 
 
@@ -306,6 +307,11 @@ def _usd(amount: Decimal | None) -> float | None:
 
 def _seconds(at: datetime | None) -> int | None:
     return None if at is None else round(at.timestamp())
+
+
+def _span(span: timedelta | None) -> int | None:
+    # Two calls of the same second have a gap of zero, which is no missing gap.
+    return None if span is None else round(span.total_seconds())
 
 
 PAGE_SCRIPTS = (

@@ -139,7 +139,7 @@ export async function showTeam(place, context) {
   const state = await get("team");
   const head = [el("h1", {}, "Team")];
   if (!state.joined) {
-    return { nodes: [...head, el("p", { class: "card empty" }, "This project has joined no server. ", el("code", {}, "sevenfold team join URL"), " does that.")] };
+    return { nodes: [...head, el("p", { class: "about" }, "Memories that you share with others through a server."), el("p", { class: "card empty" }, "This project has not joined a team. To join one: ", el("code", {}, "sevenfold team join URL"), ". To start a server: ", el("code", {}, "sevenfold serve"), ".")] };
   }
   const { joined } = state;
   const held = Object.entries(state.held);

@@ -202,7 +202,7 @@ export async function showReview(place, context) {
   return {
     nodes: [
       el("h1", {}, "Review"),
-      el("p", { class: "about" }, "Changes that nobody may take at their word: what came through tools or web pages, what was edited past the engine, and what a dream would add. Nothing of it is used until you accept it."),
+      el("p", { class: "about" }, "Changes that wait for your decision: text that came through tools or web pages, files edited outside Sevenfold, and additions of a dream. None of them is used until you accept it."),
       waiting.length
         ? el("ol", { class: "reviews" }, waiting.map((one) => reviewNode(one, context)))
         : el("p", { class: "card empty" }, "Nothing waits for you."),
@@ -244,7 +244,7 @@ export async function showRecall(place, context) {
   return {
     nodes: [
       el("h1", {}, "Recall"),
-      el("p", { class: "about" }, "What would this prompt bring, and why? The search is the one that a session uses. Asking here counts as no use."),
+      el("p", { class: "about" }, "What would this prompt bring, and why? A session uses the same search. A question here does not count as a use."),
       el("form", { class: "filters", on: { submit: ask } }, field("Prompt", el("textarea", { id: "prompt", rows: "3", placeholder: "how do we release?" }, query)), el("button", { class: "more", type: "submit" }, "What would it bring?")),
       body,
     ],
@@ -271,7 +271,7 @@ function recallNodes(answer) {
         "table",
         {},
         el("caption", { class: "unseen" }, "The memories that come nearest, best first"),
-        el("thead", {}, el("tr", {}, ["Memory", "Recalled", "Certainty", "Of the words", "Meaning", "Words in common"].map((head, place) => el("th", { scope: "col", class: place > 1 && place < 5 ? "number" : null }, head)))),
+        el("thead", {}, el("tr", {}, ["Memory", "Recalled", "Certainty", "Share of words", "Meaning", "Words in common"].map((head, place) => el("th", { scope: "col", class: place > 1 && place < 5 ? "number" : null }, head)))),
         el("tbody", {}, answer.found.map(recallRow)),
       ),
     ),
@@ -299,7 +299,7 @@ export async function showRules() {
   return {
     nodes: [
       el("h1", {}, "Rules"),
-      el("p", { class: "about" }, "Memories that say when they apply. A rule is shown before an action that it is about; a gate stops the action until it is acknowledged."),
+      el("p", { class: "about" }, "Memories that say when they apply. A rule is shown before the action that it is about. A gate also stops the action until the model acknowledges the rule."),
       order.length ? el("ol", { class: "reviews" }, order.map(ruleNode)) : el("p", { class: "card empty" }, "No memory says when it applies. ", el("code", {}, 'sevenfold memory add NAME --applies-to "command: git push"'), " makes a rule."),
     ],
   };

@@ -109,7 +109,7 @@ function tools(sessions, draw) {
   return el(
     "form",
     { class: "filters", role: "search", on: { submit: searchSaid } },
-    field("Find", el("input", { type: "search", id: "words", value: chosen.words, placeholder: "Project, model or id; Enter searches what was said", autocomplete: "off", on: { input: pick("words") } })),
+    field("Find", el("input", { type: "search", id: "words", value: chosen.words, placeholder: "First words, project, model or id; Enter searches what was said", autocomplete: "off", on: { input: pick("words") } })),
     field("Order", el("select", { id: "order", on: { change: pick("order") } }, options(Object.entries(ORDERS).map(([name, [label]]) => [name, label]), chosen.order))),
     field("Agent", el("select", { id: "agent", on: { change: pick("agent") } }, options([["", "All agents"], ...agents.map((name) => [name, AGENTS[name] ?? name])], chosen.agent))),
   );
@@ -159,7 +159,7 @@ function drawRows(sessions, { list, found, more }) {
   const kept = sessions
     .filter((one) => !chosen.agent || one.agent === chosen.agent)
     .filter((one) => {
-      const text = [one.id, one.sub_agent, one.project, one.agent, ...one.models].join(" ").toLowerCase();
+      const text = [one.id, one.title, one.sub_agent, one.project, one.agent, ...one.models].join(" ").toLowerCase();
       return words.every((word) => text.includes(word));
     })
     .map((one, place) => [order(one), place, one])
@@ -184,11 +184,11 @@ function heads() {
 function sessionRow(one, top) {
   const short = [one.id.slice(0, 8), one.sub_agent?.slice(0, 8)].filter(Boolean).join("/");
   const cost = (one.is_estimated ? "~" : "") + usd(one.usd);
-  const facts = [day(one.last_at), AGENTS[one.agent] ?? one.agent, one.models.join(", ")].filter(Boolean).join(" · ");
+  const facts = [one.title && clip(one.folder, 40), day(one.last_at), one.sub_agent && "sub-agent", AGENTS[one.agent] ?? one.agent, one.models.join(", "), one.title && short].filter(Boolean).join(" · ");
   return el(
     "a",
     { class: "row", "data-row": true, href: `#/session/${one.key}`, id: `row-${one.key}` },
-    el("span", { class: "name" }, clip(one.folder || short, 60), " ", el("small", {}, one.folder ? short : "")),
+    el("span", { class: "name" }, one.title || clip(one.folder || short, 60), " ", el("small", {}, !one.title && one.folder ? short : "")),
     el("span", { class: "facts" }, facts),
     sparkline(one, top),
     el("span", { class: "calls" }, grouped(one.calls), el("span", { class: "narrow-word" }, " calls")),

@@ -32,3 +32,24 @@ def test_after_closing_the_memories_are_opened_anew(tmp_path: Path) -> None:
             assert len(library.memory.scan()) == 1
             assert "deploys" in found.index()[0].text
             found.close()
+
+
+def test_no_search_is_opened_over_a_memory_that_holds_nothing(tmp_path: Path) -> None:
+    environ = {"HOME": str(tmp_path / "home")}
+    home = tmp_path / "home" / ".sevenfold"
+    with (
+        MemoryDir.for_project(tmp_path, environ=environ) as memory,
+        Project.open(tmp_path, home=home) as project,
+    ):
+        found = SessionMemories(
+            project,
+            MemorySettings(),
+            home=tmp_path / "home",
+            root=tmp_path,
+            memory=memory,
+            clock=ManualClock(),
+            emit=ignore_event,
+        )
+        assert found.library() is None
+        memory.add("deploys", "The shop is deployed on Tuesdays.")
+        assert found.library() is not None

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.layers.memory.search.lexical import STOP_WORDS, is_talk, split_words
+from sevenfold.layers.memory.search.lexical import STOP_WORDS, is_talk, spell_words, split_words
 
 
 @pytest.mark.parametrize(
@@ -60,3 +60,9 @@ def test_a_question_without_spaces_finds_what_is_written_without_them(question: 
 @pytest.mark.parametrize("prompt", ["继续", "谢谢", "ありがとう", "감사"])
 def test_a_prompt_that_asks_for_nothing_is_talk_in_any_script(prompt: str) -> None:
     assert all(is_talk(word) for word in split_words(prompt))
+
+
+def test_words_in_common_are_spelled_as_in_the_prompt() -> None:
+    asked = "How do we make releases of parseHeader, in Releases?"
+    stems = ("releas", "parseheader", "header", "make", "elsewher")
+    assert spell_words(asked, stems) == ("releases", "parseHeader", "make", "elsewher")

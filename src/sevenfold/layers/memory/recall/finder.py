@@ -24,6 +24,7 @@ from sevenfold.layers.memory.recall.policy import (
 )
 from sevenfold.layers.memory.search.encoders import find_encoder
 from sevenfold.layers.memory.search.large_index import LARGE_FROM, LargeIndex, is_large
+from sevenfold.layers.memory.search.lexical import spell_words
 from sevenfold.layers.memory.search.memory_index import MemoryIndex, RankedMemory
 from sevenfold.layers.memory.trust.verifier import ProjectVerifiers, describe_broken_claims
 from sevenfold.store.memory.changes import StoredMemory
@@ -96,6 +97,10 @@ class MemoryFinder:
         uses, now = {**self._read_wide_uses(), **self._uses.read()}, self._clock.now()
         warmth = {one.key: uses.get(one.key, NO_USES).warmth_at(now) for one in found}
         return make_candidates(found, {one.key: self._stored[one.key].memory for one in found}, warmth)
+
+    def explain(self, prompt: str, limit: int) -> tuple[RecallCandidate, ...]:
+        """As `find`, for a person: the words in common are spelled as in the prompt."""
+        return tuple(replace(one, words=spell_words(prompt, one.words)) for one in self.find(prompt, limit))
 
     def measure_prompt(self, prompt: str) -> float:
         """How much there is to look for, as a number of words that hardly any memory holds."""

@@ -83,6 +83,9 @@ class SessionMemories:
         memory = self._find()
         if memory is None or self._project is None:
             return None
+        if not self._project.memory.names() and not has_user_wide(self._project):
+            # Opening a search takes longer than a request waits for it, and there is nothing to find.
+            return None
         return MemoryLibrary(self._project, memory, self._home, Path(self._root or self._project.root))
 
     def index(self) -> tuple[ContextSource, ...]:

@@ -167,6 +167,15 @@ def split_words(text: str) -> list[str]:
     return found
 
 
+def spell_words(text: str, stems: Iterable[str]) -> tuple[str, ...]:
+    """Words of an index as they are spelled in the text that asked for them, each once."""
+    spelled: dict[str, str] = {}
+    for match in _WORD.finditer(text):
+        for stem in split_words(match.group()):
+            spelled.setdefault(stem, match.group())
+    return tuple(dict.fromkeys(spelled.get(stem, stem) for stem in stems))
+
+
 def _unspaced_forms(text: str) -> list[str]:
     """Pairs of characters of each run, and the words of other scripts between them."""
     found: list[str] = []

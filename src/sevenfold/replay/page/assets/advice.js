@@ -38,14 +38,14 @@ class AdviceView {
         "div",
         { class: "advice-sum" },
         el("b", {}, adviceAmount(item)),
-        el("small", {}, `${share(item.high, this.spent)} of what was spent`),
+        el("small", {}, `${item.low === item.high ? "" : "up to "}${share(item.high, this.spent)} of what was spent`),
       ),
       el(
         "div",
         {},
         el("h3", {}, item.title),
         el("p", {}, item.why),
-        el("p", {}, item.action),
+        el("p", {}, withCode(item.action)),
         item.command ? commandNode(item.command) : null,
         item.evidence.length
           ? el(
@@ -78,12 +78,17 @@ class AdviceView {
               title: "Show it in its session",
               on: { click: () => this.onShow(session, callAt(session, at)) },
             },
-            at === null ? session.title : `${session.title}, ${moment(at)}`,
+            at === null ? clip(session.title) : `${clip(session.title)}, ${moment(at)}`,
           )
         : null,
       ` ${text}`,
     );
   }
+}
+
+/* What stands in backticks as code. */
+function withCode(text) {
+  return text.split("`").map((part, place) => (place % 2 ? el("code", {}, part) : part));
 }
 
 /* A command or setting, with a button that copies it. */

@@ -70,14 +70,14 @@ function breakColumns(onShow) {
           },
           moment(row.at),
         ),
-        el("small", { class: "narrow" }, row.session.title),
+        el("small", { class: "narrow" }, clip(row.session.title)),
       ],
     },
     {
       label: "Session",
       isWide: true,
       value: (row) => `${row.session.title} ${row.session.short}`,
-      cell: (row) => [row.session.title, " ", el("small", {}, row.session.short)],
+      cell: (row) => [clip(row.session.title), " ", el("small", {}, row.session.short)],
     },
     {
       label: "Cause",

@@ -159,7 +159,7 @@ function resultsTable(report, sessions, onShow) {
                 title: "Show its session",
                 on: { click: () => onShow(row.session, row.call) },
               },
-              `${row.session.title} · ${moment(row.at)}`,
+              `${clip(row.session.title)} · ${moment(row.at)}`,
             )
           : null,
       ],

@@ -12,7 +12,7 @@ const CAUSES = {
   idle: {
     label: "Idle",
     long: "idle longer than the cache lives",
-    by: "by idling longer than the cache lives",
+    by: "after pauses longer than the cache lives",
     why:
       "The next call came after the cached prompt had expired, 5 minutes or an hour after its last use. " +
       "All of it was paid for again.",

@@ -30,8 +30,8 @@ function lede(report, sessions) {
   const subs = sessions.filter((session) => session.sub_agent).length;
   const breaks = sessions.flatMap((session) => session.breaks);
   const when = period(sessions);
-  const helped = subs ? `those of ${count(subs, "sub-agent")} among them` : "";
-  const who = `${[count(total.calls, "call"), helped, when].filter(Boolean).join(", ")}.`;
+  const helped = subs ? ` (with ${count(subs, "sub-agent")})` : "";
+  const who = `${[count(total.calls, "call") + helped, when].filter(Boolean).join(", ")}.`;
   const bare =
     isPriced(total) && total.uncached
       ? ` Without the prompt cache: ${total.estimated_usd ? "~" : ""}${usd(total.uncached)}.`

@@ -19,6 +19,7 @@ function sessionTable(sessions, onShow) {
     },
     {
       label: "Began",
+      class: "began",
       isDown: true,
       isWide: true,
       value: (row) => row.first_at,

@@ -1,6 +1,7 @@
 /* The sessions: a list to pick from, and beside it everything about the one that was picked. */
 
 const FEW = 6; // so many stand beside a plot without scrolling
+const MOST_TITLE = 80; // characters of what a person wrote first
 const MOST_OPTIONS = 200; // more are found by searching, not by scrolling
 
 const ORDERS = {
@@ -31,8 +32,14 @@ function readSessions(report) {
         (series ??= Object.fromEntries(Object.entries(packed).map(([name, text]) => [name, readColumn(text)]))),
     });
     const own = session.id.slice(0, 8);
-    session.title = clip(session.folder || own);
-    session.short = [session.folder ? own : "", session.sub_agent?.slice(0, 8)].filter(Boolean).join("/");
+    const sub = session.sub_agent?.slice(0, 8);
+    session.title = clip(session.prompt || session.folder || own, MOST_TITLE);
+    session.short = [
+      session.prompt && clip(session.folder),
+      [session.prompt || session.folder ? own : "", sub].filter(Boolean).join("/"),
+    ]
+      .filter(Boolean)
+      .join(" · ");
     session.breaks = session.breaks.map(([call, at, cause, lost, cost, gap, life]) => ({
       session,
       call,
@@ -48,6 +55,7 @@ function readSessions(report) {
     session.words = [
       session.id,
       session.sub_agent,
+      session.prompt,
       session.project,
       session.path,
       session.agent,
@@ -75,7 +83,7 @@ class SessionView {
     const search = el("input", {
       type: "search",
       id: "session-search",
-      placeholder: "Project, id, path or model",
+      placeholder: "First words, project or model",
       autocomplete: "off",
       spellcheck: "false",
       on: { input: () => this.list() },
@@ -155,6 +163,7 @@ class SessionView {
       lost: `${usd(session.lost)} lost`,
     };
     const facts = [
+      session.prompt ? clip(session.folder, 20) : session.short,
       day(session.first_at),
       count(total.calls, "call"),
       last[this.order.value] ?? (session.breaks.length ? count(session.breaks.length, "break") : ""),
@@ -167,7 +176,7 @@ class SessionView {
         id: `session-${session.place}`,
         on: { click: () => this.pick(session) },
       },
-      el("span", { class: "name" }, session.title, " ", el("small", {}, session.short)),
+      el("span", { class: "name" }, session.title),
       el("b", { class: "cost" }, spent(total)),
       el("span", { class: "facts" }, facts.filter(Boolean).join(" · ")),
       el("span", {
