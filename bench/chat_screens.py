@@ -15,6 +15,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -35,6 +36,14 @@ COLOURS = {
     "magenta": "#c586c0",
     "cyan": "#4fc1ff",
     "white": "#ffffff",
+    "brightblack": "#8a8a8a",
+    "brightred": "#f48771",
+    "brightgreen": "#89d185",
+    "brightbrown": "#e2c08d",
+    "brightblue": "#75beff",
+    "brightmagenta": "#c586c0",
+    "brightcyan": "#4fc1ff",
+    "brightwhite": "#ffffff",
 }
 BACKGROUND = "#1e1e1e"
 MASKS = (
@@ -42,8 +51,6 @@ MASKS = (
     (r"sevenfold \d\S*", "sevenfold"),
     (r"project on \S+", "project on main"),
     (r"cache warm \d+ min", "cache warm 5 min"),
-    (r"working \d+ s", "working 3 s"),
-    (r"working:", "working 3 s:"),
     (r"\d+% context", "1% context"),
     (r" \(saved \S+\)", ""),
 )
@@ -61,11 +68,30 @@ def parse(line: str) -> list[str]:
 """
 
 
+PROGRAM = """def split(line: str) -> list[str]:
+    # One field after the other.
+    return line.split(",")
+
+
+def join(fields: list[str]) -> str:
+    return ",".join(fields)
+"""
+CHANGE = {
+    "file_path": "parser.py",
+    "old_string": '    return line.split(",")\n',
+    "new_string": '    return line.split(";")\n',
+}
+
+_EDIT_ROUND = 5
+"""The number of messages once the file was read and changed."""
+
+
 def brain(prompt: Prompt) -> Reply | str:
+    is_edit = "semicolons" in prompt.last_text
+    if is_edit and len(prompt.messages) < _EDIT_ROUND:
+        return say(calls={"edit": CHANGE} if prompt.results else {"read": {"file_path": "parser.py"}})
     if prompt.results:
         return "It says that the cat sat on the mat."
-    if "write" in prompt.last_text:
-        return say(calls={"write": {"file_path": "dog.txt", "content": "The dog ran.\nIt ran far.\n"}})
     if "read" in prompt.last_text:
         return say("I read it.", calls={"read": {"file_path": "cat.txt"}})
     return ANSWER
@@ -87,10 +113,11 @@ def draw_answer(place: Place, columns: int) -> str:
 
 
 def draw_question(place: Place, columns: int) -> str:
+    (place.project / "parser.py").write_text(PROGRAM, encoding="utf-8")
     with place.chat(columns=columns, TERM="xterm-256color") as stage:
-        stage.enter("write a dog")
+        stage.enter("split at semicolons")
         stage.wait_for("yes")
-        stage.wait_until(lambda: stage.is_drawn and "The dog ran." in stage.shown, "it is asked")
+        stage.wait_until(lambda: stage.is_drawn and 'split(";")' in stage.shown, "it is asked")
         return draw_screen(stage, place)
 
 
@@ -117,7 +144,7 @@ def mask(text: str, place: Place) -> str:
 def draw_screen(stage: Stage, place: Place) -> str:
     """What stands on the screen, as SVG."""
     rows = [read_row(stage, at) for at in range(len(stage.screen.display))]
-    while rows and not "".join(text for text, _ in rows[-1]).strip():
+    while rows and not "".join(part.text for part in rows[-1]).strip():
         rows.pop()
     height, width = ROW * len(rows) + 16, round(CHARACTER * len(stage.screen.display[0])) + 16
     lines = [
@@ -128,22 +155,53 @@ def draw_screen(stage: Stage, place: Place) -> str:
         '<g font-family="monospace" font-size="14" xml:space="preserve">',
     ]
     for at, row in enumerate(rows):
-        spans = "".join(f'<tspan fill="{colour}">{escape(mask(text, place))}</tspan>' for text, colour in row)
-        lines.append(f'<text x="8" y="{ROW * at + 22}">{spans}</text>')
+        y, column = ROW * at + 8, 0
+        for part in row:
+            size = len(part.text)
+            if part.ground:
+                box = (
+                    f'x="{8 + CHARACTER * column:.1f}" y="{y}" width="{CHARACTER * size:.1f}" height="{ROW}"'
+                )
+                lines.append(f'<rect {box} fill="{part.ground}"/>')
+            column += size
+        spans = "".join(_draw_part(part, mask(part.text, place)) for part in row)
+        lines.append(f'<text x="8" y="{y + 14}">{spans}</text>')
     return "\n".join([*lines, "</g>", "</svg>", ""])
 
 
-def read_row(stage: Stage, at: int) -> list[tuple[str, str]]:
-    """The texts of a row, each in one colour."""
-    cells, found = stage.screen.buffer[at], list[tuple[str, str]]()
+def _draw_part(part: Part, text: str) -> str:
+    weight = ' font-weight="bold"' if part.is_bold else ""
+    return f'<tspan fill="{part.colour}"{weight}>{escape(text)}</tspan>'
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some characters of a row that look alike."""
+
+    text: str
+    colour: str
+    ground: str
+    """Empty where it is that of the screen."""
+    is_bold: bool
+
+
+def read_row(stage: Stage, at: int) -> list[Part]:
+    cells, found = stage.screen.buffer[at], list[Part]()
     for column in range(len(stage.screen.display[at].rstrip())):
         cell = cells[column]
-        colour = COLOURS.get(cell.fg, COLOURS["default"])
-        if found and (found[-1][1] == colour or cell.data == " "):
-            found[-1] = (found[-1][0] + cell.data, found[-1][1])
+        ground = "" if cell.bg == "default" else find_colour(cell.bg)
+        part = Part(cell.data, find_colour(cell.fg), ground, cell.bold)
+        last = found[-1] if found else None
+        if last and last.ground == ground and (replace(last, text=part.text) == part or cell.data == " "):
+            found[-1] = replace(last, text=last.text + cell.data)
         else:
-            found.append((cell.data, colour))
+            found.append(part)
     return found
+
+
+def find_colour(name: str) -> str:
+    """Of the sixteen by name, of the others as six digits."""
+    return COLOURS.get(name) or f"#{name}"
 
 
 def draw_all(columns: int = 100) -> dict[str, str]:

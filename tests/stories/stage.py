@@ -54,6 +54,8 @@ class _History(Protocol):
 class _Cell(Protocol):
     data: str
     fg: str
+    bg: str
+    bold: bool
 
 
 class _Stream(Protocol):

@@ -54,6 +54,9 @@ def test_one_key_answers_and_edits_are_accepted_from_then_on(place: Place, colum
         wait_for_menu(stage)
         stage.type("y")
         wait_for_answer(stage, "It is done.")
+        told = stage.everything.partition("write b.txt")[2]
+        assert told.count("+The dog ran.") == 1, "what the question showed is not shown again"
+        assert "write b.txt" in told, "the question has no path that is longer than needed"
         stage.enter("write c.txt")
         wait_for_menu(stage)
         stage.type("\x1b[B\r")

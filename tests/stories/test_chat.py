@@ -14,7 +14,7 @@ import pytest
 
 from sevenfold.testing import Prompt, Reply, Simulator, SlowFault, say
 from tests.stories.living import Place
-from tests.stories.stage import CTRL_C, CTRL_D, CTRL_O, CTRL_R, ESCAPE, Stage
+from tests.stories.stage import CTRL_C, CTRL_D, CTRL_O, CTRL_R, ENTER, ESCAPE, Stage
 
 pytestmark = pytest.mark.story
 
@@ -357,15 +357,29 @@ def test_escape_interrupts_a_turn(place: Place) -> None:
         leave(stage)
 
 
+def test_the_status_line_stands_below_the_input_also_after_a_menu(place: Place) -> None:
+    with place.chat() as stage:
+
+        def is_close() -> bool:
+            return re.search(r"›[^\n]*\nask ", stage.shown) is not None
+
+        stage.wait_until(is_close, "the status line is there")
+        stage.type("/")
+        stage.wait_until(lambda: "/compact" in stage.shown and not is_close(), "a menu opens")
+        stage.type("\x7f")
+        stage.wait_until(is_close, "its rows are given back")
+        leave(stage)
+
+
 def test_a_resumed_chat_shows_how_the_session_ended(place: Place) -> None:
     with place.chat() as stage:
         stage.enter("remember the moon")
         stage.wait_for("You said: remember the moon")
         leave(stage)
     with place.open_chat("--resume") as stage:
-        stage.wait_for("which one?")
-        assert "remember the moon" in stage.everything
-        stage.enter("1")
+        stage.wait_for("go on with a session")
+        stage.wait_until(lambda: "remember the moon" in stage.shown, "the session is listed")
+        stage.type(ENTER)
         stage.wait_for("goes on:")
         assert "You said: remember the moon" in stage.everything
         leave(stage)

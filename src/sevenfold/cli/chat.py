@@ -278,7 +278,11 @@ async def _chat(options: Namespace, screen: Screen, early: EarlyInput) -> int:
     asking, confirming = PermissionPrompt(), _Confirming(screen, early)
     agent_options = replace(agent_options, ask=asking.ask, confirm=confirming.ask, is_attended=True)
     with await open_agent_workspace(agent_options, confirming.ask) as workspace:
-        if agent_options.session == CHOOSE_SESSION:
+        is_choosing = agent_options.session == CHOOSE_SESSION and early.is_full and not agent_options.is_fork
+        if is_choosing:
+            # In a new session, which nothing is kept of if another one is chosen.
+            agent_options = replace(agent_options, session=None)
+        elif agent_options.session == CHOOSE_SESSION:
             async with early.paused():
                 agent_options = replace(agent_options, session=await _choose_session(workspace, screen))
         agent = await _open_agent(agent_options, workspace)
@@ -298,7 +302,8 @@ async def _chat(options: Namespace, screen: Screen, early: EarlyInput) -> int:
             loop = asyncio.get_running_loop()
             for number in EXIT_SIGNALS:
                 loop.add_signal_handler(number, chat.leave)
-            await chat.run(cast("str | None", options.prompt) or "", typed=early.lines)
+            first = ["/resume"] if is_choosing else []
+            await chat.run(*first, cast("str | None", options.prompt) or "", typed=early.lines)
     cost = sum_costs(one.cost for one in chat.spent)
     billed = "" if cost is None else f"; this session cost ${cost.total:.4f}"
     screen.note(f"to go on: sevenfold chat --resume {chat.agent.session.id[:12]}{billed}")

@@ -280,7 +280,7 @@ def test_a_new_session_leaves_the_old_one_to_be_resumed(tmp_path: Path) -> None:
 
 def test_the_status_line_names_model_and_mode(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
-        assert desk.chat.status_line(80) == "ask  opus-5-5  $0.00"
+        assert desk.chat.status_line(80) == "ask  $0.00  opus-5-5"
 
     play(tmp_path, [], story)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sevenfold.agent.loop.turn import LayerActed
-from sevenfold.agent.tui.choice_menu import Choice
+from sevenfold.agent.tui.choice_menu import Choice, FilterMenu
 from sevenfold.agent.tui.cost_text import (
     CacheState,
     price_cold_prompt,
@@ -25,7 +25,6 @@ from sevenfold.agent.tui.custom_commands import (
     list_command_folders,
     read_custom_commands,
 )
-from sevenfold.agent.tui.filter_menu import FilterMenu
 from sevenfold.agent.tui.text_renderer import TextRenderer
 from sevenfold.core.events import CacheMissed, HistoryCompacted, MemoryRecalled, PrefixBroken
 from sevenfold.core.prices import CATALOG

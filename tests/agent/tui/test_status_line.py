@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,12 +29,27 @@ def test_the_line_never_is_wider_than_the_terminal(columns: int) -> None:
 
 def test_eighty_columns_hold_everything() -> None:
     line = render_status_line(FULL, 80)
-    assert line.startswith("working  34% context  1 queued  2 tasks  ask  opus-5-5  $0.42")
-    assert line.endswith("…")
+    assert line.startswith("34% context  1 queued  2 tasks  ask  $0.42  opus-5-5  layer 1: a res")
 
 
 def test_what_matters_least_goes_first() -> None:
-    assert render_status_line(FULL, 30) == "working  34% context  1 queued"
+    assert render_status_line(FULL, 30) == "34% context  1 queued  2 tasks"
+
+
+def test_forty_columns_hold_what_was_spent_and_sixty_the_cache() -> None:
+    status = replace(
+        FULL,
+        tasks=0,
+        queued=0,
+        news="",
+        is_working=False,
+        saved_usd=0.5,
+        cache="cache warm 5 min, then +$0.0313",
+    )
+    assert render_status_line(status, 40) == "34% context  ask  $0.42  opus-5-5"
+    assert render_status_line(status, 60) == "34% context  ask  $0.42  opus-5-5  cache warm 5 min"
+    assert "$0.42 (saved $0.50)" in render_status_line(status, 100)
+    assert render_status_line(status, 100).endswith("then +$0.0313")
 
 
 def test_a_model_without_a_price_says_so() -> None:

@@ -75,7 +75,43 @@ def test_a_terminal_that_knows_ascii_alone_gets_ascii_alone() -> None:
 def test_a_diff_has_line_numbers_and_says_how_much_it_folds() -> None:
     assert TextRenderer().diff(DIFF, 10) == "  1  one\n  2 -two\n  2 +2"
     assert TextRenderer().diff(DIFF, 2) == "  1  one\n  2 -two\n  … 1 more lines"
-    assert "\x1b[31m-two" in TextRenderer(has_colour=True).diff(DIFF, 10)
+
+
+def test_a_diff_has_the_colours_of_its_language_and_marks_changed_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    diff = "--- a/x.py\n+++ b/x.py\n@@ -1,2 +1,2 @@\n def f():\n-    return ten + 10\n+    return ten + 42\n"
+    dark = TextRenderer(has_colour=True).diff(diff, 10)
+    gone, came = dark.splitlines()[1:]
+    assert len(set(re.findall(r"\x1b\[([\d;]+)m", gone))) > 3, "the language has colours"
+    assert re.search(r"48;5;88m10\x1b", gone)
+    assert re.search(r"48;5;28m42\x1b", came)
+    assert dark != TextRenderer(has_colour=True, is_light=True).diff(diff, 10)
+    monkeypatch.setenv("TERM", "xterm")
+    assert "\x1b[31m-    return ten + 10" in TextRenderer(has_colour=True).diff(diff, 10)
+
+
+@given(st.lists(st.sampled_from(["-a b", "+a c", " x", "+", "-", "+'''", '-"', "+日本"]), max_size=12))
+def test_a_painted_diff_has_the_text_of_a_plain_one(lines: list[str]) -> None:
+    diff = "\n".join(["--- a/x.py", "+++ b/x.py", "@@ -1,9 +1,9 @@", *lines])
+    painted = TextRenderer(has_colour=True).diff(diff, 10)
+    plain = "\n".join(line.rstrip() for line in SGR.sub("", painted).split("\n"))
+    assert plain.strip() == TextRenderer().diff(diff, 10).strip()
+
+
+@pytest.mark.parametrize("columns", [40, 60, 100, 160])
+def test_nothing_of_a_table_or_of_code_is_lost_in_a_narrow_terminal(columns: int) -> None:
+    words = [f"word{number}" for number in range(40)]
+    row = f"| 1 | {' '.join(words)} | {'日本語' * 12} | {'x' * 90} |"
+    table = ProseBlock(f"| a | {words[0]} | c | d |\n|---|---|---|---|\n{row}")
+    for block in (table, CodeBlock(f"call({', '.join(words)})", "python")):
+        shown = TextRenderer(columns).markdown(block)
+        assert max(map(cell_len, shown.splitlines())) <= columns
+        assert "…" not in shown
+        assert all(word in shown for word in words)
+    shown = TextRenderer(columns).markdown(table)
+    assert sum(shown.count(sign) for sign in "日本語") == 36
+    assert shown.count("x") == 90
 
 
 def test_each_hunk_of_a_diff_counts_from_its_own_place() -> None:

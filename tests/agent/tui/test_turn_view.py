@@ -21,13 +21,13 @@ from sevenfold.agent.loop.turn import (
 )
 from sevenfold.agent.tool import ToolOutput
 from sevenfold.agent.tui.text_renderer import ProseBlock, TextRenderer
-from sevenfold.agent.tui.turn_view import MAX_LIVE_LINES, StatusLine, TurnView, render_status_line
+from sevenfold.agent.tui.turn_view import FRAME_TIME, MAX_LIVE_LINES, BusyLine, StatusLine, TurnView
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.events import ResultSpilled, RetryScheduled, ToolDenied
 from sevenfold.core.json import EMPTY_OBJECT
 from sevenfold.core.messages import Image, Message, Text, ToolUse, ToolUseId
 from sevenfold.core.requests import ModelResponse
-from sevenfold.core.usage import NO_USAGE
+from sevenfold.core.usage import NO_USAGE, Usage
 from sevenfold.providers.provider import TextDelta, ThinkingDelta
 from tests.examples import up_to
 
@@ -272,7 +272,7 @@ def test_a_denied_call_of_a_sub_agent_is_told(view: TurnView, paper: Paper) -> N
     assert "scout may not use shell: no" in paper.text
 
 
-def test_the_status_line_says_what_a_turn_does_and_for_how_long(view: TurnView) -> None:
+def test_the_busy_line_says_what_a_turn_does_and_for_how_long(view: TurnView) -> None:
     view.begin("go")
     phases = [view.phase]
     view.watch(DeltaReceived(ThinkingDelta("hm")))
@@ -280,10 +280,45 @@ def test_the_status_line_says_what_a_turn_does_and_for_how_long(view: TurnView) 
     view.watch(ToolStarted(use("shell"), "ls"))
     phases.append(view.phase)
     assert phases == ["waiting for the model", "thinking", "running shell"]
-    status = replace(view.status, phase=view.phase, elapsed=timedelta(seconds=72.5))
-    line = render_status_line(status, 80)
-    assert line.startswith("working 72 s: running shell  ")
-    assert line.endswith("Esc interrupts")
+    elapsed = timedelta(seconds=72.5)
+    line = BusyLine(phase=view.phase, elapsed=elapsed, tokens=1_234).render(TextRenderer(80))
+    assert line[2:] == "working 72 s: running shell  ↓ 1,234 tokens  Esc interrupts"
+    ascii_only = BusyLine(phase="thinking", elapsed=elapsed, tokens=9).render(
+        TextRenderer(80, has_unicode=False)
+    )
+    assert ascii_only.isascii()
+
+
+@pytest.mark.parametrize("columns", [40, 60, 100, 160])
+def test_the_busy_line_moves_and_takes_one_line(columns: int) -> None:
+    brush, phase = TextRenderer(columns), "529: Overloaded; retry 3 of 10 in 8 s"
+    frames = {
+        BusyLine(phase=phase, elapsed=number * FRAME_TIME, tokens=1_000_000).render(brush)
+        for number in range(4)
+    }
+    assert len({frame[0] for frame in frames}) == 4
+    assert all(len(frame) < columns and "\n" not in frame for frame in frames)
+    waiting = BusyLine(phase="writing", elapsed=FRAME_TIME, tokens=1_000).render(brush)
+    assert "Esc interrupts" in waiting, "how to interrupt outlives the figures"
+
+
+def test_tokens_are_counted_while_they_come_and_as_billed_afterwards(view: TurnView) -> None:
+    view.begin("go")
+    view.watch(DeltaReceived(ThinkingDelta("x" * 40)))
+    view.watch(DeltaReceived(TextDelta("x" * 40)))
+    assert view.turn_tokens == 20
+    ended = round_ended()
+    view.watch(replace(ended, reply=replace(ended.reply, usage=Usage(output=7))))
+    assert view.turn_tokens == 7
+    view.begin("more")
+    assert view.turn_tokens == 0
+
+
+def test_what_a_layer_did_in_the_turn_before_is_no_news(view: TurnView) -> None:
+    view.watch(LayerActed(RetryScheduled(model="m", retry=1, of=10, seconds=8.0, reason="529")))
+    assert view.status.news
+    view.begin("go on")
+    assert not view.status.news
 
 
 def test_a_long_prompt_is_echoed_in_a_few_lines(view: TurnView, paper: Paper) -> None:

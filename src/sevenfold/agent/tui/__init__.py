@@ -14,7 +14,7 @@
 - `prompt_input`: the input line: keys, pasted text and history.
 - `completion`: commands and files that are offered while a person types.
 - `user_input`: what was typed as a message, with the images that it names or the clipboard has.
-- `filter_menu`: a menu that typing filters.
+- `diff_text`: a diff with line numbers, the colours of its language, and changed words marked.
 - `inspect_commands`: slash commands that show what a session has and did.
 - `custom_commands`: commands from markdown files.
 - `cost_text`: dollars in words.

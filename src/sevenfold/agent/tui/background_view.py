@@ -64,7 +64,7 @@ def render_live_tasks(agent: Agent, brush: TextRenderer) -> str:
         _join(
             f"○ {task.id}",
             render_elapsed(task.elapsed),
-            _cut(task.title, brush.columns // 3),
+            brush.cut(task.title, brush.columns // 3),
             task.job.output.last_line(),
         )
         for task in (tasks.running() if tasks else ())
@@ -73,7 +73,7 @@ def render_live_tasks(agent: Agent, brush: TextRenderer) -> str:
     lines += [_join(f"○ {row.name}", *_facts(row), row.activity) for row in rows]
     hidden = len(lines) - MAX_LIVE_TASKS
     shown = [*lines[:MAX_LIVE_TASKS], f"  … {hidden} more: /tasks"] if hidden > 0 else lines
-    return "\n".join(brush.line(_cut(line, brush.columns), "accent") for line in shown)
+    return "\n".join(brush.line(brush.cut(line), "accent") for line in shown)
 
 
 def render_elapsed(elapsed: timedelta) -> str:
@@ -175,7 +175,3 @@ def _facts(row: AgentSummary) -> list[str]:
 
 def _join(*parts: str) -> str:
     return "  ".join(part for part in parts if part)
-
-
-def _cut(line: str, columns: int) -> str:
-    return line if len(line) < columns else line[: max(columns - 2, 1)] + "…"

@@ -15,7 +15,7 @@ from sevenfold.agent.tui.background_view import count_running, render_live_tasks
 from sevenfold.agent.tui.chat_input import ChatInput, ChatTerminal, QueuedInput
 from sevenfold.agent.tui.cost_text import compute_saved, render_cache_state
 from sevenfold.agent.tui.error_text import render_error
-from sevenfold.agent.tui.permission_prompt import PermissionPrompt
+from sevenfold.agent.tui.permission_prompt import REQUEST_PREVIEW_LINES, PermissionPrompt
 from sevenfold.agent.tui.prompt_input import InputDelegate
 from sevenfold.agent.tui.session_list import merge_spent, render_history_tail
 from sevenfold.agent.tui.slash_commands import (
@@ -29,7 +29,7 @@ from sevenfold.agent.tui.slash_commands import (
     render_keys,
 )
 from sevenfold.agent.tui.text_renderer import TextRenderer, TextTone
-from sevenfold.agent.tui.turn_view import StatusLine, TurnView, render_status_line
+from sevenfold.agent.tui.turn_view import FRAME_TIME, BusyLine, StatusLine, TurnView, render_status_line
 from sevenfold.agent.tui.user_input import add_context, read_user_input
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import ProviderError, SevenfoldError
@@ -47,8 +47,6 @@ MAX_TOLD_BYTES = 30_000
 """Of what a command printed: a tool result of that size would go to disk."""
 LONG_TURN = timedelta(seconds=30)
 """After which a person may look elsewhere, and is called when it ends."""
-TICK_SECONDS = 1.0
-"""A clock that moves shows that nothing hangs; more often would only cost bytes."""
 DOUBLE_ESCAPE_WINDOW = timedelta(seconds=1.5)
 """Two Esc within this go back: the second one may wait for the rest of a key that begins alike."""
 DOUBLE_INTERRUPT_WINDOW = timedelta(seconds=2)
@@ -135,6 +133,9 @@ class Chat(ChatInput):
     def say(self, text: str, tone: TextTone = "plain") -> None:
         self.view.say(text, tone)
 
+    def echo(self, typed: str) -> None:
+        self.view.echo(typed)
+
     def put(self, text: str) -> None:
         """Print what is painted already."""
         self._keyboard.put(text)
@@ -198,8 +199,21 @@ class Chat(ChatInput):
     # Methods of `InputDelegate`, which the terminal calls.
 
     def live(self, brush: TextRenderer) -> str:
-        parts = (self.view.live(brush), render_live_tasks(self.agent, brush), self._queue.render(brush))
+        parts = (
+            self.view.live(brush),
+            self._render_busy(brush),
+            render_live_tasks(self.agent, brush),
+            self._queue.render(brush),
+        )
         return "\n".join(part for part in parts if part)
+
+    def _render_busy(self, brush: TextRenderer) -> str:
+        if not self.view.status.is_working or self._questions.is_asking:
+            return ""
+        elapsed = self._clock.uptime() - self._started
+        return "\n" + BusyLine(phase=self.view.phase, elapsed=elapsed, tokens=self.view.turn_tokens).render(
+            brush
+        )
 
     def question(self, brush: TextRenderer) -> str:
         return self._questions.render(brush)
@@ -210,8 +224,6 @@ class Chat(ChatInput):
             mode=self.agent.mode,
             queued=len(self.agent.inbox),
             tasks=count_running(self.agent),
-            elapsed=self._clock.uptime() - self._started,
-            phase="waiting for you" if self._questions.is_asking else self.view.phase,
             cache=render_cache_state(self.view.cache, self._model, self._clock.now()),
             saved_usd=None if (saved := compute_saved(self.spent)) is None else float(saved),
         )
@@ -306,7 +318,7 @@ class Chat(ChatInput):
 
     async def _do(self, work: Coroutine[None, None, None], typed: str) -> None:
         """Carry out what was typed; Ctrl-C ends it, and the chat goes on."""
-        self.say(f"› {typed}", "strong")
+        self.echo(typed)
         self._doing = asyncio.create_task(work)
         await asyncio.wait({self._doing})
         bug = None if self._doing.cancelled() else self._doing.exception()
@@ -385,7 +397,7 @@ class Chat(ChatInput):
         """Have the screen say for how long the turn, and what goes on beside it, has been running."""
         while True:
             self._show_state()
-            await asyncio.sleep(TICK_SECONDS)
+            await asyncio.sleep(FRAME_TIME.total_seconds())
             if self.is_busy or count_running(self.agent):
                 self._keyboard.refresh()
 
@@ -418,6 +430,9 @@ class Chat(ChatInput):
         self._keyboard.show_state(f"{mark}{self._name}")
 
     def _person_wanted(self) -> None:
+        question = self._asking.question
+        if question and question.need.diff.count("\n") <= REQUEST_PREVIEW_LINES:
+            self.view.asked_diffs[question.use.id] = question.need.diff
         self._show_state()
         self._keyboard.call_person(f"{self._name}: a question waits")
 

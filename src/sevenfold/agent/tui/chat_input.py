@@ -67,7 +67,7 @@ class InputQueue:
         shown = self._waiting[-MAX_SHOWN_QUEUE:]
         hidden = len(self._waiting) - len(shown)
         lines = [f"… {hidden} more"] if hidden else []
-        lines += [_row(item.text, brush.columns) for item in shown]
+        lines += [brush.cut(f"› {' '.join(item.text.split())}") for item in shown]
         if shown:
             lines.append("read at the next round; ↑ takes the last one back")
         return "\n".join(brush.line(line, "faint") for line in lines)
@@ -77,11 +77,6 @@ class InputQueue:
         if found is not None:
             self._waiting.remove(found)
             self.on_taken(found)
-
-
-def _row(text: str, columns: int) -> str:
-    line = f"› {' '.join(text.split())}"
-    return line if len(line) < columns else line[: max(columns - 2, 1)] + "…"
 
 
 class ChatTerminal(TurnSurface, QuestionSurface, Protocol):
@@ -139,12 +134,17 @@ class ChatInput:
         self._keyboard = make_keyboard(self)
         self._context: list[Text] = []
         """What commands that the person ran have printed, for the next prompt."""
-        self._questions = OpenQuestions(asking, self._keyboard, self._person_wanted)
+        self._asking = asking
+        self._questions = OpenQuestions(asking, self._keyboard, self._person_wanted, str(agent.place.cwd))
         self._queue = InputQueue(self._queue_taken)
         self._queue.watch(agent)
 
     def say(self, text: str, tone: TextTone = "plain") -> None:
         """Print a line."""
+        raise NotImplementedError
+
+    def echo(self, typed: str) -> None:
+        """Print what a person typed."""
         raise NotImplementedError
 
     def _person_wanted(self) -> None:
@@ -189,7 +189,7 @@ class ChatInput:
 
     def _queue_taken(self, taken: QueuedInput) -> None:
         if self._keyboard.is_typed:
-            self.say(f"› {taken.text}", "strong")
+            self.echo(taken.text)
 
     @property
     def has_queue(self) -> bool:

@@ -16,7 +16,6 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from sevenfold.agent.tui.prompt_input import (
-    MENU_ROWS,
     BufferedOutput,
     make_prompt_output,
     send_or_continue,
@@ -154,20 +153,15 @@ class EarlyInput:
 
 def _make_session(early: EarlyInput) -> PromptSession[str]:
     from prompt_toolkit import PromptSession
-    from prompt_toolkit.completion import DummyCompleter
     from prompt_toolkit.styles import Style
 
     return PromptSession(
         multiline=True,
         erase_when_done=True,
-        complete_while_typing=True,
         key_bindings=_make_keys(early),
-        # Nothing is offered yet; with a completer the line has the height that it will have.
-        completer=DummyCompleter(),
         output=make_prompt_output(BufferedOutput(sys.stdout)),
         style=Style.from_dict({"bottom-toolbar": "noreverse"}),
         prompt_continuation="  ",
-        reserve_space_for_menu=MENU_ROWS,
     )
 
 

@@ -121,7 +121,7 @@ _ROWS: dict[type[Event], _Row] = {
     ),
     events.SandboxFailed: _Row(None, "commands cannot run with {profile} access only here: {reason}", True),
     events.VariablesHeld: _Row(
-        None, "commands do not get {names}, which look like secrets; sandbox.pass_variables passes them on"
+        None, "kept from commands, as likely secrets: {names}; sandbox.pass_variables passes them on"
     ),
     events.SkillSkipped: _Row(None, "the skill {path} is not offered: {reason}", True),
     events.FrameLost: _Row(None, "{path} cannot be read, so the cache is written again: {reason}", True),

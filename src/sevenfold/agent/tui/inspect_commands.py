@@ -16,7 +16,7 @@ from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.mcp.client import ToolSearchTool
 from sevenfold.agent.permissions.guard import Guard
 from sevenfold.agent.tools.planning import SkillTool
-from sevenfold.agent.tui.choice_menu import Choice, ChoiceMenu
+from sevenfold.agent.tui.choice_menu import Choice, ChoiceMenu, FilterMenu, choose_filtered
 from sevenfold.agent.tui.cost_text import (
     compute_saved,
     price_cold_prompt,
@@ -28,7 +28,6 @@ from sevenfold.agent.tui.cost_text import (
     render_prices,
 )
 from sevenfold.agent.tui.event_text import find_undo, render_event_text
-from sevenfold.agent.tui.filter_menu import FilterMenu, choose_filtered
 from sevenfold.agent.tui.text_renderer import TextTone
 from sevenfold.agent.tui.turn_view import TurnView
 from sevenfold.core import __version__, events

@@ -50,9 +50,10 @@ class OpenQuestions:
     """The permission that is asked for, and the choice that is offered, if any."""
 
     def __init__(
-        self, asking: PermissionPrompt, surface: QuestionSurface, on_asked: Callable[[], None]
+        self, asking: PermissionPrompt, surface: QuestionSurface, on_asked: Callable[[], None], root: str = ""
     ) -> None:
-        """`on_asked` is told when a person is wanted."""
+        """`on_asked` is told when a person is wanted; `root` is left out of paths."""
+        self._root = root
         self._asking, self._surface, self._on_asked = asking, surface, on_asked
         self.choosing = ChoicePrompt()
         self._is_heard = False
@@ -149,7 +150,7 @@ class OpenQuestions:
                 self._surface.restore_input()
             self._is_heard = False
         else:
-            self._surface.put(render_permission_request(question, self._surface.brush()))
+            self._surface.put(render_permission_request(question, self._surface.brush(), self._root))
             self._on_asked()
             self._hear()
         self._surface.refresh()

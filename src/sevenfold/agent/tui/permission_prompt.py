@@ -115,10 +115,11 @@ def render_permission_question(question: PermissionRequest, brush: TextRenderer)
     return brush.line(f"{QUESTION_TITLE}  {rows}  or say what to do instead", "warning")
 
 
-def render_permission_request(question: PermissionRequest, brush: TextRenderer) -> str:
-    """What is asked for, and why it is asked: printed once, above."""
+def render_permission_request(question: PermissionRequest, brush: TextRenderer, root: str = "") -> str:
+    """What is asked for, and why it is asked: printed once, above. Paths begin at `root`."""
     use, need = question.use, question.need
     title = need.said or use.name
+    title = title.replace(f"{root}/", "") if root and need.kind != "run" else title
     parts = [brush.line(f"{use.name} asks: {title}" if use.name not in title else title, "warning")]
     change = need.diff or _change(use)
     if need.command and need.command not in title:

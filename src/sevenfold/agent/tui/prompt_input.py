@@ -106,15 +106,22 @@ class BufferedOutput:
         self._stream.write(f"{_SYNC_BEGIN}{text}{_SYNC_END}" if _ESCAPE in text else text)
         self._stream.flush()
 
+    def hold(self) -> None:
+        """Let nothing out before `release`."""
+        self._is_held = True
+
+    def release(self) -> None:
+        self._is_held = False
+        self.flush()
+
     @contextmanager
     def batched(self) -> Generator[None]:
         """Let nothing out before the end of the block."""
-        self._is_held = True
+        self.hold()
         try:
             yield
         finally:
-            self._is_held = False
-            self.flush()
+            self.release()
 
 
 # Lines typed before, in every session of this user: for the arrow keys and the search.
@@ -158,8 +165,10 @@ def _text(line: bytes) -> str | None:
     return found if isinstance(found, str) else None
 
 
-MENU_ROWS = 6
-"""Below the input, where menus open."""
+MENU_ROWS = 9
+"""Below the input, while a menu may open: else the status line stands there at once."""
+_COMPLETABLE = re.compile(r"^/[^\s/]*$|(?:^|\s)@\S*$")
+"""A command or a file that is being typed: only then is there a menu, and room for it."""
 LINE_CONTINUATION = "\\"
 """Before Enter: the text goes on in a new line."""
 
@@ -175,13 +184,19 @@ def make_prompt_session(
 ) -> PromptSession[str]:
     """An input of several lines that leaves nothing behind when it is sent: whoever reads it prints it."""
     from prompt_toolkit import PromptSession
+    from prompt_toolkit.application import get_app
+    from prompt_toolkit.filters import Condition
     from prompt_toolkit.styles import Style
+
+    @Condition
+    def may_complete() -> bool:
+        return _COMPLETABLE.search(get_app().current_buffer.document.text_before_cursor) is not None
 
     return PromptSession(
         multiline=True,
         vi_mode=has_vi_keys,
         erase_when_done=True,
-        complete_while_typing=True,
+        complete_while_typing=may_complete,
         complete_in_thread=True,
         enable_suspend=True,
         key_bindings=make_key_bindings(scene, pastes),

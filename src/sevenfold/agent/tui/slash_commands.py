@@ -14,9 +14,8 @@ from typing import Protocol, TypeAlias
 
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.tui.background_view import end_task, find_agent_tool, run_tasks
-from sevenfold.agent.tui.choice_menu import Choice, ChoiceMenu
+from sevenfold.agent.tui.choice_menu import Choice, ChoiceMenu, FilterMenu, choose_filtered
 from sevenfold.agent.tui.custom_commands import CustomCommand, ask_command, fill_command
-from sevenfold.agent.tui.filter_menu import FilterMenu, choose_filtered
 from sevenfold.agent.tui.inspect_commands import INSPECT_COMMANDS
 from sevenfold.agent.tui.rewind_menu import run_rewind
 from sevenfold.agent.tui.session_list import SessionCard, find_session_card, render_session_row

@@ -35,7 +35,7 @@ from sevenfold.core.settings.sections import ChatSettings
 from sevenfold.core.text.safe_text import escape_controls, escape_painted
 
 if TYPE_CHECKING:
-    from prompt_toolkit import PromptSession
+    from prompt_toolkit import Application, PromptSession
     from prompt_toolkit.formatted_text import AnyFormattedText
 
 
@@ -82,6 +82,8 @@ class Terminal:
             CHORD_SECONDS,
         )
         app.key_processor.before_key_press += self._key_pressed
+        app.before_render += self._shrink
+        app.after_render += self._show_drawn
         self._last_key, self.keys_pressed = -math.inf, 0
         self._saved: list[str] = []
         """Texts that were set aside, the last one last: a question may come while a menu is open."""
@@ -183,6 +185,16 @@ class Terminal:
     def restore_input(self) -> None:
         if self._saved:
             self._session.default_buffer.insert_text(self._saved.pop())
+
+    def _shrink(self, app: Application[str]) -> None:
+        """Give back rows that a menu had, which the library would keep below the input."""
+        drawn, size = app.renderer.last_rendered_screen, app.output.get_size()
+        if drawn and app.layout.container.preferred_height(size.columns, size.rows).preferred < drawn.height:
+            self._pane.hold()
+            app.renderer.erase()
+
+    def _show_drawn(self, _: object) -> None:
+        self._pane.release()
 
     def _draw(self) -> None:
         app = self._session.app

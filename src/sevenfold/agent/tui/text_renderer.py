@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from io import StringIO
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 from unicodedata import east_asian_width
 
+from sevenfold.agent.tui.diff_text import DiffGround, find_diff_name, number_diff_lines, paint_diff_lines
 from sevenfold.core.text.safe_text import escape_controls
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+    from rich.markdown import Markdown, TableRowElement
+    from rich.text import Text
 
 
 MAX_CODE_LINES = 24
@@ -307,6 +311,16 @@ class TextRenderer:
         styled = Text(_tame(text), style=self._styles[tone], overflow="fold")
         return self._painted(Padding(styled, (0, 0, 0, indent)) if indent else styled)
 
+    def cut(self, text: str, columns: int | None = None) -> str:
+        """The text on one line, of which an ellipsis stands for what does not fit: rows that wrapped would
+        jump when they change."""
+        from rich.cells import cell_len, set_cell_size
+
+        line, room = " ".join(_tame(text).split("\n")), (columns or self.columns) - 1
+        if cell_len(line) <= room:
+            return line
+        return set_cell_size(line, max(room - 1, 1)).rstrip() + "…"
+
     @property
     def _styles(self) -> dict[TextTone, str]:
         return _LIGHT_STYLES if self.is_light else _STYLES
@@ -315,29 +329,38 @@ class TextRenderer:
         """One block of markdown; code keeps its lines and is set in."""
         if isinstance(block, CodeBlock):
             return self._code(block)
-        from rich.markdown import Markdown
-
         # Two spaces keep a line break, which people and models mean where they make one.
         text = re.sub(r"(?<=\S)\n(?=[^\n])", "  \n", _tame(block.text))
         # The library centres a heading of the first level, which no chat wants.
         text = f"#{text}" if text.startswith("# ") else text
-        return self._painted(Markdown(text, code_theme=_CODE_THEMES[self.is_light], hyperlinks=False))
+        markdown = _find_markdown_class()
+        return self._painted(markdown(text, code_theme=_CODE_THEMES[self.is_light], hyperlinks=False))
 
     def diff(self, text: str, most_lines: int) -> str:
-        """A unified diff: what went and what came, without the heads that only a program needs."""
+        """A unified diff: what went and what came, without the heads that only a program needs. Code has the
+        colours of its language, and words that changed within a line are marked."""
         from rich.padding import Padding
         from rich.text import Text
 
-        lines = number_diff_lines(_tame(text))
+        text = _tame(text)
+        lines = number_diff_lines(text)
         width = max((len(line.number) for line in lines), default=0)
+        painted = paint_diff_lines(lines[:most_lines], find_diff_name(text), self._diff_ground)
         shown = Text(overflow="fold")
-        for line in lines[:most_lines]:
+        for line, body in zip(lines, painted, strict=False):
             shown.append(f"{line.number:>{width}} " if width else "", style="dim")
-            shown.append(f"{line.text}\n", style=_diff_style(line.text))
+            shown.append_text(body)
+            shown.append("\n")
         if len(lines) > most_lines:
             shown.append(f"… {len(lines) - most_lines} more lines", style="dim")
         shown.rstrip()
         return self._painted(Padding(shown, (0, 0, 0, 2)))
+
+    @property
+    def _diff_ground(self) -> DiffGround:
+        if self._console().color_system not in ("256", "truecolor"):
+            return "none"
+        return "light" if self.is_light else "dark"
 
     def _code(self, block: CodeBlock) -> str:
         from rich.padding import Padding
@@ -347,7 +370,8 @@ class TextRenderer:
             "", block.language or "text", theme=_CODE_THEMES[self.is_light], background_color="default"
         )
         painted = syntax.highlight(_tame(block.text))
-        painted.overflow = "fold"
+        # What does not fit goes on in the next line: the library would cut it off.
+        painted.overflow, painted.no_wrap = "fold", False
         painted.rstrip()
         return self._painted(Padding(painted, (0, 0, 0, 2)))
 
@@ -374,40 +398,86 @@ class TextRenderer:
         )
 
 
+@cache
+def _find_markdown_class() -> type[Markdown]:
+    """The library's markdown, of which nothing gets lost in a narrow terminal: cells of a table wrap, and a
+    table that has more columns than there is room for becomes a list."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import ConsoleOptions, RenderResult
+    from rich.markdown import HorizontalRule, ListItem, Markdown, MarkdownElement, TableElement
+    from rich.measure import Measurement
+    from rich.rule import Rule
+    from rich.segment import Segment
+    from rich.table import Table
+
+    class WrappedTable(TableElement):
+        def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+            heads = _list_cells(self.header.row if self.header else None)
+            rows = [_list_cells(row) for row in self.body.rows] if self.body else []
+            # An edge would be empty lines above and below.
+            table = Table(box=SIMPLE_HEAD, show_edge=False, style="markdown.table.border")
+            for head in heads:
+                name = head.copy()
+                name.stylize("markdown.table.header")
+                table.add_column(name, overflow="fold")
+            for row in rows:
+                table.add_row(*row)
+            natural = Measurement.get(console, options.update(width=_UNLIMITED), table).maximum
+            is_narrow = options.max_width < _LEAST_CELL_COLUMNS * len(heads)
+            if rows and natural > options.max_width and is_narrow:
+                yield from _list_rows(heads, rows)
+            else:
+                yield table
+
+    class NumberedItem(ListItem):
+        def render_number(
+            self, console: Console, options: ConsoleOptions, number: int, last_number: int
+        ) -> RenderResult:
+            width = len(str(last_number)) + 3
+            lines = console.render_lines(self.elements, options.update(width=options.max_width - width))
+            for at, line in enumerate(lines):
+                yield Segment(" " * width if at else f"{number}. ".rjust(width))
+                yield from line
+                yield Segment("\n")
+
+    class PlainRule(HorizontalRule):
+        def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+            yield Rule(style="markdown.hr", characters="─")
+
+    class ChatMarkdown(Markdown):
+        elements: ClassVar[dict[str, type[MarkdownElement]]] = {
+            **Markdown.elements,
+            "table_open": WrappedTable,
+            "list_item_open": NumberedItem,
+            "hr": PlainRule,
+        }
+
+    return ChatMarkdown
+
+
+def _list_cells(row: TableRowElement | None) -> list[Text]:
+    return [cell.content for cell in row.cells] if row else []
+
+
+def _list_rows(heads: list[Text], rows: list[list[Text]]) -> Iterable[Text]:
+    """The rows of a table one below the other, each cell with the name of its column."""
+    from rich.text import Text
+
+    for number, row in enumerate(rows):
+        yield from [Text()] if number else []
+        for head, cell in zip(heads, row, strict=False):
+            name = head.copy()
+            name.stylize("markdown.table.header")
+            line = Text.assemble(name, ": ", cell)
+            line.overflow = "fold"
+            yield line
+
+
+_UNLIMITED = 10_000
+_LEAST_CELL_COLUMNS = 14
+"""A cell that is narrower is read word by word."""
+
+
 def _tame(text: str) -> str:
     """A model's or a tool's text may hold anything; a terminal must not be told what to do by it."""
     return escape_controls(text.expandtabs(_TAB_COLUMNS))
-
-
-@dataclass(frozen=True, slots=True)
-class DiffLine:
-    number: str
-    """Where the line stands in the file: in the old one what goes, in the new one all else."""
-    text: str
-
-
-_HUNK = re.compile(r"^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
-
-
-def number_diff_lines(diff: str) -> list[DiffLine]:
-    """The lines of a unified diff with their numbers, without its headers; `…` between two hunks."""
-    found: list[DiffLine] = []
-    old = new = 0
-    for line in diff.splitlines():
-        if hunk := _HUNK.match(line):
-            found += [DiffLine("", "…")] if found else []
-            old, new = int(hunk[1]), int(hunk[2])
-        elif not (old or new):
-            # Before the first hunk there are only headers, and without hunks no line has a number.
-            found += [] if line.startswith(("---", "+++")) else [DiffLine("", line)]
-        else:
-            is_old, is_new = not line.startswith("+"), not line.startswith("-")
-            found.append(DiffLine(str(new if is_new else old), line))
-            old, new = old + is_old, new + is_new
-    return found
-
-
-def _diff_style(line: str) -> str:
-    if line.startswith("@@"):
-        return "cyan"
-    return {"+": "green", "-": "red"}.get(line[:1], "dim")

@@ -5,6 +5,7 @@ Finished output is printed once; what still changes is drawn below it.
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -67,10 +68,6 @@ class StatusLine:
     news: str = ""
     """What a layer did last."""
     is_working: bool = False
-    phase: str = ""
-    """What the turn is doing now."""
-    elapsed: timedelta = timedelta()
-    """Since the turn began."""
     cache: str = ""
     """How long the provider's cache stays warm, and what it costs to let it go cold."""
     saved_usd: float | None = None
@@ -78,8 +75,11 @@ class StatusLine:
 
 
 def render_status_line(status: StatusLine, columns: int) -> str:
-    """At most `columns` characters: the least important goes first, and only the news is cut in mid-word."""
-    parts = _parts(status)
+    """At most `columns` characters: details go first, then what matters least, and only the news is cut in
+    mid-word."""
+    parts = _parts(status, is_full=True)
+    if len(_GAP.join(parts)) > columns:
+        parts = _parts(status, is_full=False)
     while parts and len(_GAP.join(parts)) > columns:
         parts.pop()
     line = _GAP.join(parts)
@@ -90,23 +90,47 @@ def render_status_line(status: StatusLine, columns: int) -> str:
     return f"{line}{_GAP}{news}" if line else news
 
 
-def _parts(status: StatusLine) -> list[str]:
+def _parts(status: StatusLine, *, is_full: bool) -> list[str]:
     """The most important first."""
-    parts = [_context(status), status.mode, status.model.removeprefix("claude-"), _cost(status)]
-    parts += [] if status.is_working else [status.cache]
-    if status.tasks:
-        parts.insert(1, f"{status.tasks} task{'' if status.tasks == 1 else 's'}")
-    if status.queued:
-        parts.insert(1, f"{status.queued} queued")
-    if status.is_working:
-        parts = [_working(status), *parts, "Esc interrupts" if status.phase else ""]
+    parts = [_context(status)]
+    parts += [f"{status.queued} queued"] if status.queued else []
+    parts += [f"{status.tasks} task{'' if status.tasks == 1 else 's'}"] if status.tasks else []
+    saved = status.saved_usd
+    is_saved = is_full and saved is not None and saved >= _LEAST_SAVED
+    parts += [status.mode, _cost(status) + (f" (saved ${saved:.2f})" if is_saved else "")]
+    parts += [status.model.removeprefix("claude-")]
+    if not status.is_working:
+        parts.append(status.cache if is_full else re.split(r"[,:]", status.cache)[0])
     return [part for part in parts if part]
 
 
-def _working(status: StatusLine) -> str:
-    seconds = int(status.elapsed.total_seconds())
-    took = f" {seconds} s" if seconds else ""
-    return f"working{took}{f': {status.phase}' if status.phase else ''}"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BusyLine:
+    """What a turn is doing, in one line that moves."""
+
+    phase: str
+    elapsed: timedelta
+    """Since the turn began."""
+    tokens: int = 0
+    """That the model wrote in this turn so far."""
+
+    def render(self, brush: TextRenderer) -> str:
+        """In a narrow terminal the tokens go first, then the hint, and then the end of what it does."""
+        frames = _FRAMES if brush.has_unicode else _PLAIN_FRAMES
+        frame = frames[int(self.elapsed / FRAME_TIME) % len(frames)]
+        doing = f"{frame} working {int(self.elapsed.total_seconds())} s: {self.phase}"
+        arrow = "↓ " if brush.has_unicode else ""
+        tokens = [f"{arrow}{self.tokens:,} tokens"] if self.tokens else []
+        for parts in ([doing, *tokens, _INTERRUPT_HINT], [doing, _INTERRUPT_HINT]):
+            if len(_GAP.join(parts)) < brush.columns:
+                return brush.line(_GAP.join(parts), "accent")
+        return brush.line(brush.cut(doing), "accent")
+
+
+FRAME_TIME = timedelta(seconds=0.5)
+"""Twice a second looks alive, and costs few bytes even over a slow line."""
+_FRAMES, _PLAIN_FRAMES = "⠋⠙⠸⠴⠦⠇", "|/-\\"
+_INTERRUPT_HINT = "Esc interrupts"
 
 
 def _context(status: StatusLine) -> str:
@@ -118,8 +142,7 @@ def _context(status: StatusLine) -> str:
 def _cost(status: StatusLine) -> str:
     if status.spent_usd is None:
         return "unpriced"
-    saved = status.saved_usd
-    return f"${status.spent_usd:.2f}" + (f" (saved ${saved:.2f})" if saved and saved >= _LEAST_SAVED else "")
+    return f"${status.spent_usd:.2f}"
 
 
 OUTPUT_PREVIEW_LINES = 5
@@ -142,6 +165,7 @@ MAX_PRINTED_LINES = 3
 SLOW_TOOL_TIME = timedelta(seconds=1)
 """From which on it is said how long a tool took."""
 _THINKING_CHARS = 200
+_CHARS_A_TOKEN = 4
 _WAITING = "waiting for the model"
 
 
@@ -226,6 +250,8 @@ class TurnView:
         """What layers did, the newest last."""
         self.cache: CacheState | None = None
         """What the last answer left in the provider's cache."""
+        self.asked_diffs: dict[ToolUseId, str] = {}
+        """Changes that were shown when they were asked for: they need not be shown again."""
         self._steps: deque[str] = deque(maxlen=MAX_ACTS)
         """Of a compaction: they unfold from its line."""
         self.read_summary: Callable[[], str] | None = None
@@ -236,6 +262,7 @@ class TurnView:
         self._thinking = ""
         self._waits_for = _WAITING
         self._retry: _Retry | None = None
+        self._turn_tokens, self._streamed_chars = 0, 0
         self._running: dict[ToolUseId, _Running] = {}
         self._is_after_tool = False
 
@@ -246,6 +273,11 @@ class TurnView:
             return render_retry(self._retry.event, self._retry.at - self._clock.uptime())
         running = next(iter(self._running.values()), None)
         return f"running {running.tool}" if running else self._waits_for
+
+    @property
+    def turn_tokens(self) -> int:
+        """That the model wrote in this turn: as billed for ended rounds, estimated for this one."""
+        return self._turn_tokens + self._streamed_chars // _CHARS_A_TOKEN
 
     def show_command(self, command: str, output: ToolOutput) -> None:
         """What a command printed that the person ran."""
@@ -280,6 +312,14 @@ class TurnView:
 
     def begin(self, typed: str) -> None:
         """A turn begins with what was typed."""
+        self.echo(typed)
+        self._turn_tokens, self._streamed_chars = 0, 0
+        # What a layer did in the turn before is no news any more.
+        self.status = replace(self.status, is_working=True, news="")
+        self._surface.refresh()
+
+    def echo(self, typed: str) -> None:
+        """Print what a person typed."""
         brush = self._surface.brush()
         first, *more = typed.split("\n")
         if len(more) > MAX_ECHOED_LINES:
@@ -287,8 +327,6 @@ class TurnView:
         lines = [brush.line(f"› {first}", "strong"), *(brush.line(line, "strong", indent=2) for line in more)]
         self._surface.put("\n" + "\n".join(lines))
         self._is_after_tool = False
-        self.status = replace(self.status, is_working=True)
-        self._surface.refresh()
 
     def end(self) -> None:
         """The turn is over, however it ended."""
@@ -306,7 +344,8 @@ class TurnView:
             parts.append(_spaced(brush, growing))
         for running in self._running.values():
             parts.append(brush.line(f"○ {running.title}", "accent"))
-            parts += [brush.line(line[: brush.columns - 4], "faint", indent=2) for line in running.tail()]
+            tail = [brush.cut(line, brush.columns - 2) for line in running.tail()]
+            parts += [brush.line(line, "faint", indent=2) for line in tail]
         lines = "\n".join(parts).split("\n") if parts else []
         return "\n".join(lines[-MAX_LIVE_LINES:])
 
@@ -320,6 +359,8 @@ class TurnView:
         return True
 
     def _stream_in(self, delta: Delta) -> None:
+        if isinstance(delta, TextDelta | ThinkingDelta):
+            self._streamed_chars += len(delta.text)
         if isinstance(delta, TextDelta):
             self._thinking, self._waits_for = "", "writing"
             self._put_blocks(self._stream.feed(delta.text))
@@ -356,7 +397,7 @@ class TurnView:
             most = TOOL_PREVIEW_LINES.get(find_effect(seen.use), OUTPUT_PREVIEW_LINES)
         most = len(lines) if self.is_verbose else most
         parts = [brush.line(_head(title, seen, len(lines), most), "error" if output.is_error else "good")]
-        if output.diff:
+        if output.diff and self.asked_diffs.pop(seen.use.id, "") != output.diff:
             parts.append(brush.diff(output.diff, SHOWN_DIFF_LINES))
         parts += [brush.line(line, "faint", indent=2) for line in self._fold(title, lines, most)]
         # Tools in a row stand close together.
@@ -381,6 +422,7 @@ class TurnView:
     def _end_round(self, seen: RoundEnded) -> None:
         self._end_text()
         self._waits_for, self._retry = _WAITING, None
+        self._turn_tokens, self._streamed_chars = self._turn_tokens + seen.reply.usage.output, 0
         self.cache = read_cache_state(seen.reply.usage, self._clock.now()) or self.cache
         self.status = replace(
             self.status,
