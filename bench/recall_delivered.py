@@ -13,6 +13,7 @@ from random import Random
 import numpy as np
 from recall_sets import CUT, QuestionSet, Scores, resample_mean
 from recall_silence import list_generic_prompts
+from recall_silence_code import CODE_AFTERWARDS, CODE_SEEN
 
 from sevenfold.core.memories import Memory, Origin, read_memory, write_memory
 from sevenfold.layers.memory.recall.finder import make_candidates
@@ -174,7 +175,7 @@ def report_silence(sets: Sequence[QuestionSet], encoder: TextEncoder | None, cac
     print(
         f"\n{len(prompts)} prompts that ask for nothing: how many bring anything\n"
         f"{'directory':19} memories  share a word      all  tuned kinds  unseen kinds  asked aside"
-        "   questions of other sets"
+        "   questions of other sets   of any code: seen  written afterwards"
     )
     for name, documents in make_directories(sets):
         directory = Directory(documents, encoder, cache)
@@ -185,6 +186,14 @@ def report_silence(sets: Sequence[QuestionSet], encoder: TextEncoder | None, cac
             [is_noise for one, is_noise in zip(prompts, noisy, strict=True) if one.is_unseen == is_unseen]
             for is_unseen in (False, True)
         )
+        code = [
+            float(
+                np.mean(
+                    [bool(choose_recalled(directory.find(text), RecallFacts(), SETTINGS)) for text in texts]
+                )
+            )
+            for texts in (CODE_SEEN, CODE_AFTERWARDS)
+        ]
         strange = [
             bool(choose_recalled(directory.find(question.text), RecallFacts(), SETTINGS))
             for found in sets
@@ -194,4 +203,5 @@ def report_silence(sets: Sequence[QuestionSet], encoder: TextEncoder | None, cac
         print(
             f"{name[:19]:19} {len(directory):8} {np.mean(shares):13.1%} {np.mean(noisy):8.1%}"
             f" {np.mean(tuned):12.1%} {np.mean(unseen):13.1%} {np.mean(told):12.1%} {np.mean(strange):25.1%}"
+            f" {code[0]:19.1%} {code[1]:19.1%}"
         )

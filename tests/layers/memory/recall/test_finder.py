@@ -41,6 +41,22 @@ def test_prompts_that_ask_for_nothing_bring_nothing_unless_a_memory_is_named_aft
         assert recall(memory, "run the tests", environ=environ)[0].key == "running-tests.md"
 
 
+def test_one_word_of_any_code_brings_nothing_and_two_bring_what_holds_both(tmp_path: Path) -> None:
+    environ = {"HOME": str(tmp_path)}
+    with MemoryDir.for_project(tmp_path, environ=environ) as memory:
+        memory.add("review", "Ann wants small things: one function a job, and vim bindings in examples.")
+        memory.add("dev-setup", "The dev server listens on port 8123; a second process takes the next one.")
+        for prompt in (
+            "split this function in two",
+            "how do I exit vim?",
+            "kill the process",
+            "option b",
+        ):
+            assert recall(memory, prompt, environ=environ) == ()
+        found = recall(memory, "which port does the server listen on?", environ=environ)
+        assert [one.key for one in found] == ["dev-setup.md"]
+
+
 def test_what_it_names_and_is_not_there_is_doubted(tmp_path: Path) -> None:
     environ = {"HOME": str(tmp_path)}
     with MemoryDir.for_project(tmp_path, environ=environ) as memory:

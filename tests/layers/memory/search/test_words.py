@@ -23,6 +23,7 @@ from sevenfold.layers.memory.search.lexical import STOP_WORDS, is_talk, spell_wo
         ("部署到生产", ["部署", "署到", "到生", "生产"]),
         ("用pnpm安装 the budget", ["用", "pnpm", "安装", "budget"]),
         ("デプロイ" * 40, ["デプ", "プロ", "ロイ", *["イデ", "デプ", "プロ", "ロイ"] * 39]),
+        ("dO", ["d", "o"]),
         ("", []),
     ],
 )

@@ -120,7 +120,33 @@ TALK_WORDS = frozenset(_TALK.split())
 this" are made of them, so a memory that holds one of them is not what is meant. They rank memories as other
 words do, and count little as evidence."""
 
-TALK_WEIGHT, NAMED_WEIGHT = 0.25, 0.6
+_CODE = """
+abstract algorithm align alphabet annot append argument array ascend ascii assert async attribut author
+await awk backslash bar bash baz bench benchmark binari black blue boilerpl book boolean brace bracket
+breakpoint browser bug byte bytecod callback capit cast cat ceil celsius center char charact checkout chmod
+chown class click client clone closur codebas collaps colon comma compil complex comprehens concaten condit
+consol const constant constructor copi cpp cpu crash css curl cursor dash debug debugg decim decor decrement
+descend dict dictionari digit directori div divid docstr dog dot duplic eight element enum equal exit expand
+export express extens extract factori fahrenheit failur fals fibonacci field filenam filter five float floor
+fold foo four function generic gigabyt git global golang grammar green grep haiku hash haskel height helper
+host html http https hundr hyphen increment indent inlin insert instal instanc integ integr interfac
+interpret invert ipsum ipv4 ipv6 iter java javascript js key kilobyt km kotlin lambda languag length lib
+liner local localhost loop lorem lower lowercas map match math max maximum md megabyt member memori meter
+method mile min minimum minus modulo moon movi multipli namespac nan newlin nine null numer object obsolet
+onelin overflow page paramet parenthes parenthesi pars parser patch pattern perl php placehold planet poem
+pointer port powershel prepend prettifi prime privat process properti public python rb rebas recip recurs
+red redund refactor regex regexp reload remot revers root rs rubi runtim rust scala scope script sea search
+sed semant semicolon server seven sh shell six slash snippet song sourc space span squar src ssh stack
+stacktrac static stderr stdin stdout string struct subtract sudo sun swift symbol synonym syntax ten termin
+thread timestamp tmp trace traceback trail tree trim truncat tupl txt type typescript undefin underflow
+underscor unfold unicod uninstal unnecessari unus unwrap unzip upper uppercas usag utf util var variabl
+vector vectoris vim wget white whitespac width window world wrote yellow zip zsh
+"""
+CODE_WORDS = frozenset(_CODE.split())
+"""Stems of words of any code, editor or machine: "split this function in two" and "kill that process"
+are made of them. One of them is less than it takes to bring a memory, and two are enough."""
+
+TALK_WEIGHT, CODE_WEIGHT, NAMED_WEIGHT = 0.25, 0.45, 0.6
 LEAST_EVIDENCE = 0.45
 """Of a word that is no talk: in a directory about accounts every memory holds "account", and who says it
 still asks for something."""
@@ -194,7 +220,8 @@ def _forms(word: str) -> list[str]:
     plain = word.lower()
     parts = [part.lower() for part in _PART.findall(word)] if word.isascii() else [plain]
     stems = [_stem(part) for part in parts if part not in STOP_WORDS]
-    return [plain, *stems] if len(parts) > 1 else stems
+    is_compound = len(parts) > 1 and plain not in STOP_WORDS
+    return [plain, *stems] if is_compound else stems
 
 
 BM25_K1 = 1.2
@@ -268,6 +295,8 @@ class WeightedQuery:
         rare = self.words[word] / self.rarest
         if is_talk(word):
             return rare * (NAMED_WEIGHT if is_named else TALK_WEIGHT)
+        if word in CODE_WORDS or (len(word) == 1 and word.isascii()):
+            return rare * (NAMED_WEIGHT if is_named else CODE_WEIGHT)
         return max(rare, LEAST_EVIDENCE)
 
 
