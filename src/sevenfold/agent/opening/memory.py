@@ -38,7 +38,7 @@ from sevenfold.core.settings.sections import MemorySettings, SyncSettings
 from sevenfold.core.system import run_blocking
 from sevenfold.core.text.markdown import FieldValue
 from sevenfold.core.tool_kinds import ToolContext
-from sevenfold.layers.memory.extraction.gate import MemoryDraft, restrict_head
+from sevenfold.layers.memory.extraction.gate import MemoryDraft, quote_draft, restrict_head
 from sevenfold.layers.memory.rule_policy import RuleSettings
 from sevenfold.layers.memory.rule_reader import MemoryRuleReader
 from sevenfold.layers.memory.trust.taint import (
@@ -109,6 +109,11 @@ class _ChangeAttributor:
     def with_own_head(self, draft: MemoryDraft, known: Collection[str]) -> MemoryDraft:
         with self._turn:
             return restrict_head(draft, self._witnesses(), known)
+
+    def with_own_words(self, draft: MemoryDraft, before: Memory | None, after: Memory) -> MemoryDraft | None:
+        with self._turn:
+            witnesses = self._witnesses()
+            return quote_draft(draft, attribute_change(before, after, witnesses), witnesses)
 
     def _witnesses(self) -> ConversationSources:
         if self._tracker is None:

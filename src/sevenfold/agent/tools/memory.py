@@ -22,7 +22,7 @@ from sevenfold.core.memories import (
 from sevenfold.core.secrets import refuse_secrets
 from sevenfold.core.tool_kinds import ToolContext
 from sevenfold.layers.memory.extraction.gate import MemoryDraft, find_unsaved_rule
-from sevenfold.store.memory.changes import Remove, Write
+from sevenfold.store.memory.changes import Remove, StoredMemory, Write
 from sevenfold.store.memory.directory import DEFAULT_SCAN_LIMIT, MemoryDir
 from sevenfold.store.memory.plan import ALREADY_ASKED
 
@@ -81,6 +81,12 @@ class ConversationJudge(Protocol):
         """The same memory under a head of its own words, beside memories of these names."""
         ...
 
+    def with_own_words(
+        self, draft: MemoryDraft, before: Memory | None, after: Memory, /
+    ) -> MemoryDraft | None:
+        """The same in the user's own sentences, where it says theirs in other words."""
+        ...
+
 
 class UnknownConversation:
     """For whoever knows nothing of the conversation."""
@@ -93,6 +99,11 @@ class UnknownConversation:
 
     def with_own_head(self, draft: MemoryDraft, _known: Collection[str], /) -> MemoryDraft:
         return draft
+
+    def with_own_words(
+        self, _draft: MemoryDraft, _before: Memory | None, _after: Memory, /
+    ) -> MemoryDraft | None:
+        return None
 
 
 @dataclass(slots=True)
@@ -148,8 +159,13 @@ class MemoryTool:
         if unsaved is not None:
             raise InputError(f"{unsaved.reason}; if the user wants it all the same: `sevenfold memory add`")
         refuse_secrets(memory.text)
-        origin = self.conversation.judge_change(there, memory)
-        origin = replace(origin, taint=origin.taint | (join_taint(stored.origin) if stored else frozenset()))
+        origin = self._judge(stored, memory)
+        quoted = None if origin.is_trusted else self.conversation.with_own_words(draft, there, memory)
+        if quoted is not None:
+            by_user = self._judge(stored, _written(quoted, there))
+            if by_user.is_trusted:
+                draft, memory = quoted, _written(quoted, there)
+                origin = replace(by_user, why="saved by the agent, in the user's words")
         if origin.is_trusted and not (there and draft.description == there.description):
             memory = _written(self.conversation.with_own_head(draft, self.memory.keys()), there)
         change = Write(memory.key, memory.text, stored.sha256 if stored else None)
@@ -164,7 +180,13 @@ class MemoryTool:
                 "you write their whole sentence, in their words and their language"
             )
         self.memory.commit([change], origin)
-        return f"remembered as {memory.key}"
+        if quoted is None:
+            return f"remembered as {memory.key}"
+        return f"remembered as {memory.key}, in the words of the user: {quoted.body}"
+
+    def _judge(self, stored: StoredMemory | None, memory: Memory) -> Origin:
+        origin = self.conversation.judge_change(stored.memory if stored else None, memory)
+        return replace(origin, taint=origin.taint | (join_taint(stored.origin) if stored else frozenset()))
 
     def _delete(self, key: str) -> str:
         there = self.memory.find(key)

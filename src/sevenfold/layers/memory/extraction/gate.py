@@ -27,6 +27,7 @@ from sevenfold.core.text.absolute_dates import resolve_relative_dates
 from sevenfold.core.text.facts import NEGATION, Fact, are_facts_stated, is_reversed, split_facts
 from sevenfold.core.text.stems import find_content_stems, make_slug, split_sentences, truncate_words
 from sevenfold.layers.memory.trust.taint import Attribution, ConversationSources, Passage
+from sevenfold.layers.memory.trust.quotation import quote_user
 from sevenfold.layers.memory.trust.taint_changes import attribute_change, find_new_sentences
 
 # What is not saved, even on request: what code, git and the transcript already say, and what will be out of
@@ -214,6 +215,11 @@ def check_draft(
     if objection is not None:
         return objection
     found = _judged(dated, before, context, may_drop=may_drop)
+    quoted = quote_draft(dated, found, context.sources) if found.taint and not may_drop else None
+    if quoted is not None:
+        again = check_draft(quoted, context)
+        if isinstance(again, RefusedDraft) or not again.judgement.taint:
+            return again
     is_told = before is not None and dated.description == before.memory.description
     is_own = may_drop and not context.sources.taints
     named = dated if found.taint or is_told or is_own else restrict_head(dated, context.sources, context.keys)
@@ -380,6 +386,15 @@ def restrict_head(draft: MemoryDraft, witnesses: ConversationSources, known: Col
         return draft
     slug = choose_free_slug(f"{folder}{slash}{make_slug(draft.description)}", known)
     return replace(draft, key=f"{slug}.md", name=slug.rpartition("/")[2])
+
+
+def quote_draft(
+    draft: MemoryDraft, found: Attribution, sources: ConversationSources
+) -> MemoryDraft | None:
+    """The same memory in the user's own sentences, where it says theirs in other words; to be judged again.
+    None where they said nothing of the kind."""
+    quotation = quote_user(draft.body, found.unsupported, found.evidence, sources.sentences)
+    return replace(draft, body=quotation.body) if quotation and quotation.body != draft.body else None
 
 
 def choose_free_slug(slug: str, known: Collection[str]) -> str:

@@ -251,7 +251,7 @@ def _match(sentence: str, said: UserSentence) -> frozenset[int] | None:
 def _match_parsed(kept: ParsedSentence, said: UserSentence) -> frozenset[int] | None:
     parsed = said.parsed
     kept = _without_added_preference(kept, parsed)
-    if not kept.count or _changes_speaker(kept, parsed):
+    if not kept.count or changes_speaker(kept, parsed):
         return None
     plain = _Comparison(parsed, kept).match()
     if plain is not None:
@@ -277,7 +277,7 @@ def _without_added_preference(kept: ParsedSentence, said: ParsedSentence) -> Par
     return replace(kept, phrases=(*rest, *kept.phrases[1:]))
 
 
-def _changes_speaker(kept: ParsedSentence, said: ParsedSentence) -> bool:
+def changes_speaker(kept: ParsedSentence, said: ParsedSentence) -> bool:
     """ "I approve releases" does not say that the agent does."""
     if said.first in SECOND_PERSON and not said.is_obliging:
         # "You always skip the tests" may be a complaint.

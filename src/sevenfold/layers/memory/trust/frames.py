@@ -24,6 +24,42 @@ MAX_REFERRING_WORDS = 2
 """Of a question that says nothing of its own ("Is that right?"): it asks about the sentence before."""
 
 _QUESTION_MARK = re.compile(r"[?？¿](?!\w)|¿|(?:か|かな|吗|嗎|呢|么)[。.!！]*$")
+_REQUEST = re.compile(
+    r"\W*(?:(?:and|so|also|und|et|y|e|en)\W+)?(?:"
+    r"(?:can|could|would|will) (?:you|we) (?:\w+ )?please\b|(?:can|could|would|will) you\b[^.?!]*\bplease\W*$"
+    r"|would you mind \w+ing\b"
+    r"|(?:kannst|könntest|würdest) du (?:\w+ )?bitte\b|(?:können|könnten|würden) sie (?:\w+ )?bitte\b"
+    r"|(?:peux-tu|pourrais-tu|pouvez-vous|pourriez-vous)\b[^.?!]*\bs['’]il (?:te|vous) pla[iî]t"
+    r"|(?:puedes|podrías|puede|podría|podéis)\b[^.?!]*\bpor favor\b"
+    r"|(?:puoi|potresti|può|potrebbe)\b[^.?!]*\bper favore\b"
+    r"|(?:você pode|pode|poderia|podes)\b[^.?!]*\bpor favor\b"
+    r"|(?:kun|kan|zou) (?:je|jij|u)\b[^.?!]*\b(?:alsjeblieft|alstublieft)\b"
+    r"|(?:czy )?(?:możesz|mógłbyś|mogłabyś) proszę\b"
+    r"|(?:можешь|мог бы ты|могли бы вы|можете),? пожалуйста\b)",
+    re.IGNORECASE,
+)
+"""A question in form, and a wish in fact."""
+_INQUIRY = re.compile(
+    r"\b(?:whether|tell|say|explain|check|look|find out|see if|know|show|ask|what|why|how|which|who|confirm|verify|"
+    r"ob|sagen|erklären|prüfen|nachsehen|zeigen|warum|wie|was|welche\w*|dire|vérifier|expliquer|pourquoi|comment|"
+    r"quel\w*|decir\w*|explicar|comprobar|revisar|cómo|qué|cuál|controllare|spiegare|perché|come|cosa|dizer|"
+    r"verificar|como|qual|zeggen|uitleggen|controleren|waarom|hoe|wat|czy|powiedzieć|sprawdzić|dlaczego|jak|"
+    r"сказать|объяснить|проверить|почему|как|что|ли)\b",
+    re.IGNORECASE,
+)
+"""Asks to look or to answer."""
+_REVOKING = re.compile(
+    r"\W*(?:(?:oh|no|nope|wait|hm+|sorry|actually|scratch|well|ok|okay|nein|nee|halt|ach|non|attends|espera|"
+    r"aspetta|espere|wacht|nie|нет)\W+)*(?:"
+    r"(?:please )?(?:forget|ignore|disregard|scratch|drop|scrap|strike|undo)(?: about)? (?:that|this|it|what i said)"
+    r"|never ?mind|(?:i was |i'm |i am |only )?(?:just )?(?:kidding|joking)|that was a joke|i take (?:that|it) back"
+    r"|(?:das )?vergiss (?:das|es)|vergiss es|war nur (?:ein )?(?:spaß|scherz)|oublie(?:z)?(?: (?:ça|cela))?"
+    r"|je plaisante|olv[ií]da(?:lo)|es broma|era broma|lascia (?:perdere|stare)|scherzo|dimentica(?:lo)"
+    r"|esquece(?: isso)?|brincadeira|vergeet (?:dat|het)|grapje|zapomnij o tym|żartuję|забудь(?: об этом)?|шучу"
+    r")\b",
+    re.IGNORECASE,
+)
+"""Takes back the sentence before it."""
 _INVERSION = re.compile(r"\b\w+-(?:t-)?(?:nous|vous|tu|on|il|elle|ils|elles|je)\b|\best-ce\b", re.IGNORECASE)
 _VERB_FIRST = frozenset(("wir", "ich", "du", "ihr", "we", "wij", "jij", "ik", "jullie"))
 _RECORD = re.compile(
@@ -84,15 +120,15 @@ _APPROVING = read_word_set("important matters matter rule policy decision final 
 
 def is_question(text: str, grammar: Grammar) -> bool:
     """Whether it asks, with a question mark or without."""
+    if _REQUEST.match(text) and not _INQUIRY.search(text):
+        # "Can you please use tabs?" asks for something, not whether.
+        return False
     if _QUESTION_MARK.search(text) or (grammar.name == "fr" and _INVERSION.search(text)):
         return True
     words = [token.text for token in split_tokens(text)]
     while words and words[0] in _CONNECTIVES.get(grammar.name, ()):
         words = words[1:]
     first, second = (*words[:2], "", "")[:2]
-    if second == "you" and "please" in words[2:4]:
-        # "Could you please use tabs." asks for something, not whether.
-        return False
     if first in grammar.asking:
         # "Cuando cambies el esquema, …" is a condition.
         return first not in grammar.markers or BREAK not in words
@@ -119,7 +155,11 @@ def points_ahead(text: str) -> bool:
 
 def has_text_word(text: str) -> bool:
     """Whether it speaks of some text, or of somebody who said something."""
-    return any(token.text in _TEXT_WORDS for token in split_tokens(text))
+    return any(is_text_word(token.text) for token in split_tokens(text))
+
+
+def is_text_word(word: str) -> bool:
+    return word in _TEXT_WORDS
 
 
 def is_back_reference(parsed: ParsedSentence) -> bool:
@@ -129,6 +169,8 @@ def is_back_reference(parsed: ParsedSentence) -> bool:
 
 def depends_on_last(text: str, parsed: ParsedSentence) -> bool:
     """Whether a sentence limits or takes back the one before it: "Only on Fridays.", "But not here."."""
+    if _REVOKING.match(text):
+        return True
     words = [word.text for phrase in parsed.phrases for word in phrase.words]
     if not words or set(words) <= _APPROVING:
         return False
