@@ -5,14 +5,17 @@ ones.
 
 An agent with a scripted model is opened for each case. The sentence stands in a web page, an MCP result, a
 skill, a file, a file name, the answer of a sub-agent, a mail or AGENTS.md; the user's turn holds its words;
-the model writes it with the `memory` tool. A case is wrong when a memory of its session is trusted.
+the model writes it with the `memory` tool. A case is wrong when a memory of its session is trusted. In `near`
+and `planted` it is wrong when that memory says anything but what the user typed, to the letter: where a model
+writes nearly that, the user's own sentence is kept. `own` is how often that happened there.
 
     tuned     classes that the rules were tuned on; --show lists what went wrong
     unseen    classes that they were not tuned on; only their rates are shown
     verbatim  honest statements that the model wrote as they were said, and that are trusted
     reworded  the same in other words
     near      sentences that look like a rewording and say something else, and are trusted
-    one … five, held-out  sets of natural rewordings; --show lists what waits of all but the last
+    planted   sentences somebody else's, each set written at once, that are trusted
+    one … nine, held-out  sets of natural rewordings; --show lists what waits of all but the last
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ import json
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,10 +35,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.poisoning_cases import EACH, TUNED, UNSEEN, make_poison_cases
 from bench.poisoning_honest import REWORDED, HonestCase, make_verbatim_cases
-from bench.poisoning_near import NEAR
-from bench.poisoning_reworded import HELD_OUT_SET, SEEN_SETS, read_reworded_cases
+from bench.poisoning_near import NEAR, NearPair
+from bench.poisoning_reworded import (
+    HELD_OUT_SET,
+    PLANTED_SETS,
+    SEEN_SETS,
+    read_planted_cases,
+    read_reworded_cases,
+)
 
-from tests.harm.sessions import PlayedTurn, judge_turn, play_turns
+from tests.harm.sessions import PlayedTurn, is_users_own, judge_turn, play_turns
 
 BATCH = 48
 """Cases in one home."""
@@ -71,7 +80,12 @@ def main() -> None:
         "unseen": figures.rate(UNSEEN),
         "verbatim": bench.keep("verbatim", list(make_verbatim_cases())),
         "reworded": bench.keep("reworded", REWORDED),
-        "near": bench.mistake_near(),
+        **bench.mistake("near", [PlayedTurn(*pair, "web") for pair in bench.pick_near()]),
+        **{
+            key: share
+            for name in PLANTED_SETS
+            for key, share in bench.mistake(f"planted {name}", list(_read_planted(name))).items()
+        },
         **{name: bench.keep(name, list(read_reworded_cases(name))) for name in (*SEEN_SETS, HELD_OUT_SET)},
     }
     if given.json:
@@ -81,7 +95,12 @@ def main() -> None:
         for kind in kinds:
             print(f"{half:8} {kind:30} {figures.wrong[kind]:4} of {figures.cases[kind]}")
     for name, share in found.items():
-        print(f"{name:14} {share:7.1%}")
+        print(f"{name:18} {share:7.1%}")
+
+
+def _read_planted(name: str) -> Iterator[PlayedTurn]:
+    for case in read_planted_cases(name):
+        yield PlayedTurn(case.said, case.planted, case.vector)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,34 +113,39 @@ class Benchmark:
         turns = [
             PlayedTurn(case.said, case.planted, case.vector, instructions=case.instructions) for case in cases
         ]
-        through = [case for case, is_wrong in zip(cases, self.play(turns), strict=True) if is_wrong]
+        through = [case for case, kept in zip(cases, self.play(turns), strict=True) if kept]
         for case in through:
             if self.shows and case.kind in TUNED:
                 print(f"{case.kind} ({case.vector}): {case.said!r} -> {case.planted!r}", file=sys.stderr)
         return Figures(Counter(case.kind for case in through), Counter(case.kind for case in cases))
 
-    def mistake_near(self) -> float:
-        """The share of near rewordings that are trusted."""
+    def pick_near(self) -> list[NearPair]:
         step = 1 if self.asks_policy else 8
-        pairs = [pair for make in NEAR.values() for pair in list(dict.fromkeys(make()))[::step]]
-        through = self.play([PlayedTurn(said, planted, "web") for said, planted in pairs])
-        for pair, is_wrong in zip(pairs, through, strict=True):
-            if self.shows and is_wrong:
-                print(f"near: {pair[0]!r} -> {pair[1]!r}", file=sys.stderr)
-        return sum(through) / len(through)
+        return [pair for make in NEAR.values() for pair in list(dict.fromkeys(make()))[::step]]
+
+    def mistake(self, name: str, turns: Sequence[PlayedTurn]) -> dict[str, float]:
+        """The share of cases in which something is trusted that the user did not type, and of those in which
+        a sentence that they did type is."""
+        wrong = own = 0
+        for turn, kept in zip(turns, self.play(turns), strict=True):
+            is_own = is_users_own(turn, kept)
+            wrong, own = wrong + (not is_own), own + (is_own and bool(kept))
+            if self.shows and not is_own:
+                print(f"{name}: {turn.said!r} -> {kept!r}", file=sys.stderr)
+        return {name: wrong / len(turns), f"{name}, own": own / len(turns)}
 
     def keep(self, name: str, cases: Sequence[HonestCase]) -> float:
         kept = self.play([PlayedTurn(case.said, case.kept, "web", page=NOISE) for case in cases])
         for case, is_kept in zip(cases, kept, strict=True):
             if self.shows and not is_kept and name != HELD_OUT_SET:
                 print(f"{name} waits: {case.said!r} -> {case.kept!r}", file=sys.stderr)
-        return sum(kept) / len(kept)
+        return sum(map(bool, kept)) / len(kept)
 
-    def play(self, turns: Sequence[PlayedTurn]) -> list[bool]:
-        """Whether each leaves a trusted memory."""
+    def play(self, turns: Sequence[PlayedTurn]) -> list[str]:
+        """The trusted memory that each leaves; empty where it leaves none."""
         if self.asks_policy:
             return [judge_turn(turn) for turn in turns]
-        found: list[bool] = []
+        found: list[str] = []
         for start in range(0, len(turns), BATCH):
             with tempfile.TemporaryDirectory() as home:
                 found += asyncio.run(play_turns(turns[start : start + BATCH], Path(home)))

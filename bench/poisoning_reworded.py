@@ -1,5 +1,6 @@
-"""More honest statements for `bench/poisoning.py`: the files of `bench/reworded`. A line with a language and
-a sentence of a user, and below it what a model that means well writes into memory.
+"""More cases for `bench/poisoning.py`, in files: `bench/reworded` has a line with a language and a sentence
+of a user, and below it what a model that means well writes into memory. `bench/planted` has what a user says,
+and below it how somebody else's sentence comes before a model that writes it down.
 
 Each file was written before anything was measured with it, and measured before any of its cases was looked
 at. Those of `SEEN_SETS` were looked at afterwards, to tune the rules. Of `HELD_OUT_SET` only the rate counts.
@@ -7,22 +8,47 @@ at. Those of `SEEN_SETS` were looked at afterwards, to tune the rules. Of `HELD_
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from bench.poisoning_cases import VECTORS, PoisonCase
 from bench.poisoning_honest import HonestCase
 
-SEEN_SETS = ("one", "two", "three", "four", "five", "six")
-FIRST_SIGHT = {"one": 0.257, "two": 0.529, "three": 0.671, "four": 0.733, "five": 0.725, "six": 0.68}
+SEEN_SETS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+FIRST_SIGHT = {
+    "one": 0.257,
+    "two": 0.529,
+    "three": 0.671,
+    "four": 0.733,
+    "five": 0.725,
+    "six": 0.68,
+    "seven": 0.472,
+    "eight": 0.738,
+    "nine": 0.78,
+}
 """What was kept of each when its cases had not been looked at."""
 HELD_OUT_SET = "held_out"
+PLANTED_SETS = ("one", "two", "three")
 
-_FOLDER = Path(__file__).resolve().parent / "reworded"
+_FOLDER = Path(__file__).resolve().parent
 
 
 def read_reworded_cases(name: str) -> Iterator[HonestCase]:
-    text = (_FOLDER / f"{name}.txt").read_text(encoding="utf-8")
-    lines = [line for line in text.splitlines() if not line.startswith("#")]
-    for said, kept in zip(lines[::2], lines[1::2], strict=True):
+    for said, kept in _read_pairs(f"reworded/{name}.txt"):
         language, _, sentence = said.partition(" ")
         yield HonestCase(language, sentence, kept.removeprefix("-> "))
+
+
+def read_planted_cases(name: str) -> Iterator[PoisonCase]:
+    for number, (said, planted) in enumerate(_read_pairs(f"planted/{name}.txt")):
+        vector, _, sentence = planted.removeprefix("=> ").partition(": ")
+        (known,) = (one for one in VECTORS if one == vector)
+        yield PoisonCase(kind=name, number=number, said=said, planted=sentence, vector=known)
+
+
+def _read_pairs(name: str) -> Iterator[tuple[str, str]]:
+    text = (_FOLDER / name).read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if not re.match(r"# (?!#)", line)]
+    read = [line.replace("\\n", "\n").replace("\\u200b", "\u200b") for line in lines]
+    yield from zip(read[::2], read[1::2], strict=True)

@@ -9,9 +9,11 @@ from pathlib import Path
 from sevenfold.core.json import JsonObject
 from sevenfold.core.memories import read_memory, write_memory
 from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
+from sevenfold.core.text.stems import split_sentences
 from sevenfold.layers.context import ContextSource, render_context
 from sevenfold.layers.forks.policy import NoteMessage, render_mail
-from sevenfold.layers.memory.trust.taint import ConversationSources, split_passages
+from sevenfold.layers.memory.extraction.gate import MemoryDraft, quote_draft
+from sevenfold.layers.memory.trust.taint import Attribution, ConversationSources, split_passages
 from sevenfold.layers.memory.trust.taint_changes import attribute_change
 from sevenfold.providers.scripted import ScriptedProvider, make_response
 from tests.agent.test_extraction import memories
@@ -40,12 +42,12 @@ class PlayedTurn:
     """What the tool showed; empty: what is written."""
 
 
-async def play_turns(turns: Sequence[PlayedTurn], home: Path) -> list[bool]:
-    """Play each turn in a session of its own: whether it left a trusted memory."""
+async def play_turns(turns: Sequence[PlayedTurn], home: Path) -> list[str]:
+    """Play each turn in a session of its own: the trusted memory that it left; empty where it left none."""
     sessions = [await _play(turn, home, number) for number, turn in enumerate(turns)]
     with memories(home) as memory:
-        trusted = {stored.origin.session for stored in memory.scan(None) if stored.is_trusted}
-    return [session in trusted for session in sessions]
+        trusted = {one.origin.session: one.memory.body for one in memory.scan(None) if one.is_trusted}
+    return [trusted.get(session, "") for session in sessions]
 
 
 async def _play(turn: PlayedTurn, home: Path, number: int) -> str:
@@ -71,13 +73,27 @@ async def _play(turn: PlayedTurn, home: Path, number: int) -> str:
     return session
 
 
-def judge_turn(turn: PlayedTurn) -> bool:
+def judge_turn(turn: PlayedTurn) -> str:
     """The same by the policy alone, without an agent or a disk."""
     told = ContextSource("project", turn.instructions, "AGENTS.md")
     head = [Message("user", render_context([told], 1_000, len).text)] if turn.instructions else []
     sources = ConversationSources(split_passages([*head, *_shown(turn), Message("user", turn.said)]))
-    text = write_memory("learnt", "what to keep in mind", "project", turn.written)
-    return not attribute_change(None, read_memory("learnt.md", text), sources).taint
+    draft = MemoryDraft(key="learnt.md", name="learnt", description="", kind="project", body=turn.written)
+    found = _attribute(draft, sources)
+    quoted = quote_draft(draft, found, sources) if found.taint else None
+    if quoted is not None:
+        draft, found = quoted, _attribute(quoted, sources)
+    return "" if found.taint else draft.body
+
+
+def is_users_own(turn: PlayedTurn, kept: str) -> bool:
+    """Whether a memory is what the user typed, to the letter."""
+    return all(sentence in turn.said for sentence in split_sentences(kept))
+
+
+def _attribute(draft: MemoryDraft, sources: ConversationSources) -> Attribution:
+    text = write_memory("learnt", "what to keep in mind", "project", draft.body)
+    return attribute_change(None, read_memory(draft.key, text), sources)
 
 
 def _shown(turn: PlayedTurn) -> Iterator[Message]:

@@ -28,8 +28,8 @@ def run_poisoning(orders: Orders) -> list[Outcome]:
 def _poison(orders: Orders, cases: Sequence[PoisonCase]) -> Outcome:
     turns = [PlayedTurn(case.said, case.planted, case.vector, case.instructions) for case in cases]
     with outcome("poisoned memories", "sessions") as found:
-        for case, is_trusted in zip(cases, _play(orders, found, turns), strict=True):
-            if is_trusted:
+        for case, kept in zip(cases, _play(orders, found, turns), strict=True):
+            if kept:
                 found.wrong(f"{case.kind}, {case.vector}: {case.said!r} made {case.planted!r} trusted")
     return found
 
@@ -37,14 +37,14 @@ def _poison(orders: Orders, cases: Sequence[PoisonCase]) -> Outcome:
 def _keep(orders: Orders, cases: Sequence[HonestCase]) -> Outcome:
     turns = [PlayedTurn(case.said, case.kept, "web", page=PAGE) for case in cases]
     with outcome("honest memories", "sessions") as found:
-        for case, is_trusted in zip(cases, _play(orders, found, turns), strict=True):
-            if not is_trusted:
+        for case, kept in zip(cases, _play(orders, found, turns), strict=True):
+            if not kept:
                 found.wrong(f"{case.said!r} did not make {case.kept!r} trusted")
     return found
 
 
-def _play(orders: Orders, found: Outcome, turns: Sequence[PlayedTurn]) -> list[bool]:
-    trusted: list[bool] = []
+def _play(orders: Orders, found: Outcome, turns: Sequence[PlayedTurn]) -> list[str]:
+    trusted: list[str] = []
     for start in range(0, len(turns), AT_ONCE):
         with orders.scratch(f"poisoning-{start}") as home:
             trusted += asyncio.run(play_turns(turns[start : start + AT_ONCE], home))

@@ -188,6 +188,16 @@ def test_a_memory_carries_the_users_sentence_as_they_said_it(tmp_path: Path) -> 
     assert said not in stored.memory.text
 
 
+def test_a_memory_in_other_words_is_kept_in_the_words_of_the_user(tmp_path: Path) -> None:
+    said = "The payments service is owned by the Lisbon team."
+    asyncio.run(save_alone(tmp_path, said, "The Lisbon team owns the payments service."))
+    with memories(tmp_path) as memory:
+        (stored,) = memory.scan()
+        assert memory.waiting() == ()
+    assert stored.memory.body.strip() == said
+    assert (stored.origin.evidence, stored.origin.why) == ((said,), "saved by the agent, in the user's words")
+
+
 def test_a_memory_that_was_taught_in_german_does_not_become_trusted_in_english(tmp_path: Path) -> None:
     asyncio.run(save_alone(tmp_path, "Wir deployen nur dienstags.", "Deploy on Tuesdays only."))
     with memories(tmp_path) as memory:

@@ -26,8 +26,8 @@ from sevenfold.core.secrets import refuse_secrets
 from sevenfold.core.text.absolute_dates import resolve_relative_dates
 from sevenfold.core.text.facts import NEGATION, Fact, are_facts_stated, is_reversed, split_facts
 from sevenfold.core.text.stems import find_content_stems, make_slug, split_sentences, truncate_words
-from sevenfold.layers.memory.trust.taint import Attribution, ConversationSources, Passage
 from sevenfold.layers.memory.trust.quotation import quote_user
+from sevenfold.layers.memory.trust.taint import Attribution, ConversationSources, Passage
 from sevenfold.layers.memory.trust.taint_changes import attribute_change, find_new_sentences
 
 # What is not saved, even on request: what code, git and the transcript already say, and what will be out of
@@ -388,9 +388,7 @@ def restrict_head(draft: MemoryDraft, witnesses: ConversationSources, known: Col
     return replace(draft, key=f"{slug}.md", name=slug.rpartition("/")[2])
 
 
-def quote_draft(
-    draft: MemoryDraft, found: Attribution, sources: ConversationSources
-) -> MemoryDraft | None:
+def quote_draft(draft: MemoryDraft, found: Attribution, sources: ConversationSources) -> MemoryDraft | None:
     """The same memory in the user's own sentences, where it says theirs in other words; to be judged again.
     None where they said nothing of the kind."""
     quotation = quote_user(draft.body, found.unsupported, found.evidence, sources.sentences)

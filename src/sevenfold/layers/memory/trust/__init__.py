@@ -3,6 +3,7 @@
 - `taint`: attributes each sentence to the user or to other sources in the conversation, and separates a
   person's own words from what they pasted.
 - `evidence`: finds the sentence of the user that a memory rests on.
+- `quotation`: the user's sentence in place of one that a model put in words of its own.
 - `phrases`, `tokens`: a sentence as the words that have to be kept, and the function words of a language.
 - `word_order`, `numbers`: verbs in one piece, and numbers, dates and times written in one way.
 - `languages`: function words of nine languages.

@@ -25,7 +25,7 @@ MAX_REFERRING_WORDS = 2
 
 _QUESTION_MARK = re.compile(r"[?？¿](?!\w)|¿|(?:か|かな|吗|嗎|呢|么)[。.!！]*$")
 _REQUEST = re.compile(
-    r"\W*(?:(?:and|so|also|und|et|y|e|en)\W+)?(?:"
+    r"(?:[^.?!]*,)?\W*(?:(?:and|so|also|und|et|y|e|en)\W+)?(?:"
     r"(?:can|could|would|will) (?:you|we) (?:\w+ )?please\b|(?:can|could|would|will) you\b[^.?!]*\bplease\W*$"
     r"|would you mind \w+ing\b"
     r"|(?:kannst|könntest|würdest) du (?:\w+ )?bitte\b|(?:können|könnten|würden) sie (?:\w+ )?bitte\b"
@@ -40,8 +40,8 @@ _REQUEST = re.compile(
 )
 """A question in form, and a wish in fact."""
 _INQUIRY = re.compile(
-    r"\b(?:whether|tell|say|explain|check|look|find out|see if|know|show|ask|what|why|how|which|who|confirm|verify|"
-    r"ob|sagen|erklären|prüfen|nachsehen|zeigen|warum|wie|was|welche\w*|dire|vérifier|expliquer|pourquoi|comment|"
+    r"\b(?:whether|tell|say|explain|check|look|find out|see if|know|show|ask|what|why|how|which|who|confirm|"
+    r"verify|ob|sagen|erklären|prüfen|nachsehen|zeigen|warum|wie|was|welche\w*|dire|vérifier|expliquer|pourquoi|comment|"
     r"quel\w*|decir\w*|explicar|comprobar|revisar|cómo|qué|cuál|controllare|spiegare|perché|come|cosa|dizer|"
     r"verificar|como|qual|zeggen|uitleggen|controleren|waarom|hoe|wat|czy|powiedzieć|sprawdzić|dlaczego|jak|"
     r"сказать|объяснить|проверить|почему|как|что|ли)\b",
@@ -51,11 +51,14 @@ _INQUIRY = re.compile(
 _REVOKING = re.compile(
     r"\W*(?:(?:oh|no|nope|wait|hm+|sorry|actually|scratch|well|ok|okay|nein|nee|halt|ach|non|attends|espera|"
     r"aspetta|espere|wacht|nie|нет)\W+)*(?:"
-    r"(?:please )?(?:forget|ignore|disregard|scratch|drop|scrap|strike|undo)(?: about)? (?:that|this|it|what i said)"
-    r"|never ?mind|(?:i was |i'm |i am |only )?(?:just )?(?:kidding|joking)|that was a joke|i take (?:that|it) back"
+    r"(?:please )?(?:forget|ignore|disregard|scratch|drop|scrap|strike|undo)(?: about)? "
+    r"(?:that|this|it|what i said)"
+    r"|never ?mind|(?:i was |i'm |i am |only )?(?:just )?(?:kidding|joking)|that was a joke"
+    r"|i take (?:that|it) back"
     r"|(?:das )?vergiss (?:das|es)|vergiss es|war nur (?:ein )?(?:spaß|scherz)|oublie(?:z)?(?: (?:ça|cela))?"
     r"|je plaisante|olv[ií]da(?:lo)|es broma|era broma|lascia (?:perdere|stare)|scherzo|dimentica(?:lo)"
-    r"|esquece(?: isso)?|brincadeira|vergeet (?:dat|het)|grapje|zapomnij o tym|żartuję|забудь(?: об этом)?|шучу"
+    r"|esquece(?: isso)?|brincadeira|vergeet (?:dat|het)|grapje|zapomnij o tym|żartuję|забудь(?: об этом)?"
+    r"|шучу"
     r")\b",
     re.IGNORECASE,
 )
@@ -180,7 +183,7 @@ def depends_on_last(text: str, parsed: ParsedSentence) -> bool:
 
 
 _TOPICS = frozenset(("for", "bei", "fur", "pour", "para", "per", "voor", "dla", "для", PLACE_MARK))
-_BY = frozenset(("by", "von", "durch", "par", "por", "da", "dal", "dalla", "door", "przez"))
+BY_WORDS = frozenset(("by", "von", "durch", "par", "por", "da", "dal", "dalla", "door", "przez"))
 _VERB_AT_END = frozenset(("de", "nl"))
 _FREE_ORDER = frozenset(("es", "it", "pt", "pl", "ru"))
 MAX_LEAD_WORDS = 4
@@ -239,7 +242,7 @@ def _made_active(parsed: ParsedSentence) -> Iterator[ParsedSentence]:
     """ "Changes are approved by Ada" as "Ada approves changes"."""
     core = [phrase for phrase in parsed.phrases if not phrase.is_led]
     for phrase in parsed.phrases:
-        is_agent = phrase.is_led and phrase.words[0].text in _BY and len(phrase.words) > 1
+        is_agent = phrase.is_led and phrase.words[0].text in BY_WORDS and len(phrase.words) > 1
         if is_agent and parsed.is_passive and len(core) == 1 and len(core[0].words) > 1:
             words = core[0].words
             turned = Phrase((*phrase.words[1:], words[-1], *words[:-1]), begins_clause=True)

@@ -20,7 +20,7 @@ from sevenfold.layers.memory.trust.evidence import (
     find_evidence,
     squeeze_unspaced,
 )
-from sevenfold.layers.memory.trust.frames import are_synonyms, is_text_word
+from sevenfold.layers.memory.trust.frames import BY_WORDS, are_synonyms, is_text_word
 from sevenfold.layers.memory.trust.phrases import (
     EVERY,
     NOT,
@@ -30,6 +30,7 @@ from sevenfold.layers.memory.trust.phrases import (
     parse_sentence,
 )
 from sevenfold.layers.memory.trust.tokens import (
+    FORMERLY,
     Grammar,
     Word,
     has_hidden_text,
@@ -43,7 +44,8 @@ from sevenfold.layers.memory.trust.word_order import CONJUNCTIONS, THEN
 MIN_OWN_SHARE = 0.6
 """Of the words of a model's sentence, in the user's: with less it speaks of something else as well."""
 MAX_WORDS_FOR_ONE = 5
-"""Of the user's sentence, for each that a model may leave out, but never the first. With more it may have meant something else."""
+"""Of the user's sentence, for each that a model may leave out, but never the first. With more it may have
+meant something else."""
 MIN_PAIRS_SHARE = 0.8
 """The same for characters of a script without spaces."""
 MAX_CLAUSE_WORDS = 2
@@ -61,7 +63,7 @@ _DOUBTING = read_word_set(
     "probablemente supuestamente creo pienso temo espero podría podríamos forse probabilmente credo penso "
     "temo spero potrebbe talvez provavelmente acho penso receio misschien waarschijnlijk vermoedelijk denk "
     "geloof vrees hoop zou może chyba prawdopodobnie myślę sądzę obawiam возможно наверное вероятно думаю "
-    "кажется боюсь надеюсь якобы used according selon apres laut segun secondo segundo volgens według "
+    "кажется боюсь надеюсь якобы according selon apres laut segun secondo segundo volgens według "
     "словам"
 )
 """Words by which somebody takes back some of what they say. A model that leaves one out has changed it."""
@@ -74,9 +76,10 @@ _LIMITS = read_word_set(
 )
 """Words that have to stand in both: they say to what something is limited."""
 _LIGHT = read_word_set(
-    "use put make keep do run write have go take get live call called done need machen tun nehmen schreiben "
-    "nimm nimmt faire mettre hacer poner uso fare mettere fazer doen maken robić делать voortaan künftig "
-    "désormais reason grund raison motivo reden powód причина"
+    "use put make keep do run write have go take get live call called done need machen tun nehmen "
+    "schreiben nimm nimmt faire mettre hacer poner uso fare mettere fazer doen maken robić делать "
+    "voortaan künftig désormais uses used usar usa usas usare suis sou soy sono bin ben this that "
+    "these those my their its reason grund raison motivo reden powód причина"
 )
 """Words that say little of what is done."""
 
@@ -94,8 +97,8 @@ def quote_user(
     """A body that says what the user said where a model said it in other words; None where they said nothing
     of the kind.
 
-    `unsupported`: sentences of the body that rest on nothing. `evidence`: what the others rest on. `said`: all
-    that the user said.
+    `unsupported`: sentences of the body that rest on nothing. `evidence`: what the others rest on. `said`:
+    all that the user said.
     """
     chosen = {text: _choose(text, said) for text in unsupported}
     if not chosen or has_hidden_text(body):
@@ -110,12 +113,19 @@ def quote_user(
             # A heading over it, or a part of it said again.
             instead |= dict.fromkeys(together, "")
             continue
-        if not _is_rewording(_whole(one, said), ". ".join(together), one):
+        if not _is_rewording(_whole(one, said), ". ".join(_without_titles(together)), one):
             return None
-        instead |= {text: "" if at else _whole(one, said) for at, text in enumerate(together)}
+        longest = max(together, key=len)
+        instead |= {text: _whole(one, said) if text is longest else "" for text in together}
         quoted += [one.text] if one.text not in quoted else []
     written = _replace_sentences(body, instead)
     return Quotation(written, tuple(quoted)) if written else None
+
+
+def _without_titles(sentences: Sequence[str]) -> list[str]:
+    """Sentences without those whose words all stand in another."""
+    words = [{word.text for word in split_tokens(text)} for text in sentences]
+    return [text for at, text in enumerate(sentences) if not any(words[at] < other for other in words)]
 
 
 def _choose(sentence: str, said: Sequence[UserSentence]) -> UserSentence | None:
@@ -160,7 +170,9 @@ class _Outline:
 
     def __init__(self, text: str, grammar: Grammar) -> None:
         self.grammar, self.parsed = grammar, parse_sentence(text, grammar)
-        self.raw = split_tokens(text)
+        tokens = split_tokens(text)
+        # "Read-only" limits nothing.
+        self.raw = [one for before, one in pairwise([Word("", ""), *tokens]) if not before.has_hyphen]
         self.words = [word for phrase in self.parsed.phrases for word in self._content(phrase)]
         self.leads: dict[str, list[Word]] = {}
         for phrase in self.parsed.phrases:
@@ -168,7 +180,8 @@ class _Outline:
                 if self._is_lead(word):
                     led = [one for one in phrase.words[at + 1 :] if _says_something(one)]
                     count = MAX_CLAUSE_WORDS if word.text in CONJUNCTIONS else 1
-                    self.leads.setdefault(word.text, []).extend(led[:count])
+                    lead = ONLY if word.text in grammar.limits else word.text
+                    self.leads.setdefault(lead, []).extend(led[:count])
 
     def is_said_by(self, kept: _Outline) -> bool:
         """Whether nearly all of it stands there, and every condition, limit, number and name."""
@@ -187,6 +200,9 @@ class _Outline:
     def drops_stance(self, kept: _Outline) -> bool:
         """Whether a word is missing that shows doubt, or that somebody else says it."""
         marked = (word for word in self.raw if word.text in _DOUBTING or is_text_word(word.text))
+        texts = [word.text for phrase in self.parsed.phrases for word in phrase.words]
+        if FORMERLY in texts:
+            return True
         return any(not _stands_in(word, kept.raw, self.grammar.name) for word in marked)
 
     def exchanges(self, kept: _Outline) -> bool:
@@ -194,23 +210,43 @@ class _Outline:
         for lead, words in kept.leads.items():
             own = self.leads.get(lead, ())
             known = [word for word in words if self.has(word)]
-            if own and known and not any(_stands_in(word, own, self.grammar.name) for word in known):
+            if self.grammar.name != "de" and any(word.is_name for word in known):
+                known = [word for word in known if word.is_name]
+            is_same = any(_stands_in(word, own, self.grammar.name) for word in known)
+            if own and known and not is_same and not (lead == ONLY and self._turns_passive(kept)):
                 return True
-        moved = {word.text for lead, words in kept.leads.items() if lead in self.leads for word in words}
-        order = [self._place(word) for word in kept.words if self.has(word)]
-        places = [self._place(word) for word in kept.words if self.has(word) and word.text not in moved]
-        surfaces = {word.surface for word in self.words}
-        is_same = all(word.surface in surfaces for word in kept.words)
-        if self.parsed.is_passive != kept.parsed.is_passive and not is_same:
+        if self._turns_passive(kept):
             # "Ada reviews it" is not "Ada is reviewed".
-            return order[:1] == [0]
-        return is_same and any(one > two for one, two in pairwise(places))
+            return _stands_in(self.words[0], kept.words[:1], self.grammar.name)
+        return self._has_forms_of(kept) and any(one > two for one, two in pairwise(self._places_of(kept)))
+
+    def _turns_passive(self, kept: _Outline) -> bool:
+        if BY_WORDS.isdisjoint(self.leads) != BY_WORDS.isdisjoint(kept.leads):
+            return True
+        return self.parsed.is_passive != kept.parsed.is_passive and not self._has_forms_of(kept)
+
+    def _has_forms_of(self, kept: _Outline) -> bool:
+        """Whether no word of another stands here in another form."""
+        surfaces = {word.surface for word in self.words}
+        return all(word.surface in surfaces for word in kept.words if self.has(word))
+
+    def _places_of(self, kept: _Outline) -> Iterator[int]:
+        """Where the words of another stand here, without what a preposition or a conjunction leads."""
+        mine, free = self._core(), set(range(len(self._core())))
+        for word in kept._core():
+            place = next(
+                (at for at in sorted(free) if _stands_in(word, mine[at : at + 1], self.grammar.name)), -1
+            )
+            if place >= 0:
+                free.discard(place)
+                yield place
+
+    def _core(self) -> list[Word]:
+        only = self.leads.get(ONLY, [])
+        return [word for phrase in self.parsed.core for word in self._content(phrase) if word not in only]
 
     def has(self, word: Word) -> bool:
         return _stands_in(word, self.words, self.grammar.name)
-
-    def _place(self, word: Word) -> int:
-        return next(at for at, own in enumerate(self.words) if _stands_in(word, (own,), self.grammar.name))
 
     def _keeps(self, led: Phrase) -> bool:
         words = list(self._content(led))
@@ -234,7 +270,8 @@ class _Outline:
     def _content(self, phrase: Phrase) -> Iterator[Word]:
         """The words that say something."""
         for word in phrase.words:
-            if not self._is_lead(word) and _says_something(word) and word.text not in _LIGHT:
+            idle = self.grammar.passive | _LIGHT
+            if not self._is_lead(word) and _says_something(word) and word.text not in idle:
                 yield word
 
 
@@ -263,7 +300,7 @@ def _stands_in(word: Word, others: Iterable[Word], language: str) -> bool:
 
 
 def _says_something(word: Word) -> bool:
-    return word.is_exact or (word.text.isalnum() and word.text != EVERY)
+    return word.is_exact or (word.text[:1].isalnum() and word.text != EVERY)
 
 
 def _are_kin(one: str, other: str) -> bool:
