@@ -56,8 +56,7 @@ _ENGLISH = Grammar(
         we settled | decided | agreed | important | reminder | hi | hello | hey | thanks | in this repo
         in this project | in this repository | in this codebase | could you please | can you please
         would you please | could you | can you | would you | would you mind | just so you know | next time
-        for your information | for context | heads up | btw | by the way
-        the user said that | the user said
+        for your information | for context | heads up | btw | by the way | the user said that | the user said
         the user wants to | the user wants us to | the user wants you to | the user wants that
         the user asked to | the user asks to | the user asked that | the user asked us to
         the user prefers that | the user expects that | the user requires that"""
