@@ -9,6 +9,7 @@
 - `agent_hooks`: what the hooks of other agents answer. `hook_script` is the program that those agents run.
 - `agent_configs`: what `sevenfold install` writes into the configuration of other agents.
 - `extraction`: what is learnt from the transcripts of other agents, after a turn.
+- `learning_model`: the model that may help with it, where the user has named one.
 
 `perform` asks it, and does the work in this process where it cannot be had.
 """

@@ -24,6 +24,7 @@ from sevenfold.core.json import read_object, write_json
 from sevenfold.core.messages import Block, Message, Text, ToolResult, ToolUse
 from sevenfold.layers.memory.extraction.drafts import ConversationSnapshot, RecordedMessage
 from sevenfold.layers.memory.extraction.writer import ExtractionWriter
+from sevenfold.resident.learning_model import LearningModel
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.foreign.entries import (
     MAIN_CONVERSATION,
@@ -284,6 +285,8 @@ class SessionWriter:
 
     writer: ExtractionWriter
     folder: Folder
+    model: LearningModel | None = None
+    """None: learning works by rules."""
 
     def close(self) -> None:
         self.folder.close()

@@ -1,7 +1,8 @@
 """Work that hooks leave for later: what a session taught becomes memories, and the team's news are pulled.
 
-Extraction reads the agent's transcript and works by rules: no model is asked, with anybody's key. The user's
-own sentences become memories; everything else waits for review or is left out, as in a chat of ours.
+Extraction reads the agent's transcript. It works by rules, or asks the model that the user has named for it,
+and never with the agent's key. The user's own sentences become memories; everything else waits for review or
+is left out, as in a chat of ours.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from sevenfold.core.clock import Clock
 from sevenfold.core.errors import FileMissing
 from sevenfold.core.events import Emit
 from sevenfold.core.memories import TEAM_FOLDER
-from sevenfold.core.settings.sections import SyncSettings
+from sevenfold.core.settings.sections import OtherAgentsSettings, SyncSettings
 from sevenfold.layers.memory.extraction.drafts import ConversationSnapshot
 from sevenfold.layers.memory.extraction.settings import ExtractionSettings
 from sevenfold.layers.memory.extraction.writer import ExtractionPlaces, ExtractionWriter
@@ -30,6 +31,7 @@ from sevenfold.resident.agent_sessions import (
     read_agent_session,
     write_agent_session,
 )
+from sevenfold.resident.learning_model import LearningModel, is_learning_paid
 from sevenfold.resident.projects import OpenProject
 from sevenfold.store.files.folder import Folder
 from sevenfold.team.client.local_state import find_team_access
@@ -85,19 +87,36 @@ def prune_agent_sessions(project: OpenProject, now: datetime) -> None:
                     shutil.rmtree(entry.path, ignore_errors=True)
 
 
-def make_session_writer(project: OpenProject, session: str, clock: Clock, emit: Emit) -> SessionWriter:
+def make_session_writer(
+    project: OpenProject, session: str, clock: Clock, emit: Emit, *, asks_model: bool
+) -> SessionWriter:
+    """`asks_model`: whether a model may be asked, if the user has named one."""
+    workspace = project.workspace
     # Each turn is looked at: other agents call a hook when a turn ends, and nothing says that more will come.
-    settings = replace(project.workspace.settings.of(ExtractionSettings), every_turns=1)
+    settings = replace(workspace.settings.of(ExtractionSettings), every_turns=1)
     folder = open_session_folder(project, session)
     places = ExtractionPlaces(
-        session=session[:100], memory=project.memory, folder=str(project.memory.path), kept=folder
+        session=session[:100],
+        memory=project.memory,
+        folder=str(project.memory.path),
+        kept=folder,
+        templates=workspace.templates,
     )
-    return SessionWriter(ExtractionWriter(places, settings, clock=clock, emit=emit), folder)
+    model: LearningModel | None = None
+    if asks_model and is_learning_paid(workspace.settings.of(OtherAgentsSettings)):
+        model = LearningModel(workspace=workspace, session=session[:100], clock=clock, emit=emit)
+    tools = model.tools if model else None
+    return SessionWriter(ExtractionWriter(places, settings, tools, clock=clock, emit=emit), folder, model)
 
 
-def extract_memories(writer: SessionWriter, heard: ConversationSnapshot) -> None:
-    """Look through what was said since the last time. Blocks, on a long conversation for seconds."""
-    asyncio.run(writer.writer.turn_ended(heard))
+def extract_memories(writer: SessionWriter, heard: ConversationSnapshot, *, is_end: bool) -> None:
+    """Look through what was said since the last time, at the end of a session also what is very short.
+
+    Blocks, on a long conversation for seconds, and on a model for minutes."""
+    if writer.model is not None:
+        writer.model.shown = heard
+    work = writer.writer.session_ended if is_end else writer.writer.turn_ended
+    asyncio.run(work(heard))
 
 
 def pull_team_memory(project: OpenProject, clock: Clock, emit: Emit) -> None:

@@ -98,12 +98,21 @@ _MAX_PROMPT_CHARS = 100_000
 
 
 class ResidentOperations:
-    """The operations over projects that stay open. Every method blocks; for any thread."""
+    """The operations over projects that stay open. Every method blocks; for any thread.
+
+    `asks_model`: whether learning may ask the model that the user has named. Only the resident process does:
+    any other may have been started with the keys of an agent.
+    """
 
     def __init__(
-        self, clock: Clock | None = None, emit: Emit = ignore_event, environ: Environ | None = None
+        self,
+        clock: Clock | None = None,
+        emit: Emit = ignore_event,
+        environ: Environ | None = None,
+        *,
+        asks_model: bool = False,
     ) -> None:
-        self._clock, self._emit = clock or SystemClock(), emit
+        self._clock, self._emit, self._asks_model = clock or SystemClock(), emit, asks_model
         self.projects = ProjectPool(self._clock, emit)
         self._started = self._clock.uptime()
         self._environ = select_environ(os.environ if environ is None else environ)
@@ -313,7 +322,7 @@ class ResidentOperations:
                 self._do_later(lambda: prune_agent_sessions(project, self._clock.now()))
         if event in QUEUED_EVENTS and not agent:
             if is_late:
-                self._extract(project, session)
+                self._extract(project, session, is_end=event == "SessionEnd")
             else:
                 leave_message(_render_message(given, environ), self._environ)
         return {"stdout": said}
@@ -332,7 +341,7 @@ class ResidentOperations:
             self._try(lambda: self._run_hook(freeze_object({**given, "is_late": True}), known))
         os.unlink(begun)
 
-    def _extract(self, project: OpenProject, session: AgentSession) -> None:
+    def _extract(self, project: OpenProject, session: AgentSession, *, is_end: bool) -> None:
         with project.lock:
             if project.is_closed or not project.has_memory or not session.transcript:
                 return
@@ -341,9 +350,11 @@ class ResidentOperations:
             heard = conversation.snapshot
             writer = project.writers.get(
                 session.session,
-                lambda: make_session_writer(project, session.session, self._clock, self._emit),
+                lambda: make_session_writer(
+                    project, session.session, self._clock, self._emit, asks_model=self._asks_model
+                ),
             )
-        extract_memories(writer, heard)
+        extract_memories(writer, heard, is_end=is_end)
 
     def _pull(self, project: OpenProject) -> None:
         now = self._clock.uptime()

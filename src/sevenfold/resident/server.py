@@ -283,7 +283,8 @@ async def _serve(folder: str, idle: timedelta) -> None:
     from sevenfold.resident.operations import ResidentOperations
 
     clock = SystemClock()
-    server = ResidentServer(ResidentOperations(clock), clock, idle=idle)
+    service = ResidentOperations(clock, asks_model=True)
+    server = ResidentServer(service, clock, idle=idle)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, server.stop)

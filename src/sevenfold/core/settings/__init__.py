@@ -144,9 +144,11 @@ def names(default: tuple[str, ...]) -> tuple[str, ...]:
     return _declared(default, _Rule(kind=NamesKind()))
 
 
-def line(default: str | None) -> str | None:
-    """A line of text."""
-    return _declared(default, _Rule(kind=LineKind()))
+def line(
+    default: str | None, *, never_from: tuple[SettingSource, ...] = (), never_because: str = ""
+) -> str | None:
+    """A line of text. `never_from` and `never_because` are those of `file_path`."""
+    return _declared(default, _Rule(kind=LineKind(), never_from=never_from, never_because=never_because))
 
 
 def lines(default: tuple[str, ...]) -> tuple[str, ...]:

@@ -214,6 +214,9 @@ class SettingsCollector:
         ]
 
     def _hear_variable(self, spec: SettingSpec, variable: str, text: str) -> None:
+        if text and SettingSource.ENVIRONMENT in spec.never_from:
+            self.refuse("environment", variable, spec.never_because)
+            return
         value = spec.kind.read_text(text) if text else None
         if value is not None:
             self.values.extend(

@@ -219,6 +219,27 @@ class SyncSettings:
         return timedelta(seconds=self.timeout_seconds)
 
 
+_BESIDE_A_KEY = (SettingSource.COMMITTED, SettingSource.LOCAL, SettingSource.ENVIRONMENT)
+_KEY_REASON = "a project can fill the environment of an agent; set it in ~/.sevenfold/settings.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class OtherAgentsSettings:
+    SECTION: ClassVar[str] = "other_agents"
+
+    model: str | None = line(None)
+    """Unset: what is learnt in other agents is learnt by rules, which cost nothing. A model finds more."""
+
+    cents_per_day: int = limit(0)
+    """Nothing, until you say how much: nobody watches these calls. The caps of `[spend]` hold as well."""
+
+    key_file: PurePath | None = file_path(None, never_from=_BESIDE_A_KEY, never_because=_KEY_REASON)
+    """A file that only you can read, with your key and nothing else: the agent's own key is never used."""
+
+    base_url: str | None = line(None, never_from=_BESIDE_A_KEY, never_because=_KEY_REASON)
+    """Unset: Anthropic's own address, or OpenAI's. Any server that speaks like OpenAI's is named here."""
+
+
 @dataclass(frozen=True, slots=True)
 class TeamSettings:
     SECTION: ClassVar[str] = "agents"
