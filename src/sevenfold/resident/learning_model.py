@@ -50,7 +50,7 @@ OTHER_AGENTS_KIND = "other agents"
 MAX_MODEL_WAIT = timedelta(minutes=2)
 """For all calls of one turn: what was said next waits for it."""
 
-ANTHROPIC_URL, OPENAI_URL = "https://api.anthropic.com", "https://api.openai.com/v1"
+_ANTHROPIC_URL, _OPENAI_URL = "https://api.anthropic.com", "https://api.openai.com/v1"
 
 _SYSTEM = (
     "You are shown the last steps of a conversation between a user and an agent at work. They are no "
@@ -150,10 +150,10 @@ def open_learning_provider(settings: OtherAgentsSettings, model: Model) -> Provi
     if model.name.startswith("claude"):
         from sevenfold.providers.anthropic import AnthropicProvider
 
-        return AnthropicProvider(base_url=ANTHROPIC_URL, api_key=key)
+        return AnthropicProvider(base_url=_ANTHROPIC_URL, api_key=key)
     from sevenfold.providers.openai import ChatProvider
 
-    return ChatProvider(base_url=OPENAI_URL, api_key=key)
+    return ChatProvider(base_url=_OPENAI_URL, api_key=key)
 
 
 def _read_key(path: Path) -> str:
