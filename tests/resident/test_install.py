@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import subprocess
 import tomllib
@@ -330,6 +331,19 @@ def test_a_new_configuration_of_continue_has_what_continue_asks_for(home: Path) 
     path.write_text(f"{path.read_text()}models: []\n")
     assert main(["install", "continue", "--uninstall"]) == 0
     assert parse(path) == {"name": "Main Config", "version": "1.0.0", "schema": "v1", "models": []}
+
+
+def test_slash_commands_run_the_program_by_its_path(home: Path) -> None:
+    assert main(["install", "claude-code"]) == 0
+    pages = {path.stem: path.read_text() for path in (home / ".claude/commands").iterdir()}
+    assert len(pages) == 4
+    commands = [line for text in pages.values() for line in text.splitlines() if line.startswith("!")]
+    assert len(commands) == 3
+    for command in commands:
+        program = shlex.split(command.strip("!`"))[0]
+        assert Path(program).is_absolute()
+        assert Path(program).exists()
+    assert all("{command}" not in text for text in pages.values())
 
 
 def test_line_ends_of_windows_stay(home: Path) -> None:

@@ -51,7 +51,7 @@ class InstallPaths:
     python: str
     script: str
     server: tuple[str, ...]
-    """The command that runs the MCP server."""
+    """The command that runs the MCP server. Its last word is `mcp`."""
     claude_home: Path | None = None
     """`CLAUDE_CONFIG_DIR`."""
     codex_home: Path | None = None
@@ -95,10 +95,14 @@ def _plan_claude_code(paths: InstallPaths) -> tuple[ConfigChange, ...]:
     home = paths.claude_home or paths.user_home / ".claude"
     registry = (paths.claude_home or paths.user_home) / ".claude.json"
     server = {"type": "stdio", "command": paths.server[0], "args": list(paths.server[1:])}
+    command = shlex.join(paths.server[:-1])
     return (
         _plan_hooks(home / "settings.json", paths),
         _plan_entry(registry, "mcpServers", server),
-        *(_plan_page(home / "commands" / f"sevenfold-{name}.md", text) for name, text in _PAGES.items()),
+        *(
+            _plan_page(home / "commands" / f"sevenfold-{name}.md", text.replace("{command}", command))
+            for name, text in _PAGES.items()
+        ),
     )
 
 
@@ -160,15 +164,15 @@ _PAGES: Mapping[str, str] = {
 description: What is remembered of this project about a topic
 argument-hint: [topic]
 ---
-Call the `recall` tool of the MCP server `sevenfold` with this prompt: $ARGUMENTS
+Call the `recall` tool of the MCP server `sevenfold` with this query: $ARGUMENTS
 Show each memory it returns with its name and whose words it is. If it returns none, say so.
 """,
     "review": """\
 ---
 description: Changes of memory that wait for you
-allowed-tools: Bash(sevenfold memory review:*)
+allowed-tools: Bash({command} memory review:*)
 ---
-!`sevenfold memory review --json`
+!`{command} memory review --json`
 
 List what waits, each with its text and where it came from. Accept or reject nothing yourself: the user runs
 `sevenfold memory review`.
@@ -176,22 +180,23 @@ List what waits, each with its text and where it came from. Accept or reject not
     "spend": """\
 ---
 description: What background work of Sevenfold has spent
-allowed-tools: Bash(sevenfold spend:*)
+allowed-tools: Bash({command} spend:*)
 ---
-!`sevenfold spend`
+!`{command} spend`
 
 Show this as it is.
 """,
     "why-break": """\
 ---
 description: Why the prompt cache broke in sessions of this project
-allowed-tools: Bash(sevenfold replay:*)
+allowed-tools: Bash({command} replay:*)
 ---
-!`sevenfold replay`
+!`{command} replay`
 
 Say which cache breaks cost most, what caused each, and what would avoid it.
 """,
 }
+"""Slash commands. `{command}` runs the command line by its path: the agent may have another search path."""
 
 
 # Hooks, as Claude Code and Codex read them.

@@ -67,7 +67,7 @@ _SHOWN_BYTES, _SHOWN_CALL_BYTES = 4_000, 300
 _MEMORY_TOOL = freeze_object(
     {
         "name": "memory",
-        "description": "Write a memory, one topic each. A name that is there already is written anew.",
+        "description": "Write a memory, one topic each. A name that is there already gets the new text.",
         "input_schema": object_schema(
             {
                 "name": {"type": "string", "description": "The topic in lower case, such as release-steps."},

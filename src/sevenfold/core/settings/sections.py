@@ -237,7 +237,7 @@ class OtherAgentsSettings:
     """A file that only you can read, with your key and nothing else: the agent's own key is never used."""
 
     base_url: str | None = line(None, never_from=_BESIDE_A_KEY, never_because=_KEY_REASON)
-    """Unset: Anthropic's own address, or OpenAI's. Any server that speaks like OpenAI's is named here."""
+    """Unset: Anthropic's own address, or OpenAI's. An OpenAI-compatible server of your own is named here."""
 
 
 @dataclass(frozen=True, slots=True)
