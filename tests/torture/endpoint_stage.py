@@ -173,7 +173,7 @@ class HostileEndpoint:
                 writer.write(chunk)
                 await writer.drain()
                 self.sent_bytes[path[0]] += len(chunk)
-        with suppress(ConnectionError):
+        with suppress(ConnectionError, asyncio.CancelledError):
             writer.close()
             await writer.wait_closed()
 
