@@ -285,12 +285,90 @@ def unknown_days() -> Iterator[DreamCase]:
         yield DreamCase(kind=case.kind, language="en", bodies=case.bodies, allowed={}, is_dated=False)
 
 
+def sight() -> Iterator[DreamCase]:
+    """Written before the rules were looked at again; four of sixty were harmed then."""
+    for text in (
+        "Today is the default value of the picker.",
+        "Yesterday, today and tomorrow are the three tabs of the calendar.",
+        "Last week was the first sprint with the new board, this week is the second.",
+        "Nobody remembers why last year was chosen as the cut-off.",
+        "Backups from last night are kept for a week; older ones are thinned out.",
+        "Compare the bill with last month before you approve it.",
+        "The dashboard's 'last week' tile is wrong on Mondays.",
+        "What shipped yesterday is announced today at 10, every day.",
+        "The test `test_yesterday_is_closed` is flaky.",
+        "Someone said we deployed yesterday, but that was never confirmed.",
+        "The bot posts: Deployed yesterday by Ann.",
+        "Never promise that something will be done tomorrow.",
+        "The song of yesterday plays in the office.",
+        "Yesterday's backup overwrites the one before.",
+        "The cron job for tomorrow is created at midnight.",
+        "In the example, Ann ordered 3 days ago and Ben paid yesterday.",
+        "The migration guide starts with: 'Last month we moved to v2.'",
+        "Users who signed up last week see the banner.",
+        "Logs of 7 days ago and older are compressed.",
+        "The mock clock is set to yesterday.",
+        "We talk about last week at every retrospective.",
+        "Q: When did it break? A: yesterday, usually.",
+        "A week ago means seven times 24 hours here.",
+        "Nightly builds test what was merged the day before, so yesterday's merges show today.",
+        "Two years ago is the limit for invoices.",
+        "Do not trust the tickets closed last month.",
+        "The phrase 'next week' in a ticket means the next sprint.",
+        "Sessions from yesterday on are shown.",
+        "The customer was told it would ship next week, which we never meant.",
+    ):
+        yield stay("sight: dates", "en", text)
+    for text in (
+        "- Build: green\n- Test: red\n- Build: green again",
+        "1. git pull\n2. make\n3. git pull\n4. make",
+        "- a:\n  - port 80\n- b:\n  - port 80",
+        "# Monday\n- standup\n# Tuesday\n- standup",
+        "- x\n\nAfter the outage:\n\n- x",
+        "```\n- a\n- a\n```",
+        "| a | b |\n|---|---|\n| 1 | 2 |\n| 1 | 2 |",
+        "> - quoted\n> - quoted",
+        "- [ ] write tests\n- [x] write tests",
+        "- ring Ann\n- wait\n- ring Ann",
+        "Step one: press OK.\nStep two: wait.\nStep one: press OK.",
+        "- 10:00 deployed\n- 10:05 deployed\n- 10:00 deployed to eu",
+    ):
+        yield stay("sight: lists", "en", text)
+    for one, other in (
+        ("Deploy from main.", "Deploy from main\nand tag it."),
+        ("Timeout is 30s.", "Timeout is 30 s for uploads."),
+        ("Use UTC.", "Use utc in the database, local time in the UI."),
+        ("Ask Ann about billing.", "Ask Ann about billing?"),
+        ("Retry twice.", "Retry thrice."),
+        ("The key is `foo_bar`.", "The key is `foo-bar`."),
+        ("The key is FOO.", "The key is foo."),
+        ("Path: a/b.", "Path: a/B."),
+        ("Version 1.10 is required.", "Version 1.1 is required."),
+        ("Do A, then B.", "Do B, then A."),
+        ("Nicht ohne Test mergen.", "Ohne Test mergen."),
+        ("在 main 上部署。", "不在 main 上部署。"),
+    ):
+        yield stay("sight: pairs", "en", one, other)
+    for text, after in (
+        ("Ann moved the parser to Rust yesterday.", "Ann moved the parser to Rust on 2026-11-09."),
+        (
+            "We switched from Jenkins to GitHub Actions last month.",
+            "We switched from Jenkins to GitHub Actions in October 2026.",
+        ),
+        ("Ben left the team 5 days ago.", "Ben left the team on 2026-11-05."),
+        ("The old cluster was shut down last year.", "The old cluster was shut down in 2025."),
+        ("Two days ago we rotated the signing key.", "On 2026-11-08 we rotated the signing key."),
+        ("The audit took place last week.", "The audit took place in the week of 2026-11-02."),
+    ):
+        yield become("sight: events", "en", text, after)
+
+
 TUNED: tuple[Callable[[], Iterator[DreamCase]], ...] = (
     *(events, nowadays, habits, repeated_items, equal_lines_elsewhere, duplicates, differing),
 )
 UNSEEN: tuple[Callable[[], Iterator[DreamCase]], ...] = (
     *(plans, instructions, definitions, suppositions, quotations, statuses, paraphrases, subjects),
-    *(abroad, unknown_days),
+    *(abroad, unknown_days, sight),
 )
 
 

@@ -64,6 +64,8 @@ def test_a_relative_date_becomes_the_day_that_was_meant(said: str, means: str) -
         "| Released yesterday | Ann |",
         "The word 'yesterday' was removed.",
         "On 2026-11-14 we decided.",
+        "The bot posts: Deployed yesterday by Ann.",
+        "Last week was the first sprint with the new board.",
     ],
 )
 def test_what_means_no_one_day_or_is_no_prose_stays(text: str) -> None:

@@ -126,6 +126,7 @@ def test_a_list_item_that_is_there_twice_in_one_list_goes() -> None:
         "- Parser\n  - not started\n- Lexer\n  - not started\n",
         "1. Press the button.\n2. Wait a while.\n3. Press the button.\n",
         "# Log\n- Deployed to staging.\n- Deployed to staging.\n",
+        "- Ring Ann.\n- Wait for her.\n- Ring Ann.\n",
         "- Copy from A to B.\n- Copy to A from B.\n",
         "- He may deploy.\n- She may deploy.\n",
         "| a | b |\n| a | b |\n",

@@ -75,12 +75,19 @@ _HAPPENED = re.compile(
     r"joined|met|talked|said|told|asked|approved|rejected|reverted|upgraded|downgraded|updated|changed|"
     r"introduced|dropped|created|opened|closed|signed|bought|paid|published|announced|discovered|found|"
     r"reported|confirmed|tested|rotated|expired|tagged|froze|frozen|split|rewrote|rewritten|wrote|written|built|"
-    r"disabled|enabled|installed|learned|noticed|saw|happened|occurred|went|came|became|got|lost|won|hired|"
+    r"disabled|enabled|installed|shut|learned|noticed|saw|happened|occurred|went|came|became|got|lost|won|hired|"
     r"planned|scheduled|postponed|cancelled|canceled|bumped|backported|landed|pushed|sent|received|replaced|"
     r"refactored|archived|restored|recovered|retired|deprecated|promoted|handed|gave|took|held|ran|did|rolled)\b",
     re.IGNORECASE,
 )
+_SHOWN = re.compile(
+    r"\b(?:posts?|says?|reads?|prints?|shows?|writes?|sends?|logs?|displays?|announces?|answers?|returns?|"
+    r"(?:starts?|begins?|ends?) with|message|text|subject|title|example|sample)\b[^:]*:\s",
+    re.IGNORECASE,
+)
+"""Before a text that something shows each time: "the bot posts: deployed yesterday"."""
 _WAS = re.compile(r"\b(?:was|were|had)\b", re.IGNORECASE)
+_COPULA = re.compile(r"\s+(?:was|were|is|has|had|will be)\b", re.IGNORECASE)
 _WILL_HAPPEN = re.compile(
     r"\b(?:will|going to|due|deadline|starts?|begins?|ends?|expires?|launches?|leaves?|arrives?|closes?|"
     r"opens?|ships?|goes live|moves?|away|on leave|out of office|planned|scheduled|postponed)\b",
@@ -141,7 +148,9 @@ def _is_event(sentence: str, match: re.Match[str]) -> bool:
     clause, said = f"{before} {after}", (match["shift"] or "").lower()
     if (match["lead"] or "").lower() == "as of":
         return not sentence[: match.start()].strip(" \t-*+")  # "as of today the API is v2"
-    if _SUBORDINATE.search(before):
+    is_span = bool(match["span"]) and match["span"].lower() not in _DAYS
+    is_subject = is_span and not before.strip(" \t-*+") and _COPULA.match(after) is not None
+    if _SUBORDINATE.search(before) or _SHOWN.search(sentence, 0, match.start()) or is_subject:
         return False
     near, span = (match["near"] or "").lower(), (match["span"] or "").lower()
     if said in _AHEAD or near == "next" or (near == "this" and span in _DAYS):

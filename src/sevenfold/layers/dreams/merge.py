@@ -159,17 +159,24 @@ _STATUS = frozenset(
 """Words of an item that speaks of the one before it."""
 
 
+_STEP = re.compile(
+    r"\b(?:wait|then|again|repeat|next|finally|afterwards|until|first|once more)\b", re.IGNORECASE
+)
+"""In an item that is done after another: what is done twice stands there twice."""
+
+
 def without_repeated_items(body: str) -> str:
     """The text without list items that stand above in the same list, word for word. A heading, a paragraph or
     code between two items parts them, and so does a numbered item."""
     seen: set[tuple[str, ...]] = set()
     kept: list[str] = []
-    is_log = False
-    for block in _blocks(body):
+    blocks = _blocks(body)
+    is_log = is_procedure = any(block[:2] in _MARKS and _STEP.search(block) for block in blocks)
+    for block in blocks:
         is_item = block[:2] in _MARKS
         if not is_item:
             seen.clear()
-            is_log = bool(_LOGLIKE.search(block)) if block.strip() else is_log
+            is_log = is_procedure or (bool(_LOGLIKE.search(block)) if block.strip() else is_log)
         said = _normal_lines(block)
         if is_item and not is_log and said in seen and not _speaks_of_another(said):
             continue
