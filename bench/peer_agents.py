@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 import tempfile
 import urllib.request
@@ -116,6 +117,70 @@ def make_deepagents(url: str, model: str, told: dict[str, Any], _folder: str) ->
     return run_graph(agent)
 
 
+def make_openhands(url: str, model: str, told: dict[str, Any], folder: str) -> Turn:
+    """Its summarizing condenser with the sizes of its default agent; its own prompt caching is on."""
+    # Without it, the list of prices is fetched from the network when the library is loaded.
+    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+    sdk, parts = import_module("openhands.sdk"), import_module("openhands.sdk.tool")
+    condensers = import_module("openhands.sdk.context.condenser")
+
+    class CallAction(parts.Action):
+        n: int
+        arg: str
+
+    class CallObservation(parts.Observation):
+        pass
+
+    class CallExecutor(parts.ToolExecutor):
+        def __call__(self, action: Any, conversation: Any = None) -> Any:
+            del conversation
+            return CallObservation.from_text(str(told["results"][str(action.n)]))
+
+    def make_tool(tool: dict[str, Any]) -> Any:
+        def create(cls: Any, conv_state: Any = None, **_: Any) -> list[Any]:
+            del conv_state
+            described, types = (
+                tool["description"],
+                {"action_type": CallAction, "observation_type": CallObservation},
+            )
+            return [cls(description=described, executor=CallExecutor(), **types)]
+
+        members = {"name": tool["name"], "create": classmethod(create), "__module__": __name__}
+        base = parts.ToolDefinition[CallAction, CallObservation]
+        made = type(f"{tool['name']}Tool", (base,), members)
+        parts.register_tool(tool["name"], made)
+        return sdk.Tool(name=tool["name"])
+
+    llm = sdk.LLM(
+        model=f"anthropic/{model}",
+        base_url=url,
+        api_key=API_KEY,
+        max_output_tokens=MAX_TOKENS,
+        usage_id="agent",
+        reasoning_effort=None,
+        extended_thinking_budget=None,
+    )
+    condenser = condensers.LLMSummarizingCondenser(
+        llm=llm.model_copy(update={"usage_id": "condenser"}), max_size=80, keep_first=4
+    )
+    agent = sdk.Agent(
+        llm=llm,
+        tools=[make_tool(tool) for tool in told["tools"]],
+        system_prompt=told["system"],
+        include_default_tools=[],
+        condenser=condenser,
+    )
+    conversation = sdk.Conversation(
+        agent, workspace=folder, visualizer=None, stuck_detection=False, max_iteration_per_run=MAX_STEPS
+    )
+
+    async def say(text: str) -> None:
+        conversation.send_message(text)
+        await asyncio.to_thread(conversation.run)
+
+    return say
+
+
 def make_sdk(
     url: str, model: str, told: dict[str, Any], _folder: str, *, edit: dict[str, Any] | None
 ) -> Turn:
@@ -163,6 +228,7 @@ MAKERS: dict[str, Callable[[str, str, dict[str, Any], str], Turn]] = {
     "context editing": make_context_editing,
     "summarization": make_summarization,
     "deepagents": make_deepagents,
+    "openhands": make_openhands,
     "kept": partial(make_sdk, edit=None),
     "provider": partial(make_sdk, edit={"type": CLEARING}),
     "provider in batches": partial(

@@ -16,6 +16,7 @@ import argparse
 import importlib.metadata
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -52,6 +53,8 @@ class Peer:
     settings: str
     keeps: str
     """What becomes of what is removed."""
+    python: str = ""
+    """The interpreter that it needs, by its name on the path; "": the one that runs this."""
 
 
 PEERS = (
@@ -103,6 +106,14 @@ PEERS = (
         packages=("deepagents", "langchain-anthropic"),
         settings="defaults",
         keeps="large results and old messages in files",
+    ),
+    Peer(
+        name="openhands",
+        title="OpenHands `LLMSummarizingCondenser`",
+        packages=("openhands-sdk",),
+        settings="as in its default agent: at 80 events, the first 4 kept, with prompt caching",
+        keeps="a summary",
+        python="python3.12",
     ),
 )
 
@@ -158,7 +169,8 @@ def install(peer: Peer, folder: Path) -> Path:
     place = folder / re.sub(r"\W+", "-", peer.packages[0])
     python = place / "bin" / "python"
     if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(place)], check=True)
+        interpreter = peer.python or sys.executable
+        subprocess.run([interpreter, "-m", "venv", str(place)], check=True)
         pip = [str(python), "-m", "pip", "--disable-pip-version-check", "--quiet", "install", "--upgrade"]
         subprocess.run([*pip, *peer.packages], check=True)
     return python
@@ -178,6 +190,16 @@ def play_ours(title: str, policy: str, trajectories: list[Trajectory]) -> Row:
 
 
 def play_peer(peer: Peer, folder: Path, trajectories: list[Trajectory]) -> Row:
+    if peer.python and shutil.which(peer.python) is None:
+        note = f"{peer.python} is not on the path"
+        return Row(
+            title=peer.title,
+            version=peer.packages[0],
+            settings=peer.settings,
+            keeps=peer.keeps,
+            outcomes=[],
+            note=note,
+        )
     python = install(peer, folder)
     played = [run_peer(peer, python, trajectory, UNSIGNED) for trajectory in trajectories]
     note = next((problem for _, problem in played if problem), "")

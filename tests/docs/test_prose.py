@@ -39,6 +39,8 @@ BANNED = {
     r"\bled (?:to|through) (?:a|the) proxy\b": "sent through the proxy",
     r"\bin the hundred\b": "percent",
     r"\b(?:thereof|whereof|hereby|heretofore|henceforth)\b": "say it in today's words",
+    r"\btaken up again\b": "resumed",
+    r"\b(?:is|are) told as\b|\band told(?=[:;(]| \(|$)": "is reported as, and reported",
     r"\(s\)(?! )": "a plural that fits the number",
 }
 """What is not written, and what is written instead."""

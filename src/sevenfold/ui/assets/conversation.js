@@ -50,7 +50,7 @@ export async function showSession(place, { say }) {
   return {
     nodes: [
       el("p", { class: "up" }, el("a", { href: "#/sessions" }, "← Sessions")),
-      el("h1", {}, session.title, " ", el("small", {}, session.short)),
+      el("h1", {}, session.prompt || session.title, " ", el("small", {}, session.short)),
       el("p", { class: "origin" }, originOf(session)),
       session.project ? pathNode(session.project) : null,
       pathNode(session.path),

@@ -79,8 +79,8 @@ function totals(sessions) {
   const week = Date.now() / 1000 - 7 * 86400;
   const recent = sessions.filter((one) => (one.last_at ?? 0) > week);
   const cards = [
-    ["Spent", usd(sum(sessions.map((one) => one.usd))), count(sessions.length, "session")],
-    ["Last 7 days", usd(sum(recent.map((one) => one.usd))), count(recent.length, "session")],
+    ["Spent", spentBy(sessions), count(sessions.length, "session")],
+    ["Last 7 days", spentBy(recent), count(recent.length, "session")],
     ["Lost to breaks", usd(sum(sessions.map((one) => one.lost_usd))), count(sum(sessions.map((one) => one.breaks)), "break")],
     ["Largest context", tokens(Math.max(0, ...sessions.map((one) => one.largest))), "tokens in one request"],
   ];
@@ -171,6 +171,10 @@ function drawRows(sessions, { list, found, more }) {
   const left = kept.length - chosen.most;
   more.hidden = left <= 0;
   more.textContent = `Show ${Math.min(left, 5 * ROWS_AT_ONCE)} more`;
+}
+
+function spentBy(sessions) {
+  return (sessions.some((one) => one.is_estimated) ? "~" : "") + usd(sum(sessions.map((one) => one.usd)));
 }
 
 function heads() {
