@@ -8,7 +8,7 @@ Each walk runs against the simulator, in an interpreter and a scratch git reposi
 profile hook records calls:
 
     chat      the second turn of an agent, without tools: the turn, and its background work until it settles
-    attached  the third call through a client that was attached
+    attached  the third call through a client that was attached, and its background work until it settles
     opening   opening an agent, the first time in a process
     memory    a turn that teaches something, its extraction, and the turn of the next session that recalls it;
               opening and closing the two sessions is left out
@@ -25,7 +25,8 @@ What counts:
   left out, because values are used everywhere; `switches with core` counts them too. The limit is on switches
   between packages; `folder switches` counts those between folders as well.
 
-Threads and background work take turns a little differently each time: expect a few switches more or less.
+The background work of a walk belongs to it, and is waited for: the files are the same each time. Threads take
+turns a little differently: expect a few switches more or less.
 """
 
 from __future__ import annotations
@@ -146,13 +147,17 @@ class Recorder:
         finally:
             self.is_on = False
 
-    def wait_for_quiet(self) -> None:
-        """Until the background work of what came before has ended: it is no part of this walk."""
+    def wait_until_quiet(self) -> None:
+        """Until the background work of what came before has ended."""
         seen = -1
+        while len(self.calls) != seen:
+            seen = len(self.calls)
+            time.sleep(0.25)
+
+    def forget_background(self) -> None:
+        """The background work of what came before is no part of this walk: wait until it has ended."""
         with self.on():
-            while len(self.calls) != seen:
-                seen = len(self.calls)
-                time.sleep(0.25)
+            self.wait_until_quiet()
         self.calls.clear()
 
     def __call__(self, frame: FrameType, event: str, _: object) -> None:
@@ -274,9 +279,10 @@ def _call_attached(scratch: Scratch) -> None:
 
         send(HELLO)
         send(AGAIN)
-        scratch.recorder.wait_for_quiet()
+        scratch.recorder.forget_background()
         with scratch.recorder.on():
             send(ASKED)
+            scratch.recorder.wait_until_quiet()
 
 
 WALKS: dict[str, Callable[[Scratch], Awaitable[None]]] = {

@@ -1,7 +1,8 @@
 """The operating system: its errors as errors of ours that say what to do next, sockets, and threads.
 
 `listen` opens a server's socket, with an error that says what to try. `run_blocking` runs durable work in a
-thread, so that an fsync does not block the event loop. `LoopThread` runs coroutines for code without a loop.
+thread, so that an fsync does not block the event loop. `SingleFlight` runs one background job at a time.
+`LoopThread` runs coroutines for code without a loop.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ import errno
 import os
 import socket
 import threading
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextlib import contextmanager
 from contextvars import copy_context
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -166,6 +168,78 @@ async def _ended(future: asyncio.Future[_T]) -> _T:
     if cancelled:
         raise cancelled from future.exception()
     return future.result()
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting(Generic[_T]):
+    """Apart from the request itself, which may be None."""
+
+    request: _T
+
+
+class SingleFlight(Generic[_T]):
+    """Runs a job for the newest request, one run at a time.
+
+    A request during a run waits, a newer one replaces it, and one run follows. Exceptions of a run do not
+    reach the caller: `failed` is called with the reason.
+    """
+
+    def __init__(
+        self, name: str, run: Callable[[_T], Awaitable[None]], failed: Callable[[str], None]
+    ) -> None:
+        self._name = name
+        self._run = run
+        self._failed = failed
+        self._task: asyncio.Task[None] | None = None
+        self._waiting: _Waiting[_T] | None = None
+        self._is_closed = False
+
+    @property
+    def is_running(self) -> bool:
+        return self._task is not None and not self._task.done()
+
+    def ask(self, request: _T) -> None:
+        """Start a run, or have one follow the run under way. Returns at once."""
+        import asyncio
+
+        if self._is_closed:
+            return
+        self._waiting = _Waiting(request)
+        if not self.is_running:
+            self._task = asyncio.get_running_loop().create_task(self._work(), name=self._name)
+
+    async def settle(self, limit: timedelta) -> bool:
+        """Wait for all that was asked for; whether it came to its end within the limit. Stops nothing."""
+        import asyncio
+
+        task = self._task
+        if task is not None and not task.done():
+            await asyncio.wait({task}, timeout=limit.total_seconds())
+        return not self.is_running
+
+    async def close(self, limit: timedelta) -> bool:
+        """Take no more requests, wait for a bounded time, then stop what still runs."""
+        import asyncio
+
+        self._is_closed = True
+        if await self.settle(limit):
+            return True
+        self._waiting = None
+        if self._task is not None:
+            self._task.cancel()
+            # A write that has begun is let end; it is bounded too, for the disk may hang.
+            await asyncio.wait({self._task}, timeout=limit.total_seconds())
+        self._failed(f"stopped: it still ran {limit.total_seconds():g} s after closing")
+        return False
+
+    async def _work(self) -> None:
+        while (waiting := self._waiting) is not None:
+            self._waiting = None
+            try:
+                await self._run(waiting.request)
+            except Exception as error:
+                # Whatever a writer raises costs its own work alone.
+                self._failed(f"{type(error).__name__}: {error}")
 
 
 LOOK_AGAIN = timedelta(seconds=1)

@@ -40,19 +40,18 @@ from sevenfold.core.errors import (
     SevenfoldError,
     ThinkingRefused,
 )
-from sevenfold.core.events import LoopDetected, TurnInterrupted
+from sevenfold.core.events import LoopDetected, TurnInterrupted, WriterFailed
 from sevenfold.core.messages import Message, Text, ToolUse
 from sevenfold.core.models import Model
 from sevenfold.core.prices import sum_costs
 from sevenfold.core.requests import ModelResponse, PreparedRequest
 from sevenfold.core.settings.sections import PermissionMode
-from sevenfold.core.system import await_shielded
+from sevenfold.core.system import SingleFlight, await_shielded
 from sevenfold.core.text.safe_text import truncate_bytes
 from sevenfold.core.tool_kinds import ToolContext
 from sevenfold.layers.compaction.job import Compacted
 from sevenfold.layers.context import ContextSource, render_reminder
 from sevenfold.layers.forks.policy import find_open_calls
-from sevenfold.layers.forks.runner import SingleFlight
 from sevenfold.session.cache.monitor import SpendSummary, UsageLedger
 
 if TYPE_CHECKING:
@@ -228,11 +227,15 @@ class Agent:
     def add_writer(self, name: str, write: WriteAfterTurn, finish: FinishWriting | None = None) -> None:
         """Have this done after every turn, in the background, one run at a time; `finish` when the session
         ends. An exception is an event."""
-        writer = SingleFlight(name, write, emit=self._gear.relay)
+
+        def failed(reason: str) -> None:
+            self._gear.relay(WriterFailed(name, reason))
+
+        writer = SingleFlight(name, write, failed)
         self._writers.append(writer)
         if finish is not None:
             last = finish
-            self._finishing.append((writer, SingleFlight(name, lambda _: last(), emit=self._gear.relay)))
+            self._finishing.append((writer, SingleFlight(name, lambda _: last(), failed)))
 
     def use_model(self, name: str) -> Model:
         """Go on with another model from the next request on. The prefix moves, and that is announced.

@@ -3,8 +3,7 @@ each other.
 
 - `policy`: the brief of a fork, its permissions, and the messages appended for it; addresses, kinds of
   messages between agents, and how a message appears in a history.
-- `runner`: runs a fork; `ForkBatch` coordinates forks that start together; `SingleFlight` runs one background
-  job at a time.
+- `runner`: runs a fork; `ForkBatch` coordinates forks that start together.
 
 Nothing here changes the messages of the parent: a fork only appends.
 """

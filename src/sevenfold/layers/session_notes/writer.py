@@ -19,15 +19,15 @@ from typing import TypeAlias
 from sevenfold.core.canonical import digest
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import InputError, SevenfoldError
-from sevenfold.core.events import Emit, NotesSkipped, NotesTruncated, NotesUpdated, ignore_event
+from sevenfold.core.events import Emit, NotesSkipped, NotesTruncated, NotesUpdated, WriterFailed, ignore_event
 from sevenfold.core.messages import Message, RecordId, ToolResult, ToolUse
 from sevenfold.core.requests import ENGINE_ENTRY, ModelRequest
-from sevenfold.core.system import run_blocking
+from sevenfold.core.system import SingleFlight, run_blocking
 from sevenfold.core.tokens.estimation import estimate_text_tokens
 from sevenfold.core.tokens.portions import TextOrigin
 from sevenfold.core.tool_kinds import NEW_TEXT_KEYS, OLD_TEXT_KEYS, find_tool
 from sevenfold.layers.conversation import Conversation, ConversationListener, HistoryMessage
-from sevenfold.layers.forks.runner import SingleFlight, run_fork
+from sevenfold.layers.forks.runner import run_fork
 from sevenfold.layers.session_notes.notes_file import (
     NOTES_FILE,
     NotesFile,
@@ -162,7 +162,7 @@ class NotesWriter:
         self._spill = spill
         self._emit = emit
         self._notes = StructuralNotes()
-        self._flight = SingleFlight[ModelRequest | None]("notes", self._update, emit=emit)
+        self._flight = SingleFlight[ModelRequest | None]("notes", self._update, self._report_failure)
         self._said_at_update: int | None = None
         self._calls = 0
         self._has_call = False
@@ -247,6 +247,9 @@ class NotesWriter:
     def _read(self) -> _Found:
         text = self._file.read()
         return _Found(read_notes_record(self._folder, is_needed=text is not None, emit=self._emit), text)
+
+    def _report_failure(self, reason: str) -> None:
+        self._emit(WriterFailed("notes", reason))
 
     async def _update(self, parent: ModelRequest | None) -> None:
         await self._spill_long()

@@ -420,6 +420,13 @@ class ExclusiveRenamer:
 
 
 # Each folder is durable before the next is made.
+def may_exist(path: Path) -> bool:
+    """Whether there is such a file, or may be one: opening what may not be looked at says what is wrong."""
+    with suppress(PermissionError):
+        return path.is_file()
+    return True
+
+
 def make_folders(path: Path, disk: Disk) -> None:
     """Make `path` and whatever is missing above it."""
     missing: list[Path] = []

@@ -30,6 +30,7 @@ from sevenfold.core.memories import (
 )
 from sevenfold.core.settings.sections import MemorySettings, PlaceSettings
 from sevenfold.core.text.safe_text import replace_lone_surrogates
+from sevenfold.store.files.disk import may_exist
 from sevenfold.store.files.folder import check_memory_key
 from sevenfold.store.files.locks import LockSettings
 from sevenfold.store.memory.changes import (
@@ -64,7 +65,7 @@ from sevenfold.store.memory.records import LoggedChange, LoggedTransaction, hash
 from sevenfold.store.memory.sidecars import forget_traces, holds_files, report_user_wide
 from sevenfold.store.memory.state import MemoryState, MemoryVersion
 from sevenfold.store.memory.upkeep import MemoryUpkeep
-from sevenfold.store.project.project import Project, has_user_wide, open_project, open_user_wide
+from sevenfold.store.project.project import Project, locate_user_wide, open_project, open_user_wide
 from sevenfold.store.project.settings_files import find_checkout, find_user_home, read_settings
 
 MEMORY_FOLDER = "memory"
@@ -147,7 +148,8 @@ class MemoryDir:
         """What is remembered for all projects; None where nothing is, where it cannot be opened (an
         event), and for these memories themselves."""
         with self._thread:
-            if not self._is_user_wide_tried and has_user_wide(self.project):
+            log = None if self._is_user_wide_tried else locate_user_wide(self.project)
+            if log is not None and may_exist(log):
                 self._is_user_wide_tried = True
                 with report_user_wide(self._emit):
                     project = self._exits.enter_context(open_user_wide(self.project.home))

@@ -468,12 +468,12 @@ _USER_WIDE = "user"
 """Below the home, and never made: the root that what is remembered for all projects goes by."""
 
 
-def has_user_wide(project: Project) -> bool:
-    """Whether memories for all projects, this being one, have a history: any program may leave files."""
-    control = locate_project(project.home, project.home / _USER_WIDE) / CONTROL_FOLDER
-    with suppress(PermissionError):
-        return not project.is_user_wide and (control / "memory" / "log.jsonl").is_file()
-    return True  # opening it says what is wrong
+def locate_user_wide(project: Project) -> Path | None:
+    """The history of the memories for all projects, which says whether there are any: any program may leave
+    files. None for those memories themselves."""
+    if project.is_user_wide:
+        return None
+    return locate_project(project.home, project.home / _USER_WIDE) / CONTROL_FOLDER / "memory" / "log.jsonl"
 
 
 def open_user_wide(home: Path, *, clock: Clock | None = None, emit: Emit = ignore_event) -> Project:

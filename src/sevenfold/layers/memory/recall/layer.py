@@ -49,9 +49,10 @@ from sevenfold.layers.memory.recall.policy import (
 )
 from sevenfold.layers.templates import read_template
 from sevenfold.providers.provider import Provider
+from sevenfold.store.files.disk import may_exist
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.memory.directory import MemoryDir
-from sevenfold.store.project.project import Project, has_user_wide
+from sevenfold.store.project.project import Project, locate_user_wide
 
 
 class SessionMemories:
@@ -71,6 +72,7 @@ class SessionMemories:
         self._project, self._settings, self._home, self._root = project, settings, home, root
         self._memory, self._clock, self._emit = memory, clock, emit
         self._owned: MemoryDir | None = None
+        self._user_wide = None if project is None else locate_user_wide(project)
         self._lock = Lock()
 
     @property
@@ -108,7 +110,8 @@ class SessionMemories:
         if project is None or not self.is_possible:
             return None
         with self._lock:
-            if self._memory is None and (project.memory.names() or has_user_wide(project)):
+            log = self._user_wide
+            if self._memory is None and (project.memory.names() or (log is not None and may_exist(log))):
                 self._memory = self._owned = MemoryDir(
                     project,
                     clock=self._clock,

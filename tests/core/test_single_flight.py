@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
-from sevenfold.core.events import Event, WriterFailed
-from sevenfold.layers.forks.runner import SingleFlight
+from sevenfold.core.system import SingleFlight
 
 LONG = timedelta(seconds=60)
 AT_ONCE = timedelta(0)
@@ -36,16 +35,16 @@ class Runs:
             self.at_once -= 1
 
 
-def play(story: Callable[[Runs, SingleFlight[str], list[Event]], Awaitable[None]]) -> None:
+def play(story: Callable[[Runs, SingleFlight[str], list[str]], Awaitable[None]]) -> None:
     async def tell() -> None:
-        runs, heard = Runs(), list[Event]()
-        await story(runs, SingleFlight("notes", runs.run, emit=heard.append), heard)
+        runs, heard = Runs(), list[str]()
+        await story(runs, SingleFlight("notes", runs.run, heard.append), heard)
 
     asyncio.run(tell())
 
 
 def test_what_is_asked_for_during_a_run_waits_and_the_newest_wins() -> None:
-    async def story(runs: Runs, flight: SingleFlight[str], heard: list[Event]) -> None:
+    async def story(runs: Runs, flight: SingleFlight[str], heard: list[str]) -> None:
         flight.ask("first")
         await runs.started.wait()
         for name in ("second", "third", "fourth"):
@@ -61,20 +60,20 @@ def test_what_is_asked_for_during_a_run_waits_and_the_newest_wins() -> None:
 
 
 def test_a_run_that_fails_is_an_event_and_the_next_one_still_runs() -> None:
-    async def story(runs: Runs, flight: SingleFlight[str], heard: list[Event]) -> None:
+    async def story(runs: Runs, flight: SingleFlight[str], heard: list[str]) -> None:
         runs.gate.set()
         flight.ask("fail")
         assert await flight.settle(LONG)
         flight.ask("next")
         assert await flight.settle(LONG)
         assert runs.began == ["fail", "next"]
-        assert heard == [WriterFailed("notes", "ValueError: no luck")]
+        assert heard == ["ValueError: no luck"]
 
     play(story)
 
 
 def test_closing_waits_for_the_run_and_for_the_one_that_follows() -> None:
-    async def story(runs: Runs, flight: SingleFlight[str], heard: list[Event]) -> None:
+    async def story(runs: Runs, flight: SingleFlight[str], heard: list[str]) -> None:
         flight.ask("first")
         await runs.started.wait()
         flight.ask("second")
@@ -88,12 +87,12 @@ def test_closing_waits_for_the_run_and_for_the_one_that_follows() -> None:
 
 
 def test_closing_stops_what_does_not_end_in_time_and_says_so() -> None:
-    async def story(runs: Runs, flight: SingleFlight[str], heard: list[Event]) -> None:
+    async def story(runs: Runs, flight: SingleFlight[str], heard: list[str]) -> None:
         flight.ask("first")
         await runs.started.wait()
         flight.ask("second")
         assert not await flight.close(AT_ONCE)
-        assert heard == [WriterFailed("notes", "stopped: it still ran 0 s after closing")]
+        assert heard == ["stopped: it still ran 0 s after closing"]
         assert not flight.is_running
         assert runs.began == ["first"]
 
@@ -101,7 +100,7 @@ def test_closing_stops_what_does_not_end_in_time_and_says_so() -> None:
 
 
 def test_waiting_for_a_bounded_time_stops_nothing() -> None:
-    async def story(runs: Runs, flight: SingleFlight[str], heard: list[Event]) -> None:
+    async def story(runs: Runs, flight: SingleFlight[str], heard: list[str]) -> None:
         assert await flight.settle(AT_ONCE)
         flight.ask("first")
         await runs.started.wait()
