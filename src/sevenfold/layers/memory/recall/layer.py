@@ -85,7 +85,7 @@ class SessionMemories:
         memory = self._find()
         if memory is None or self._project is None:
             return None
-        if not self._project.memory.names() and not has_user_wide(self._project):
+        if not self._has_any(self._project):
             # Opening a search takes longer than a request waits for it, and there is nothing to find.
             return None
         return MemoryLibrary(self._project, memory, self._home, Path(self._root or self._project.root))
@@ -110,8 +110,7 @@ class SessionMemories:
         if project is None or not self.is_possible:
             return None
         with self._lock:
-            log = self._user_wide
-            if self._memory is None and (project.memory.names() or (log is not None and may_exist(log))):
+            if self._memory is None and self._has_any(project):
                 self._memory = self._owned = MemoryDir(
                     project,
                     clock=self._clock,
@@ -119,6 +118,10 @@ class SessionMemories:
                     trusts_outside=self._settings.trust_outside,
                 )
             return self._memory
+
+    def _has_any(self, project: Project) -> bool:
+        log = self._user_wide
+        return bool(project.memory.names()) or (log is not None and may_exist(log))
 
 
 RECENT_MESSAGES = 12
