@@ -420,10 +420,10 @@ class ExclusiveRenamer:
 
 
 # Each folder is durable before the next is made.
-def may_exist(path: Path) -> bool:
+def may_exist(path: Path | None) -> bool:
     """Whether there is such a file, or may be one: opening what may not be looked at says what is wrong."""
     with suppress(PermissionError):
-        return path.is_file()
+        return path is not None and path.is_file()
     return True
 
 

@@ -148,8 +148,7 @@ class MemoryDir:
         """What is remembered for all projects; None where nothing is, where it cannot be opened (an
         event), and for these memories themselves."""
         with self._thread:
-            log = None if self._is_user_wide_tried else locate_user_wide(self.project)
-            if log is not None and may_exist(log):
+            if not self._is_user_wide_tried and may_exist(locate_user_wide(self.project)):
                 self._is_user_wide_tried = True
                 with report_user_wide(self._emit):
                     project = self._exits.enter_context(open_user_wide(self.project.home))

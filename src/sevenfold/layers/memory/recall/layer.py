@@ -120,8 +120,7 @@ class SessionMemories:
             return self._memory
 
     def _has_any(self, project: Project) -> bool:
-        log = self._user_wide
-        return bool(project.memory.names()) or (log is not None and may_exist(log))
+        return bool(project.memory.names()) or may_exist(self._user_wide)
 
 
 RECENT_MESSAGES = 12
