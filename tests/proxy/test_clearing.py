@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +124,7 @@ def test_on_signed_models_nothing_is_compacted(tmp_path: Path) -> None:
 CLOCK = "<info-msg>\nIt is currently {}\n</info-msg>"
 
 
-def goose(time: str, *, model: str, is_later: bool) -> bytes:
+def goose(time: str, *, model: str, is_later: bool, is_last: bool = False) -> bytes:
     """What goose sends: the block with the time stands in another message of each request."""
     clock = {"type": "text", "text": CLOCK.format(time)}
     words = {"type": "text", "text": "go"}
@@ -131,6 +132,13 @@ def goose(time: str, *, model: str, is_later: bool) -> bytes:
         return render([user([clock, words])], model=model)
     said = {"role": "assistant", "content": [{"type": "text", "text": "I run it."}]}
     use = {"type": "tool_use", "id": "toolu_1", "name": "shell", "input": {"command": "ls"}}
+    if is_last:
+        again = {**use, "id": "toolu_2"}
+        whole = {"role": "assistant", "content": [*said["content"], use]}
+        last = result(2, "b")
+        last["content"][0]["cache_control"] = {"type": "ephemeral"}
+        new = [said, user([clock]), {"role": "assistant", "content": [again]}, last]
+        return render([user([words]), whole, result(1, "a"), *new], model=model)
     marked = result(1, "a")
     marked["content"][0]["cache_control"] = {"type": "ephemeral"}
     return render(
@@ -145,7 +153,8 @@ def test_the_clock_of_goose_is_put_behind_the_last_message_where_that_is_allowed
     first = asker.send(goose("10:00", model=UNSIGNED, is_later=False), agent_session_id="1")
     second = asker.send(goose("10:05", model=UNSIGNED, is_later=True), agent_session_id="1")
     assert first["messages"][0]["content"][0] == second["messages"][0]["content"][0]
-    assert [len(message["content"]) for message in second["messages"]] == [1, 1, 1, 2]
+    # The answer that the block splits in two is whole again, as goose sends it from then on.
+    assert [len(message["content"]) for message in second["messages"]] == [1, 2, 2]
     assert "10:05" in second["messages"][-1]["content"][-1]["text"]
     assert "10:05" not in json.dumps(second["messages"][:-1])
     layers.close()
@@ -154,8 +163,25 @@ def test_the_clock_of_goose_is_put_behind_the_last_message_where_that_is_allowed
 def test_on_signed_models_it_stays_and_the_break_says_why(tmp_path: Path) -> None:
     layers = open_layers(tmp_path / "home")
     asker = Asker(layers, tmp_path / "project", agent="goose")
-    bodies = [goose("10:00", model=SIGNED, is_later=False), goose("10:05", model=SIGNED, is_later=True)]
-    first, second = (asker.prepare(body, agent_session_id="1") for body in bodies)
-    assert (first.body, second.body) == (bodies[0], bodies[1])
-    assert find_break(first.facts, second.facts) == MOVED_BLOCK
+    bodies = [
+        goose("10:00", model=SIGNED, is_later=False),
+        goose("10:05", model=SIGNED, is_later=True),
+        goose("10:06", model=SIGNED, is_later=True, is_last=True),
+    ]
+    done = [asker.prepare(body, agent_session_id="1") for body in bodies]
+    assert [one.body for one in done] == bodies
+    for before, after in pairwise(done):
+        assert find_break(before.facts, after.facts) == MOVED_BLOCK
+        assert after.touch.cuts == ()
+
+
+def test_what_is_sent_for_goose_begins_with_what_was_sent_before(tmp_path: Path) -> None:
+    layers = open_layers(tmp_path / "home")
+    asker = Asker(layers, tmp_path / "project", agent="goose")
+    second = asker.send(goose("10:05", model=UNSIGNED, is_later=True), agent_session_id="1")
+    third = asker.send(goose("10:06", model=UNSIGNED, is_later=True, is_last=True), agent_session_id="1")
+    plain = json.dumps(second).replace(', "cache_control": {"type": "ephemeral"}', "")
+    before, after = json.loads(plain)["messages"], third["messages"]
+    assert before[:-1] == after[: len(before) - 1]
+    assert before[-1]["content"][:1] == after[len(before) - 1]["content"]
     layers.close()

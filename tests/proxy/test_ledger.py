@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -86,6 +87,55 @@ def test_a_break_names_its_cause_and_what_was_lost() -> None:
     assert (lost.cache_break.cause, lost.cache_break.lost_tokens) == ("the tools changed", 50_000)
     assert cold.cache_break is not None
     assert cold.cache_break.cause == "30 minutes passed"
+
+
+@pytest.mark.parametrize(
+    ("changed", "cause"),
+    [
+        ({"tools": "u"}, "the tools changed"),
+        ({"system": "u"}, "the system prompt changed"),
+        ({"messages": ("a", "b", "x", "y")}, "message 3 of 4 changed"),
+    ],
+)
+def test_a_break_is_seen_where_no_header_names_the_conversation(changed: dict[str, Any], cause: str) -> None:
+    ledger = ProxyLedger()
+    first = book(ledger, LONGER, written=50_000)
+    later = replace(LONGER, messages=("a", "b", "c", "d"))
+    lost = book(ledger, replace(later, **changed), written=50_000)
+    assert lost.cache_break is not None
+    assert (lost.conversation, lost.cache_break.cause) == (first.conversation, cause)
+
+
+def test_another_session_with_the_same_prompt_is_no_break() -> None:
+    ledger = ProxyLedger()
+    book(ledger, LONGER, written=50_000)
+    again = book(ledger, replace(FACTS, messages=("a", "z")), written=50_000)
+    elsewhere = book(ledger, replace(FACTS, messages=("a",), tools="u"), written=50_000)
+    assert again.cache_break is elsewhere.cache_break is None
+    assert len({"c1", again.conversation, elsewhere.conversation}) == 3
+
+
+def test_a_provider_that_caches_by_itself_need_not_say_what_it_keeps() -> None:
+    ledger = ProxyLedger()
+    facts = replace(FACTS, wire="responses", session="s")
+    given = {"at": NOW, "agent": "codex", "client": "me", "status": 200, "first_byte": timedelta()}
+    ledger.add(facts=facts, usage=Usage(fresh=20_000, output=5), **given)
+    lost = ledger.add(facts=replace(facts, tools="u"), usage=Usage(fresh=20_000, output=5), **given)
+    assert lost.cache_break is not None
+    assert (lost.cache_break.cause, lost.cache_break.lost_tokens) == ("the tools changed", 20_000)
+
+
+def test_a_pause_is_measured_against_how_long_the_prompt_was_to_stay() -> None:
+    ledger = ProxyLedger()
+    session = replace(FACTS, session="s")
+    given = {"agent": "claude", "client": "me", "status": 200, "first_byte": timedelta()}
+    ledger.add(at=NOW, facts=session, usage=Usage(written_1h=50_000), **given)
+    ledger.add(at=NOW, facts=session, usage=Usage(read=50_000), **given)
+    for minutes, cause in ((12, "unexplained"), (90, "78 minutes passed")):
+        at = NOW + timedelta(minutes=minutes)
+        lost = ledger.add(at=at, facts=session, usage=Usage(written_1h=50_000), **given)
+        assert lost.cache_break is not None
+        assert lost.cache_break.cause == cause
 
 
 def test_a_title_request_is_no_part_of_the_conversation() -> None:

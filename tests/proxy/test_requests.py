@@ -60,6 +60,27 @@ def test_an_agent_that_never_has_tools_has_turns_without_them() -> None:
     assert read(ask("hi", tools=[]), agent="aider").purpose == "turn"
 
 
+@pytest.mark.parametrize(
+    "system",
+    [
+        "Generate a concise, one-line Git commit\nmessages. one-line Git commit messages please.",
+        [{"type": "text", "text": "*Briefly* summarize this partial conversation about programming."}],
+    ],
+)
+def test_what_aider_asks_beside_its_turns_is_told_by_the_system_prompt(system: object) -> None:
+    body = ask("diff", tools=[], system=system)
+    assert read(body, agent="aider").purpose == "side request"
+    del body["system"]
+    body["messages"] = [{"role": "system", "content": system}, user("diff")]
+    assert read(body, "/v1/chat/completions", agent="aider").purpose == "side request"
+    assert read(ask("one-line Git commit messages", tools=[]), agent="aider").purpose == "turn"
+
+
+@pytest.mark.parametrize("system", [7, {"text": "x"}, [None, 3, {"text": 4}], None])
+def test_a_system_prompt_of_no_known_form_is_no_side_request(system: object) -> None:
+    assert read(ask("hi", tools=[], system=system), agent="aider").purpose == "turn"
+
+
 def test_codex_says_what_a_request_is_for() -> None:
     body = {"model": "gpt-5", "input": "hi", "instructions": "be good", "tools": TOOLS}
     for kind, purpose in (("turn", "turn"), ("compact", "compaction"), ("memory", "side request")):

@@ -21,10 +21,11 @@ from sevenfold.core.requests import MAX_BREAKPOINTS
 from sevenfold.layers.microcompact.server_clearing import CONTEXT_MANAGEMENT_PARAM
 from sevenfold.proxy.requests import (
     Fields,
+    KeptMessage,
     RequestFacts,
-    SplitMessage,
     WireFormat,
     is_instruction,
+    list_kept,
     list_said,
     split_moving,
 )
@@ -84,6 +85,8 @@ class RequestBody:
     """Messages that were read as values already, by their place."""
     is_changed: bool = False
     _texts: dict[int, list[str]] = field(default_factory=dict[int, list[str]])
+    _joined: dict[int, Any] = field(default_factory=dict[int, Any])
+    """Messages that a moving block splits in two, by the place of the second part."""
     _dropped: int = 0
     _head: list[Any] = field(default_factory=list[Any])
     _moved: str = ""
@@ -91,20 +94,17 @@ class RequestBody:
     @classmethod
     def read(cls, facts: RequestFacts, fields: Fields, *, tag: str = "", moves: bool = False) -> RequestBody:
         """`tag`: of the block that an agent moves; `moves`: whether it may be put behind the last message."""
-        wire, digests = facts.wire, iter(facts.messages)
-        body = cls(
-            wire=wire, fields=fields, moving=tag if moves else "", messages=list(list_said(wire, fields))
-        )
-        seen = Counter[str]()
-        for at, message in enumerate(body.messages):
-            is_said = not is_instruction(wire, message)
-            if is_said and (not tag or split_moving(message, tag).message is not None):
-                digest = next(digests)
-                body.entries.append(BodyMessage(at, f"{digest}.{seen[digest]}", _role_of(message)))
-                seen[digest] += 1
+        wire, said = facts.wire, list_said(facts.wire, fields)
+        body = cls(wire=wire, fields=fields, moving=tag if moves else "", messages=list(said))
+        kept, seen = list_kept(wire, said, tag), Counter[str]()
+        for one, digest in zip(kept, facts.messages, strict=True):
+            body.entries.append(BodyMessage(one.at, f"{digest}.{seen[digest]}", _role_of(one.message)))
+            seen[digest] += 1
+            if one.is_joined:
+                body._joined[one.at] = one.message
         body.keys = tuple(entry.key for entry in body.entries)
         if body.moving:
-            body._move_block()
+            body._move_block(kept)
         return body
 
     @property
@@ -138,11 +138,14 @@ class RequestBody:
 
     def results(self, entries: Iterable[BodyMessage]) -> Iterator[BodyResult]:
         for entry in entries:
-            known = self.parsed.get(entry.at) or read_entry(self.wire, self.messages[entry.at])
+            known = self.parsed.get(entry.at) or self.read_message(entry)
             for at, block in enumerate(known.blocks):
                 if isinstance(block, ToolResult):
                     place = at if self.wire == "messages" else -1
                     yield BodyResult(entry, place, block)
+
+    def read_message(self, entry: BodyMessage) -> Message:
+        return read_entry(self.wire, self._joined.get(entry.at, self.messages[entry.at]))
 
     # Edits.
 
@@ -221,14 +224,15 @@ class RequestBody:
         except UnicodeEncodeError:  # a lone surrogate has no UTF-8, only its escape
             return json.dumps(fields, separators=(",", ":"), allow_nan=False).encode()
 
-    def _move_block(self) -> None:
-        found = SplitMessage(None)
-        for at, message in enumerate(self.messages):
-            split = split_moving(message, self.moving)
-            if split.block:
-                self.messages[at], found = split.message, split
-        if found.block:
-            self._moved, self.is_changed = found.block, True
+    def _move_block(self, kept: Iterable[KeptMessage]) -> None:
+        blocks = [block for message in self.messages if (block := split_moving(message, self.moving).block)]
+        if blocks:
+            left = {one.at: one.message for one in kept}
+            self.messages = [
+                message if is_instruction(self.wire, message) else left.get(at)
+                for at, message in enumerate(self.messages)
+            ]
+            self._moved, self.is_changed = blocks[-1], True
 
 
 def parse_body(data: bytes) -> Fields:

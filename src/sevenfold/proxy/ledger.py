@@ -24,6 +24,9 @@ from sevenfold.store.files.folder import Folder
 
 DEFAULT_LIFETIME = timedelta(minutes=5)
 """How long a prompt stays cached unless the request asks for more."""
+LONG_LIFETIME = timedelta(hours=1)
+AUTOMATIC_LIFETIME = timedelta(minutes=30)
+"""Where the provider caches by itself."""
 MIN_BROKEN_TOKENS = 1_024
 """Less than the smallest prompt that is cached at all is no break."""
 MAX_TRACKED_CONVERSATIONS = 500
@@ -102,6 +105,17 @@ class _Previous:
     at: datetime
     facts: RequestFacts
     usage: Usage | None
+    lifetime: timedelta = DEFAULT_LIFETIME
+    """Of what it has in the cache."""
+
+    @property
+    def cached_tokens(self) -> int:
+        """What a request that goes on from here finds in the cache."""
+        usage = self.usage
+        if usage is None:
+            return 0
+        # A provider that caches by itself keeps the whole prompt, and need not say so.
+        return usage.read + usage.written if self.facts.wire == "messages" else usage.prompt
 
 
 def find_break(previous: RequestFacts, current: RequestFacts) -> str:
@@ -184,18 +198,16 @@ class ProxyLedger:
         return price(usage, self.catalog.find(facts.model), when=at.date(), catalog=self.catalog)
 
     def _find_previous(self, client: str, facts: RequestFacts) -> _Previous | None:
-        """By the session that the headers name; else the conversation of the same client, system prompt and
-        tools that begins this one, the longest."""
+        """By the session that the headers name; else the conversation of the same client that this request
+        goes on from."""
         if not facts.is_model_call:
             return None
         if facts.session:
             return self._conversations.get(_key(client, facts, facts.session))
-        alike = [
-            previous
-            for key, previous in self._conversations.items()
-            if key.startswith(_key(client, facts, "")) and _continues(previous.facts, facts)
-        ]
-        return max(alike, key=lambda previous: len(previous.facts.messages), default=None)
+        start = _key(client, facts, "")
+        alike = [one for key, one in self._conversations.items() if key.startswith(start)]
+        ranked = [(rank, one) for one in alike if (rank := _rank(one.facts, facts)) is not None]
+        return max(ranked, key=lambda pair: pair[0], default=(0, None))[1]
 
     def _begin(self, facts: RequestFacts) -> str:
         if not facts.is_model_call:
@@ -206,7 +218,9 @@ class ProxyLedger:
     def _remember(self, client: str, entry: ProxyEntry) -> None:
         facts = entry.facts
         key = _key(client, facts, facts.session or entry.conversation)
-        self._conversations[key] = _Previous(entry.conversation, entry.at, facts, entry.usage)
+        known = self._conversations.get(key)
+        lifetime = _find_lifetime(entry, known.lifetime if known else DEFAULT_LIFETIME)
+        self._conversations[key] = _Previous(entry.conversation, entry.at, facts, entry.usage, lifetime)
         self._conversations.move_to_end(key)
         if len(self._conversations) > MAX_TRACKED_CONVERSATIONS:
             self._conversations.popitem(last=False)
@@ -224,12 +238,34 @@ class ProxyLedger:
 def _key(client: str, facts: RequestFacts, session: str) -> str:
     """A side request has its own prompt, and is never joined with the conversation that it is about."""
     kind = "turn" if facts.purpose in ("turn", "compaction") else facts.purpose
-    system = "" if facts.session else f"{facts.system} {facts.tools}"
-    return f"{client}|{kind}|{system}|{session}"
+    return f"{client}|{kind}|{session}"
 
 
-def _continues(previous: RequestFacts, current: RequestFacts) -> bool:
-    return current.messages[: len(previous.messages)] == previous.messages
+def _rank(previous: RequestFacts, current: RequestFacts) -> tuple[bool, bool, int] | None:
+    """How well a request goes on from another; None: it is of another conversation.
+
+    With the same system prompt and tools it goes on from all messages, or one of them changed behind an
+    answer that both have. With others it goes on from all messages, an answer among them.
+    """
+    pairs = zip(previous.messages, current.messages, strict=False)
+    shared = next(
+        (at for at, (one, other) in enumerate(pairs) if one != other),
+        min(len(previous.messages), len(current.messages)),
+    )
+    goes_on = shared == len(previous.messages)
+    is_same = (previous.system, previous.tools) == (current.system, current.tools)
+    is_longer = len(current.messages) > len(previous.messages)
+    is_known = goes_on if is_same else goes_on and is_longer and shared > 1
+    return (is_same and goes_on, is_same, shared) if is_known or (is_same and shared > 1) else None
+
+
+def _find_lifetime(entry: ProxyEntry, before: timedelta) -> timedelta:
+    """How long what a request left in the cache stays there; one that wrote nothing changes nothing."""
+    if entry.facts.wire != "messages":
+        return AUTOMATIC_LIFETIME
+    if entry.usage is None or not entry.usage.written:
+        return before
+    return LONG_LIFETIME if entry.usage.written_1h else DEFAULT_LIFETIME
 
 
 def _explain(
@@ -238,8 +274,7 @@ def _explain(
     """What a request lost of what the one before it had cached, and why."""
     if previous is None or previous.usage is None or usage is None:
         return None
-    cached = previous.usage.read + previous.usage.written
-    lost = cached - usage.read
+    lost = previous.cached_tokens - usage.read
     if lost < MIN_BROKEN_TOKENS:
         return None
     if previous.facts.purpose == "compaction" and facts.purpose == "turn":
@@ -248,6 +283,6 @@ def _explain(
         return LostPrefix("; ".join(touch.cuts), lost, is_cut=True)
     difference = find_break(previous.facts, facts)
     pause = at - previous.at
-    if not difference and pause > DEFAULT_LIFETIME:
+    if not difference and pause > previous.lifetime:
         difference = f"{pause.total_seconds() / 60:.0f} minutes passed"
     return LostPrefix(difference or "unexplained", lost)

@@ -37,6 +37,8 @@ class AgentProfile:
     title."""
     compaction_phrases: tuple[str, ...] = ()
     """What the last user message holds when the agent asks for a summary of its own conversation."""
+    side_phrases: tuple[str, ...] = ()
+    """What the system prompt holds when a request that looks like a turn is for something else."""
     layers: frozenset[LayerName] = frozenset()
     """What may be done for it. Without an entry here its requests are forwarded and billed alone."""
     moving_tag: str = ""
@@ -133,7 +135,7 @@ PROFILES: tuple[AgentProfile, ...] = (
     AgentProfile(
         name="mini-swe-agent",
         program="mini",
-        user_agents=("litellm/",),
+        # It calls itself litellm, as all programs do that use that library.
         layers=_ALL,
         machine_texts=(r"^Please solve this issue:\s*", r"\n\nYou can execute bash commands.*"),
         variables={"ANTHROPIC_BASE_URL": URL, "OPENAI_BASE_URL": f"{URL}/v1"},
@@ -142,6 +144,10 @@ PROFILES: tuple[AgentProfile, ...] = (
         name="aider",
         program="aider",
         has_tools=False,
+        side_phrases=(
+            "one-line Git commit messages",
+            "summarize this partial conversation",
+        ),
         layers=frozenset({"breakpoints", "recall", "extraction"}),
         machine_texts=(
             r"^I have \*added these files to the chat\*.*",

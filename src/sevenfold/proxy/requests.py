@@ -123,12 +123,7 @@ def describe_request(
         session=_find_session(headers, profile),
         system=_digest([_said(fields.get("system", fields.get("instructions"))), *map(_said, instructions)]),
         tools=digest_said(fields.get("tools")),
-        messages=tuple(
-            digest
-            for message in said
-            if not is_instruction(wire, message)
-            and (digest := digest_message(message, moving) if moving else digest_said(message))
-        ),
+        messages=tuple(digest_said(one.message) for one in list_kept(wire, said, moving)),
         moved=_find_moved(said, moving) if moving else "",
     )
 
@@ -148,12 +143,58 @@ def is_instruction(wire: WireFormat, message: Any) -> bool:
     return wire == "chat" and _role(message) in _SYSTEM_ROLES
 
 
-def digest_message(message: Any, moving: str = "") -> str:
-    """The same for two messages that say the same; empty for one that says nothing but a moving block."""
-    if not moving:
-        return _digest(_said(message))
-    kept = split_moving(message, moving).message
-    return "" if kept is None else _digest(_said(kept))
+def digest_message(message: Any) -> str:
+    """The same for two messages that say the same."""
+    return _digest(_said(message))
+
+
+@dataclass(frozen=True, slots=True)
+class KeptMessage:
+    """A message without the block that its agent moves."""
+
+    at: int
+    """Its place in the body; of one that the block splits in two, the place of the second part."""
+    message: Any
+    is_joined: bool = False
+    """Whether it is put together from two parts."""
+
+
+def list_kept(wire: WireFormat, said: Sequence[Any], tag: str = "") -> list[KeptMessage]:
+    """What is said beside the system prompt, without the block in this tag. Where the block splits a message
+    of the model in two, it is one again, as in the requests that come later."""
+    kept: list[KeptMessage] = []
+    is_behind_block = False
+    for at, message in enumerate(said):
+        if is_instruction(wire, message):
+            continue
+        left = split_moving(message, tag).message if tag else message
+        if left is None:
+            is_behind_block = True
+            continue
+        joined = _join(kept[-1].message, left) if is_behind_block and kept else None
+        if joined is None:
+            kept.append(KeptMessage(at, left))
+        else:
+            kept[-1] = KeptMessage(at, joined, is_joined=True)
+        is_behind_block = False
+    return kept
+
+
+def _join(first: Any, second: Any) -> Any:
+    """Two parts of one message of the model; None where they are none."""
+    if not _role(first) == _role(second) == "assistant":
+        return None
+    one, other = _object(first), _object(second)
+    if not other.get("content"):  # Chat Completions: words in one part, calls in the other
+        return {**one, **{key: value for key, value in other.items() if value is not None}}
+    blocks = [*_as_blocks(one.get("content")), *_as_blocks(other["content"])]
+    return {**one, **other, "content": blocks}
+
+
+def _as_blocks(content: Any) -> list[Any]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return cast("list[Any]", content) if isinstance(content, list) else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +241,25 @@ def _find_purpose(
     last = _last_text(said)
     if profile and any(phrase in last for phrase in profile.compaction_phrases):
         return "compaction"
+    if profile and profile.side_phrases and _has_side_phrase(fields, said, profile):
+        return "side request"
     return "sub-agent" if profile and headers.get(profile.agent_header or "-") else "turn"
+
+
+def _has_side_phrase(fields: Fields, said: Sequence[Any], profile: AgentProfile) -> bool:
+    """Whether the system prompt, which may be the first message, asks for something else than a turn."""
+    instructions = [_object(one).get("content") for one in said[:1] if _role(one) in _SYSTEM_ROLES]
+    prompts = (_said(one) for one in (fields.get("system"), *instructions))
+    system = " ".join(" ".join(_flatten(one)) for one in prompts)
+    words = " ".join(system.split())
+    return any(phrase in words for phrase in profile.side_phrases)
+
+
+def _flatten(value: Any) -> list[str]:
+    """The texts of a content in the form that equal ones share."""
+    blocks = value if isinstance(value, list) else [value]
+    texts = (_object(block).get("text", block) for block in cast("list[Any]", blocks))
+    return [text for text in texts if isinstance(text, str)]
 
 
 def _wants_schema(fields: Fields) -> bool:

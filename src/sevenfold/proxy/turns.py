@@ -32,7 +32,7 @@ from sevenfold.layers.microcompact.facts import (
 from sevenfold.layers.microcompact.server_clearing import CONTEXT_MANAGEMENT_PARAM
 from sevenfold.layers.tool_results.policy import FreshResult, ToolResultSettings, choose_spilled
 from sevenfold.layers.tool_results.spill import SpillStore
-from sevenfold.proxy.bodies import BodyMessage, RequestBody, read_entry
+from sevenfold.proxy.bodies import BodyMessage, RequestBody
 from sevenfold.proxy.clearing import (
     ClearingAccount,
     ClearingInputs,
@@ -159,7 +159,7 @@ class TurnWork:
         """The messages as values; those that were read for the request before are the same objects."""
         kept = self.state.messages[:common] if len(self.state.messages) == len(self.state.keys) else []
         rest = self.body.entries[len(kept) :]
-        self.messages = kept + [read_entry(self.facts.wire, self.body.messages[one.at]) for one in rest]
+        self.messages = kept + [self.body.read_message(one) for one in rest]
         places = (entry.at for entry in self.body.entries)
         self.body.parsed = dict(zip(places, self.messages, strict=True))
 
