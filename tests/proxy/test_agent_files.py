@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from sevenfold.core.errors import InputError
-from sevenfold.proxy.agent_files import RunCopy, drop_option, read_agent_file
+from sevenfold.proxy.agent_files import COPY_PREFIX, RunCopy, drop_option, read_agent_file, remove_left_copies
 from sevenfold.proxy.server import ANTHROPIC_API, OPENAI_API, Upstreams
 from sevenfold.store.files.folder import Folder
 from sevenfold.testing import Simulator
@@ -173,3 +173,22 @@ def test_run_starts_an_agent_that_is_led_by_a_file(tmp_path: Path, agent: str, n
     assert "1 model call in 1 conversation," in ran.stderr
     assert (home / ".continue/config.yaml").read_text() == CONTINUE
     assert not list(temporary.iterdir())
+
+
+def test_the_copy_of_a_run_that_was_killed_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    kept = tmp_path / "kept.json"
+    kept.write_text("mine")
+    gone, own, other = (
+        tmp_path / name for name in ("sevenfold-run-999999999-x", f"{COPY_PREFIX}{os.getpid()}-x", "x")
+    )
+    for folder in (gone, own, other):
+        folder.mkdir()
+        (folder / "models.json").symlink_to(kept)
+    remove_left_copies()
+    assert not gone.exists()
+    assert own.exists()
+    assert other.exists()
+    assert kept.read_text() == "mine"

@@ -118,7 +118,13 @@ def test_another_session_with_the_same_prompt_is_no_break() -> None:
 def test_a_provider_that_caches_by_itself_need_not_say_what_it_keeps() -> None:
     ledger = ProxyLedger()
     facts = replace(FACTS, wire="responses", session="s")
-    given = {"at": NOW, "agent": "codex", "client": "me", "status": 200, "first_byte": timedelta()}
+    given: dict[str, Any] = {
+        "at": NOW,
+        "agent": "codex",
+        "client": "me",
+        "status": 200,
+        "first_byte": timedelta(),
+    }
     ledger.add(facts=facts, usage=Usage(fresh=20_000, output=5), **given)
     lost = ledger.add(facts=replace(facts, tools="u"), usage=Usage(fresh=20_000, output=5), **given)
     assert lost.cache_break is not None
@@ -128,7 +134,7 @@ def test_a_provider_that_caches_by_itself_need_not_say_what_it_keeps() -> None:
 def test_a_pause_is_measured_against_how_long_the_prompt_was_to_stay() -> None:
     ledger = ProxyLedger()
     session = replace(FACTS, session="s")
-    given = {"agent": "claude", "client": "me", "status": 200, "first_byte": timedelta()}
+    given: dict[str, Any] = {"agent": "claude", "client": "me", "status": 200, "first_byte": timedelta()}
     ledger.add(at=NOW, facts=session, usage=Usage(written_1h=50_000), **given)
     ledger.add(at=NOW, facts=session, usage=Usage(read=50_000), **given)
     for minutes, cause in ((12, "unexplained"), (90, "78 minutes passed")):

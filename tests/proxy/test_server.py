@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -187,6 +188,15 @@ def test_an_upstream_that_cannot_be_reached_is_an_error_that_says_so() -> None:
     assert status == 502
     assert b"127.0.0.1:9 cannot be reached" in body
     assert [entry.status for entry in server.app.ledger.entries] == [502]
+
+
+def test_a_proxy_in_front_of_itself_is_refused() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+    app = ProxyApp(ledger=ProxyLedger(), upstreams=Upstreams(openai=f"http://localhost:{port}/v1"))
+    with pytest.raises(InputError, match="this proxy itself"):
+        ProxyServer(app, port=port).start()
 
 
 @pytest.mark.parametrize("url", ["", "ftp://x", "http://", "http://user@host"])

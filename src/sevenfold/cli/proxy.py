@@ -12,18 +12,27 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 
 from sevenfold.cli.screen import Screen
 from sevenfold.cli.workspace import open_workspace
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import ignore_event
-from sevenfold.proxy.agent_files import AgentFile, RunCopy, drop_option, read_agent_file
+from sevenfold.proxy.agent_files import (
+    COPY_PREFIX,
+    AgentFile,
+    RunCopy,
+    drop_option,
+    read_agent_file,
+    remove_left_copies,
+)
+from sevenfold.proxy.agent_servers import NamedServer, find_named_servers, make_arguments, refuse_override
 from sevenfold.proxy.headers import LOOPBACK_ADDRESSES
 from sevenfold.proxy.layers import ProxyLayers
 from sevenfold.proxy.ledger import ProxyEntry, ProxyLedger
 from sevenfold.proxy.memory import ProxyMemory
-from sevenfold.proxy.profiles import PROFILES, AgentProfile, find_profile
+from sevenfold.proxy.profiles import PROFILES, AgentProfile, ProxiedApi, find_profile
 from sevenfold.proxy.receipt import list_ledgers, render_receipt
 from sevenfold.proxy.server import (
     ANTHROPIC_API,
@@ -138,39 +147,31 @@ def _list_ledgers(screen: Screen, *, as_json: bool) -> int:
 
 def run_agent(options: Namespace, screen: Screen) -> int:
     """Start an agent behind a proxy of its own, and end with its bill; the exit code is the agent's."""
-    profile = find_profile(options.agent)
-    program = shutil.which(profile.program if profile else options.agent)
-    if profile is None or not profile.can_start:
-        known = ", ".join(one.name for one in PROFILES if one.can_start)
-        raise InputError(
-            f"{options.agent!r} cannot be started here; expected one of {known}. "
-            "For any other, start `sevenfold proxy` and give its address to the agent as the base URL"
-        )
-    if program is None:
-        raise InputError(
-            f"{profile.program} was not found; install {profile.name}, or add its folder to the PATH"
-        )
-    _refuse_conflicts(profile, os.environ)
+    profile = _find_startable(options.agent)
+    program = _find_program(profile)
     arguments: list[str] = options.arguments
+    servers = find_named_servers(profile, os.environ, Path.cwd())
+    refuse_override(profile, servers, arguments)
+    _refuse_conflicts(profile, os.environ, has_own_server=bool(servers))
     file = _read_file(profile, arguments, options.upstream)
-    upstreams = file.upstreams if file else find_upstreams(options.upstream, os.environ, profile)
+    upstreams = file.upstreams if file else find_upstreams(options.upstream, os.environ, profile, servers)
     for name in file.left_alone if file else ():
         screen.note(f"{name} goes to another server, and not through the proxy; --upstream URL changes that")
     screen.note(f"requests go to {upstreams.anthropic} or {upstreams.openai}; --upstream URL changes that")
     run = ProxyRun.create(profile, os.path.realpath("."), records_only=options.record_only)
     with _open_ledger_folder() as folder, ExitStack() as exits:
+        # Once the agent has begun, Ctrl-C is its own until its bill is shown.
+        exits.callback(signal.signal, signal.SIGINT, signal.getsignal(signal.SIGINT))
         app = _open_app(exits, folder, ProxyLedger(folder=folder, name=_ledger_name()), upstreams)
         server = ProxyServer(app)
         server.start()
         if run.has_layers and app.layers is not None:
             app.layers.warm_up(run.project)
         try:
-            url, copied = server.run_url(run), RunCopy()
-            if file is not None:
-                made = exits.enter_context(TemporaryDirectory(prefix="sevenfold-run-"))
-                copied = file.write_copy(exits.enter_context(Folder.open(Path(made))), url)
-                arguments = drop_option(arguments, "--config") if copied.arguments else arguments
-            command = [program, *profile.make_arguments(url), *copied.arguments, *arguments]
+            url = server.run_url(run)
+            copied = _copy_file(file, url, exits) if file is not None else RunCopy()
+            arguments = drop_option(arguments, "--config") if copied.arguments else arguments
+            command = [program, *make_arguments(profile, servers, url), *copied.arguments, *arguments]
             code = _run_program(command, {**profile.make_environ(url), **copied.variables})
         finally:
             server.stop()
@@ -178,37 +179,77 @@ def run_agent(options: Namespace, screen: Screen) -> int:
             if app.run_store is not None:
                 app.run_store.remove(run.token)
             _show_receipt(app, folder.path, screen)
+        if not app.ledger.entries:
+            screen.note(
+                f"nothing of {profile.name} came through the proxy: it asked no model, or its sign-in, "
+                "provider or configuration leads elsewhere"
+            )
     return code
 
 
+def _find_startable(name: str) -> AgentProfile:
+    profile = find_profile(name)
+    if profile is None or not profile.can_start:
+        known = ", ".join(one.name for one in PROFILES if one.can_start)
+        raise InputError(
+            f"{name!r} cannot be started here; expected one of {known}. "
+            "For any other, start `sevenfold proxy` and give its address to the agent as the base URL"
+        )
+    return profile
+
+
+def _find_program(profile: AgentProfile) -> str:
+    program = shutil.which(profile.program)
+    if program is None:
+        raise InputError(
+            f"{profile.program} was not found; install {profile.name}, or add its folder to the PATH"
+        )
+    return program
+
+
+def _copy_file(file: AgentFile, url: str, exits: ExitStack) -> RunCopy:
+    """A copy of the agent's file for this run, which is removed with it."""
+    remove_left_copies()
+    made = exits.enter_context(TemporaryDirectory(prefix=f"{COPY_PREFIX}{os.getpid()}-"))
+    return file.write_copy(exits.enter_context(Folder.open(Path(made))), url)
+
+
 def find_upstreams(
-    upstream: str | None, environ: Mapping[str, str], profile: AgentProfile | None = None
+    upstream: str | None,
+    environ: Mapping[str, str],
+    profile: AgentProfile | None = None,
+    servers: Mapping[ProxiedApi, NamedServer] = MappingProxyType({}),
 ) -> Upstreams:
-    """Where requests go: as the option says, or where the variables lead that the agent's are replaced by."""
+    """Where requests go: as the option says, or where they would go without us, by the agent's files
+    (`servers`) and by the variables that a run replaces."""
     if upstream:
         url = _without_version(upstream)
         return Upstreams(url, url)
     names = [*(profile.variables if profile else ()), "ANTHROPIC_BASE_URL", "OPENAI_BASE_URL"]
-    anthropic = [environ.get(name, "") for name in names if name.startswith("ANTHROPIC_")]
-    openai = [environ.get(name, "") for name in names if name.startswith("OPENAI_")]
-    return Upstreams(
-        _without_version(next(filter(None, anthropic), ANTHROPIC_API)),
-        _without_version(next(filter(None, openai), OPENAI_API)),
-    )
+
+    def find(api: ProxiedApi, default: str) -> str:
+        set_to = [environ.get(name, "") for name in names if name.startswith(f"{api.upper()}_")]
+        own = servers.get(api)
+        wanted = [own.base if own else "", *map(_without_version, set_to)]
+        if own and not own.beats_environ:
+            wanted.append(wanted.pop(0))
+        return next(filter(None, wanted), default)
+
+    return Upstreams(find("anthropic", ANTHROPIC_API), find("openai", OPENAI_API))
 
 
 def _without_version(url: str) -> str:
     return url.rstrip("/").removesuffix("/v1")
 
 
-def _refuse_conflicts(profile: AgentProfile, environ: Mapping[str, str]) -> None:
+def _refuse_conflicts(profile: AgentProfile, environ: Mapping[str, str], *, has_own_server: bool) -> None:
     """Where the agent has a configuration that leading it to the proxy would replace."""
     if environ.get(CONFIG_VARIABLE) and CONFIG_VARIABLE in profile.variables:
         raise InputError(
             f"{CONFIG_VARIABLE} is set and would be replaced; start `sevenfold proxy`, and name its address "
             "there"
         )
-    if profile.name == "codex" and not environ.get("OPENAI_API_KEY"):
+    if profile.name == "codex" and not has_own_server and not environ.get("OPENAI_API_KEY"):
         raise InputError(
             "codex needs OPENAI_API_KEY behind the proxy: a sign-in with ChatGPT goes to another address; "
             "set the key, and Codex is billed to it"
@@ -223,7 +264,7 @@ def _read_file(profile: AgentProfile, arguments: list[str], upstream: str | None
 
 def _run_program(command: list[str], variables: Mapping[str, str]) -> int:
     """The agent has the terminal; Ctrl-C is its own."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         # A child inherits that a signal is ignored, and the agent wants Ctrl-C.
         running = subprocess.Popen(
@@ -236,7 +277,6 @@ def _run_program(command: list[str], variables: Mapping[str, str]) -> int:
             signal.signal(number, lambda sent, _: running.send_signal(sent))
         code = running.wait()
     finally:
-        signal.signal(signal.SIGINT, before)
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
     return code if code >= 0 else 128 - code

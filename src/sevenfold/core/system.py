@@ -111,6 +111,16 @@ _KINDS: dict[int, tuple[type[SevenfoldError], str]] = {
 }
 
 
+def is_process_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:  # there is one, of somebody else
+        return True
+    return True
+
+
 def listen(address: str, port: int, *, backlog: int = 2048) -> socket.socket:
     """Bound and listening, so that a client may connect before anybody accepts. Port 0: any free one."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET

@@ -6,6 +6,7 @@ In the order in which a request passes them:
 - `headers`: what of a request's headers is passed on. Pure.
 - `profiles`: the agents that are known: how to recognize and start each, and what may be done for it.
 - `agent_files`: a copy of the file that leads an agent, for one run.
+- `agent_servers`: which server an agent's own configuration names.
 - `requests`: what a request is for, and which conversation it belongs to. Pure.
 - `layers`: all conversations, and what is done around each request of a run.
 - `turns`: one main turn: what is decided for its new messages, and what is sent.

@@ -9,13 +9,17 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Any, Literal, TypeAlias, cast
 
 from sevenfold.core.errors import InputError
+from sevenfold.core.system import is_process_alive
 from sevenfold.proxy.requests import Fields
 from sevenfold.proxy.server import ANTHROPIC_API, OPENAI_API, Upstreams
 from sevenfold.store.files.folder import Folder
@@ -35,6 +39,8 @@ _PI_OWN: Mapping[str, Fields] = {
 """Providers that pi knows without a file."""
 _PI_LINKED = ("auth.json", "settings.json", "sessions")
 """What pi writes: it goes to the user's own folder."""
+COPY_PREFIX = "sevenfold-run-"
+"""Of the folder of a run, before the number of its process."""
 _ITEM = re.compile(r"^(?P<indent> *)- +")
 _FIELD = re.compile(r"^(?P<start> *(?:- +)?)(?P<name>[A-Za-z]+): *(?P<value>\"[^\"]*\"|'[^']*'|[^#\n]*)")
 
@@ -238,6 +244,15 @@ def read_agent_file(
     if agent == "pi":
         return _PiFile.read(environ, given)
     return _ContinueFile.read(environ, arguments, given)
+
+
+def remove_left_copies() -> None:
+    """Remove the folders of runs that were killed: an agent's file may hold its keys."""
+    for path in Path(gettempdir()).glob(f"{COPY_PREFIX}*-*"):
+        with suppress(OSError):
+            pid = path.name.removeprefix(COPY_PREFIX).partition("-")[0]
+            if path.lstat().st_uid == os.getuid() and pid.isdecimal() and not is_process_alive(int(pid)):
+                shutil.rmtree(path)
 
 
 def _find_option(arguments: Sequence[str], name: str) -> str:

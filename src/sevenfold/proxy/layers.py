@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from sevenfold.core.errors import StoreError
@@ -105,8 +105,10 @@ class ProxyLayers:
                     line: dict[str, Json] = {"kind": "answer", "tokens": usage.prompt}
                     self.store.record(state, line, is_durable=False)
         state.is_answered.set()
+        turn = replace(prepared.turn, body=b"") if prepared.turn else None
         with self._lock:
-            self._unlearnt[state.name] = prepared
+            # Bodies may have many megabytes, and an agent that was killed never ends its turn.
+            self._unlearnt[state.name] = replace(prepared, body=b"", turn=turn)
         if is_ended:
             self._learner.submit(self._learn_once, state.name)
 

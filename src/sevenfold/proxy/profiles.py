@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 LayerName: TypeAlias = Literal[
@@ -16,8 +16,25 @@ LayerName: TypeAlias = Literal[
 ]
 """What the proxy may do for an agent beside forwarding."""
 
+ProxiedApi: TypeAlias = Literal["anthropic", "openai"]
+
 URL = "{url}"
 """Stands for the proxy's address in variables and arguments."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigKey:
+    """Where an agent's own configuration names a server."""
+
+    file: str
+    """In the home directory if it begins with `~/`, else in the project."""
+    key: str
+    """With dots between names; one in braces stands for the value that it has in the file."""
+    api: ProxiedApi
+    beats_environ: bool = False
+    """Whether the agent heeds it before a variable of its environment."""
+    folder_variable: str = ""
+    """An environment variable that names another folder for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +67,11 @@ class AgentProfile:
     """Environment variables that lead it to the proxy."""
     arguments: tuple[str, ...] = ()
     """The same as arguments, put before the user's own."""
+    config_keys: tuple[ConfigKey, ...] = ()
+    """Where its files may name a server that requests are to go to."""
+    override: tuple[str, ...] = ()
+    """The arguments where a file names one, if variables or the arguments above would not do. `{key}` is
+    where it stands."""
     is_led_by_file: bool = False
     """Whether a file names where its requests go: a run has a copy of it (`agent_files`)."""
 
@@ -64,10 +86,15 @@ class AgentProfile:
         return bool(self.variables or self.arguments or self.is_led_by_file)
 
 
+_APIS: tuple[ProxiedApi, ...] = ("anthropic", "openai")
 _MEMORY: frozenset[LayerName] = frozenset({"recall", "rules", "extraction"})
 _ALL_BUT_COMPACTION: frozenset[LayerName] = frozenset({"breakpoints", "spill", "clearing", *_MEMORY})
 _ALL: frozenset[LayerName] = frozenset({"compaction", *_ALL_BUT_COMPACTION})
 
+_DOTENV_KEYS = (
+    ConfigKey(file=".env", key="ANTHROPIC_BASE_URL", api="anthropic", beats_environ=True),
+    ConfigKey(file=".env", key="OPENAI_API_BASE", api="openai", beats_environ=True),
+)
 _OPENCODE_CONFIG = json.dumps(
     {
         "provider": {
@@ -88,6 +115,20 @@ PROFILES: tuple[AgentProfile, ...] = (
         # It stores large results, places breakpoints and compacts itself; its hooks bring memories.
         layers=frozenset({"clearing", "extraction"}),
         variables={"ANTHROPIC_BASE_URL": URL},
+        config_keys=(
+            ConfigKey(
+                file="~/.claude/settings.json",
+                key="env.ANTHROPIC_BASE_URL",
+                api="anthropic",
+                beats_environ=True,
+                folder_variable="CLAUDE_CONFIG_DIR",
+            ),
+            *(
+                ConfigKey(file=name, key="env.ANTHROPIC_BASE_URL", api="anthropic", beats_environ=True)
+                for name in (".claude/settings.json", ".claude/settings.local.json")
+            ),
+        ),
+        override=("--settings", json.dumps({"env": {"ANTHROPIC_BASE_URL": URL}})),
     ),
     AgentProfile(
         name="codex",
@@ -107,6 +148,17 @@ PROFILES: tuple[AgentProfile, ...] = (
             *("-c", 'model_providers.sevenfold.wire_api="responses"'),
             *("-c", 'model_providers.sevenfold.env_key="OPENAI_API_KEY"'),
         ),
+        config_keys=(
+            ConfigKey(
+                file="~/.codex/config.toml",
+                key="model_providers.{model_provider}.base_url",
+                api="openai",
+                beats_environ=True,
+                folder_variable="CODEX_HOME",
+            ),
+        ),
+        # The provider stays the one that the file chooses, with its key and headers.
+        override=("-c", f'{{key}}="{URL}"'),
     ),
     AgentProfile(
         name="opencode",
@@ -115,6 +167,14 @@ PROFILES: tuple[AgentProfile, ...] = (
         session_headers=("x-session-id",),
         layers=_ALL_BUT_COMPACTION,
         variables={"OPENCODE_CONFIG_CONTENT": _OPENCODE_CONFIG},
+        config_keys=tuple(
+            ConfigKey(file=file, key=f"provider.{api}.options.baseURL", api=api, beats_environ=True)
+            for api in _APIS
+            for file in (
+                *("~/.config/opencode/opencode.json", "~/.config/opencode/opencode.jsonc"),
+                *("opencode.json", "opencode.jsonc"),
+            )
+        ),
     ),
     AgentProfile(
         name="goose",
@@ -124,6 +184,9 @@ PROFILES: tuple[AgentProfile, ...] = (
         layers=_ALL,
         moving_tag="info-msg",
         variables={"ANTHROPIC_HOST": URL, "OPENAI_HOST": URL},
+        config_keys=tuple(
+            ConfigKey(file="~/.config/goose/config.yaml", key=f"{api.upper()}_HOST", api=api) for api in _APIS
+        ),
     ),
     AgentProfile(
         name="qwen",
@@ -131,6 +194,12 @@ PROFILES: tuple[AgentProfile, ...] = (
         user_agents=("QwenCode/", "qwen-code/"),
         layers=_ALL_BUT_COMPACTION,
         variables={"OPENAI_BASE_URL": f"{URL}/v1"},
+        config_keys=(
+            ConfigKey(file="~/.qwen/settings.json", key="env.OPENAI_BASE_URL", api="openai"),
+            ConfigKey(file="~/.qwen/settings.json", key="security.auth.baseUrl", api="openai"),
+            ConfigKey(file="~/.qwen/.env", key="OPENAI_BASE_URL", api="openai"),
+            ConfigKey(file=".env", key="OPENAI_BASE_URL", api="openai"),
+        ),
     ),
     AgentProfile(
         name="mini-swe-agent",
@@ -139,6 +208,10 @@ PROFILES: tuple[AgentProfile, ...] = (
         layers=_ALL,
         machine_texts=(r"^Please solve this issue:\s*", r"\n\nYou can execute bash commands.*"),
         variables={"ANTHROPIC_BASE_URL": URL, "OPENAI_BASE_URL": f"{URL}/v1"},
+        config_keys=tuple(
+            ConfigKey(file="~/.config/mini-swe-agent/.env", key=f"{api.upper()}_BASE_URL", api=api)
+            for api in _APIS
+        ),
     ),
     AgentProfile(
         name="aider",
@@ -156,6 +229,16 @@ PROFILES: tuple[AgentProfile, ...] = (
             r"^# \*SEARCH/REPLACE block\* Rules:.*",
         ),
         variables={"ANTHROPIC_BASE_URL": URL, "OPENAI_API_BASE": f"{URL}/v1"},
+        # It prefers the variables in a file `.env` to those of its environment.
+        arguments=(
+            *("--set-env", f"ANTHROPIC_BASE_URL={URL}"),
+            *("--set-env", f"OPENAI_API_BASE={URL}/v1"),
+        ),
+        config_keys=(
+            ConfigKey(file="~/.aider.conf.yml", key="openai-api-base", api="openai", beats_environ=True),
+            *(replace(key, file=f"~/{key.file}") for key in _DOTENV_KEYS),
+            *_DOTENV_KEYS,
+        ),
     ),
     AgentProfile(name="pi", program="pi", user_agents=("pi/",), layers=_ALL, is_led_by_file=True),
     AgentProfile(name="continue", program="cn", user_agents=("Continue/",), layers=_ALL, is_led_by_file=True),

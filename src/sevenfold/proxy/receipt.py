@@ -6,7 +6,6 @@ that every proxy leaves, those of proxies that still run too: a line that is hal
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from sevenfold.core.errors import StoreError, WireError
 from sevenfold.core.json import Json, JsonObject, read_object
 from sevenfold.core.models import Prices
 from sevenfold.core.prices import CATALOG, Catalog, Cost, sum_costs
+from sevenfold.core.system import is_process_alive
 from sevenfold.core.usage import sum_usage
 from sevenfold.proxy.ledger import ProxyEntry
 from sevenfold.store.files.folder import Folder
@@ -223,10 +223,4 @@ def _read_dollars(value: Json) -> Decimal:
 
 
 def _is_running(pid: str) -> bool:
-    try:
-        os.kill(int(pid), 0)
-    except (ValueError, ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        return True
-    return True
+    return pid.isdecimal() and is_process_alive(int(pid))

@@ -257,8 +257,8 @@ def _has_side_phrase(fields: Fields, said: Sequence[Any], profile: AgentProfile)
 
 def _flatten(value: Any) -> list[str]:
     """The texts of a content in the form that equal ones share."""
-    blocks = value if isinstance(value, list) else [value]
-    texts = (_object(block).get("text", block) for block in cast("list[Any]", blocks))
+    blocks = cast("list[Any]", value) if isinstance(value, list) else [value]
+    texts = (_object(block).get("text", block) for block in blocks)
     return [text for text in texts if isinstance(text, str)]
 
 

@@ -8,6 +8,7 @@ that belong to one connection. Where the layers fail, the original is forwarded 
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 import threading
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
@@ -60,6 +61,8 @@ RUN_PATH = "/run/"
 REFUSALS = frozenset({400, 413, 422})
 """Answers to a request that is not as the provider wants it."""
 
+_OWN_VERSION = re.compile(r"/v\d+[a-z\d]*$")
+
 _Message: TypeAlias = MutableMapping[str, Any]
 _Receive: TypeAlias = Callable[[], Awaitable[_Message]]
 _Send: TypeAlias = Callable[[_Message], Awaitable[None]]
@@ -84,6 +87,16 @@ class Upstreams:
             find_wire_format(path) == "messages" or "anthropic-version" in headers or "x-api-key" in headers
         )
         return (self.anthropic if is_messages else self.openai).rstrip("/")
+
+    def leads_to(self, port: int) -> bool:
+        """Whether requests would come back to this port of this machine."""
+        parts = [urlsplit(url) for url in (self.anthropic, self.openai)]
+        return any(one.port == port and is_local_host(one.netloc) for one in parts)
+
+    def make_url(self, path: str, headers: Mapping[str, str]) -> str:
+        """The address for a path. A server that has a version of its own gets none of ours."""
+        base = self.find(path, headers)
+        return base + (path.removeprefix("/v1") if _OWN_VERSION.search(base) else path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +329,7 @@ class _Exchange:
 
         app, began, path, prepared = self.app, self.app.clock.uptime(), booking.path, booking.prepared
         query = self.scope.get("query_string", b"").decode("latin-1")
-        url = app.upstreams.find(path, booking.headers) + path + (f"?{query}" if query else "")
+        url = app.upstreams.make_url(path, booking.headers) + (f"?{query}" if query else "")
         # Made here and not by the client, which would add headers and cookies of its own.
         request = httpx2.Request(
             self.scope["method"],
@@ -434,6 +447,11 @@ class ProxyServer:
             raise ProxyError(describe_missing("the proxy", ["httpx2", "uvicorn"], "proxy")) from error
         del httpx2
         listener = listen(self._address, self._port)
+        if self.app.upstreams.leads_to(listener.getsockname()[1]):
+            listener.close()
+            raise InputError(
+                f"the upstream is this proxy itself, on port {self._port}; name the server behind it"
+            )
         config = uvicorn.Config(
             self.app,
             ws="none",

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -24,7 +23,7 @@ from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.json import read_object
 from sevenfold.core.messages import Text, ToolUse
 from sevenfold.core.prices import Catalog, compute_cost
-from sevenfold.core.system import run_blocking
+from sevenfold.core.system import is_process_alive, run_blocking
 from sevenfold.core.usage import Usage
 from sevenfold.session.opening import Workspace
 from sevenfold.store.foreign.entries import (
@@ -209,16 +208,6 @@ class LedgerTail:
     def is_running(self) -> bool:
         found = _PID.search(self.path.name)
         return found is not None and is_process_alive(int(found[1]))
-
-
-def is_process_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        return True
-    return True
 
 
 class LiveWatcher:

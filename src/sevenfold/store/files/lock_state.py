@@ -17,7 +17,7 @@ from typing import Annotated
 
 from sevenfold.core.errors import AccessDenied, FileMissing, LockBusy, NotRegular
 from sevenfold.core.fields import JsonForm, NonNegative
-from sevenfold.core.system import map_os_errors
+from sevenfold.core.system import is_process_alive, map_os_errors
 from sevenfold.store.files.disk import READ_FLAGS, read_fully
 from sevenfold.store.files.folder import Folder
 
@@ -163,12 +163,4 @@ def refuse_foreign_holder(stamp: PidStamp | None, ours: tuple[PidStamp, ...], no
 
 
 def _is_alive(pid: int) -> bool:
-    if pid <= 0 or pid == os.getpid():
-        return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
+    return pid > 0 and pid != os.getpid() and is_process_alive(pid)
