@@ -129,6 +129,10 @@ class AttachedClient(Generic[ClientT_co]):
         return tuple(conversation.session for conversation in self._conversations.conversations)
 
     @property
+    def is_async(self) -> bool:
+        return self._adapter.is_async
+
+    @property
     def is_forked(self) -> bool:
         """Whether another process opened it, which this one was forked from."""
         return self._loop.is_forked
@@ -246,15 +250,24 @@ def _close_open_clients() -> None:
         attached.close_at_exit()
 
 
+def is_sdk_client(value: object) -> bool:
+    """Whether `attach` takes it."""
+    return bool(_name_adapter(value)) and hasattr(value, "with_options")
+
+
+def _name_adapter(client: object) -> str:
+    """The adapter of an SDK for one of its objects; empty: it is of no SDK."""
+    packages = (of_client.__module__.partition(".")[0] for of_client in type(client).__mro__)
+    return next((_ADAPTERS[package] for package in packages if package in _ADAPTERS), "")
+
+
 def _find_adapter(client: object) -> Callable[[Any, SessionOpener, Emit], ClientAdapter[Any]]:
-    for of_client in type(client).__mro__:
-        name = _ADAPTERS.get(of_client.__module__.partition(".")[0])
-        if name is not None:
-            module, _, adapter = name.partition(":")
-            return cast(
-                "Callable[[Any, SessionOpener, Emit], ClientAdapter[Any]]",
-                getattr(import_module(module), adapter),
-            )
+    module, _, adapter = _name_adapter(client).partition(":")
+    if module:
+        return cast(
+            "Callable[[Any, SessionOpener, Emit], ClientAdapter[Any]]",
+            getattr(import_module(module), adapter),
+        )
     raise InputError(
         f"attach(client) takes an anthropic.Anthropic or openai.OpenAI, plain or async, not a "
         f"{type(client).__name__}; "
