@@ -230,7 +230,7 @@ def find_upstreams(
     def find(api: ProxiedApi, default: str) -> str:
         set_to = [environ.get(name, "") for name in names if name.startswith(f"{api.upper()}_")]
         own = servers.get(api)
-        wanted = [own.base if own else "", *map(_without_version, set_to)]
+        wanted = [own.upstream if own else "", *map(_without_version, set_to)]
         if own and not own.beats_environ:
             wanted.append(wanted.pop(0))
         return next(filter(None, wanted), default)

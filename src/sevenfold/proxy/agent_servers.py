@@ -17,12 +17,12 @@ from typing import Any, cast
 from sevenfold.core.errors import InputError
 from sevenfold.proxy.profiles import AgentProfile, ConfigKey, ProxiedApi
 
-MAX_CONFIG_BYTES = 4 * 1024 * 1024
+MAX_AGENT_FILE_BYTES = 4 * 1024 * 1024
 _COMMENT = re.compile(r'("(?:\\.|[^"\\\n])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _REFERENCE = re.compile(r"\{(\w+)\}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NamedServer:
     """A server that a file names."""
 
@@ -35,7 +35,7 @@ class NamedServer:
     beats_environ: bool
 
     @property
-    def base(self) -> str:
+    def upstream(self) -> str:
         """Without a version at its end."""
         return self.url.rstrip("/").removesuffix("/v1")
 
@@ -95,7 +95,7 @@ def _find_path(key: ConfigKey, environ: Mapping[str, str], project: Path) -> Pat
 
 def _read_server(key: ConfigKey, path: Path) -> NamedServer | None:
     try:
-        if path.stat().st_size > MAX_CONFIG_BYTES:
+        if path.stat().st_size > MAX_AGENT_FILE_BYTES:
             return None
         fields = dict(_flatten(_parse(path), ""))
     except (OSError, ValueError, RecursionError):
@@ -104,7 +104,7 @@ def _read_server(key: ConfigKey, path: Path) -> NamedServer | None:
     url = fields.get(name)
     if not isinstance(url, str) or not re.match(r"https?://[^${]+$", url):
         return None
-    return NamedServer(path, key.api, url, name, key.beats_environ)
+    return NamedServer(path=path, api=key.api, url=url, key=name, beats_environ=key.beats_environ)
 
 
 def _parse(path: Path) -> Any:

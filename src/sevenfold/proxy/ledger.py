@@ -97,7 +97,7 @@ class ProxyEntry:
         return JsonObject({key: value for key, value in fields.items() if value is not None})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Previous:
     """The last request of a conversation."""
 
@@ -220,7 +220,9 @@ class ProxyLedger:
         key = _key(client, facts, facts.session or entry.conversation)
         known = self._conversations.get(key)
         lifetime = _find_lifetime(entry, known.lifetime if known else DEFAULT_LIFETIME)
-        self._conversations[key] = _Previous(entry.conversation, entry.at, facts, entry.usage, lifetime)
+        self._conversations[key] = _Previous(
+            name=entry.conversation, at=entry.at, facts=facts, usage=entry.usage, lifetime=lifetime
+        )
         self._conversations.move_to_end(key)
         if len(self._conversations) > MAX_TRACKED_CONVERSATIONS:
             self._conversations.popitem(last=False)
