@@ -104,7 +104,9 @@ def is_same_index(kept: str, found: str, ages: Mapping[str, int], line_of: Rende
     """
     before, after = Counter(_split(kept)), Counter(_split(found))
     added = [line for line in after - before if not _is_derived(line, ages, line_of)]
-    dropped = [line for line in before - after if _key_of(line) not in ages and not is_group_line(line)]
+    dropped = [
+        line for line in before - after if find_index_key(line) not in ages and not is_group_line(line)
+    ]
     shared = before & after
     is_moved = [line for line in _split(kept) if line in shared] != [
         line for line in _split(found) if line in shared
@@ -114,7 +116,7 @@ def is_same_index(kept: str, found: str, ages: Mapping[str, int], line_of: Rende
 
 def drop_index_entries(text: str, keys: Collection[str]) -> str:
     """An index without its lines about these memories, and without those that stand for several."""
-    lines = [line for line in _split(text) if _key_of(line) not in keys and not is_group_line(line)]
+    lines = [line for line in _split(text) if find_index_key(line) not in keys and not is_group_line(line)]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -123,7 +125,9 @@ def fit_index(text: str) -> FittedIndex:
 
     The memories' lines are kept before any other.
     """
-    lines = [_Line(line, _key_of(line) or ("group" if is_group_line(line) else "")) for line in _split(text)]
+    lines = [
+        _Line(line, find_index_key(line) or ("group" if is_group_line(line) else "")) for line in _split(text)
+    ]
     if len(lines) <= MAX_MEMORY_INDEX_LINES and sum(line.cost for line in lines) <= MAX_MEMORY_INDEX_BYTES:
         return FittedIndex(text)
     room_lines, room_bytes = MAX_MEMORY_INDEX_LINES - 1, MAX_MEMORY_INDEX_BYTES - len(INDEX_CUT_WARNING) - 20
@@ -150,7 +154,7 @@ def _numbered(lines: Iterable[_Line], count: int) -> list[int]:
 
 
 def _is_derived(line: str, ages: Mapping[str, int], line_of: RenderLine) -> bool:
-    key = _key_of(line)
+    key = find_index_key(line)
     return is_group_line(line) or (key in ages and line_of(key) == line)
 
 
@@ -160,7 +164,7 @@ def _updated(
     lines: list[_Line] = []
     met: set[str] = set()
     for line in _split(text):
-        key = _key_of(line)
+        key = find_index_key(line)
         if key in ages:
             if key not in met:
                 met.add(key)
@@ -233,7 +237,7 @@ def _end_of_entries(lines: Sequence[_Line]) -> int:
     return end
 
 
-def _key_of(line: str) -> str:
+def find_index_key(line: str) -> str:
     found = _ENTRY.match(line)
     return found[1] if found else ""
 

@@ -24,7 +24,13 @@ from sevenfold.store.files.locks import mutex
 from sevenfold.store.memory.changes import PurgeReport
 from sevenfold.store.memory.files import InspectedFile, MemoryFiles
 from sevenfold.store.memory.history import MemoryStore
-from sevenfold.store.memory.index_text import apply_index, is_group_line, is_same_index, render_index_line
+from sevenfold.store.memory.index_text import (
+    apply_index,
+    find_index_key,
+    is_group_line,
+    is_same_index,
+    render_index_line,
+)
 from sevenfold.store.memory.purge import PurgeSource, forget_upkeep, purge_history
 from sevenfold.store.memory.records import (
     NO_FILE,
@@ -68,8 +74,13 @@ class IndexRenderer:
         return apply_index(text, self._ages(), self._line, touched, self._store.state.births)
 
     def is_same(self, found: str) -> bool:
-        """Whether an edited index says nothing but what it would say anyway."""
-        return is_same_index(self.render(), found, self._ages(), self._line)
+        """Whether an edited index says nothing but what it would say anyway.
+
+        Lines about files that wait for a person are left out, whoever writes them and how often.
+        """
+        waiting = self._store.state.held.keys() - self._store.state.versions.keys()
+        left = "\n".join(line for line in found.split("\n") if find_index_key(line) not in waiting)
+        return is_same_index(self.render(), left, self._ages(), self._line)
 
     def was_once(self, found: str) -> bool:
         """Whether every line of it stood in the index once: what a power cut leaves of an older one."""
