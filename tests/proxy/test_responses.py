@@ -21,6 +21,30 @@ def events(*values: object) -> bytes:
     return b"".join(b"event: x\r\ndata: " + json.dumps(value).encode() + b"\r\n\r\n" for value in values)
 
 
+def test_a_line_in_very_many_pieces_costs_no_more_than_its_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What came before is not copied and not looked through again with each piece."""
+    looked: list[int] = []
+
+    class Kept(bytearray):
+        def __iadd__(self, other: object) -> Kept:
+            looked.append(len(other) if isinstance(other, bytes) else 0)
+            self.extend(other if isinstance(other, bytes) else b"")
+            return self
+
+        def split(self, *_: object) -> list[bytearray]:
+            raise AssertionError("all that was kept is looked through")
+
+    reader = UsageReader("messages", SSE)
+    monkeypatch.setattr(reader, "_waiting", Kept())
+    for _ in range(1_000):
+        reader.feed(b"x" * 10)
+    reader.feed(b"\n" + events(DELTA))
+    assert sum(looked) == 10_000
+    usage = reader.read_usage()
+    assert usage is not None
+    assert usage.output == 40
+
+
 @given(st.lists(st.integers(1, 60), max_size=20), st.booleans())
 def test_pieces_do_not_matter(sizes: list[int], is_packed: bool) -> None:
     data = events(START, {"type": "ping"}, DELTA)

@@ -178,6 +178,27 @@ def test_a_page_that_found_us_by_another_name_is_refused(proxy: ProxyServer) -> 
     assert b"this machine alone" in body
 
 
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"origin": "https://evil.example"},
+        {"origin": "http://127.0.0.1.evil.example"},
+        {"sec_fetch_site": "cross-site"},
+        {"sec_fetch_site": "cross-site", "origin": "null"},
+        {"sec_fetch_site": "same-site", "origin": "http://localhost:8000"},
+    ],
+)
+def test_a_web_page_is_refused(proxy: ProxyServer, headers: dict[str, str]) -> None:
+    status, _, body = post(proxy.url, "/v1/messages", b"{}", **headers)
+    assert (status, b"web pages" in body) == (403, True)
+    assert not proxy.app.ledger.entries
+
+
+@pytest.mark.parametrize("origin", ["vscode-file://vscode-app", "http://localhost:3000", "file://"])
+def test_windows_of_this_machine_are_no_web_pages(proxy: ProxyServer, origin: str) -> None:
+    assert post(proxy.url, "/v1/models", b"", origin=origin)[0] != 403
+
+
 def test_an_upstream_that_cannot_be_reached_is_an_error_that_says_so() -> None:
     server = ProxyServer(ProxyApp(ledger=ProxyLedger(), upstreams=Upstreams("http://127.0.0.1:9")))
     server.start()

@@ -94,6 +94,8 @@ def test_an_anonymous_report_keeps_public_names_and_tells_sessions_apart() -> No
             "claude-opus-4-5",
         ),
         ("/home/me/models/zanzibar.gguf", "model-1"),
+        ("claude-opus-5-5 (of zanzibar)", "model-1"),
+        ("claude-opus-5-5 (zanzibar) (fast)", "model-1 (fast)"),
         ("(unnamed)", "(unnamed)"),
     ],
 )

@@ -32,6 +32,15 @@ def is_local_host(host: str) -> bool:
     return False
 
 
+def is_from_web_page(headers: Mapping[str, str]) -> bool:
+    """Whether a page of another site sent it, which every page can do and no agent does. A browser says so
+    itself; an editor's window has an origin of another kind."""
+    if headers.get("sec-fetch-site", "") in ("cross-site", "same-site"):
+        return True
+    origin = headers.get("origin", "")
+    return origin.startswith(("http://", "https://")) and not is_local_host(origin.partition("//")[2])
+
+
 def read_raw_path(scope: Mapping[str, Any]) -> str:
     """As the client wrote it, escapes and all."""
     raw = scope.get("raw_path")

@@ -36,7 +36,8 @@ class UsageReader:
         encoding = headers.get("content-encoding", "identity")
         self._unpack = zlib.decompressobj(wbits=47) if encoding in ("gzip", "deflate") else None
         self._is_readable = encoding in ("identity", "", "gzip", "deflate")
-        self._waiting = b""
+        self._waiting = bytearray()
+        """What came since the last whole line; of a body that is not streamed, all of it."""
         self._counts: _Fields = {}
         self.model = ""
         self.has_call = False
@@ -50,23 +51,27 @@ class UsageReader:
         except zlib.error:
             self._is_readable = False
             return
-        self._waiting += plain
-        if self._is_stream:
-            *lines, self._waiting = self._waiting.split(b"\n")
-            for line in lines:
+        # Only what is new is looked through: a line may come in very many pieces.
+        if self._is_stream and b"\n" in plain:
+            first, *lines, plain = plain.split(b"\n")
+            for line in (bytes(self._waiting + first), *lines):
                 self._take_line(line)
+            self._waiting.clear()
+        self._waiting += plain
         if len(self._waiting) > MAX_KEPT_BYTES:
-            self._is_readable, self._waiting = False, b""
+            self._is_readable = False
+            self._waiting.clear()
 
     def read_usage(self) -> Usage | None:
         """After the last byte."""
         if self._is_readable and self._waiting:
+            last = bytes(self._waiting)
             if self._is_stream:
-                self._take_line(self._waiting)
+                self._take_line(last)
             else:
-                self.has_call = _CALL.search(self._waiting) is not None
-                self._take(self._waiting)
-            self._waiting = b""
+                self.has_call = _CALL.search(last) is not None
+                self._take(last)
+            self._waiting.clear()
         if not self._counts:
             return None
         try:

@@ -28,6 +28,7 @@ from sevenfold.proxy.bodies import UnfitBody
 from sevenfold.proxy.headers import (
     LOOPBACK_ADDRESSES,
     RawHeaders,
+    is_from_web_page,
     is_local_host,
     make_forwarded_headers,
     make_returned_headers,
@@ -285,6 +286,8 @@ class _Exchange:
 
     def _find_refusal(self, headers: Mapping[str, str], run: ProxyRun | None) -> str:
         """Why a request is not forwarded; empty: it is."""
+        if is_from_web_page(headers):
+            return "requests of web pages are not forwarded"
         token = self.app.access_token
         if not token:
             is_local = is_local_host(headers.get("host", ""))

@@ -17,7 +17,7 @@ from sevenfold.core.models import MODELS
 from sevenfold.core.price_list import read_price_list
 from sevenfold.core.prices import CATALOG
 from sevenfold.core.tool_kinds import MCP_PREFIX, find_tool
-from sevenfold.replay.bills import UNNAMED_MODEL, CostlyResult, ModelBill
+from sevenfold.replay.bills import ROW_REMARKS, UNNAMED_MODEL, CostlyResult, ModelBill
 from sevenfold.replay.context_fill import ContextFill
 from sevenfold.replay.report import ReplayReport, SessionReport
 
@@ -47,11 +47,12 @@ class _Names:
 
     def model(self, name: str) -> str:
         """A public name stays, without what a gateway puts around it: that may be an account."""
-        plain, _, rest = name.partition(" (")
+        remark = next((one for one in ROW_REMARKS if name.endswith(one)), "")
+        plain = name.removesuffix(remark)
         found = CATALOG.find(plain).name
         is_public = found in _PUBLIC or found in read_price_list().tariffs
         shown = found if is_public else self.hide("model", plain)
-        return name if name == UNNAMED_MODEL else shown + (f" ({rest}" if rest else "")
+        return name if name == UNNAMED_MODEL else shown + remark
 
 
 def anonymize_report(report: ReplayReport) -> ReplayReport:

@@ -28,7 +28,9 @@ PriceGap: TypeAlias = Literal["model", "speed", "runs"]
 was on a model without a price, or which do not add up to the bill."""
 
 FAST_SPEED = "fast"
-_ROWS: Mapping[PriceGap, str] = {"model": "{}", "speed": "{} (fast)", "runs": "{} (several models)"}
+ROW_REMARKS = (" (fast)", " (several models)")
+"""What may stand behind the name of a model."""
+_ROWS: Mapping[PriceGap, str] = {"model": "{}", "speed": "{}" + ROW_REMARKS[0], "runs": "{}" + ROW_REMARKS[1]}
 """Calls of a priced model that have no price stand in a row of their own: its others keep theirs."""
 
 NANO_USD = Decimal("0.000000001")

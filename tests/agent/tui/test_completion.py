@@ -39,7 +39,7 @@ def test_hidden_files_are_for_whoever_asks_for_them(folder: Path) -> None:
     assert texts("@src/.", folder) == ["src/.hidden"]
 
 
-@pytest.mark.parametrize("before", ["", "hello", "a@b.c", "@nowhere/x", "/etc/ho"])
+@pytest.mark.parametrize("before", ["", "hello", "a@b.c", "@nowhere/x", "/etc/ho", "@~nobody-of-this-name/"])
 def test_other_text_is_left_alone(before: str, folder: Path) -> None:
     assert texts(before, folder) == []
 

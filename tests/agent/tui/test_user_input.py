@@ -31,6 +31,23 @@ def test_text_that_names_no_image_is_sent_as_it_is(text: str, tmp_path: Path) ->
 @pytest.mark.parametrize(
     "typed",
     [
+        "~nobody-of-this-name/x.png",
+        "@~nobody-of-this-name/x.png",
+        f"https://x.example/{'a' * 300}.png",
+        f"@{'a' * 300}.png",
+        "@" + "x/" * 3_000 + "x.png",
+        "file://[half.png",
+        "@a\0b.png",
+    ],
+)
+def test_a_name_that_no_file_can_have_is_a_word(typed: str, tmp_path: Path) -> None:
+    found = read_user_input(typed, tmp_path)
+    assert (found.message, found.images) == (Message("user", typed), ())
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
         "what is in @cat.png ?",
         "cat.png",
         "look at './cat.png'",

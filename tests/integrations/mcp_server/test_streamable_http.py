@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from base64 import b64encode
 from collections.abc import Iterator
 from http.client import HTTPConnection, HTTPResponse
@@ -59,6 +60,30 @@ def client() -> Iterator[HttpClient]:
     made = HttpClient()
     yield made
     made.close()
+
+
+def test_a_length_in_other_digits_is_refused(client: HttpClient, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_connection(("127.0.0.1", client.server.server_port), timeout=30) as connection:
+        head = f"POST {client.server.path} HTTP/1.1\r\nHost: 127.0.0.1:{client.server.server_port}\r\n"
+        kind = "Content-Type: application/json\r\nContent-Length: \xb2\r\n\r\n{}"
+        connection.sendall((head + kind).encode("latin-1"))
+        answer = connection.recv(4_096)
+    assert answer.startswith(b"HTTP/1.1 411")
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_failed_connection_prints_no_traceback(
+    client: HttpClient, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for error in (ConnectionResetError(), TimeoutError(), ValueError("\x1b]0;bad\x07")):
+        try:
+            raise error
+        except Exception:
+            client.server.handle_error(None, None)
+    said = capsys.readouterr().err
+    assert ("Traceback" in said, "\x1b" in said) == (False, False)
+    assert said.count("\n") == 1
+    assert said.startswith("sevenfold mcp: a request failed: ValueError")
 
 
 def stateless(method: str, **params: object) -> tuple[dict[str, object], dict[str, str]]:

@@ -99,7 +99,7 @@ def _list_folder(typed: str, cwd: Path) -> list[str]:
     shown = f"{folder}/" if "/" in typed else ""
     found: list[str] = []
     try:
-        with os.scandir(cwd / Path(shown or ".").expanduser()) as entries:
+        with os.scandir(cwd / os.path.expanduser(shown or ".")) as entries:
             for at, entry in enumerate(entries):
                 if at == _MOST_SCANNED:
                     break

@@ -6,6 +6,7 @@ Also the menus of models and modes, `/init` and `/export`. `InspectedChat` is as
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -313,7 +314,7 @@ async def export_chat(chat: InspectedChat, name: str) -> None:
 
 
 def _find_export_path(cwd: Path, typed: str) -> Path:
-    return cwd / Path(typed).expanduser()
+    return cwd / os.path.expanduser(typed)
 
 
 def _write_new(path: Path, text: str) -> None:

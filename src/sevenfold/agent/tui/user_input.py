@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 import os
 import re
 import secrets
@@ -11,7 +12,7 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from sevenfold.agent.tui.text_renderer import TextRenderer
 from sevenfold.core.json import JsonObject
@@ -85,7 +86,7 @@ def find_image_mentions(text: str, cwd: Path) -> list[ImageMention]:
         word = "".join(group or "" for group in match.groups())
         if word.lower().endswith(_SUFFIXES):
             path = _as_path(word, cwd)
-            if path not in found and (path.is_file() or match[0].startswith("@")):
+            if path not in found and (_is_file(path) or match[0].startswith("@")):
                 found[path] = _look_at(path)
     return list(found.values())
 
@@ -100,7 +101,9 @@ def _look_at(path: Path) -> ImageMention:
         with path.open("rb") as file:
             kind, size = _kind(file.read(16)), path.stat().st_size
     except OSError as error:
-        return ImageMention(path=path, name=path.name, problem=f"it cannot be read: {error.strerror}")
+        is_long = error.errno == errno.ENAMETOOLONG
+        problem = "no file has so long a name" if is_long else f"it cannot be read: {error.strerror}"
+        return ImageMention(path=path, name=path.name[:80], problem=problem, is_missing=is_long)
     if kind is None:
         return ImageMention(path=path, name=path.name, problem="it is no PNG, JPEG, GIF or WebP image")
     if size > MAX_PROMPT_IMAGE_BYTES:
@@ -112,8 +115,17 @@ def _look_at(path: Path) -> ImageMention:
 
 def _as_path(word: str, cwd: Path) -> Path:
     if word.startswith("file://"):
-        return Path(unquote(urlsplit(word).path))
-    return cwd / Path(re.sub(r"\\(.)", r"\1", word)).expanduser()
+        return Path("/", unquote(word.removeprefix("file://").partition("/")[2]))
+    # Not `Path.expanduser`, which raises where nobody has the name behind the tilde.
+    return cwd / os.path.expanduser(re.sub(r"\\(.)", r"\1", word))
+
+
+def _is_file(path: Path) -> bool:
+    """What no file can be called is none: a text may hold any word."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def _read_image(path: Path) -> Image | str:

@@ -87,7 +87,7 @@ def _read_project(text: str | None) -> str | None:
     """A folder as the path that transcripts have; anything else as a part of such a path."""
     if text is None:
         return None
-    path = Path(text).expanduser()
+    path = Path(os.path.expanduser(text))
     is_path = text.startswith((".", "/", "~")) and path.is_dir()
     return os.path.realpath(path) if is_path else text
 

@@ -210,7 +210,7 @@ def read_options(options: Namespace) -> ReplayOptions:
     reprice = cast("str | None", options.reprice)
     model = _priced_model(catalog, reprice) if reprice else None
     terms = ReplayTerms(catalog, model, read_since_date(cast("str | None", options.since)))
-    paths = tuple(Path(path).expanduser() for path in cast("Sequence[str]", options.paths))
+    paths = tuple(Path(os.path.expanduser(path)) for path in cast("Sequence[str]", options.paths))
     home = read_own_home()
     return ReplayOptions(
         paths=paths,

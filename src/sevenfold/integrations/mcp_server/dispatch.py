@@ -77,6 +77,10 @@ class McpDispatcher:
             "prompts/get": self._get_prompt,
         }
 
+    def report(self, problem: str) -> None:
+        """Tell whoever reads the log of the agent."""
+        self._backend.report(problem)
+
     def answer(self, message: RpcMessage, state: HandshakeState) -> Wire:
         """The response to a request, which may be an error."""
         try:

@@ -10,6 +10,7 @@ not come from a page of another origin, and needs the random part of the address
 from __future__ import annotations
 
 import secrets
+import sys
 from collections import OrderedDict
 from collections.abc import Callable
 from http import HTTPStatus
@@ -135,6 +136,13 @@ class McpHttpServer(ThreadingHTTPServer):
     def url(self) -> str:
         return f"http://{_ADDRESS}:{self.server_port}{self.path}"
 
+    def handle_error(self, *_: object) -> None:
+        """A connection that breaks off is no news, and a defect is one line: the library would print a
+        traceback."""
+        error = sys.exception()
+        if error is not None and not isinstance(error, ConnectionError | TimeoutError):
+            self.dispatcher.report(f"a request failed: {type(error).__name__}: {error}")
+
     def process_request(self, request: object, client_address: object) -> None:
         """One thread a connection, up to a limit; further connections wait."""
         self.room.acquire()
@@ -222,7 +230,8 @@ class McpHttpConnection(BaseHTTPRequestHandler):
         if self.headers.get_content_type() != "application/json":
             raise _Refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Content-Type is not application/json")
         lengths = self._all("Content-Length")
-        if len(lengths) != 1 or not lengths[0].isdigit() or self.headers.get("Transfer-Encoding"):
+        is_number = len(lengths) == 1 and lengths[0].isascii() and lengths[0].isdigit()
+        if not is_number or self.headers.get("Transfer-Encoding"):
             raise _Refusal(HTTPStatus.LENGTH_REQUIRED, "send the body with a Content-Length")
         if len(lengths[0]) > 9 or int(lengths[0]) > MAX_INPUT_BYTES:
             reason = f"the body has {lengths[0][:20]} bytes; at most {MAX_INPUT_BYTES:,} are read"
