@@ -29,7 +29,7 @@ AGENT_CHOICES = ("claude-code", "codex", "opencode", "goose", "continue", "curso
 def add_install_options(parser: ArgumentParser) -> None:
     parser.add_argument("agent", choices=AGENT_CHOICES, metavar="AGENT", help=", ".join(AGENT_CHOICES))
     parser.add_argument("--dry-run", action="store_true", help="show the changes and make none")
-    parser.add_argument("--uninstall", action="store_true", help="take our entries out again")
+    parser.add_argument("--uninstall", action="store_true", help="remove Sevenfold's entries")
     add_json_option(parser)
 
 
@@ -55,9 +55,9 @@ def add_hook_options(parser: ArgumentParser) -> None:
 RESIDENT_HELP = "show or stop the process that answers other agents"
 
 RESIDENT_DESCRIPTION = """\
-Hooks and the MCP server ask one process of yours, which keeps memories and
-indexes loaded. It starts by itself when it is needed and ends after 30 minutes
-without a request.
+Hooks and the MCP server ask one background process, which keeps memories and
+indexes loaded. It starts when it is needed and ends after 30 minutes without a
+request.
 """
 
 RESIDENT_EXAMPLES = """\

@@ -9,13 +9,13 @@ from sevenfold.cli.options import add_json_option, add_project_option, parse_por
 CONTEXT_HELP = "show what fills a session's window, and the next compaction"
 
 CONTEXT_DESCRIPTION = """\
-Says what fills the window of a session: tokens by kind and tool, files that
-were read twice, where warning and compaction set in, what the next compaction
-would do and keep, and what the session cost so far.
+Shows what fills the window of a session: tokens by kind and tool, files that
+were read twice, where the warning and compaction begin, what the next
+compaction would do and keep, and what the session cost so far.
 
-Reads the transcript that a session keeps on disk, and writes nothing: one that
-is running can be looked at too. The system prompt and the tools are not in it;
-their size is what was billed beyond what can be seen.
+Reads the transcript of the session and writes nothing, so you can run it while
+the session runs. The system prompt and the tools are not in the transcript;
+their size is what was billed beyond the rest.
 """
 
 CONTEXT_EXAMPLES = """\
@@ -36,17 +36,17 @@ def add_context_options(parser: ArgumentParser) -> None:
         help="its id, or the start of it (default: the one written to last)",
     )
     add_project_option(parser)
-    parser.add_argument("--model", metavar="NAME", help="as if it went on with this model (its last one)")
+    parser.add_argument("--model", metavar="NAME", help="as if it continued with this model (its last one)")
     add_json_option(parser)
 
 
 STATS_HELP = "show what your sessions cost over time, and what the layers did"
 
 STATS_DESCRIPTION = """\
-Adds up a project's sessions by day: rounds, tokens, the share that came out of
-the cache, dollars with and without caching and by whose calls they were; how
-often the view was cut and by which layer; what broke, was denied or refused.
-Reads transcripts and events, and writes nothing.
+Adds up a project's sessions by day: rounds, tokens, the share that was read
+from the cache, dollars with and without caching and by kind of call; how often
+the view was cut and by which layer; what failed, was denied or refused. Reads
+transcripts and events, and writes nothing.
 """
 
 STATS_EXAMPLES = """\
@@ -64,7 +64,7 @@ def add_stats_options(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--sessions", action="store_true", help="one line per session instead of per day")
     parser.add_argument(
-        "--fidelity", action="store_true", help="measure each cut; takes some seconds a long session"
+        "--fidelity", action="store_true", help="measure each cut; takes some seconds per long session"
     )
     add_json_option(parser)
     add_project_option(parser)
@@ -73,10 +73,10 @@ def add_stats_options(parser: ArgumentParser) -> None:
 SPEND_HELP = "show what background work spent; stop or resume it"
 
 SPEND_DESCRIPTION = """\
-Says what background work spent against its caps, by kind, and which kinds rest
-after failures: notes, summaries, progress lines, agents in the background. All
-processes of yours share the caps. The conversation itself is not counted here
-and never stopped; `sevenfold stats` shows it.
+Shows what background work spent against its caps, by kind, and which kinds are
+paused after failures: notes, summaries, progress lines, agents in the
+background. All your processes share the caps. The conversation itself is not
+counted here and never stopped; `sevenfold stats` shows it.
 """
 
 SPEND_EXAMPLES = """\
@@ -104,11 +104,11 @@ def add_spend_options(parser: ArgumentParser) -> None:
 DOCTOR_HELP = "check the installation, and say what to do about each finding"
 
 DOCTOR_DESCRIPTION = """\
-Checks what Sevenfold stands on: the interpreter and its libraries, keys,
-settings, where files are kept and whether they can be written, disk space,
-locks, transcripts, mail, the sandbox, spending, and what went wrong lately.
-Says what to do about each finding. Offline; it changes nothing and shows no
-secret. Ends with 1 if something is broken.
+Checks what Sevenfold needs: the interpreter and its libraries, keys, settings,
+where files are kept and whether they can be written, disk space, locks,
+transcripts, mail, the sandbox, spending, and recent errors. Says what to do
+about each finding. Offline; it changes nothing and shows no secret. Exits with
+1 if something is broken.
 """
 
 DOCTOR_EXAMPLES = """\
@@ -190,7 +190,7 @@ def add_layers_options(parser: ArgumentParser) -> None:
 REPLAY_HELP = "show what recorded sessions cost, and where the cache broke"
 
 REPLAY_DESCRIPTION = """\
-Says what recorded sessions cost, and what to do about it: tokens and dollars
+Shows what recorded sessions cost and what to do about it: tokens and dollars
 by kind and model, every cache break with its cause, what filled the context,
 the most expensive tool results. Offline, no key.
 
@@ -268,9 +268,9 @@ Looks for words in everything that was said in past sessions: yours with Sevenfo
 Claude Code and Codex, in every project. Turns with all words come first, then those
 with some of them. Put words in quotes to find them side by side.
 
-The first run builds an index below your home; later runs read what is new. The index
-leaves this machine no more than the sessions do, and a snippet that seems to hold a
-secret is not shown. 1 if nothing is found. For memories, see `sevenfold recall`.
+The first run builds an index below your home; later runs read what is new. The
+index stays on this machine, and a snippet that seems to hold a secret is not shown.
+Exits with 1 if nothing is found. For memories, see `sevenfold recall`.
 """
 
 SEARCH_EXAMPLES = """\

