@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sevenfold.agent.tui.prompt_input import BufferedOutput
+from sevenfold.agent.tui.render.markdown_stream import CodeBlock, MarkdownStream
 from sevenfold.agent.tui.terminal import PlainTerminal
-from sevenfold.agent.tui.text_renderer import CodeBlock, MarkdownStream, TextRenderer
+from sevenfold.agent.tui.text_renderer import TextRenderer
 from sevenfold.cli import main
 from sevenfold.cli.screen import CapturedScreen, Screen, TableCell
 from sevenfold.core.text.safe_text import escape_json, escape_painted

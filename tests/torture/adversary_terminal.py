@@ -18,7 +18,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
 
-from sevenfold.agent.tui.text_renderer import CodeBlock, MarkdownStream, TextRenderer
+from sevenfold.agent.tui.render.markdown_stream import CodeBlock, MarkdownStream
+from sevenfold.agent.tui.text_renderer import TextRenderer
 from sevenfold.cli.screen import Screen, TableCell
 from sevenfold.testing import Simulator
 from tests.torture.rig import Orders, Outcome, outcome

@@ -256,7 +256,8 @@ def make_unsent_error(error: BaseException) -> ProviderRefused:
 
 def _told(error: BaseException) -> str:
     cause = error.__cause__
-    why = f" ({type(cause).__name__}: {cause})" if cause is not None and str(cause) else ""
+    is_news = cause is not None and str(cause) and str(cause) not in str(error)
+    why = f" ({type(cause).__name__}: {cause})" if is_news else ""
     return f"{error or type(error).__name__}{why}"
 
 

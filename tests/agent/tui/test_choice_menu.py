@@ -9,7 +9,7 @@ import pytest
 from sevenfold.agent.permissions.guard import PermissionRequest, PermissionResponse
 from sevenfold.agent.permissions.rules import PermissionRule
 from sevenfold.agent.tool import AccessRequest
-from sevenfold.agent.tui.choice_menu import Choice, ChoiceMenu, ChoicePrompt
+from sevenfold.agent.tui.choice_menu import Choice, ChoiceMenu, ChoicePrompt, FilterMenu
 from sevenfold.agent.tui.open_questions import TYPING_PAUSE_SECONDS, OpenQuestions
 from sevenfold.agent.tui.permission_prompt import READ_ONLY_RESPONSE, PermissionPrompt
 from sevenfold.agent.tui.text_renderer import TextRenderer
@@ -172,6 +172,16 @@ def test_the_preview_says_where_a_rule_is_kept_and_what_it_covers() -> None:
     assert "always: shell(git log *)" in shown
     assert "kept in .sevenfold/settings.local.toml, out of git" in shown
     assert "still asks for git log | sh" in shown
+
+
+def test_the_selected_row_is_shown_whole_where_its_line_is_cut() -> None:
+    prices = "$4 in, $20 out, $0.2 cached  1,000k tokens"
+    rows = [Choice(label=f"claude-opus-{number}  {prices}") for number in (5, 6)]
+    for menu in (ChoiceMenu(title="models", choices=rows), FilterMenu(title="models", choices=rows)):
+        narrow, wide = menu.render(TextRenderer(40)), menu.render(TextRenderer(100))
+        assert "1,000k tokens" in " ".join(narrow.split())
+        assert "claude-opus-6  $4 in, $20 out" in narrow
+        assert wide.count("claude-opus-5") == 1
 
 
 def test_a_line_answers_a_menu_where_only_lines_are_read() -> None:

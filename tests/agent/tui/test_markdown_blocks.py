@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sevenfold.agent.tui.text_renderer import (
+from sevenfold.agent.tui.render.markdown_stream import (
     MAX_CODE_LINES,
     CodeBlock,
     MarkdownBlock,
     MarkdownStream,
     ProseBlock,
-    TextRenderer,
 )
+from sevenfold.agent.tui.text_renderer import TextRenderer
 from tests.examples import up_to
 
 LINES = st.sampled_from(

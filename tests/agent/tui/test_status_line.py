@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.agent.tui.turn_view import StatusLine, render_status_line
+from sevenfold.agent.tui.render.status_line import StatusLine, render_status_line
 
 FULL = StatusLine(
     model="claude-opus-5-5",

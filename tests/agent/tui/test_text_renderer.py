@@ -10,13 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from sevenfold.agent.tui.text_renderer import (
-    CodeBlock,
-    MarkdownBlock,
-    ProseBlock,
-    TextRenderer,
-    is_light_terminal,
-)
+from sevenfold.agent.tui.render.markdown_stream import CodeBlock, MarkdownBlock, ProseBlock
+from sevenfold.agent.tui.text_renderer import TextRenderer, is_light_terminal
 
 SGR = re.compile(r"\x1b\[[0-9;]*m")
 TABLE = "| name | size |\n|---|---|\n| a | 1 |\n| b | 22 |"
@@ -38,10 +33,11 @@ def test_no_line_is_wider_than_the_terminal_and_no_control_is_passed_on(
         brush.markdown(ProseBlock(text)),
         brush.markdown(CodeBlock(text, "python")),
         brush.line(text, "error", indent=2),
+        brush.line(text, "error", hang=4),
         brush.diff(text, 10),
     ):
         plain = SGR.sub("", painted)
-        assert all(item.isprintable() or item == "\n" or category(item) == "Zs" for item in plain)
+        assert all(item.isprintable() or item in "\n\u200c\u200d" or category(item) == "Zs" for item in plain)
         assert all(cell_len(line) <= columns for line in plain.split("\n"))
 
 
@@ -124,6 +120,20 @@ def test_each_hunk_of_a_diff_counts_from_its_own_place() -> None:
         "  98 --- old",
         "  99 +++ new",
     ]
+
+
+def test_what_goes_on_in_the_next_line_stands_below_its_beginning() -> None:
+    assert TextRenderer(20).line("/cost  what it has cost so far", hang=7).splitlines() == [
+        "/cost  what it has",
+        "       cost so far",
+    ]
+    assert TextRenderer(20).line("x" * 45, hang=2).splitlines() == ["x" * 20, "  " + "x" * 18, "  " + "x" * 7]
+
+
+@given(st.text(st.sampled_from("ab 日本\n"), max_size=80), st.integers(0, 12))
+def test_no_sign_is_lost_where_lines_are_set_in(text: str, hang: int) -> None:
+    shown = TextRenderer(20).line(text, hang=hang)
+    assert "".join(shown.split()) == "".join(text.split())
 
 
 def test_an_escape_of_a_model_is_shown_and_not_obeyed() -> None:

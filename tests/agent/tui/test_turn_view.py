@@ -20,8 +20,10 @@ from sevenfold.agent.loop.turn import (
     TurnEvent,
 )
 from sevenfold.agent.tool import ToolOutput
-from sevenfold.agent.tui.text_renderer import ProseBlock, TextRenderer
-from sevenfold.agent.tui.turn_view import FRAME_TIME, MAX_LIVE_LINES, BusyLine, StatusLine, TurnView
+from sevenfold.agent.tui.render.markdown_stream import ProseBlock
+from sevenfold.agent.tui.render.status_line import FRAME_TIME, BusyLine, StatusLine
+from sevenfold.agent.tui.text_renderer import TextRenderer
+from sevenfold.agent.tui.turn_view import MAX_LIVE_LINES, TurnView
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.events import ResultSpilled, RetryScheduled, ToolDenied
 from sevenfold.core.json import EMPTY_OBJECT

@@ -87,7 +87,7 @@ def test_only_the_beginning_of_a_long_text_is_looked_at() -> None:
 @given(texts)
 def test_nothing_that_a_terminal_would_obey_is_left_and_nothing_that_it_shows_is_lost(text: str) -> None:
     shown = escape_controls(text)
-    assert all(item.isprintable() or item == "\n" or category(item) == "Zs" for item in shown)
+    assert all(item.isprintable() or item in "\n\u200c\u200d" or category(item) == "Zs" for item in shown)
     assert escape_controls(shown) == shown
     if all(item.isprintable() or item == "\n" for item in text):
         assert shown == text
@@ -95,3 +95,19 @@ def test_nothing_that_a_terminal_would_obey_is_left_and_nothing_that_it_shows_is
 
 def test_an_escape_is_spelled_out() -> None:
     assert escape_controls("a\x1b[31mb\rc") == "a\\x1b[31mb\\rc"
+
+
+@pytest.mark.parametrize(
+    "text", ["👩\u200d👩\u200d👧", "👩🏽\u200d🚀", "🏳\ufe0f\u200d🌈", "نمی\u200cخواهم", "क्\u200dष"]
+)
+def test_joiners_that_shape_an_emoji_or_a_word_are_shown(text: str) -> None:
+    assert escape_controls(text) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["pass\u200dword", "a\u200c", "\u200d👩", "👩\u200d", "👩\u200cx", "م\u200d\u200dم"]
+)
+def test_joiners_that_could_only_hide_something_are_spelled_out(text: str) -> None:
+    shown = escape_controls(text)
+    assert "\u200c" not in shown
+    assert "\u200d" not in shown

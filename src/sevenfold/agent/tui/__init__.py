@@ -3,7 +3,7 @@
 - `chat`: reads input, runs turns, shows them.
 - `background_view`: background commands and agents, live and by `/tasks`.
 - `chat_input`: menus, questions, and what was sent in the middle of a turn and waits.
-- `turn_view`: what a turn prints, and the status line.
+- `turn_view`: what a turn prints.
 - `text_renderer`: markdown, diffs and plain lines as terminal text.
 - `error_text`: errors and retries in one line, with the remedy.
 - `event_text`: one sentence for each event.
@@ -14,7 +14,7 @@
 - `prompt_input`: the input line: keys, pasted text and history.
 - `completion`: commands and files that are offered while a person types.
 - `user_input`: what was typed as a message, with the images that it names or the clipboard has.
-- `diff_text`: a diff with line numbers, the colours of its language, and changed words marked.
+- `render`: diffs, growing markdown and the status line.
 - `inspect_commands`: slash commands that show what a session has and did.
 - `custom_commands`: commands from markdown files.
 - `cost_text`: dollars in words.

@@ -17,6 +17,7 @@ from sevenfold.agent.tui.cost_text import compute_saved, render_cache_state
 from sevenfold.agent.tui.error_text import render_error
 from sevenfold.agent.tui.permission_prompt import REQUEST_PREVIEW_LINES, PermissionPrompt
 from sevenfold.agent.tui.prompt_input import InputDelegate
+from sevenfold.agent.tui.render.status_line import FRAME_TIME, BusyLine, StatusLine, render_status_line
 from sevenfold.agent.tui.session_list import merge_spent, render_history_tail
 from sevenfold.agent.tui.slash_commands import (
     COMMAND_PREFIX,
@@ -29,7 +30,7 @@ from sevenfold.agent.tui.slash_commands import (
     render_keys,
 )
 from sevenfold.agent.tui.text_renderer import TextRenderer, TextTone
-from sevenfold.agent.tui.turn_view import FRAME_TIME, BusyLine, StatusLine, TurnView, render_status_line
+from sevenfold.agent.tui.turn_view import TurnView
 from sevenfold.agent.tui.user_input import add_context, read_user_input
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import ProviderError, SevenfoldError
@@ -199,21 +200,15 @@ class Chat(ChatInput):
     # Methods of `InputDelegate`, which the terminal calls.
 
     def live(self, brush: TextRenderer) -> str:
-        parts = (
-            self.view.live(brush),
-            self._render_busy(brush),
-            render_live_tasks(self.agent, brush),
-            self._queue.render(brush),
-        )
-        return "\n".join(part for part in parts if part)
+        busy, tasks = self._render_busy(brush), render_live_tasks(self.agent, brush)
+        below = "\n".join(part for part in (busy, tasks, self._queue.render(brush)) if part)
+        return "\n".join(part for part in (self.view.live(brush), below and f"\n{below}") if part)
 
     def _render_busy(self, brush: TextRenderer) -> str:
         if not self.view.status.is_working or self._questions.is_asking:
             return ""
         elapsed = self._clock.uptime() - self._started
-        return "\n" + BusyLine(phase=self.view.phase, elapsed=elapsed, tokens=self.view.turn_tokens).render(
-            brush
-        )
+        return BusyLine(phase=self.view.phase, elapsed=elapsed, tokens=self.view.turn_tokens).render(brush)
 
     def question(self, brush: TextRenderer) -> str:
         return self._questions.render(brush)

@@ -97,8 +97,8 @@ class ChoiceMenu:
             lines.append(brush.line(brush.cut(text), "accent" if at == self.selected else "plain"))
         if len(self.choices) > len(self._window):
             lines.append(brush.line(f"  {self.selected + 1} of {len(self.choices)}", "faint"))
-        remark = self.choices[self.selected].remark
-        lines += [brush.line(remark, "faint", indent=4)] if remark else []
+        row = self.choices[self.selected]
+        lines += _render_remark(row, row.remark, brush)
         return "\n".join([*lines, brush.line(self.hint, "faint", indent=2)])
 
     def render_lines(self) -> list[str]:
@@ -115,6 +115,17 @@ class ChoiceMenu:
     @property
     def _window(self) -> Sequence[Choice]:
         return self.choices[self._first : self._first + MAX_SHOWN_CHOICES]
+
+
+_ROW_PREFIX = 6
+"""Columns at most before a row's label."""
+
+
+def _render_remark(row: Choice, remark: str, brush: TextRenderer) -> list[str]:
+    """What is to be known of the selected row, and the whole of it where its line is cut."""
+    is_cut = brush.cut(" " * _ROW_PREFIX + row.label).endswith("…")
+    parts = [row.label] if is_cut else []
+    return [brush.line(part, "faint", indent=4) for part in (*parts, remark) if part]
 
 
 class ChoicePrompt:
@@ -200,8 +211,7 @@ class FilterMenu(ChoiceMenu):
             lines.append(brush.line(brush.cut(text), "accent" if at == self.selected else "plain"))
         if len(self.choices) > len(self._window):
             lines.append(brush.line(f"  {self.selected + 1} of {len(self.choices)}", "faint"))
-        if remark := self._find_remark():
-            lines.append(brush.line(remark, "faint", indent=4))
+        lines += _render_remark(self.choices[self.selected], self._find_remark(), brush)
         return "\n".join([*lines, brush.line(self.hint, "faint", indent=2)])
 
     def _find_remark(self) -> str:

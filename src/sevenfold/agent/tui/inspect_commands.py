@@ -390,9 +390,9 @@ async def choose_model(chat: InspectedChat, name: str) -> None:
             )
             for model in models
         ]
-        at = await choose_filtered(
-            chat, FilterMenu(title="models, in dollars a million tokens", choices=rows)
-        )
+        menu = FilterMenu(title="models, in dollars a million tokens", choices=rows)
+        menu.selected = next((at for at, model in enumerate(models) if model.name == before), 0)
+        at = await choose_filtered(chat, menu)
         if at is None:
             chat.say(f"the model is {before}")
             return

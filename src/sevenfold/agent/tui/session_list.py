@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 
-from sevenfold.agent.tui.text_renderer import ProseBlock, TextRenderer
+from sevenfold.agent.tui.render.markdown_stream import ProseBlock
+from sevenfold.agent.tui.text_renderer import TextRenderer
 from sevenfold.core.errors import StoreError, WireError
 from sevenfold.core.messages import Message, Text, ToolUse
 from sevenfold.core.prices import Catalog

@@ -1,4 +1,4 @@
-"""What a turn prints, and the status line.
+"""What a turn prints.
 
 Finished output is printed once; what still changes is drawn below it.
 """
@@ -27,7 +27,9 @@ from sevenfold.agent.tools.executor import MAIN_AGENT
 from sevenfold.agent.tui.cost_text import CacheState, read_cache_state
 from sevenfold.agent.tui.error_text import render_retry
 from sevenfold.agent.tui.event_text import render_event_text
-from sevenfold.agent.tui.text_renderer import MarkdownBlock, MarkdownStream, TextRenderer, TextTone
+from sevenfold.agent.tui.render.markdown_stream import MarkdownBlock, MarkdownStream
+from sevenfold.agent.tui.render.status_line import StatusLine
+from sevenfold.agent.tui.text_renderer import TextRenderer, TextTone
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.events import (
     CompactionStarted,
@@ -42,108 +44,6 @@ from sevenfold.core.json import EMPTY_OBJECT
 from sevenfold.core.messages import Block, Text, ToolUse, ToolUseId
 from sevenfold.core.tool_kinds import Effect, find_effect
 from sevenfold.providers.provider import Delta, TextDelta, ThinkingDelta
-
-# The status line: model, mode, context, cost, tasks and the last event, as far as the columns go.
-
-_GAP = "  "
-_ELLIPSIS = "…"
-_LEAST_SAVED = 0.005
-"""Dollars that round to a cent."""
-_LEAST_NEWS = 16
-"""Fewer columns than this would say nothing of what happened."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatusLine:
-    """What the line is made of."""
-
-    model: str = ""
-    mode: str = ""
-    context_tokens: int = 0
-    limit_tokens: int = 0
-    spent_usd: float | None = 0.0
-    tasks: int = 0
-    queued: int = 0
-    """Messages that wait for the end of the round."""
-    news: str = ""
-    """What a layer did last."""
-    is_working: bool = False
-    cache: str = ""
-    """How long the provider's cache stays warm, and what it costs to let it go cold."""
-    saved_usd: float | None = None
-    """Against the same conversation without cache and layers."""
-
-
-def render_status_line(status: StatusLine, columns: int) -> str:
-    """At most `columns` characters: details go first, then what matters least, and only the news is cut in
-    mid-word."""
-    parts = _parts(status, is_full=True)
-    if len(_GAP.join(parts)) > columns:
-        parts = _parts(status, is_full=False)
-    while parts and len(_GAP.join(parts)) > columns:
-        parts.pop()
-    line = _GAP.join(parts)
-    room = columns - len(line) - len(_GAP)
-    if not status.news or room < min(_LEAST_NEWS, len(status.news)):
-        return line
-    news = status.news if len(status.news) <= room else status.news[: room - 1] + _ELLIPSIS
-    return f"{line}{_GAP}{news}" if line else news
-
-
-def _parts(status: StatusLine, *, is_full: bool) -> list[str]:
-    """The most important first."""
-    parts = [_context(status)]
-    parts += [f"{status.queued} queued"] if status.queued else []
-    parts += [f"{status.tasks} task{'' if status.tasks == 1 else 's'}"] if status.tasks else []
-    saved = status.saved_usd
-    is_saved = is_full and saved is not None and saved >= _LEAST_SAVED
-    parts += [status.mode, _cost(status) + (f" (saved ${saved:.2f})" if is_saved else "")]
-    parts += [status.model.removeprefix("claude-")]
-    if not status.is_working:
-        parts.append(status.cache if is_full else re.split(r"[,:]", status.cache)[0])
-    return [part for part in parts if part]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BusyLine:
-    """What a turn is doing, in one line that moves."""
-
-    phase: str
-    elapsed: timedelta
-    """Since the turn began."""
-    tokens: int = 0
-    """That the model wrote in this turn so far."""
-
-    def render(self, brush: TextRenderer) -> str:
-        """In a narrow terminal the tokens go first, then the hint, and then the end of what it does."""
-        frames = _FRAMES if brush.has_unicode else _PLAIN_FRAMES
-        frame = frames[int(self.elapsed / FRAME_TIME) % len(frames)]
-        doing = f"{frame} working {int(self.elapsed.total_seconds())} s: {self.phase}"
-        arrow = "↓ " if brush.has_unicode else ""
-        tokens = [f"{arrow}{self.tokens:,} tokens"] if self.tokens else []
-        for parts in ([doing, *tokens, _INTERRUPT_HINT], [doing, _INTERRUPT_HINT]):
-            if len(_GAP.join(parts)) < brush.columns:
-                return brush.line(_GAP.join(parts), "accent")
-        return brush.line(brush.cut(doing), "accent")
-
-
-FRAME_TIME = timedelta(seconds=0.5)
-"""Twice a second looks alive, and costs few bytes even over a slow line."""
-_FRAMES, _PLAIN_FRAMES = "⠋⠙⠸⠴⠦⠇", "|/-\\"
-_INTERRUPT_HINT = "Esc interrupts"
-
-
-def _context(status: StatusLine) -> str:
-    if not status.limit_tokens:
-        return ""
-    return f"{100 * status.context_tokens / status.limit_tokens:.0f}% context"
-
-
-def _cost(status: StatusLine) -> str:
-    if status.spent_usd is None:
-        return "unpriced"
-    return f"${status.spent_usd:.2f}"
-
 
 OUTPUT_PREVIEW_LINES = 5
 """Of a tool's output; the rest is folded."""
@@ -164,6 +64,8 @@ MAX_PRINTED_LINES = 3
 """Of what a running tool prints."""
 SLOW_TOOL_TIME = timedelta(seconds=1)
 """From which on it is said how long a tool took."""
+_LABEL = re.compile(r"(?:[·›] |\S.{0,22}?  +)(?=\S)")
+"""What a line begins with, in a column of its own: a sign, or a name and two spaces."""
 _THINKING_CHARS = 200
 _CHARS_A_TOKEN = 4
 _WAITING = "waiting for the model"
@@ -308,7 +210,8 @@ class TurnView:
     def say(self, text: str, tone: TextTone = "plain") -> None:
         """A line of our own: above what is still being said, which it does not split."""
         self._is_after_tool = False
-        self._surface.put(self._surface.brush().line(text, tone))
+        label = _LABEL.match(text)
+        self._surface.put(self._surface.brush().line(text, tone, hang=label.end() if label else 0))
 
     def begin(self, typed: str) -> None:
         """A turn begins with what was typed."""
@@ -324,7 +227,10 @@ class TurnView:
         first, *more = typed.split("\n")
         if len(more) > MAX_ECHOED_LINES:
             more = [*more[:MAX_ECHOED_LINES], f"… {len(more) - MAX_ECHOED_LINES} more lines"]
-        lines = [brush.line(f"› {first}", "strong"), *(brush.line(line, "strong", indent=2) for line in more)]
+        lines = [
+            brush.line(f"› {first}", "strong", hang=2),
+            *(brush.line(line, "strong", indent=2) for line in more),
+        ]
         self._surface.put("\n" + "\n".join(lines))
         self._is_after_tool = False
 
@@ -396,7 +302,9 @@ class TurnView:
         if not output.is_error:
             most = TOOL_PREVIEW_LINES.get(find_effect(seen.use), OUTPUT_PREVIEW_LINES)
         most = len(lines) if self.is_verbose else most
-        parts = [brush.line(_head(title, seen, len(lines), most), "error" if output.is_error else "good")]
+        parts = [
+            brush.line(_head(title, seen, len(lines), most), "error" if output.is_error else "good", hang=2)
+        ]
         if output.diff and self.asked_diffs.pop(seen.use.id, "") != output.diff:
             parts.append(brush.diff(output.diff, SHOWN_DIFF_LINES))
         parts += [brush.line(line, "faint", indent=2) for line in self._fold(title, lines, most)]

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from sevenfold.agent.loop.turn import LayerActed, RoundEnded, TurnEvent
 from sevenfold.agent.permissions.guard import PermissionRequest, PermissionResponse
+from sevenfold.agent.tui.render.status_line import StatusLine
 from sevenfold.agent.tui.text_renderer import TextRenderer, TextTone
-from sevenfold.agent.tui.turn_view import StatusLine, TurnView
+from sevenfold.agent.tui.turn_view import TurnView
 from sevenfold.cli.screen import Screen, TableCell, format_share, format_tokens, format_usd
 from sevenfold.cli.tour.pace import ReadingPace
 from sevenfold.cli.tour.run import (

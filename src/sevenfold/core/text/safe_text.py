@@ -97,7 +97,31 @@ def escape_controls(text: str) -> str:
     """Without what would move a cursor or change a colour: such characters are spelled out instead."""
     if text.isprintable():
         return text
-    return "".join(item if _is_shown(item) else repr(item)[1:-1] for item in text)
+    return "".join(
+        item if _is_shown(item) or _is_joiner(text, at) else repr(item)[1:-1] for at, item in enumerate(text)
+    )
+
+
+_NON_JOINER, _JOINER = "\u200c", "\u200d"
+_JOINED_LETTER = re.compile("[\u0600-\u06ff\u0750-\u077f\u0900-\u0dff]")
+"""Of Arabic, Persian, Urdu and the scripts of India, which are not written without joiners."""
+
+
+def _is_joiner(text: str, at: int) -> bool:
+    """Whether a character that is not seen itself shapes what is: within an emoji, or between two letters of
+    a script that needs it. Anywhere else it would only hide something."""
+    if text[at] not in (_NON_JOINER, _JOINER) or not 0 < at < len(text) - 1:
+        return False
+    before, after = text[at - 1], text[at + 1]
+    if _JOINED_LETTER.match(before) and _JOINED_LETTER.match(after):
+        return True
+    return text[at] == _JOINER and _is_emoji(before) and _is_emoji(after)
+
+
+def _is_emoji(item: str) -> bool:
+    from unicodedata import category
+
+    return item == "\ufe0f" or "\U0001f3fb" <= item <= "\U0001f3ff" or category(item) == "So"
 
 
 def _is_shown(item: str) -> bool:

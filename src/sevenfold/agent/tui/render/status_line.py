@@ -1,0 +1,111 @@
+"""The status line: context, mode, cost, model, cache and the last event, as far as the columns go.
+
+Also the line that says what a turn is doing.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+
+from sevenfold.agent.tui.text_renderer import TextRenderer
+
+_GAP = "  "
+_ELLIPSIS = "…"
+_LEAST_SAVED = 0.005
+"""Dollars that round to a cent."""
+_LEAST_NEWS = 16
+"""Fewer columns than this would say nothing of what happened."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusLine:
+    """What the line is made of."""
+
+    model: str = ""
+    mode: str = ""
+    context_tokens: int = 0
+    limit_tokens: int = 0
+    spent_usd: float | None = 0.0
+    tasks: int = 0
+    queued: int = 0
+    """Messages that wait for the end of the round."""
+    news: str = ""
+    """What a layer did last."""
+    is_working: bool = False
+    cache: str = ""
+    """How long the provider's cache stays warm, and what it costs to let it go cold."""
+    saved_usd: float | None = None
+    """Against the same conversation without cache and layers."""
+
+
+def render_status_line(status: StatusLine, columns: int) -> str:
+    """At most `columns` characters: details go first, then what matters least, and only the news is cut in
+    mid-word."""
+    parts = _parts(status, is_full=True)
+    if len(_GAP.join(parts)) > columns:
+        parts = _parts(status, is_full=False)
+    while parts and len(_GAP.join(parts)) > columns:
+        parts.pop()
+    line = _GAP.join(parts)
+    room = columns - len(line) - len(_GAP)
+    if not status.news or room < min(_LEAST_NEWS, len(status.news)):
+        return line
+    news = status.news if len(status.news) <= room else status.news[: room - 1] + _ELLIPSIS
+    return f"{line}{_GAP}{news}" if line else news
+
+
+def _parts(status: StatusLine, *, is_full: bool) -> list[str]:
+    """The most important first."""
+    parts = [_context(status)]
+    parts += [f"{status.queued} queued"] if status.queued else []
+    parts += [f"{status.tasks} task{'' if status.tasks == 1 else 's'}"] if status.tasks else []
+    saved = status.saved_usd
+    is_saved = is_full and saved is not None and saved >= _LEAST_SAVED
+    parts += [status.mode, _cost(status) + (f" (saved ${saved:.2f})" if is_saved else "")]
+    parts += [status.model.removeprefix("claude-")]
+    if not status.is_working:
+        parts.append(status.cache if is_full else re.split(r"[,:]", status.cache)[0])
+    return [part for part in parts if part]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BusyLine:
+    """What a turn is doing, in one line that moves."""
+
+    phase: str
+    elapsed: timedelta
+    """Since the turn began."""
+    tokens: int = 0
+    """That the model wrote in this turn so far."""
+
+    def render(self, brush: TextRenderer) -> str:
+        """In a narrow terminal the tokens go first, then the hint, and then the end of what it does."""
+        frames = _FRAMES if brush.has_unicode else _PLAIN_FRAMES
+        frame = frames[int(self.elapsed / FRAME_TIME) % len(frames)]
+        doing = f"{frame} working {int(self.elapsed.total_seconds())} s: {self.phase}"
+        arrow = "↓ " if brush.has_unicode else ""
+        tokens = [f"{arrow}{self.tokens:,} tokens"] if self.tokens else []
+        for parts in ([doing, *tokens, _INTERRUPT_HINT], [doing, _INTERRUPT_HINT]):
+            if len(_GAP.join(parts)) < brush.columns:
+                return brush.line(_GAP.join(parts), "accent")
+        return brush.line(brush.cut(doing), "accent")
+
+
+FRAME_TIME = timedelta(seconds=0.5)
+"""Twice a second looks alive, and costs few bytes even over a slow line."""
+_FRAMES, _PLAIN_FRAMES = "⠋⠙⠸⠴⠦⠇", "|/-\\"
+_INTERRUPT_HINT = "Esc interrupts"
+
+
+def _context(status: StatusLine) -> str:
+    if not status.limit_tokens:
+        return ""
+    return f"{100 * status.context_tokens / status.limit_tokens:.0f}% context"
+
+
+def _cost(status: StatusLine) -> str:
+    if status.spent_usd is None:
+        return "unpriced"
+    return f"${status.spent_usd:.2f}"
