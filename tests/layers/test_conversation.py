@@ -399,7 +399,7 @@ def test_another_model_has_a_cache_of_its_own() -> None:
     talk = asked(Kept(params(HAIKU)))
     talk.record_reply(call(9), NOON)
     talk.use(params("claude-sonnet-4-5"), takes("claude-sonnet-4-5"))
-    assert talk.cuts == [Cut(0, PARAMS_CHANGED, WHOLE_PROMPT)]
+    assert talk.cuts == [Cut(0, f"the model changed from {HAIKU} to claude-sonnet-4-5", WHOLE_PROMPT)]
     assert talk.last.messages == 0
     assert talk.model == CATALOG.find("claude-sonnet-4-5")
     assert talk.frame.model == "claude-sonnet-4-5"
@@ -436,7 +436,7 @@ def test_a_compaction_block_stays_only_where_the_model_reads_it() -> None:
     talk.use(params(HAIKU), takes(HAIKU))
     assert talk.betas == ()
     assert not any(isinstance(b, Compaction) for item in talk.shown for b in item.message.blocks)
-    assert talk.cuts[-1] == Cut(0, PARAMS_CHANGED, 0)
+    assert talk.cuts[-1] == Cut(0, f"the model changed from {OPUS} to {HAIKU}", 0)
 
 
 def test_thinking_is_forgotten_on_request_from_its_first_message_on() -> None:

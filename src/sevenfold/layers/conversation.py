@@ -402,9 +402,11 @@ class Conversation:
     def use(self, frame: RequestParams, capabilities: Capabilities) -> None:
         """Use other request parameters: the caller's choice, and the caller's break of the prefix."""
         self.revision += 1
+        reason = PARAMS_CHANGED
         if frame.model != self.frame.model:
             # Another model has a cache of its own: nothing of the view changed, and nothing of it is read.
-            self.cuts.append(Cut(0, PARAMS_CHANGED, WHOLE_PROMPT))
+            reason = f"the model changed from {self.frame.model} to {frame.model}"
+            self.cuts.append(Cut(0, reason, WHOLE_PROMPT))
             self.last = replace(self.last, messages=0)
         is_other_frame = not is_same_opening(frame, self.frame)
         model = self._catalog.find(frame.model, self._emit)
@@ -415,9 +417,10 @@ class Conversation:
         if is_other_frame:
             self.tally.set_frame(_system_text(frame), frame.tools)
         before, self.binding = self.binding, compute_thinking_binding(frame)
-        self.adapt(drops_thinking=before != self.binding and not capabilities.rewrites_history)
+        drops_thinking = before != self.binding and not capabilities.rewrites_history
+        self.adapt(drops_thinking=drops_thinking, reason=reason)
 
-    def adapt(self, *, drops_thinking: bool = False) -> None:
+    def adapt(self, *, drops_thinking: bool = False, reason: str = PARAMS_CHANGED) -> None:
         """Show everything as the current model accepts it."""
         before, items = self.shown.messages(), self.shown.items
         fitting = _adapt_messages(items, self.capabilities, drops_thinking=drops_thinking)
@@ -430,7 +433,7 @@ class Conversation:
         first = _find_first_change(before, self.shown.messages())
         if first is not None:
             detail = {FORGOTTEN_KEY: True} if drops_thinking else {}
-            self.announce(Cut(0, PARAMS_CHANGED, first, freeze_object(detail)))
+            self.announce(Cut(0, reason, first, freeze_object(detail)))
 
     def forget_thinking(self, reason: str) -> None:
         """Remove all thinking so far from the view."""

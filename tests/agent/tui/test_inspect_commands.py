@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.agent.loop.turn import LayerActed
+from sevenfold.agent.loop.turn import LayerActed, RoundEnded
 from sevenfold.agent.tui.choice_menu import Choice, FilterMenu
 from sevenfold.agent.tui.cost_text import (
     CacheState,
@@ -26,7 +26,7 @@ from sevenfold.agent.tui.custom_commands import (
     read_custom_commands,
 )
 from sevenfold.agent.tui.text_renderer import TextRenderer
-from sevenfold.core.events import CacheMissed, HistoryCompacted, MemoryRecalled, PrefixBroken
+from sevenfold.core.events import CacheMissed, CutRegistered, HistoryCompacted, MemoryRecalled, PrefixBroken
 from sevenfold.core.prices import CATALOG
 from sevenfold.core.usage import Usage
 from sevenfold.providers.scripted import make_response
@@ -94,6 +94,22 @@ def test_why_names_the_block_that_differed_and_what_it_cost(tmp_path: Path) -> N
         desk.chat.view.watch(LayerActed(missed))
         desk.keys.enter("/why")
         await desk.keys.wait_for("the pause was longer than the cache lives")
+
+    play(tmp_path, [], story)
+
+
+def test_why_says_what_a_switch_of_models_billed(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        reason = "the model changed from claude-haiku-4-5 to claude-opus-5-5"
+        desk.chat.view.watch(LayerActed(CutRegistered("main", 0, reason, -1)))
+        reply = make_response("Hi.", usage=Usage(written_5m=40_000, output=9))
+        desk.chat.view.watch(RoundEnded(reply, 40_000, 100_000, 0.1))
+        desk.keys.enter("/why")
+        await desk.keys.wait_for("what it cost")
+        assert reason in desk.keys.text
+        assert "the beginning on" in desk.keys.text
+        assert "40,000 tokens were written again" in desk.keys.text
+        assert "layer" not in desk.keys.text
 
     play(tmp_path, [], story)
 

@@ -146,19 +146,19 @@ async def explain_break(chat: InspectedChat, _: str) -> None:
         chat.say("the cache was neither broken nor cut in this session", "good")
         return
     event, model = found.event, chat.services.catalog.find(chat.agent.frame.model)
-    shown = render_event_text(event)
-    cut = (
-        f"layer {event.layer} cut the prompt: {event.reason}"
-        if isinstance(event, events.CutRegistered)
-        else ""
-    )
-    chat.say(f"{found.at.astimezone():%H:%M:%S}  {shown.text if shown else cut}", "strong")
-    for name, value in describe_event(event).items():
-        if name != "event" and value not in ("", None):
+    shown, lost = render_event_text(event), count_lost_tokens(event)
+    facts = {name: value for name, value in describe_event(event).items() if name != "event"}
+    title = shown.text if shown else ""
+    if isinstance(event, events.CutRegistered):
+        title = f"layer {event.layer} cut the prompt: {event.reason}" if event.layer else event.reason
+        facts = {"from": f"message {event.first + 1} on" if event.first > 0 else "the beginning on"}
+        lost = chat.view.written_after_cut
+    chat.say(f"{found.at.astimezone():%H:%M:%S}  {title}", "strong")
+    for name, value in facts.items():
+        if value not in ("", None):
             chat.say(f"  {name.replace('_', ' '):16} {value}")
     if isinstance(event, events.PrefixBroken | events.CacheMissed):
         chat.say(f"  {'why':16} {_CAUSES.get(event.cause, event.cause)}")
-    lost = count_lost_tokens(event)
     price = price_cold_prompt(lost, model, found.at.date()) if lost else None
     if lost:
         cost = (

@@ -168,9 +168,13 @@ def _text(line: bytes) -> str | None:
 MENU_ROWS = 9
 """Below the input, while a menu may open: else the status line stands there at once."""
 _COMPLETABLE = re.compile(r"^/[^\s/]*$|(?:^|\s)@\S*$")
-"""A command or a file that is being typed: only then is there a menu, and room for it."""
 LINE_CONTINUATION = "\\"
 """Before Enter: the text goes on in a new line."""
+
+
+def may_complete(before: str) -> bool:
+    """Whether a command or a file is being typed before the cursor: only then is there a menu."""
+    return _COMPLETABLE.search(before) is not None
 
 
 def make_prompt_session(
@@ -189,14 +193,14 @@ def make_prompt_session(
     from prompt_toolkit.styles import Style
 
     @Condition
-    def may_complete() -> bool:
-        return _COMPLETABLE.search(get_app().current_buffer.document.text_before_cursor) is not None
+    def is_completing() -> bool:
+        return may_complete(get_app().current_buffer.document.text_before_cursor)
 
     return PromptSession(
         multiline=True,
         vi_mode=has_vi_keys,
         erase_when_done=True,
-        complete_while_typing=may_complete,
+        complete_while_typing=is_completing,
         complete_in_thread=True,
         enable_suspend=True,
         key_bindings=make_key_bindings(scene, pastes),
@@ -205,7 +209,7 @@ def make_prompt_session(
         output=make_prompt_output(pane),
         style=Style.from_dict({"bottom-toolbar": "noreverse"}),
         prompt_continuation="  ",
-        reserve_space_for_menu=MENU_ROWS,
+        reserve_space_for_menu=0,
     )
 
 

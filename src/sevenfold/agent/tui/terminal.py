@@ -23,11 +23,13 @@ from typing import TYPE_CHECKING, Self, TextIO
 
 from sevenfold.agent.tui.prompt_input import (
     LINE_CONTINUATION,
+    MENU_ROWS,
     BufferedOutput,
     InputDelegate,
     InputHistory,
     PastedTexts,
     make_prompt_session,
+    may_complete,
 )
 from sevenfold.agent.tui.text_renderer import TextRenderer, is_light_terminal
 from sevenfold.agent.tui.user_input import ImageChips
@@ -187,7 +189,13 @@ class Terminal:
             self._session.default_buffer.insert_text(self._saved.pop())
 
     def _shrink(self, app: Application[str]) -> None:
-        """Give back rows that a menu had, which the library would keep below the input."""
+        """Keep as many rows below the input as a menu needs, and give back those it had: the library would
+        keep them."""
+        completing = self._session.default_buffer.complete_state
+        if completing is not None:
+            self._session.reserve_space_for_menu = min(len(completing.completions) + 1, MENU_ROWS)
+        elif not may_complete(self._session.default_buffer.document.text_before_cursor):
+            self._session.reserve_space_for_menu = 0
         drawn, size = app.renderer.last_rendered_screen, app.output.get_size()
         if drawn and app.layout.container.preferred_height(size.columns, size.rows).preferred < drawn.height:
             self._pane.hold()

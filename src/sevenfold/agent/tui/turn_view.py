@@ -33,6 +33,7 @@ from sevenfold.agent.tui.text_renderer import TextRenderer, TextTone
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.events import (
     CompactionStarted,
+    CutRegistered,
     Event,
     ExtraRestored,
     FileRestored,
@@ -64,7 +65,7 @@ MAX_PRINTED_LINES = 3
 """Of what a running tool prints."""
 SLOW_TOOL_TIME = timedelta(seconds=1)
 """From which on it is said how long a tool took."""
-_LABEL = re.compile(r"(?:[·›] |\S.{0,22}?  +)(?=\S)")
+_LABEL = re.compile(r"(?:[·›] |\S.{0,22}  +)(?=\S)")
 """What a line begins with, in a column of its own: a sign, or a name and two spaces."""
 _THINKING_CHARS = 200
 _CHARS_A_TOKEN = 4
@@ -152,6 +153,9 @@ class TurnView:
         """What layers did, the newest last."""
         self.cache: CacheState | None = None
         """What the last answer left in the provider's cache."""
+        self.written_after_cut = 0
+        """Tokens that the first round after the last cut wrote to the cache."""
+        self._is_after_cut = False
         self.asked_diffs: dict[ToolUseId, str] = {}
         """Changes that were shown when they were asked for: they need not be shown again."""
         self._steps: deque[str] = deque(maxlen=MAX_ACTS)
@@ -330,6 +334,8 @@ class TurnView:
     def _end_round(self, seen: RoundEnded) -> None:
         self._end_text()
         self._waits_for, self._retry = _WAITING, None
+        if self._is_after_cut:
+            self.written_after_cut, self._is_after_cut = seen.reply.usage.written, False
         self._turn_tokens, self._streamed_chars = self._turn_tokens + seen.reply.usage.output, 0
         self.cache = read_cache_state(seen.reply.usage, self._clock.now()) or self.cache
         self.status = replace(
@@ -341,6 +347,8 @@ class TurnView:
 
     def _show_act(self, seen: LayerActed) -> None:
         self.acts.append(LayerAct(self._clock.now(), seen.event))
+        if isinstance(seen.event, CutRegistered):
+            self.written_after_cut, self._is_after_cut = 0, True
         if isinstance(seen.event, ToolDenied) and seen.event.who == MAIN_AGENT:
             return  # the call itself says so when it ends
         if isinstance(seen.event, RetryScheduled):
