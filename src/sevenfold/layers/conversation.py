@@ -404,7 +404,7 @@ class Conversation:
         self.revision += 1
         reason = PARAMS_CHANGED
         if frame.model != self.frame.model:
-            # Another model has a cache of its own: nothing of the view changed, and nothing of it is read.
+            # It has a cache of its own: nothing of the view changed, and nothing of it is read.
             reason = f"the model changed from {self.frame.model} to {frame.model}"
             self.cuts.append(Cut(0, reason, WHOLE_PROMPT))
             self.last = replace(self.last, messages=0)
@@ -417,10 +417,9 @@ class Conversation:
         if is_other_frame:
             self.tally.set_frame(_system_text(frame), frame.tools)
         before, self.binding = self.binding, compute_thinking_binding(frame)
-        drops_thinking = before != self.binding and not capabilities.rewrites_history
-        self.adapt(drops_thinking=drops_thinking, reason=reason)
+        self.adapt(reason, drops_thinking=before != self.binding and not capabilities.rewrites_history)
 
-    def adapt(self, *, drops_thinking: bool = False, reason: str = PARAMS_CHANGED) -> None:
+    def adapt(self, reason: str = PARAMS_CHANGED, *, drops_thinking: bool = False) -> None:
         """Show everything as the current model accepts it."""
         before, items = self.shown.messages(), self.shown.items
         fitting = _adapt_messages(items, self.capabilities, drops_thinking=drops_thinking)
@@ -490,10 +489,8 @@ def _adapt(item: ViewMessage, capabilities: Capabilities, *, drops_thinking: boo
 
 def _find_first_change(before: Sequence[Message], after: Sequence[Message]) -> int | None:
     """The first place where two views differ; None where the second only goes on."""
-    for index, message in enumerate(before):
-        if index >= len(after) or after[index] is not message:
-            return index
-    return None
+    changed = (at for at, item in enumerate(before) if at >= len(after) or after[at] is not item)
+    return next(changed, None)
 
 
 def _system_text(frame: RequestParams) -> str:
