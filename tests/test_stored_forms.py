@@ -22,7 +22,8 @@ from sevenfold.core.fields import read_fields, write_fields
 from sevenfold.core.json import JsonObject, read_object, write_json
 from sevenfold.core.memories import Origin
 from sevenfold.core.messages import Message, RecordId, ToolUseId
-from sevenfold.core.requests import RequestParams, SpillDecision
+from sevenfold.core.requests import RequestParams
+from sevenfold.core.spills import SpillDecision
 from sevenfold.layers.compaction.policy import BreakerState
 from sevenfold.layers.dreams.publish import DreamRecord, DreamRecordStore
 from sevenfold.layers.memory.extraction.policy import Topic

@@ -44,6 +44,11 @@ sys.stderr.write("\\n" + json.dumps(sorted(sys.modules)))
 """
 
 OF_AGENTS = (
+    "sevenfold.core.events.agent",
+    "sevenfold.core.events.context",
+    "sevenfold.core.events.learning",
+    "sevenfold.core.requests",
+    "sevenfold.layers.memory.recall",
     "asyncio",
     "sevenfold.agent",
     "sevenfold.core.tokens",

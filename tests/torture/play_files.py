@@ -16,7 +16,7 @@ from sevenfold.core.canonical import Digest
 from sevenfold.core.errors import FileMissing
 from sevenfold.core.events import Event, SpillFailed, ignore_event
 from sevenfold.core.messages import ToolResult, ToolUseId
-from sevenfold.core.requests import SpillDecision
+from sevenfold.core.spills import SpillDecision
 from sevenfold.layers.session_notes.notes_file import NotesFile
 from sevenfold.layers.tool_results.policy import ToolResultSettings
 from sevenfold.layers.tool_results.spill import SPILL_FOLDER, SpillStore

@@ -8,6 +8,7 @@ In reading order:
 - `canonical`: the bytes that are hashed.
 - `requests`: what is sent to a model, what comes back, and what a model and a provider can do; the view:
   the messages as they are sent, and announced cuts.
+- `spills`: what was decided of a tool result.
 - `normalize`, `normalize_blocks`: repairs of a history that the API would refuse.
 - `usage`, `models`, `prices`: what a request used, the known models, finding them by name, and cost.
 - `price_list`: prices of all other models, from a generated list.

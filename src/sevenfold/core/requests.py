@@ -14,7 +14,7 @@ from datetime import timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, cast, overload
 
-from sevenfold.core.canonical import Digest, strip_cache_control
+from sevenfold.core.canonical import strip_cache_control
 from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.models import Model
@@ -304,17 +304,3 @@ def with_result_texts(message: Message, texts: dict[ToolUseId, str]) -> Message:
     )
     is_same = all(one is other for one, other in zip(blocks, message.content, strict=True))
     return message if is_same else replace(message, content=blocks)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpillDecision:
-    """What happens to one tool result: decided when it first enters a prompt, and never changed."""
-
-    tool_use_id: ToolUseId
-    preview: str | None = None
-    """The exact text that stands in for the result; None: it was left alone."""
-    spill: str | None = None
-    """The file that holds all of it, relative to the session's folder."""
-    digest: Digest | None = None
-    """Of the stored bytes, so that a changed or exchanged spill is noticed."""
-    size_bytes: int = 0

@@ -17,7 +17,8 @@ from sevenfold.core.errors import InputError, SevenfoldError
 from sevenfold.core.events import ignore_event
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, RecordId, ToolUse
-from sevenfold.core.requests import ENGINE_ENTRY, RequestParams, SpillDecision, choose_capabilities
+from sevenfold.core.requests import ENGINE_ENTRY, RequestParams, choose_capabilities
+from sevenfold.core.spills import SpillDecision
 from sevenfold.layers.compaction.layer import TOKENS_KEY
 from sevenfold.layers.compaction.policy import STRATEGY_TEXTS
 from sevenfold.layers.conversation import DROPPED_KEY, Conversation

@@ -111,7 +111,7 @@ def test_an_edit_that_came_too_late_overwrites_nothing_and_is_kept(
         with MemoryDir.for_project(".") as memory:
             memory.commit([Write("style.md", "theirs\n", ANYTHING)], Origin(who="user", why="elsewhere"))
 
-    monkeypatch.setattr("sevenfold.cli.memory.change.subprocess.run", meanwhile)
+    monkeypatch.setattr("subprocess.run", meanwhile)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     told = ask("edit", "style", code=1)

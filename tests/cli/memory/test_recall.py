@@ -60,7 +60,7 @@ def test_explained_are_the_words_and_what_is_not_certain_enough(capsys: pytest.C
         next(line for line in lines if line.startswith(name)) for name in ("retries", "upst")
     )
     assert "recalled" in retries
-    assert "attempt, retrier" in retries
+    assert "attempts, retrier" in retries
     assert "recalled" not in upstream
 
 

@@ -12,7 +12,7 @@ import pytest
 from sevenfold.core.events import Event, ResultSpilled, SpillFailed
 from sevenfold.core.json import EMPTY_OBJECT, JsonObject
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUse, ToolUseId
-from sevenfold.core.requests import SpillDecision
+from sevenfold.core.spills import SpillDecision
 from sevenfold.layers.tool_results.policy import EMPTY_RESULT, ToolResultSettings
 from sevenfold.layers.tool_results.spill import (
     NO_DISK_REASON,

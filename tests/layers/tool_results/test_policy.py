@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Image, Text, ToolResult, ToolUseId
-from sevenfold.core.requests import SpillDecision
 from sevenfold.core.settings.kinds import LimitTable
+from sevenfold.core.spills import SpillDecision
 from sevenfold.layers.tool_results.policy import (
     EMPTY_RESULT,
     PREVIEW_CLOSING,

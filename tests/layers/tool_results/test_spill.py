@@ -17,7 +17,7 @@ from sevenfold.core.errors import FileDamaged, FileMissing, KeyRefused, Sevenfol
 from sevenfold.core.events import Event, ResultSpilled, SpillFailed
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Image, Opaque, Text, ToolResult, ToolUseId
-from sevenfold.core.requests import SpillDecision
+from sevenfold.core.spills import SpillDecision
 from sevenfold.layers.tool_results.policy import ToolResultSettings, apply_spill_decision
 from sevenfold.layers.tool_results.spill import SPILL_FOLDER, SpillStore
 from sevenfold.store.files.folder import Folder

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.messages import Message, RecordId, Text, ToolResult, ToolUse, ToolUseId
-from sevenfold.core.requests import SpillDecision
+from sevenfold.core.spills import SpillDecision
 from sevenfold.replay.policies.fidelity import CutFidelity, measure_cut_fidelity
 from sevenfold.store.transcript.records import (
     BoundaryRecord,

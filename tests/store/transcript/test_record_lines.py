@@ -10,7 +10,7 @@ from sevenfold.core.canonical import digest
 from sevenfold.core.errors import InputError, WireError
 from sevenfold.core.json import EMPTY_OBJECT, JsonObject, freeze, read_object, write_json
 from sevenfold.core.messages import Message, RecordId, ToolUse, ToolUseId, new_record_id, read_message
-from sevenfold.core.requests import SpillDecision
+from sevenfold.core.spills import SpillDecision
 from sevenfold.store.transcript.records import (
     BOUNDARY_MARK,
     LINE_HEAD,

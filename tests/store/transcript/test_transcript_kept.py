@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sevenfold.core.messages import RecordId, ToolUseId
-from sevenfold.core.requests import SpillDecision
+from sevenfold.core.spills import SpillDecision
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.transcript import reader
 from sevenfold.store.transcript.reader import resume

@@ -10,9 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import subprocess
 import sys
-import tempfile
 from argparse import Namespace
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -29,12 +27,12 @@ from sevenfold.core.memories import (
     parse_conditions,
     read_memory,
 )
-from sevenfold.core.secrets import refuse_secrets
 from sevenfold.store.files.folder import Folder, check_memory_key
 from sevenfold.store.memory.changes import (
     Remove,
     Transaction,
     Write,
+    check_written,
     describe_origin,
     describe_transaction,
     plan_new_memory,
@@ -122,7 +120,7 @@ def edit_memory(options: Namespace, context: MemoryContext) -> int:
     for refused in parse_conditions(read_memory(key, after).applies_to).refused:
         context.screen.note(f"note: {refused.text!r} is no condition, and fires nothing: {refused.reason}")
     try:
-        refuse_secrets(after)
+        check_written(after)
         done = context.memory.commit([Write(key, after, stored.sha256)], make_user_origin("edited by hand"))
     except (InputError, MemoryConflict):
         context.screen.note(f"note: your text was not committed, and is kept in {_keep(after, key)}")
@@ -170,7 +168,7 @@ def _why_not_new(context: MemoryContext, write: Write) -> str:
     if context.memory.find(write.key) is not None:
         return "there is a memory of that name"
     try:
-        refuse_secrets(write.text)
+        check_written(write.text)
     except InputError as error:
         return str(error)
     return ""
@@ -197,6 +195,10 @@ def _typed(context: MemoryContext) -> str:
 
 def _edited(text: str, key: str) -> str:
     """A copy in the person's own editor, as they left it."""
+    # Not at the top, as in `_keep`: most actions need neither an editor nor a copy.
+    import subprocess
+    import tempfile
+
     command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     with tempfile.TemporaryDirectory(prefix="sevenfold-") as folder:
         copy = Path(folder) / key.rpartition("/")[2]
@@ -210,6 +212,8 @@ def _edited(text: str, key: str) -> str:
 
 def _keep(text: str, key: str) -> str:
     """A text that could not be committed must not be lost."""
+    import tempfile
+
     with tempfile.NamedTemporaryFile(
         "w", encoding="utf-8", prefix=f"{Path(key).stem}-", suffix=".md", delete=False
     ) as kept:

@@ -34,6 +34,7 @@ from sevenfold.cli.memory.listing import list_memories, search_memories, show_me
 from sevenfold.cli.options.memory import add_memory_options
 from sevenfold.cli.screen import CapturedScreen, Screen, format_time
 from sevenfold.core.errors import InputError
+from sevenfold.core.settings import SettingsSection
 from sevenfold.layers.memory.overview import describe_review, diff_proposal
 from sevenfold.store.memory.changes import PendingReview, TransactionId
 
@@ -176,8 +177,18 @@ _NEEDS_TERMINAL = frozenset({"edit"})
 
 
 def run_memory(options: Namespace, screen: Screen) -> int:
-    with open_memory_context(options, screen, MEMORY_SECTIONS) as context:
-        return _DOING[cast("str", options.action)](options, context)
+    action = cast("str", options.action)
+    with open_memory_context(options, screen, _list_sections(action)) as context:
+        return _DOING[action](options, context)
+
+
+def _list_sections(action: str) -> tuple[type[SettingsSection], ...]:
+    if action != "search":
+        return MEMORY_SECTIONS
+    # Not at the top: no other action needs the modules of recall.
+    from sevenfold.cli.memory.recall import RECALL_SECTIONS
+
+    return RECALL_SECTIONS
 
 
 class _Quiet(ArgumentParser):

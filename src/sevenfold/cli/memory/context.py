@@ -20,15 +20,14 @@ from sevenfold.core.memories import ARCHIVE_PREFIX, Origin
 from sevenfold.core.settings import SettingsSection
 from sevenfold.core.settings.sections import MemorySettings, PlaceSettings, WebSettings
 from sevenfold.layers.memory.overview import MemoryOverview, read_memory_overviews
-from sevenfold.layers.memory.recall.policy import RecallSettings
 from sevenfold.session.opening import Workspace
 from sevenfold.store.memory.changes import StoredMemory, Transaction
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.memory.sidecars import MarkStore, UseStore
 from sevenfold.store.project.project import Project
 
-MEMORY_SECTIONS = (MemorySettings, PlaceSettings, RecallSettings, WebSettings)
-"""All that `memory` and `recall` read of the settings."""
+MEMORY_SECTIONS = (MemorySettings, PlaceSettings, WebSettings)
+"""All that `memory` reads of the settings, but for its search."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

