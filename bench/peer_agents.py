@@ -25,6 +25,8 @@ Turn = Callable[[str], Awaitable[None]]
 
 MAX_TOKENS = 4_000
 MAX_STEPS = 10_000
+DEEPAGENTS_WINDOW = 118_000
+"""So that it summarizes at 100,000 tokens, as the other peers do."""
 API_KEY = "simulated"
 
 
@@ -107,9 +109,15 @@ def make_summarization(url: str, model: str, told: dict[str, Any], _folder: str)
     return make_langchain(url, model, told, middleware=[summary])
 
 
-def make_deepagents(url: str, model: str, told: dict[str, Any], _folder: str) -> Turn:
+def make_deepagents(
+    url: str, model: str, told: dict[str, Any], _folder: str, *, window: int | None = None
+) -> Turn:
+    chat = make_langchain_model(url, model)
+    if window is not None:
+        # It summarizes at 85% of the window that it knows of the model.
+        chat = chat.model_copy(update={"profile": {**(chat.profile or {}), "max_input_tokens": window}})
     agent = import_module("deepagents").create_deep_agent(
-        make_langchain_model(url, model),
+        chat,
         make_langchain_tools(told),
         system_prompt=told["system"],
         checkpointer=import_module("langgraph.checkpoint.memory").InMemorySaver(),
@@ -228,6 +236,7 @@ MAKERS: dict[str, Callable[[str, str, dict[str, Any], str], Turn]] = {
     "context editing": make_context_editing,
     "summarization": make_summarization,
     "deepagents": make_deepagents,
+    "deepagents small": partial(make_deepagents, window=DEEPAGENTS_WINDOW),
     "openhands": make_openhands,
     "kept": partial(make_sdk, edit=None),
     "provider": partial(make_sdk, edit={"type": CLEARING}),

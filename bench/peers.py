@@ -108,6 +108,13 @@ PEERS = (
         keeps="large results and old messages in files",
     ),
     Peer(
+        name="deepagents small",
+        title="deepagents, smaller window",
+        packages=("deepagents", "langchain-anthropic"),
+        settings="summarizes at 100,000 tokens (`max_input_tokens` of its model profile)",
+        keeps="large results and old messages in files",
+    ),
+    Peer(
         name="openhands",
         title="OpenHands `LLMSummarizingCondenser`",
         packages=("openhands-sdk",),

@@ -379,6 +379,13 @@ def test_a_session_is_known_by_its_first_words(tmp_path: Path) -> None:
     assert len(found.title) == MAX_TITLE_CHARS
 
 
+def test_first_words_that_hold_a_secret_are_not_quoted(tmp_path: Path) -> None:
+    told = asked("Deploy with AKIAQ3EGRT5XNP2LMWVB, please")
+    found = session(write_log(tmp_path / "s.jsonl", told, answered("msg_1", usage(fresh=9))))
+    assert "AKIA" not in found.title
+    assert "secret" in found.title
+
+
 def test_a_session_of_a_command_alone_is_known_by_it(tmp_path: Path) -> None:
     command = "<command-message>review</command-message>\n<command-name>/review</command-name>\n"
     rows = [asked(f"{command}<command-args>158 of main</command-args>"), answered("msg_1", usage(fresh=9))]

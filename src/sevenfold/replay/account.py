@@ -289,8 +289,14 @@ class ConversationAccount:
 
 
 def _first_words(text: str) -> str:
-    words = " ".join(text[: 4 * MAX_TITLE_CHARS].split())
-    return words if len(words) <= MAX_TITLE_CHARS else f"{words[: MAX_TITLE_CHARS - 1]}…"
+    """A page may be shared, so what seems to hold a secret is not quoted."""
+    # Only here: a later run reads no transcript.
+    from sevenfold.store.session_index.finder import hide_secrets
+
+    head = text[: 4 * MAX_TITLE_CHARS]
+    words = " ".join(head.split())
+    short = words if len(words) <= MAX_TITLE_CHARS else f"{words[: MAX_TITLE_CHARS - 1]}…"
+    return hide_secrets(short, head)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ export async function showDreams(place, context) {
   return {
     nodes: [
       el("h1", {}, "Dreams"),
-      el("p", { class: "about" }, "Between sessions, a dream merges and tidies memories in one change. It can be taken back as one."),
+      el("p", { class: "about" }, "Between sessions, a dream merges and tidies memories. It makes one change, and you can undo it."),
       running ? el("p", { class: "notice" }, `Dream ${running} is under way. `, button("Stop it", () => act(context, "dream/stop", {}, "It is asked to stop; it changes nothing"))) : null,
       dreams.length
         ? el("ol", { class: "rows" }, dreams.map((one) => el("li", {}, dreamNode(one, context))))
@@ -147,13 +147,13 @@ export async function showTeam(place, context) {
   return {
     nodes: [
       ...head,
-      el("p", { class: "about" }, `${joined.repo_name} on ${joined.url}, as ${joined.member} of ${joined.org}. No server is asked for this page.`),
+      el("p", { class: "about" }, `${joined.repo_name} on ${joined.url}, as ${joined.member} of ${joined.org}. This page does not contact the server.`),
       state.refusal ? el("p", { class: "notice" }, `Refused by the server: ${state.refusal}`) : null,
       el("dl", { class: "factlist" }, [["Shared", state.shared.length], ["To send", state.unsent.length], ["Conflicts", state.conflicts.length]].map(([label, number]) => el("div", {}, el("dt", {}, label), el("dd", {}, grouped(number))))),
       state.conflicts.length ? el("h2", {}, "Conflicts") : null,
-      state.conflicts.length ? el("p", { class: "about" }, "Two people changed the same memory. The diff leads from the memory to the copy that was kept.") : null,
+      state.conflicts.length ? el("p", { class: "about" }, "Two people changed the same memory. Lines with - are in the memory, lines with + in the copy that was kept.") : null,
       el("ol", { class: "reviews" }, state.conflicts.map((one) => conflictNode(one, context))),
-      list("Waits to be sent", state.unsent),
+      list("To be sent", state.unsent),
       list("Held back", held.map(([key, reason]) => `${key}: ${reason}`)),
       list("Shared already, and would be held back now", leaked.map(([key, reason]) => `${key}: ${reason}`)),
       list("Shared memories", state.shared),

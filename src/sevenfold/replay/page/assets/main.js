@@ -32,7 +32,7 @@ function drawAll() {
       {},
       report.is_anonymous
         ? "Paths, names of projects and files, commands and prompts were left out."
-        : "It quotes project names, file paths and tool arguments from your sessions: " +
+        : "It quotes the first words, project names, file paths and tool arguments of your sessions: " +
             "look through it before you pass it on, or make it with --anonymous.",
     ),
   );
