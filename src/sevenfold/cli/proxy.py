@@ -48,6 +48,7 @@ from sevenfold.store.files.folder import Folder
 
 PROXY_FOLDER = "proxy"
 CONFIG_VARIABLE = "OPENCODE_CONFIG_CONTENT"
+CREDENTIAL_PREFIXES = ("ANTHROPIC_", "OPENAI_", "CLAUDE_CODE_")
 PROXY_STOP_SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM})
 
 
@@ -56,6 +57,7 @@ def run_proxy(options: Namespace, screen: Screen) -> int:
     if options.list:
         return _list_ledgers(screen, as_json=options.json)
     profile = _find_named(options.agent) if options.agent else None
+    take_environ()
     signal.pthread_sigmask(signal.SIG_BLOCK, PROXY_STOP_SIGNALS)
     try:
         with _open_ledger_folder() as folder, ExitStack() as exits:
@@ -121,6 +123,17 @@ def _end_layers(app: ProxyApp) -> None:
         app.layers.finish()
 
 
+def _end_layers_unless_interrupted(app: ProxyApp, screen: Screen) -> None:
+    """Look through what is left. A model may take its time, and Ctrl-C ends the wait."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        _end_layers(app)
+    except KeyboardInterrupt:
+        screen.note("interrupted: what was said last was not looked through for memories")
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def _find_named(name: str) -> AgentProfile:
     profile = find_profile(name)
     if profile is None:
@@ -150,11 +163,12 @@ def run_agent(options: Namespace, screen: Screen) -> int:
     profile = _find_startable(options.agent)
     program = _find_program(profile)
     arguments: list[str] = options.arguments
-    servers = find_named_servers(profile, os.environ, Path.cwd())
+    environ = take_environ()
+    servers = find_named_servers(profile, environ, Path.cwd())
     refuse_override(profile, servers, arguments)
-    _refuse_conflicts(profile, os.environ, has_own_server=bool(servers))
-    file = _read_file(profile, arguments, options.upstream)
-    upstreams = file.upstreams if file else find_upstreams(options.upstream, os.environ, profile, servers)
+    _refuse_conflicts(profile, environ, has_own_server=bool(servers))
+    file = _read_file(profile, environ, arguments, options.upstream)
+    upstreams = file.upstreams if file else find_upstreams(options.upstream, environ, profile, servers)
     for name in file.left_alone if file else ():
         screen.note(f"{name} goes to another server, and not through the proxy; --upstream URL changes that")
     screen.note(f"requests go to {upstreams.anthropic} or {upstreams.openai}; --upstream URL changes that")
@@ -172,10 +186,10 @@ def run_agent(options: Namespace, screen: Screen) -> int:
             copied = _copy_file(file, url, exits) if file is not None else RunCopy()
             arguments = drop_option(arguments, "--config") if copied.arguments else arguments
             command = [program, *make_arguments(profile, servers, url), *copied.arguments, *arguments]
-            code = _run_program(command, {**profile.make_environ(url), **copied.variables})
+            code = _run_program(command, {**environ, **profile.make_environ(url), **copied.variables})
         finally:
             server.stop()
-            _end_layers(app)
+            _end_layers_unless_interrupted(app, screen)
             if app.run_store is not None:
                 app.run_store.remove(run.token)
             _show_receipt(app, folder.path, screen)
@@ -256,20 +270,32 @@ def _refuse_conflicts(profile: AgentProfile, environ: Mapping[str, str], *, has_
         )
 
 
-def _read_file(profile: AgentProfile, arguments: list[str], upstream: str | None) -> AgentFile | None:
+def take_environ() -> dict[str, str]:
+    """The environment for the agent; of this process, variables with its credentials are removed, so that no
+    library finds them here."""
+    environ = dict(os.environ)
+    for name in environ:
+        if name.startswith(CREDENTIAL_PREFIXES):
+            del os.environ[name]
+    return environ
+
+
+def _read_file(
+    profile: AgentProfile, environ: Mapping[str, str], arguments: list[str], upstream: str | None
+) -> AgentFile | None:
     if not profile.is_led_by_file:
         return None
-    return read_agent_file(profile.name, os.environ, arguments, _without_version(upstream or ""))
+    return read_agent_file(profile.name, environ, arguments, _without_version(upstream or ""))
 
 
-def _run_program(command: list[str], variables: Mapping[str, str]) -> int:
+def _run_program(command: list[str], environ: Mapping[str, str]) -> int:
     """The agent has the terminal; Ctrl-C is its own."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         # A child inherits that a signal is ignored, and the agent wants Ctrl-C.
         running = subprocess.Popen(
             command,
-            env={**os.environ, **variables},
+            env=environ,
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - no locks in it
         )
         for number in (signal.SIGTERM, signal.SIGHUP):

@@ -117,13 +117,13 @@ class ProxyLayers:
         with self._lock:
             left, self._unlearnt = list(self._unlearnt.values()), {}
         for prepared in left:
-            self._learn(prepared)
+            self._learn(prepared, is_end=True)
 
     def _learn_once(self, name: str) -> None:
         with self._lock:
             prepared = self._unlearnt.pop(name, None)
         if prepared is not None:
-            self._learn(prepared)
+            self._learn(prepared, is_end=False)
 
     def close(self) -> None:
         self._learner.shutdown(wait=True)
@@ -138,7 +138,7 @@ class ProxyLayers:
     def submit(self, work: Callable[[], _T]) -> Future[_T]:
         return self._threads.submit(work)
 
-    def _learn(self, prepared: PreparedTurn) -> None:
+    def _learn(self, prepared: PreparedTurn, *, is_end: bool) -> None:
         state, turn = prepared.state, prepared.turn
         if state is None or turn is None or "extraction" not in turn.profile.layers:
             return
@@ -147,6 +147,6 @@ class ProxyLayers:
         said = strip_machine_text((message for _, message in pairs), turn.profile)
         heard = [RecordedMessage(key, message) for (key, _), message in zip(pairs, said, strict=True)]
         try:
-            self.memory.learn(turn.project, state.name, heard)
+            self.memory.learn(turn.project, state.name, heard, is_end=is_end)
         except Exception as error:
             self.learn_errors.append(f"{type(error).__name__}: {error}")

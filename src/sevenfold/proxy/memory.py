@@ -1,7 +1,8 @@
 """Memory for the agents behind the proxy: what a prompt recalls, the rules of a call, what a turn has taught.
 
-It works as the hooks of other agents do (`resident`), on the project that the agent was started in. No model
-is asked: recall searches an index, and extraction goes by rules.
+It works as the hooks of other agents do (`resident`), on the project that the agent was started in. Recall
+searches an index. Extraction goes by rules, or asks the model that the user has named for other agents, with
+the user's own key: nothing in this process may hold the agent's.
 """
 
 from __future__ import annotations
@@ -99,16 +100,19 @@ class ProxyMemory:
             with workspace.project.sessions.subfolder(f"{SESSION_PREFIX}{name}") as folder:
                 return SpillStore(folder, workspace.settings.of(ToolResultSettings), emit=self.emit)
 
-    def learn(self, cwd: str, name: str, heard: Sequence[RecordedMessage]) -> None:
-        """Look for what the user taught, in messages that were not looked through yet."""
+    def learn(self, cwd: str, name: str, heard: Sequence[RecordedMessage], *, is_end: bool) -> None:
+        """Look for what the user taught, in messages that were not looked through yet. By rules, or with the
+        model that the user has named for other agents, and then for minutes."""
         with self._use(cwd) as project:
             if not project.has_memory:
                 return
             session = f"{SESSION_PREFIX}{name}"
             writer = project.writers.get(
-                session, lambda: make_session_writer(project, session, self.clock, self._count)
+                session,
+                lambda: make_session_writer(project, session, self.clock, self._count, asks_model=True),
             )
-        extract_memories(writer, ConversationSnapshot(heard, [one.message for one in heard]))
+        snapshot = ConversationSnapshot(heard, [one.message for one in heard])
+        extract_memories(writer, snapshot, is_end=is_end)
 
     def warm_up(self, cwd: str) -> None:
         """Read what the first prompt would wait for."""

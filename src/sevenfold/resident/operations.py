@@ -100,8 +100,8 @@ _MAX_PROMPT_CHARS = 100_000
 class ResidentOperations:
     """The operations over projects that stay open. Every method blocks; for any thread.
 
-    `asks_model`: whether learning may ask the model that the user has named. Only the resident process does:
-    any other may have been started with the keys of an agent.
+    `asks_model`: whether learning may ask the model that the user has named. Only a process that holds no
+    keys of an agent does: the resident one, and that of the proxy.
     """
 
     def __init__(
