@@ -122,3 +122,21 @@ def test_work_is_done_here_where_no_process_can_be_had(project: str, monkeypatch
         request("memory_index", {"cwd": project}, deadline_seconds=0.05)
     said = perform("memory_index", {"cwd": project}, deadline_seconds=0.05)
     assert said["text"] == ""
+
+
+def test_one_that_hangs_is_waited_for_once(project: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    answers: list[dict[str, object] | None] = [None, None, {"text": "back"}, None]
+
+    def ask(_operation: str, _given: object, *, deadline_seconds: float) -> dict[str, object]:
+        waits.append(deadline_seconds)
+        answer = answers.pop(0)
+        if answer is None:
+            raise ResidentUnavailable("timed out")
+        return answer
+
+    monkeypatch.setattr(client, "request", ask)
+    monkeypatch.setattr("sevenfold.resident._SILENT", [False])
+    said = [perform("memory_index", {"cwd": project}, deadline_seconds=20.0)["text"] for _ in range(4)]
+    assert said == ["", "", "back", ""]
+    assert waits == [20.0, 1.0, 1.0, 20.0]

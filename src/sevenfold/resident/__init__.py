@@ -22,14 +22,23 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+_SILENT_SECONDS = 1.0
+"""To wait for one that gave no answer the last time: it may hang, and then each call would wait in full."""
+_SILENT = [False]
+
+
 def perform(operation: str, arguments: Mapping[str, object], *, deadline_seconds: float) -> dict[str, object]:
     """What the resident process answers, or the same from this process, which takes longer."""
     from sevenfold.core.errors import ResidentUnavailable
     from sevenfold.resident.client import request
 
+    patience = min(deadline_seconds, _SILENT_SECONDS) if _SILENT[0] else deadline_seconds
     try:
-        return request(operation, arguments, deadline_seconds=deadline_seconds)
+        found = request(operation, arguments, deadline_seconds=patience)
     except ResidentUnavailable:
         from sevenfold.resident.operations import run_once
 
+        _SILENT[0] = True
         return run_once(operation, arguments)
+    _SILENT[0] = False
+    return found
