@@ -215,3 +215,13 @@ def test_a_folder_that_is_somebody_elses_or_a_link_is_not_used(tmp_path: Path) -
     folder = client.make_run_folder(deep)
     assert Path(folder).parent == tmp_path
     assert os.stat(folder).st_mode & 0o777 == 0o700
+
+
+def test_a_home_that_a_hook_makes_is_nobody_elses(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        folder = Path(client.make_run_folder({"HOME": str(tmp_path / "user")}))
+    finally:
+        os.umask(before)
+    assert folder == tmp_path / "user/.sevenfold/run"
+    assert [one.stat().st_mode & 0o777 for one in (folder, folder.parent)] == [0o700, 0o700]

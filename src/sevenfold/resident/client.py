@@ -81,6 +81,8 @@ def select_environ(environ: Mapping[str, str]) -> dict[str, str]:
 def make_run_folder(environ: Mapping[str, str]) -> str:
     """The folder, made if need be, which only this user can enter; `OSError` where it is somebody else's."""
     folder = find_run_folder(environ)
+    # One after the other: a mode counts for the last folder alone, and the home is nobody else's either.
+    os.makedirs(os.path.dirname(folder), mode=0o700, exist_ok=True)
     os.makedirs(folder, mode=0o700, exist_ok=True)
     found = os.lstat(folder)
     if found.st_uid != os.getuid() or found.st_mode & 0o170000 != 0o040000:
