@@ -61,7 +61,7 @@ class Noted:
 
 
 @dataclass(slots=True)
-class Lane:
+class SentRequests:
     """The requests that another one may go on from."""
 
     tips: list[Noted] = field(default_factory=list[Noted])
@@ -154,23 +154,23 @@ class PrefixGuard:
 
     def _moved_sends(self, sent: Sequence[Noted]) -> Iterator[str]:
         """What no path made must go on from something that was sent before, unless it shares nothing."""
-        lanes: dict[tuple[int, str], Lane] = {}
+        conversations: dict[tuple[int, str], SentRequests] = {}
         for noted in sent:
-            lane = lanes.setdefault((noted.owner, noted.request.purpose), Lane())
+            own = conversations.setdefault((noted.owner, noted.request.purpose), SentRequests())
             if noted.view is None:
-                main = lanes.setdefault((noted.owner, MAIN), Lane())
-                yield from self._moved_send(noted, lane, main)
-            lane.recent = [*lane.recent, noted][-RECENT:]
+                main = conversations.setdefault((noted.owner, MAIN), SentRequests())
+                yield from self._moved_send(noted, own, main)
+            own.recent = [*own.recent, noted][-RECENT:]
 
-    def _moved_send(self, noted: Noted, lane: Lane, main: Lane) -> Iterator[str]:
-        bases = [*reversed(lane.tips), *(() if lane is main else reversed(main.recent))]
+    def _moved_send(self, noted: Noted, own: SentRequests, main: SentRequests) -> Iterator[str]:
+        bases = [*reversed(own.tips), *(() if own is main else reversed(main.recent))]
         found = [(base, self._difference(base, noted)) for base in bases]
         base = next((item for item, difference in found if difference is None), None)
-        lane.tips = [*(tip for tip in lane.tips if tip is not base), noted]
+        own.tips = [*(tip for tip in own.tips if tip is not base), noted]
         if base is not None:
             yield from self._moved_wire(base, noted)
             return
-        if lane is not main:
+        if own is not main:
             found = [(item, difference) for item, difference in found if reads_from(noted, item)]
         related = [difference for item, difference in found if difference and self._is_related(item, noted)]
         if related:

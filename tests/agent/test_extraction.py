@@ -41,13 +41,13 @@ def is_same_prefix(requests: list[ModelRequest]) -> bool:
 
 def test_a_turn_that_teaches_something_is_followed_by_a_fork_that_writes_it(tmp_path: Path) -> None:
     async def tell() -> None:
-        lanes = {
+        steps_of = {
             EXTRACTION_KIND: [
                 make_response(calls={"write": {"file_path": "", "content": ""}}),
                 make_response("Done."),
             ]
         }
-        with ScriptedProvider([make_response("I will.")], lanes=lanes) as models:
+        with ScriptedProvider([make_response("I will.")], by_purpose=steps_of) as models:
             shop = Shop(home=tmp_path, provider=models, tools=(ReadTool(), WriteTool()))
             agent = await shop.open(settings=BY_DEFAULT)
             await agent.run_turn(TABS)
@@ -67,7 +67,7 @@ def test_what_is_written_is_there_for_the_next_session_and_knows_its_messages(tm
     async def tell() -> None:
         text = written("tabs", "Indent with tabs, never with spaces.")
         steps = [make_response("I will."), make_response(calls={"memory": text}), make_response("Done.")]
-        with ScriptedProvider(steps[:1], lanes={EXTRACTION_KIND: steps[1:]}) as models:
+        with ScriptedProvider(steps[:1], by_purpose={EXTRACTION_KIND: steps[1:]}) as models:
             agent = await Shop(home=tmp_path, provider=models).open(tools=None, settings=BY_DEFAULT)
             await agent.run_turn(TABS)
             await agent.settle()
@@ -127,7 +127,7 @@ def test_what_was_recalled_does_not_come_back_as_the_users_own(tmp_path: Path) -
             make_response(calls={"memory": more}),
             make_response("Done."),
         ]
-        with ScriptedProvider([make_response("Seven.")], lanes={EXTRACTION_KIND: lane}) as models:
+        with ScriptedProvider([make_response("Seven.")], by_purpose={EXTRACTION_KIND: lane}) as models:
             shop = Shop(home=tmp_path, provider=models)
             # However slow the machine is: what is found later would come with the next request.
             agent = await shop.open(tools=None, settings={"recall": {"budget_ms": 60_000}, **BY_DEFAULT})
@@ -152,8 +152,8 @@ def test_what_was_recalled_does_not_come_back_as_the_users_own(tmp_path: Path) -
 def test_a_short_rule_in_the_last_turn_is_followed_by_a_fork_when_the_agent_closes(tmp_path: Path) -> None:
     async def tell() -> None:
         text = written("pnpm", "Use pnpm")
-        lanes = {EXTRACTION_KIND: [make_response(calls={"memory": text}), make_response("Done.")]}
-        with ScriptedProvider([make_response("I will.")], lanes=lanes) as models:
+        steps_of = {EXTRACTION_KIND: [make_response(calls={"memory": text}), make_response("Done.")]}
+        with ScriptedProvider([make_response("I will.")], by_purpose=steps_of) as models:
             agent = await Shop(home=tmp_path, provider=models).open(tools=None, settings=BY_DEFAULT)
             await agent.run_turn("Use pnpm")
             await agent.settle()

@@ -122,14 +122,16 @@ def test_a_captured_screen_is_escaped_too(text: str) -> None:
 @pytest.mark.parametrize("text", [*ATTACKS, "&#27;]52;c;ZXZpbA==&#7;", "&#x9b;2J", "&#155;2J"])
 @pytest.mark.parametrize("has_colour", [True, False])
 def test_no_block_of_a_chat_passes_an_attack(text: str, has_colour: bool) -> None:
-    brush = TextRenderer(60, has_colour)
+    renderer = TextRenderer(60, has_colour)
     written = (
         f"# {text}\n\nA {text} and `{text}` and [x](https://{text}).\n\n"
         f"| a | {text} |\n|---|---|\n| {text} | b |\n"
     )
     stream = MarkdownStream()
     blocks = [*stream.feed(written), *stream.end(), CodeBlock(text, text)]
-    shown = "\n".join([*map(brush.markdown, blocks), brush.line(text, "warning"), brush.diff(f"+{text}", 9)])
+    shown = "\n".join(
+        [*map(renderer.markdown, blocks), renderer.line(text, "warning"), renderer.diff(f"+{text}", 9)]
+    )
     assert not is_obeyed(shown)
 
 

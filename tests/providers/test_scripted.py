@@ -40,7 +40,7 @@ def test_a_function_answers_for_ever() -> None:
 
 
 def test_each_kind_of_request_may_have_steps_of_its_own() -> None:
-    with ScriptedProvider(["main"], lanes={"notes": ["noted"]}) as provider:
+    with ScriptedProvider(["main"], by_purpose={"notes": ["noted"]}) as provider:
         assert send(provider, ask(who="notes")).text == "noted"
         assert send(provider).text == "main"
 
@@ -57,7 +57,7 @@ def test_a_request_that_no_step_answers_fails_even_if_somebody_hides_it() -> Non
 def test_a_step_that_nobody_asks_for_fails() -> None:
     with (
         pytest.raises(StepsUnused, match="1 for any, 2 for notes"),
-        ScriptedProvider(["One."], lanes={"notes": ["a", "b"]}),
+        ScriptedProvider(["One."], by_purpose={"notes": ["a", "b"]}),
     ):
         pass
 

@@ -39,7 +39,7 @@ def tokens(block: Wire) -> int:
 
 
 @dataclass(kw_only=True)
-class Lane:
+class SampleConversation:
     """One conversation, and what the provider's cache holds of it."""
 
     model: str
@@ -57,13 +57,15 @@ class Story:
     now: datetime = field(default_factory=lambda: datetime(2026, 11, 3, 10, 2, 11, tzinfo=UTC))
     lines: list[str] = field(default_factory=list[str])
     parent: str | None = None
-    main: Lane = field(default_factory=lambda: Lane(model=MODEL, frame=FRAME_TOKENS))
+    main: SampleConversation = field(
+        default_factory=lambda: SampleConversation(model=MODEL, frame=FRAME_TOKENS)
+    )
     calls: int = 0
 
     def wait(self, **span: float) -> None:
         self.now += timedelta(**span)
 
-    def write(self, kind: str, conversation: Lane, body: Wire) -> str:
+    def write(self, kind: str, conversation: SampleConversation, body: Wire) -> str:
         uuid = fake_id("", "line", len(self.lines))
         line: Wire = {
             "parentUuid": self.parent,
@@ -86,12 +88,14 @@ class Story:
     def chatter(self, body: Wire) -> None:
         self.lines.append(json.dumps(body, separators=(",", ":")))
 
-    def say(self, said: str, *, conversation: Lane | None = None, **flags: object) -> None:
+    def say(self, said: str, *, conversation: SampleConversation | None = None, **flags: object) -> None:
         conversation = conversation or self.main
         conversation.context += tokens({"type": "text", "text": said})
         self.write("user", conversation, {"message": {"role": "user", "content": said}, **flags})
 
-    def answer(self, *blocks: Wire, conversation: Lane | None = None, is_final: bool = True) -> list[str]:
+    def answer(
+        self, *blocks: Wire, conversation: SampleConversation | None = None, is_final: bool = True
+    ) -> list[str]:
         """A model call: one line a block, its usage on each, the true output count on the last or "
         "nowhere."""
         conversation = conversation or self.main
@@ -121,7 +125,7 @@ class Story:
         conversation.context += weight
         return uses
 
-    def bill(self, conversation: Lane) -> Wire:
+    def bill(self, conversation: SampleConversation) -> Wire:
         prompt = conversation.frame + conversation.context
         is_warm = conversation.last_call is not None and self.now - conversation.last_call <= LIFE
         read = min(conversation.cached, prompt) if is_warm else 0
@@ -138,7 +142,7 @@ class Story:
         }
 
     def result(
-        self, use: str, content: str, *, conversation: Lane | None = None, took_s: float = 0.4
+        self, use: str, content: str, *, conversation: SampleConversation | None = None, took_s: float = 0.4
     ) -> None:
         conversation = conversation or self.main
         self.wait(seconds=took_s)
@@ -312,7 +316,7 @@ def _lunch(story: Story) -> None:
 
 
 def _scout(story: Story) -> None:
-    scout, parent = Lane(model=SCOUT, frame=6_200, agent="a7f01d5"), story.parent
+    scout, parent = SampleConversation(model=SCOUT, frame=6_200, agent="a7f01d5"), story.parent
     story.parent = None
     story.say(sample_texts.BRIEF, conversation=scout)
     (grepped,) = story.answer(

@@ -160,7 +160,7 @@ def test_where_a_model_drops_old_thinking_nothing_is_called_a_break(
 
 
 def test_a_fork_can_be_run_without_await() -> None:
-    provider = ScriptedProvider(lanes={"extract": [make_response("nothing")]})
+    provider = ScriptedProvider(by_purpose={"extract": [make_response("nothing")]})
     with blocking.BlockingSession.open(FRAME, project=None, provider=provider) as session:
         session.history.append(Message("user", "go"))
         session.prepare()

@@ -126,11 +126,11 @@ def test_a_keypress_takes_as_long_after_a_thousand_rounds(tmp_path: Path) -> Non
 
     def time_redraw(desk: Desk) -> float:
         """What each key has drawn again around the input."""
-        brush, taken = desk.keys.brush(), list[float]()
+        renderer, taken = desk.keys.renderer(), list[float]()
         for _ in range(200):
             began = time.perf_counter()
-            desk.chat.live(brush)
-            desk.chat.question(brush)
+            desk.chat.live(renderer)
+            desk.chat.question(renderer)
             desk.chat.status_line(100)
             taken.append(time.perf_counter() - began)
         return median(taken)

@@ -97,7 +97,7 @@ class Visit:
             make_response("Done."),
         ]
         # Not every mode gets to its end: a read-only one starts no agent in a worktree.
-        models = ScriptedProvider(steps, lanes={"agent": [make_response("Yes.")] * len(starts)})
+        models = ScriptedProvider(steps, by_purpose={"agent": [make_response("Yes.")] * len(starts)})
         asyncio.run(self._run(models))
         self.requests = [f"{request.frame.model}\n{request.frame.system}" for request in models.requests]
 

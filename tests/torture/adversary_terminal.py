@@ -75,7 +75,7 @@ def _terminal() -> Generator[_Terminal]:
 
 def _show_all(text: str) -> Mapping[str, str]:
     """The text by every way there is."""
-    screen, brush = Screen(), TextRenderer(60, has_colour=True)
+    screen, renderer = Screen(), TextRenderer(60, has_colour=True)
     ways = {
         "line": lambda: screen.show_line(text, "warning"),
         "table": lambda: screen.show_table([[TableCell(text), TableCell(text)]]),
@@ -93,7 +93,11 @@ def _show_all(text: str) -> Mapping[str, str]:
         shown[name] = terminal.getvalue()
     stream = MarkdownStream()
     blocks = [*stream.feed(text), *stream.end(), CodeBlock(text, text)]
-    return {**shown, "markdown": "\n".join(map(brush.markdown, blocks)), "diff": brush.diff(f"+{text}", 9)}
+    return {
+        **shown,
+        "markdown": "\n".join(map(renderer.markdown, blocks)),
+        "diff": renderer.diff(f"+{text}", 9),
+    }
 
 
 def run_terminal(orders: Orders) -> list[Outcome]:

@@ -111,8 +111,8 @@ class MemoryCommands:
             )
         stored = self._find(path)
         if stored is not None:
-            face = _Face.of(stored.memory)
-            return _numbered(_shown(_named(stored.memory)), face.text, given.get("view_range"))
+            seen = _VisibleText.of(stored.memory)
+            return _numbered(_shown(_named(stored.memory)), seen.text, given.get("view_range"))
         listed = self._below(path)
         if path and not listed:
             raise _Refused(f"The path {_shown(path)} does not exist. Please provide a valid path.")
@@ -130,8 +130,8 @@ class MemoryCommands:
     def _replace(self, given: Mapping[str, object]) -> str:
         stored = self._existing(given)
         old, new = _text(given, "old_str"), _text(given, "new_str", "")
-        face, shown = _Face.of(stored.memory), _shown(_named(stored.memory))
-        text = face.text
+        seen, shown = _VisibleText.of(stored.memory), _shown(_named(stored.memory))
+        text = seen.text
         if not old or old not in text:
             raise _Refused(
                 f"No replacement was performed, old_str `{old}` did not appear verbatim in {shown}."
@@ -144,13 +144,13 @@ class MemoryCommands:
                 f"{', '.join(map(str, lines))}. Please ensure it is unique"
             )
         after = text[:at] + new + text[at + len(old) :]
-        self._commit([_checked(stored.memory.key, face.hidden + after, stored.sha256)], "edited")
+        self._commit([_checked(stored.memory.key, seen.hidden + after, stored.sha256)], "edited")
         return f"The memory file has been edited.\n{_snippet(after, at, new)}"
 
     def _insert(self, given: Mapping[str, object]) -> str:
         stored = self._existing(given)
-        face = _Face.of(stored.memory)
-        lines = _lines(face.text)
+        seen = _VisibleText.of(stored.memory)
+        lines = _lines(seen.text)
         at = given.get("insert_line")
         if isinstance(at, bool) or not isinstance(at, int) or not 0 <= at <= len(lines):
             raise _Refused(
@@ -159,7 +159,7 @@ class MemoryCommands:
             )
         added = _text(given, "insert_text").removesuffix("\n").split("\n")
         after = "\n".join([*lines[:at], *added, *lines[at:]]) + "\n"
-        self._commit([_checked(stored.memory.key, face.hidden + after, stored.sha256)], "edited")
+        self._commit([_checked(stored.memory.key, seen.hidden + after, stored.sha256)], "edited")
         return f"The file {_shown(_named(stored.memory))} has been edited."
 
     def _delete(self, given: Mapping[str, object]) -> str:
@@ -286,7 +286,7 @@ def _safe_key(path: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Face:
+class _VisibleText:
     """A memory's text as the model sees it, and what is hidden before that: a head that holds only its name,
     or repeats its text, so that no sentence would be found once."""
 
@@ -294,7 +294,7 @@ class _Face:
     text: str
 
     @classmethod
-    def of(cls, memory: Memory) -> _Face:
+    def of(cls, memory: Memory) -> _VisibleText:
         head, body = memory.text.removesuffix(memory.body), memory.body
         told = memory.document.text("description")
         if head and not {*memory.document.fields} - {PATH_FIELD}:

@@ -38,21 +38,24 @@ ScriptedSteps: TypeAlias = (
 class ScriptedProvider:
     """Answers from a script, and keeps every request it was sent.
 
-    `lanes` maps the `who` of a request to its own steps; `steps` answers all other requests.
+    `by_purpose` maps the `purpose` of a request to steps of its own; `steps` answers all other requests.
+    `lanes` is the former name of `by_purpose`.
     """
 
     def __init__(
         self,
         steps: ScriptedSteps = (),
         *,
+        by_purpose: Mapping[str, ScriptedSteps] | None = None,
         lanes: Mapping[str, ScriptedSteps] | None = None,
         dialect: Dialect = "anthropic",
         capabilities: Capabilities | None = None,
     ) -> None:
         self._dialect: Dialect = dialect
         self._capabilities = capabilities
-        self._lanes = {who: _Lane(lane) for who, lane in (lanes or {}).items()}
-        self._others = _Lane(steps)
+        own = {**(lanes or {}), **(by_purpose or {})}
+        self._by_purpose = {purpose: _StepQueue(its) for purpose, its in own.items()}
+        self._others = _StepQueue(steps)
         self._weights = ListMemo[Message, int](estimate_message)
         self._unexpected: list[str] = []
         self.requests: list[ModelRequest] = []
@@ -68,7 +71,7 @@ class ScriptedProvider:
     async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
         self.requests.append(request)
         number = len(self.requests)
-        step = self._lanes.get(request.purpose, self._others).next()
+        step = self._by_purpose.get(request.purpose, self._others).next()
         if step is None:
             raise self._refusal(request, number)
         said = step(request) if callable(step) else step
@@ -88,8 +91,8 @@ class ScriptedProvider:
         """Raise what was not expected, or what is still waited for."""
         for trouble in self._unexpected:
             raise CallUnexpected(trouble)
-        lanes = {"any": self._others, **self._lanes}
-        left = [f"{lane.left} for {who}" for who, lane in lanes.items() if lane.left]
+        queues = {"any": self._others, **self._by_purpose}
+        left = [f"{queue.left} for {purpose}" for purpose, queue in queues.items() if queue.left]
         if left:
             came = len(self.requests)
             raise StepsUnused(f"steps that nobody asked for: {', '.join(left)}; {came} requests came")
@@ -168,7 +171,7 @@ def make_response(
     )
 
 
-class _Lane:
+class _StepQueue:
     """The steps of one kind of request."""
 
     def __init__(self, steps: ScriptedSteps) -> None:

@@ -287,7 +287,7 @@ def _advise_reads(sessions: Sequence[SessionReport]) -> Iterator[Advice]:
 
 
 def _advise_results(sessions: Sequence[SessionReport]) -> Iterator[Advice]:
-    found = [
+    found: list[tuple[ForeignAgent, CostlyResult]] = [
         (session.agent, item)
         for session in sessions
         for item in session.costly_results
@@ -297,7 +297,7 @@ def _advise_results(sessions: Sequence[SessionReport]) -> Iterator[Advice]:
         return
     large = [item for _, item in found]
     limits = list(dict.fromkeys(filter(None, (_name_limit(agent, item.tool) for agent, item in found))))
-    spared = sum((_spared(item) for item in large), Decimal(0))
+    saved = sum((_saved(item) for item in large), Decimal(0))
     rows = [
         Evidence(
             f"{item.tool or 'tool'} {item.label}".strip()
@@ -316,7 +316,7 @@ def _advise_results(sessions: Sequence[SessionReport]) -> Iterator[Advice]:
         action="Read parts of files, and limit what tools may return" + (":" if limits else "."),
         command="\n".join(limits),
         low_usd=None,
-        high_usd=spared,
+        high_usd=saved,
         evidence=_most(rows),
     )
 
@@ -339,7 +339,7 @@ _CLAUDE_CODE_LIMITS: dict[str, str] = {
 }
 
 
-def _spared(item: CostlyResult) -> Decimal:
+def _saved(item: CostlyResult) -> Decimal:
     return (item.usd or Decimal(0)) * (1 - Decimal(PREVIEW_TOKENS) / item.tokens)
 
 

@@ -66,7 +66,7 @@ def test_a_prompt_that_is_too_long_is_compacted_and_sent_once_more(tmp_path: Pat
     async def tell() -> None:
         steps = [make_response("One."), PromptTooLong(tokens=300_000, limit=200_000), make_response("Two.")]
         with ScriptedProvider(
-            steps, lanes={"summary": lambda _: make_response("<summary>all</summary>")}
+            steps, by_purpose={"summary": lambda _: make_response("<summary>all</summary>")}
         ) as models:
             agent = await Shop(home=tmp_path, provider=models).open()
             await agent.run_turn("word " * 3_000)

@@ -157,7 +157,7 @@ def test_after_a_compaction_tools_hooks_and_surroundings_say_again_what_they_hol
 
     async def tell() -> list[str]:
         steps = [make_response("ok") for _ in range(4)]
-        with ScriptedProvider(steps, lanes={"summary": summarise}) as models:
+        with ScriptedProvider(steps, by_purpose={"summary": summarise}) as models:
             agent = await Shop(home=tmp_path, provider=models, tools=[Listed()]).open(model="claude-opus-5")
             await compacted(agent)
             await agent.close("done")

@@ -86,7 +86,7 @@ def test_nothing_of_a_server_moves_the_prefix_over_turns_a_compaction_and_a_resu
             call("greet", name="Bob"),
             make_response("Again."),
         ]
-        with ScriptedProvider(steps, lanes={"summary": lambda _: make_response(GOOD)}) as models:
+        with ScriptedProvider(steps, by_purpose={"summary": lambda _: make_response(GOOD)}) as models:
             shop = Shop(home=tmp_path, provider=models)
             agent = await open_agent(shop, DEFERRED, model="claude-opus-5")
             await agent.run_turn("Say hello to Ann.")
@@ -143,7 +143,7 @@ def test_agents_use_the_connections_of_the_one_that_started_them(tmp_path: Path)
             make_response("6"),
         ]
         adding = [make_response(calls={"mcp__own__add": SUM}), make_response("Five.")]
-        with ScriptedProvider(steps, lanes={"agent": adding}) as models:
+        with ScriptedProvider(steps, by_purpose={"agent": adding}) as models:
             shop = Shop(home=tmp_path, provider=models)
             agent = await open_agent(shop, SETTINGS)
             await agent.run_turn("Have it added.")

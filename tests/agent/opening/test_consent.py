@@ -57,7 +57,7 @@ def fill(root: Path, mark: Path) -> list[str]:
 @pytest.fixture
 def shop(tmp_path: Path) -> Shop:
     script = [make_response(calls={"agent": TASK}), make_response("Done.")] * 3
-    models = ScriptedProvider(script, lanes={"agent": [make_response("Yes.")] * 3})
+    models = ScriptedProvider(script, by_purpose={"agent": [make_response("Yes.")] * 3})
     return Shop(home=tmp_path, provider=models)
 
 

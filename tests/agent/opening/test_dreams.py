@@ -69,7 +69,7 @@ class Home:
 
 
 def models(*dreams: ScriptedStep) -> ScriptedProvider:
-    return ScriptedProvider(lambda _request: "Yes.", lanes={"dream": dreams})
+    return ScriptedProvider(lambda _request: "Yes.", by_purpose={"dream": dreams})
 
 
 def test_after_a_turn_a_dream_that_is_due_is_dreamt(tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def test_after_a_compaction_the_rule_is_put_before_the_action_again(tmp_path: Pa
             make_response("Wait."),
         ]
         with ScriptedProvider(
-            steps, lanes={"summary": lambda _: make_response("<summary>pushed once</summary>")}
+            steps, by_purpose={"summary": lambda _: make_response("<summary>pushed once</summary>")}
         ) as models:
             shop = open_shop(tmp_path, models)
             remember(shop, "command:git push")

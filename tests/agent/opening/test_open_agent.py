@@ -241,7 +241,8 @@ def test_an_agent_starts_another_with_tools_of_its_own_and_hears_its_answer(tmp_
         asked = {"description": "count", "prompt": "How many files are there?"}
         steps = [make_response(calls={"agent": asked}), make_response("Three, it says.")]
         with ScriptedProvider(
-            steps, lanes={"agent": [make_response(calls={"glob": {"pattern": "*"}}), make_response("Three.")]}
+            steps,
+            by_purpose={"agent": [make_response(calls={"glob": {"pattern": "*"}}), make_response("Three.")]},
         ) as models:
             agent = await opened(tmp_path, models, mode="bypass")
             end = await agent.run_turn("Have them counted.")

@@ -75,7 +75,7 @@ def test_the_notes_are_written_by_a_fork_that_may_edit_them_and_nothing_else(tmp
                 ),
             )
 
-        with ScriptedProvider([make_response("Fine.")], lanes={"notes": write_notes}) as models:
+        with ScriptedProvider([make_response("Fine.")], by_purpose={"notes": write_notes}) as models:
             shop = Shop(home=tmp_path, provider=models, tools=TOOLS, change=with_model_notes)
             other.parent.mkdir()
             other.write_text("a", encoding="utf-8")
@@ -118,7 +118,7 @@ def test_a_living_document_is_edited_by_a_fork_that_may_do_nothing_else(
             make_response(calls={"edit": own}),
             make_response("Done."),
         ]
-        with ScriptedProvider(doc_turn(doc), lanes={"living doc": lane}) as models:
+        with ScriptedProvider(doc_turn(doc), by_purpose={"living doc": lane}) as models:
             shop = Shop(home=tmp_path, provider=models, tools=TOOLS)
             doc.parent.mkdir()
             doc.write_text(DOC, encoding="utf-8")
@@ -146,7 +146,7 @@ def test_a_cheap_model_edits_a_document_where_that_costs_less_and_may_do_as_litt
             make_response(calls={"edit": own}),
             make_response("Done."),
         ]
-        with ScriptedProvider(doc_turn(doc), lanes={"living doc": lane}) as models:
+        with ScriptedProvider(doc_turn(doc), by_purpose={"living doc": lane}) as models:
             shop = Shop(home=tmp_path, provider=models, tools=TOOLS)
             doc.parent.mkdir()
             doc.write_text(DOC, encoding="utf-8")

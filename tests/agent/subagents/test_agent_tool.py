@@ -45,7 +45,7 @@ def work(crew: Crew, tell: Tell) -> None:
 def test_a_fresh_agent_begins_with_its_prompt_alone_and_its_answer_comes_back(tmp_path: Path) -> None:
     with ScriptedProvider(
         [make_response(calls=call(prompt="Count the files.")), make_response("Seven, it says.")],
-        lanes={"agent": [make_response("7")]},
+        by_purpose={"agent": [make_response("7")]},
     ) as models:
         crew = Crew(home=tmp_path, provider=models)
 
@@ -73,7 +73,8 @@ def test_what_commands_may_not_make_is_taken_back_before_an_agent_would_obey_it(
             opened_before.append(len(crew.children))
 
     with ScriptedProvider(
-        [make_response(calls=call(name="ada")), make_response("Done.")], lanes={"agent": [make_response("7")]}
+        [make_response(calls=call(name="ada")), make_response("Done.")],
+        by_purpose={"agent": [make_response("7")]},
     ) as models:
         crew = Crew(home=tmp_path, provider=models, tasks=Swept())
         work(crew, _turn)
@@ -82,7 +83,8 @@ def test_what_commands_may_not_make_is_taken_back_before_an_agent_would_obey_it(
 
 def test_what_an_agent_uses_is_booked_to_it_and_told_at_its_end(tmp_path: Path) -> None:
     with ScriptedProvider(
-        [make_response(calls=call(name="ada")), make_response("Done.")], lanes={"agent": [make_response("7")]}
+        [make_response(calls=call(name="ada")), make_response("Done.")],
+        by_purpose={"agent": [make_response("7")]},
     ) as models:
         crew = Crew(home=tmp_path, provider=models)
         work(crew, _turn)
@@ -96,7 +98,7 @@ def test_what_an_agent_uses_is_booked_to_it_and_told_at_its_end(tmp_path: Path) 
 
 def test_what_agents_cost_is_part_of_what_the_session_cost(tmp_path: Path) -> None:
     with ScriptedProvider(
-        [make_response(calls=call()), make_response("Done.")], lanes={"agent": [make_response("7")]}
+        [make_response(calls=call()), make_response("Done.")], by_purpose={"agent": [make_response("7")]}
     ) as models:
 
         async def tell(lead: Lead) -> None:
@@ -125,7 +127,7 @@ def test_an_agent_of_a_type_has_its_prompt_its_tools_its_model_and_no_more_right
     tools = (Plain(name="look"), Plain(name="touch"))
     with ScriptedProvider(
         [make_response(calls=call(type="looker")), make_response("Done.")],
-        lanes={"agent": [make_response("seen")]},
+        by_purpose={"agent": [make_response("seen")]},
     ) as models:
         crew = Crew(home=tmp_path, provider=models, mode="accept-edits", tools=tools)
         work(crew, _turn)
@@ -142,7 +144,7 @@ def test_a_repositorys_agent_runs_on_its_starters_model_and_in_no_freer_mode(tmp
     definition.write_text("---\ndescription: Looks.\nmodel: haiku\nmode: bypass\n---\nYou look at things.")
     with ScriptedProvider(
         [make_response(calls=call(type="looker")), make_response("Done.")],
-        lanes={"agent": [make_response("seen")]},
+        by_purpose={"agent": [make_response("seen")]},
     ) as models:
         crew = Crew(home=tmp_path, provider=models, mode="accept-edits")
         work(crew, _turn)
@@ -165,7 +167,7 @@ def test_an_agent_in_the_background_is_heard_of_when_it_has_ended(tmp_path: Path
         make_response("It works on it."),
         make_response("It found 7."),
     ]
-    with ScriptedProvider(steps, lanes={"background agent": [make_response("7")]}) as models:
+    with ScriptedProvider(steps, by_purpose={"background agent": [make_response("7")]}) as models:
         crew = Crew(home=tmp_path, provider=models)
 
         async def tell(lead: Lead) -> None:
@@ -198,8 +200,8 @@ def test_an_agent_in_the_background_asks_whoever_its_lead_asks(tmp_path: Path, k
         make_response(calls=call(name="ada", kind=kind, background=True)),
         make_response("It works on it."),
     ]
-    lanes = {"fork" if kind == "fork" else "background agent": its}
-    with ScriptedProvider([*steps, make_response("Fine.")], lanes=lanes) as models:
+    by_purpose = {"fork" if kind == "fork" else "background agent": its}
+    with ScriptedProvider([*steps, make_response("Fine.")], by_purpose=by_purpose) as models:
 
         async def tell(lead: Lead) -> None:
             guard = lead.agent.toolbox.guard
@@ -220,7 +222,7 @@ def test_what_an_agent_may_not_do_is_told_in_its_name(tmp_path: Path) -> None:
     given = {"file_path": str(tmp_path / "project" / "a.txt"), "content": "seven"}
     own = [make_response(calls={"write": given}), make_response("I may not.")]
     with ScriptedProvider(
-        [make_response(calls=call(name="ada")), make_response("Done.")], lanes={"agent": own}
+        [make_response(calls=call(name="ada")), make_response("Done.")], by_purpose={"agent": own}
     ) as models:
         crew = Crew(home=tmp_path, provider=models, mode="ask", tools=(WriteTool(),))
         work(crew, _turn)
@@ -232,7 +234,7 @@ def test_a_fork_goes_on_from_the_same_bytes_and_may_start_no_agent(tmp_path: Pat
     fork = [make_response(calls={"look": {"n": 1}}), make_response(calls=call()), make_response("Forked.")]
     with ScriptedProvider(
         [make_response(calls=call(kind="fork", prompt="Look aside.")), make_response("Done.")],
-        lanes={"fork": fork},
+        by_purpose={"fork": fork},
     ) as models:
         crew = Crew(home=tmp_path, provider=models)
         work(crew, _turn)
@@ -260,7 +262,7 @@ def test_forks_of_one_answer_differ_in_their_last_block_alone(tmp_path: Path) ->
         stop_reason="tool_use",
     )
     with ScriptedProvider(
-        [together, make_response("Done.")], lanes={"fork": lambda _: make_response("ok")}
+        [together, make_response("Done.")], by_purpose={"fork": lambda _: make_response("ok")}
     ) as models:
         work(Crew(home=tmp_path, provider=models), _turn)
     forks = [request for request in models.requests if request.purpose == "fork"]
@@ -291,7 +293,7 @@ def test_no_more_agents_run_at_once_than_settings_say(tmp_path: Path) -> None:
         usage_wire=make_response("").usage_wire,
         stop_reason="tool_use",
     )
-    with ScriptedProvider([together, make_response("Done.")], lanes={"agent": answer}) as models:
+    with ScriptedProvider([together, make_response("Done.")], by_purpose={"agent": answer}) as models:
         work(Crew(home=tmp_path, provider=models), _turn)
     assert most == 8
 
@@ -304,7 +306,7 @@ def test_a_turn_that_is_interrupted_ends_the_agents_it_waits_for(tmp_path: Path)
         await asyncio.Event().wait()
         raise AssertionError
 
-    with ScriptedProvider([make_response(calls=call(name="ada"))], lanes={"agent": never}) as models:
+    with ScriptedProvider([make_response(calls=call(name="ada"))], by_purpose={"agent": never}) as models:
         crew = Crew(home=tmp_path, provider=models)
 
         async def tell(lead: Lead) -> None:
@@ -328,7 +330,7 @@ def test_an_agent_that_a_person_stops_is_an_answer_and_the_turn_goes_on(tmp_path
         raise AssertionError
 
     with ScriptedProvider(
-        [make_response(calls=call(name="ada")), make_response("Stopped, then.")], lanes={"agent": never}
+        [make_response(calls=call(name="ada")), make_response("Stopped, then.")], by_purpose={"agent": never}
     ) as models:
 
         async def tell(lead: Lead) -> None:
@@ -354,7 +356,7 @@ def test_closing_the_lead_ends_the_agents_in_the_background(tmp_path: Path) -> N
 
     with ScriptedProvider(
         [make_response(calls=call(background=True)), make_response("Started.")],
-        lanes={"background agent": never},
+        by_purpose={"background agent": never},
     ) as models:
         crew = Crew(home=tmp_path, provider=models)
 
@@ -368,7 +370,7 @@ def test_closing_the_lead_ends_the_agents_in_the_background(tmp_path: Path) -> N
 
 def test_an_agent_that_fails_is_an_answer_and_not_the_end_of_the_turn(tmp_path: Path) -> None:
     with ScriptedProvider(
-        [make_response(calls=call()), make_response("It failed.")], lanes={"agent": [Overloaded("busy")]}
+        [make_response(calls=call()), make_response("It failed.")], by_purpose={"agent": [Overloaded("busy")]}
     ) as models:
         work(Crew(home=tmp_path, provider=models), _turn)
     assert "ended early: failed" in said(models.requests[-1].messages)
@@ -382,7 +384,7 @@ def test_an_isolated_agent_works_in_a_checkout_that_goes_when_nothing_was_change
     git(tmp_path / "project", "commit", "--quiet", "-m", "second")
     with ScriptedProvider(
         [make_response(calls=call(name="ada", worktree=True)), make_response("Done.")],
-        lanes={"agent": [make_response("looked")]},
+        by_purpose={"agent": [make_response("looked")]},
     ) as models:
         crew = Crew(home=tmp_path, provider=models)
         work(crew, _turn)
@@ -403,7 +405,7 @@ def test_an_agent_with_a_memory_is_shown_its_index_and_may_write_there(tmp_path:
     (memory / "MEMORY.md").write_text("- [Builds](builds.md) — how to build\n")
     with ScriptedProvider(
         [make_response(calls=call(type="keeper")), make_response("Done.")],
-        lanes={"agent": [make_response("kept")]},
+        by_purpose={"agent": [make_response("kept")]},
     ) as models:
         work(Crew(home=tmp_path, provider=models), _turn)
     system = str(models.requests[1].frame.system)
@@ -433,7 +435,7 @@ def test_what_an_agent_wants_to_remember_is_asked_for_in_each_scope(tmp_path: Pa
 
     with ScriptedProvider(
         [make_response(calls=call(type="keeper")), make_response("Done.")],
-        lanes={"agent": [write, make_response("kept")]},
+        by_purpose={"agent": [write, make_response("kept")]},
     ) as models:
         tools = (Plain(), WriteTool())
         crew = Crew(home=tmp_path, provider=models, mode="accept-edits", tools=tools, ask=ask)
@@ -468,7 +470,7 @@ def test_a_type_that_is_written_in_a_session_can_be_used_and_is_told_beside_the_
         make_response(calls=call(type="new")),
         make_response("Two."),
     ]
-    with ScriptedProvider(steps, lanes={"agent": lambda _: make_response("ok")}) as models:
+    with ScriptedProvider(steps, by_purpose={"agent": lambda _: make_response("ok")}) as models:
         crew = Crew(home=tmp_path, provider=models)
 
         async def tell(lead: Lead) -> None:

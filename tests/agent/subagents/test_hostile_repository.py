@@ -169,7 +169,7 @@ def test_an_agent_in_a_worktree_runs_no_driver_in_any_mode(
         if name not in ("GIT_DIR", "GIT_WORK_TREE"):
             monkeypatch.setenv(name, value)
     answers = [make_response(calls=call(name="ada", worktree=True)), make_response("Done.")]
-    with ScriptedProvider(answers, lanes={"agent": lambda _: make_response("looked")}) as models:
+    with ScriptedProvider(answers, by_purpose={"agent": lambda _: make_response("looked")}) as models:
         crew = Crew(home=tmp_path, provider=models, mode=mode)
 
         async def tell() -> None:

@@ -105,7 +105,7 @@ def test_a_line_is_the_words_alone(answer: str, line: str) -> None:
 def test_an_agent_is_asked_once_for_what_it_does_and_not_again_until_it_has_done_more(tmp_path: Path) -> None:
     with ScriptedProvider(
         [make_response(calls={"look": {"n": 1}}), make_response("One."), make_response("Two.")],
-        lanes={"progress": [make_response("Looking at one"), Overloaded("busy")]},
+        by_purpose={"progress": [make_response("Looking at one"), Overloaded("busy")]},
     ) as models:
         crew = Crew(home=tmp_path, provider=models)
         lines = ProgressReporter(CATALOG, crew.noted)

@@ -42,7 +42,7 @@ async def _turn(lead: Lead) -> None:
 def test_an_agent_writes_to_its_lead_while_it_works(tmp_path: Path) -> None:
     its = [make_response(calls=message("lead", "Half of it is done.")), make_response("All done.")]
     with ScriptedProvider(
-        [make_response(calls=call(name="ada")), make_response("I see.")], lanes={"agent": its}
+        [make_response(calls=call(name="ada")), make_response("I see.")], by_purpose={"agent": its}
     ) as models:
         work(Crew(home=tmp_path, provider=models), _turn)
     last = models.requests[-1]
@@ -60,7 +60,7 @@ def test_a_running_agent_hears_a_message_when_its_next_round_begins(tmp_path: Pa
         return make_response(calls={"look": {"n": 1}})
 
     steps = [make_response(calls=call(name="ada", background=True)), make_response("Started.")]
-    with ScriptedProvider(steps, lanes={"background agent": [first, make_response("Heard.")]}) as models:
+    with ScriptedProvider(steps, by_purpose={"background agent": [first, make_response("Heard.")]}) as models:
         crew = Crew(home=tmp_path, provider=models)
 
         async def tell(lead: Lead) -> None:
@@ -83,11 +83,11 @@ def test_a_message_takes_up_an_agent_that_has_ended_from_where_it_was(tmp_path: 
         make_response("I wait."),
         make_response("Good."),
     ]
-    lanes = {
+    by_purpose = {
         "agent": [make_response("The code is fine.")],
         "background agent": [make_response("The tests are fine, too.")],
     }
-    with ScriptedProvider(steps, lanes=lanes) as models:
+    with ScriptedProvider(steps, by_purpose=by_purpose) as models:
         crew = Crew(home=tmp_path, provider=models)
 
         async def tell(lead: Lead) -> None:
@@ -106,8 +106,8 @@ def test_a_message_takes_up_an_agent_that_has_ended_from_where_it_was(tmp_path: 
 
 def test_what_is_said_to_an_agent_while_it_ends_is_not_lost(tmp_path: Path) -> None:
     steps = [make_response(calls=call(name="ada")), make_response("Ok.")]
-    lanes = {"agent": [make_response("Done.")], "background agent": [make_response("Heard, too.")]}
-    with ScriptedProvider(steps, lanes=lanes) as models:
+    by_purpose = {"agent": [make_response("Done.")], "background agent": [make_response("Heard, too.")]}
+    with ScriptedProvider(steps, by_purpose=by_purpose) as models:
         crew = Crew(home=tmp_path, provider=models)
 
         async def tell(lead: Lead) -> None:
@@ -128,10 +128,11 @@ def test_what_is_said_to_an_agent_while_it_ends_is_not_lost(tmp_path: Path) -> N
 
 def test_an_agent_of_an_earlier_run_can_be_taken_up_by_name(tmp_path: Path) -> None:
     with ScriptedProvider(
-        [make_response(calls=call(name="ada")), make_response("Ok.")], lanes={"agent": [make_response("7")]}
+        [make_response(calls=call(name="ada")), make_response("Ok.")],
+        by_purpose={"agent": [make_response("7")]},
     ) as models:
         work(Crew(home=tmp_path, provider=models), _turn)
-    with ScriptedProvider(lanes={"background agent": [make_response("Still 7.")]}) as models:
+    with ScriptedProvider(by_purpose={"background agent": [make_response("Still 7.")]}) as models:
         crew = Crew(home=tmp_path, provider=models)
 
         async def tell(lead: Lead) -> None:
@@ -168,8 +169,8 @@ def test_everyone_who_runs_hears_a_message_to_everyone_and_the_sender_does_not(t
         ),
         make_response("Started."),
     ]
-    lanes = {"background agent": [wait, wait, make_response("One."), make_response("Two.")]}
-    with ScriptedProvider(steps, lanes=lanes) as models:
+    by_purpose = {"background agent": [wait, wait, make_response("One."), make_response("Two.")]}
+    with ScriptedProvider(steps, by_purpose=by_purpose) as models:
         crew = Crew(home=tmp_path, provider=models)
 
         async def tell(lead: Lead) -> None:
@@ -215,8 +216,8 @@ def test_an_approved_plan_lets_an_agent_go_on_in_its_leads_mode(tmp_path: Path) 
         make_response(calls=message("ada", approve)),
         make_response("Approved."),
     ]
-    lanes = {"agent": its[:2], "background agent": its[2:]}
-    with ScriptedProvider(steps, lanes=lanes) as models:
+    by_purpose = {"agent": its[:2], "background agent": its[2:]}
+    with ScriptedProvider(steps, by_purpose=by_purpose) as models:
         crew = Crew(home=tmp_path, provider=models, mode="accept-edits")
 
         async def tell(lead: Lead) -> None:
@@ -245,7 +246,7 @@ def test_an_answer_that_nobody_asked_for_is_refused(tmp_path: Path) -> None:
         make_response(calls=message("ada", approve)),
         make_response("Oh."),
     ]
-    with ScriptedProvider(steps, lanes={"background agent": [wait]}) as models:
+    with ScriptedProvider(steps, by_purpose={"background agent": [wait]}) as models:
         crew = Crew(home=tmp_path, provider=models)
 
         async def tell(lead: Lead) -> None:

@@ -42,7 +42,7 @@ class Keys:
     def text(self) -> str:
         return "\n".join(self.printed)
 
-    def brush(self) -> TextRenderer:
+    def renderer(self) -> TextRenderer:
         return TextRenderer(100)
 
     def put(self, text: str) -> None:

@@ -69,7 +69,7 @@ def test_what_is_typed_is_answered(tmp_path: Path) -> None:
 def test_what_is_typed_in_a_turn_is_heard_in_that_turn(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         desk.keys.enter("Go.")
-        await desk.keys.wait_until(lambda: "look" in desk.chat.live(desk.keys.brush()))
+        await desk.keys.wait_until(lambda: "look" in desk.chat.live(desk.keys.renderer()))
         desk.keys.enter("And be quick.")
         await desk.keys.wait_for("Quick.")
         assert "› And be quick." in desk.keys.text
@@ -84,7 +84,7 @@ def test_a_question_is_answered_by_the_next_line(tmp_path: Path) -> None:
         desk.keys.typed = "half a"
         desk.keys.enter("Build it.")
         await desk.keys.wait_for("(a question is asked)")
-        assert "y yes" in desk.chat.question(desk.keys.brush())
+        assert "y yes" in desk.chat.question(desk.keys.renderer())
         desk.keys.enter("use ninja")
         await desk.keys.wait_for("Then not.")
         assert "(it is answered)" in desk.keys.text
@@ -120,7 +120,7 @@ def test_a_yes_lets_the_tool_run(tmp_path: Path) -> None:
 def test_ctrl_c_interrupts_the_turn_and_the_chat_goes_on(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         desk.keys.enter("Go.")
-        await desk.keys.wait_until(lambda: "look" in desk.chat.live(desk.keys.brush()))
+        await desk.keys.wait_until(lambda: "look" in desk.chat.live(desk.keys.renderer()))
         desk.chat.interrupt(is_typed=True)
         await desk.keys.wait_for("interrupted; what was done stays done")
         desk.clock.pass_time(timedelta(seconds=3))
@@ -161,7 +161,7 @@ def test_ctrl_c_on_a_half_typed_line_takes_the_line(tmp_path: Path) -> None:
 def test_leaving_in_a_turn_closes_the_session_whole(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         desk.keys.enter("Go.")
-        await desk.keys.wait_until(lambda: "look" in desk.chat.live(desk.keys.brush()))
+        await desk.keys.wait_until(lambda: "look" in desk.chat.live(desk.keys.renderer()))
         desk.keys.enter("/quit")
         await desk.keys.wait_until(lambda: not desk.chat.is_busy)
         assert "interrupted" in str(desk.chat.agent.session.history[-1])
@@ -240,7 +240,7 @@ def test_before_the_first_words_the_context_is_empty_and_no_file_is_missed(tmp_p
 def test_a_command_that_needs_peace_waits_for_the_end_of_the_turn(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         desk.keys.enter("Go.")
-        await desk.keys.wait_until(lambda: "look" in desk.chat.live(desk.keys.brush()))
+        await desk.keys.wait_until(lambda: "look" in desk.chat.live(desk.keys.renderer()))
         desk.keys.enter("/compact")
         await desk.keys.wait_for("/compact waits for the end of the turn")
         desk.chat.interrupt(is_typed=False)
@@ -272,7 +272,7 @@ def test_a_new_session_leaves_the_old_one_to_be_resumed(tmp_path: Path) -> None:
         desk.sessions.append(SessionCard(entry, "Mend the parser", 0.25))
         desk.keys.enter("/resume")
         await desk.keys.wait_until(lambda: desk.chat.menu is not None)
-        assert "Mend the parser" in desk.chat.question(desk.keys.brush())
+        assert "Mend the parser" in desk.chat.question(desk.keys.renderer())
         desk.chat.press("escape")
 
     play(tmp_path, [], story, sessions=2)

@@ -22,12 +22,12 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(2_000)
 def test_what_waits_is_shown_above_the_input_and_can_be_taken_back(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         desk.keys.enter("Go.")
-        await desk.keys.wait_until(lambda: "look" in desk.chat.live(desk.keys.brush()))
+        await desk.keys.wait_until(lambda: "look" in desk.chat.live(desk.keys.renderer()))
         for line in ("one", "two"):
             desk.keys.enter(line)
-        await desk.keys.wait_until(lambda: "› two" in desk.chat.live(desk.keys.brush()))
+        await desk.keys.wait_until(lambda: "› two" in desk.chat.live(desk.keys.renderer()))
         assert desk.chat.take_back() == "two"
-        assert "two" not in desk.chat.live(desk.keys.brush())
+        assert "two" not in desk.chat.live(desk.keys.renderer())
         await desk.keys.wait_for("Done.")
         assert not desk.chat.has_queue
         assert "› one" in desk.keys.text
@@ -72,10 +72,10 @@ def test_escape_twice_goes_back_by_menu_and_undo_brings_it_back(tmp_path: Path) 
         desk.chat.escape()
         desk.chat.escape()
         await desk.keys.wait_until(lambda: desk.chat.menu is not None)
-        assert "1 Write 2." in desk.chat.question(desk.keys.brush())
+        assert "1 Write 2." in desk.chat.question(desk.keys.renderer())
         desk.chat.type("1")
-        await desk.keys.wait_until(lambda: "what goes back?" in desk.chat.question(desk.keys.brush()))
-        assert "what commands changed is not taken back" in desk.chat.question(desk.keys.brush())
+        await desk.keys.wait_until(lambda: "what goes back?" in desk.chat.question(desk.keys.renderer()))
+        assert "what commands changed is not taken back" in desk.chat.question(desk.keys.renderer())
         desk.chat.press("enter")
         await desk.keys.wait_for("/rewind undo undoes it")
         assert not (project / "2.txt").exists()

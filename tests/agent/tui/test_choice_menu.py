@@ -35,7 +35,7 @@ class Paper:
     def __init__(self, pause: float = 60.0) -> None:
         self.pause, self.done = pause, list[str]()
 
-    def brush(self) -> TextRenderer:
+    def renderer(self) -> TextRenderer:
         return TextRenderer(100)
 
     def put(self, text: str) -> None:
@@ -140,7 +140,7 @@ def test_tab_has_any_text_typed_and_an_empty_line_goes_back() -> None:
         await asyncio.sleep(0)
         questions.press("tab")
         assert questions.menu is None
-        assert "say why" in questions.render(paper.brush())
+        assert "say why" in questions.render(paper.renderer())
         assert questions.answer("")
         assert questions.menu is not None
         questions.press("tab")

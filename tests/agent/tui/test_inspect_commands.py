@@ -41,7 +41,7 @@ NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 async def open_menu(desk: Desk, line: str) -> str:
     desk.keys.enter(line)
     await desk.keys.wait_until(lambda: desk.chat.menu is not None)
-    return desk.chat.question(desk.keys.brush())
+    return desk.chat.question(desk.keys.renderer())
 
 
 def test_models_are_listed_with_prices_and_a_switch_says_what_it_bills_first(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_models_are_listed_with_prices_and_a_switch_says_what_it_bills_first(tmp
         assert "in, $" in shown
         for sign in "haiku-4-5":
             assert desk.chat.type(sign) is None
-        shown = desk.chat.question(desk.keys.brush())
+        shown = desk.chat.question(desk.keys.renderer())
         assert "claude-haiku-4-5" in shown
         assert "a switch bills the" in shown
         assert "tokens of the context again, for $" in shown

@@ -28,13 +28,13 @@ def colourful(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_line_is_wider_than_the_terminal_and_no_control_is_passed_on(
     text: str, columns: int, has_colour: bool
 ) -> None:
-    brush = TextRenderer(columns, has_colour)
+    renderer = TextRenderer(columns, has_colour)
     for painted in (
-        brush.markdown(ProseBlock(text)),
-        brush.markdown(CodeBlock(text, "python")),
-        brush.line(text, "error", indent=2),
-        brush.line(text, "error", hang=4),
-        brush.diff(text, 10),
+        renderer.markdown(ProseBlock(text)),
+        renderer.markdown(CodeBlock(text, "python")),
+        renderer.line(text, "error", indent=2),
+        renderer.line(text, "error", hang=4),
+        renderer.diff(text, 10),
     ):
         plain = SGR.sub("", painted)
         assert all(item.isprintable() or item in "\n\u200c\u200d" or category(item) == "Zs" for item in plain)
@@ -48,11 +48,11 @@ def test_without_colour_there_is_not_one_escape(block: MarkdownBlock) -> None:
 
 
 def test_markdown_reads_as_what_it_means() -> None:
-    brush = TextRenderer(40)
-    assert brush.markdown(ProseBlock("# Head")) == "Head"
-    assert brush.markdown(ProseBlock("- one\n- **two**")) == " • one\n • two"
-    assert brush.markdown(ProseBlock("see [docs](https://a.b)")) == "see docs (https://a.b)"
-    assert [line.split() for line in brush.markdown(ProseBlock(TABLE)).splitlines() if "a" in line][1] == [
+    renderer = TextRenderer(40)
+    assert renderer.markdown(ProseBlock("# Head")) == "Head"
+    assert renderer.markdown(ProseBlock("- one\n- **two**")) == " • one\n • two"
+    assert renderer.markdown(ProseBlock("see [docs](https://a.b)")) == "see docs (https://a.b)"
+    assert [line.split() for line in renderer.markdown(ProseBlock(TABLE)).splitlines() if "a" in line][1] == [
         "a",
         "1",
     ]

@@ -40,7 +40,7 @@ class Paper:
 
     printed: list[str] = field(default_factory=list[str])
 
-    def brush(self) -> TextRenderer:
+    def renderer(self) -> TextRenderer:
         return TextRenderer(60)
 
     def put(self, text: str) -> None:
@@ -113,11 +113,11 @@ def test_no_word_is_seen_on_one_line_and_then_on_another(
     lengths: list[int], piece: int, columns: int
 ) -> None:
     text = " ".join("x" * length for length in lengths)
-    view, brush = TurnView(Paper(), StatusLine()), TextRenderer(columns)
-    final = brush.markdown(ProseBlock(text)).split("\n")
+    view, renderer = TurnView(Paper(), StatusLine()), TextRenderer(columns)
+    final = renderer.markdown(ProseBlock(text)).split("\n")
     for start in range(0, len(text), piece):
         view.watch(DeltaReceived(TextDelta(text[start : start + piece])))
-        *above, last = view.live(brush).strip("\n").split("\n")
+        *above, last = view.live(renderer).strip("\n").split("\n")
         assert above == final[: len(above)]
         assert f"{final[len(above)]} ".startswith(f"{last} ") or start < lengths[0]
 
@@ -293,14 +293,14 @@ def test_the_busy_line_says_what_a_turn_does_and_for_how_long(view: TurnView) ->
 
 @pytest.mark.parametrize("columns", [40, 60, 100, 160])
 def test_the_busy_line_moves_and_takes_one_line(columns: int) -> None:
-    brush, phase = TextRenderer(columns), "529: Overloaded; retry 3 of 10 in 8 s"
+    renderer, phase = TextRenderer(columns), "529: Overloaded; retry 3 of 10 in 8 s"
     frames = {
-        BusyLine(phase=phase, elapsed=number * FRAME_TIME, tokens=1_000_000).render(brush)
+        BusyLine(phase=phase, elapsed=number * FRAME_TIME, tokens=1_000_000).render(renderer)
         for number in range(4)
     }
     assert len({frame[0] for frame in frames}) == 4
     assert all(len(frame) < columns and "\n" not in frame for frame in frames)
-    waiting = BusyLine(phase="writing", elapsed=FRAME_TIME, tokens=1_000).render(brush)
+    waiting = BusyLine(phase="writing", elapsed=FRAME_TIME, tokens=1_000).render(renderer)
     assert "Esc interrupts" in waiting, "how to interrupt outlives the figures"
 
 

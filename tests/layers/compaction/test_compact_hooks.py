@@ -77,7 +77,7 @@ def test_what_a_hook_says_before_a_compaction_is_part_of_the_instruction(tmp_pat
         seen.append(trigger)
         return "KEEP THE NAMES OF TESTS"
 
-    provider = ScriptedProvider(lanes={"summary": [make_response(SUMMARY)]})
+    provider = ScriptedProvider(by_purpose={"summary": [make_response(SUMMARY)]})
     compacted(tmp_path, CompactHooks(before=before), provider=provider, instructions="LOOK AT THE PARSER")
     asked = provider.requests[-1].messages[-1].blocks[-1]
     assert seen == ["manual"]

@@ -44,7 +44,7 @@ def words(session: BlockingSession) -> str:
 
 @pytest.mark.moves_prefix(reason="summaries are asked for by hand, from views that were never sent")
 def test_a_part_from_some_message_on_leaves_the_beginning_as_it_was(tmp_path: Path) -> None:
-    provider = ScriptedProvider(lanes={"summary": [make_response(SUMMARY)]})
+    provider = ScriptedProvider(by_purpose={"summary": [make_response(SUMMARY)]})
     with BlockingSession.open(
         FRAME, project=tmp_path, environ={"HOME": str(tmp_path)}, provider=provider, settings=NO_NOTES
     ) as session:
@@ -67,7 +67,7 @@ def test_a_part_from_some_message_on_leaves_the_beginning_as_it_was(tmp_path: Pa
 
 @pytest.mark.moves_prefix(reason="a summary is asked for by hand, from a view that was never sent")
 def test_a_users_own_summary_prompt_is_what_the_model_is_asked(tmp_path: Path) -> None:
-    provider = ScriptedProvider(lanes={"summary": [make_response(SUMMARY)]})
+    provider = ScriptedProvider(by_purpose={"summary": [make_response(SUMMARY)]})
     templates = tmp_path / ".sevenfold/templates"
     templates.mkdir(parents=True)
     (templates / "summary.md").write_text("Sum it up as a poem{scope}.", encoding="utf-8")
@@ -106,7 +106,7 @@ def test_the_users_words_stand_once_and_word_for_word_through_compactions(
 def test_a_long_message_is_stored_and_told_once_however_many_rungs_are_tried(tmp_path: Path) -> None:
     heard = Listener()
     provider = ScriptedProvider(
-        lanes={"summary": [make_response("no summary"), make_response("none either")]}
+        by_purpose={"summary": [make_response("no summary"), make_response("none either")]}
     )
     notes = {"first_update_tokens": 500, "growth_tokens": 500, "compaction_enabled": False}
     with BlockingSession.open(

@@ -115,7 +115,7 @@ class Agent:
     heard: list[Event] = field(default_factory=list[Event])
 
     def __post_init__(self) -> None:
-        self.provider = ScriptedProvider(self.work, lanes={"summary": self.fail})
+        self.provider = ScriptedProvider(self.work, by_purpose={"summary": self.fail})
 
     def work(self, _: ModelRequest) -> ModelResponse:
         return make_response(f"Step {self.steps}.", think="Hm.", calls={"Lookup": {"word": f"{self.steps}"}})

@@ -348,7 +348,7 @@ def test_a_view_that_was_refused_is_made_again_with_the_files_as_they_are(opened
 @pytest.mark.moves_prefix(reason="a summary is asked for by hand, from a view that was never sent")
 def test_a_part_that_keeps_the_beginning_keeps_the_context(opened: Open, rules: Path) -> None:
     summary = "<summary>" + "What was done in the later part, at some length. " * 6 + "</summary>"
-    session = opened(provider=ScriptedProvider(lanes={"summary": [make_response(summary)]}), **UNNOTED)
+    session = opened(provider=ScriptedProvider(by_purpose={"summary": [make_response(summary)]}), **UNNOTED)
     first = ask(session)[0]
     fill(session, rounds=6)
     session.compact(part=Part("from", 4))

@@ -96,7 +96,7 @@ def test_parallel_forks_each_read_all_that_their_parent_cached(model: str) -> No
 
 def test_the_fork_sends_the_parents_own_objects_and_then_its_directive() -> None:
     parent = request(history(2))
-    with ScriptedProvider(lanes={"summary": ["Fine."]}) as provider:
+    with ScriptedProvider(by_purpose={"summary": ["Fine."]}) as provider:
         asyncio.run(run_fork(parent, ForkBrief(kind="summary", directive="Sum up."), provider))
     (sent,) = provider.requests
     assert sent.frame is parent.frame
@@ -113,7 +113,7 @@ def test_the_fork_sends_the_parents_own_objects_and_then_its_directive() -> None
 def test_a_denied_call_gets_an_error_back_and_the_fork_goes_on() -> None:
     heard: list[Event] = []
     steps = [make_response(calls={"Bash": {"command": "rm -r ."}}), "Very well."]
-    with ScriptedProvider(lanes={"notes": steps}) as provider:
+    with ScriptedProvider(by_purpose={"notes": steps}) as provider:
         brief = ForkBrief(
             kind="notes", directive="Write.", allow=(ToolPermit("Edit", "/n.md"),), max_rounds=2
         )
@@ -136,7 +136,7 @@ def test_an_allowed_call_is_run() -> None:
         return ToolResult(use.id, "edited")
 
     steps = [make_response(calls={"Edit": {"file_path": "/n.md"}}), "Done."]
-    with ScriptedProvider(lanes={"notes": steps}) as provider:
+    with ScriptedProvider(by_purpose={"notes": steps}) as provider:
         brief = ForkBrief(
             kind="notes", directive="Write.", allow=(ToolPermit("Edit", "/n.md"),), max_rounds=2
         )
@@ -147,7 +147,7 @@ def test_an_allowed_call_is_run() -> None:
 
 
 def test_an_allowed_call_that_nobody_can_run_is_denied() -> None:
-    with ScriptedProvider(lanes={"notes": [make_response(calls={"Edit": {}})]}) as provider:
+    with ScriptedProvider(by_purpose={"notes": [make_response(calls={"Edit": {}})]}) as provider:
         result = asyncio.run(
             run_fork(
                 request(history(1)),
@@ -160,7 +160,7 @@ def test_an_allowed_call_that_nobody_can_run_is_denied() -> None:
 
 def test_a_fork_ends_with_its_last_round_though_it_would_go_on() -> None:
     heard: list[Event] = []
-    with ScriptedProvider(lanes={"notes": [make_response(calls={"Bash": {}})] * 3}) as provider:
+    with ScriptedProvider(by_purpose={"notes": [make_response(calls={"Bash": {}})] * 3}) as provider:
         brief = ForkBrief(kind="notes", directive="Write.", max_rounds=3)
         result = asyncio.run(run_fork(request(history(1)), brief, provider, emit=heard.append))
     assert not result.is_done
@@ -171,7 +171,7 @@ def test_a_fork_ends_with_its_last_round_though_it_would_go_on() -> None:
 
 def test_a_failed_round_goes_through_and_what_was_paid_is_told() -> None:
     heard: list[Event] = []
-    provider = ScriptedProvider(lanes={"notes": [make_response(calls={"Bash": {}}), Overloaded("busy")]})
+    provider = ScriptedProvider(by_purpose={"notes": [make_response(calls={"Bash": {}}), Overloaded("busy")]})
     brief = ForkBrief(kind="notes", directive="", max_rounds=2)
     with pytest.raises(Overloaded):
         asyncio.run(run_fork(request(history(1)), brief, provider, emit=heard.append))
@@ -192,7 +192,7 @@ def test_a_fork_is_cancelled_with_its_parent() -> None:
             await asyncio.Event().wait()
             return ""
 
-        provider = ScriptedProvider(lanes={"notes": never})
+        provider = ScriptedProvider(by_purpose={"notes": never})
         brief = ForkBrief(kind="notes", directive="Write.")
         task = asyncio.create_task(run_fork(request(history(1)), brief, provider, emit=heard.append))
         await asked.wait()

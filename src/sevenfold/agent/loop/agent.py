@@ -139,10 +139,10 @@ FinishWriting: TypeAlias = Callable[[], Awaitable[None]]
 class Agent:
     """An agent at work in one session."""
 
-    def __init__(self, gear: AgentDeps, opening: OpeningMessages | None = None) -> None:
-        self._gear, self._opening = gear, opening or OpeningMessages()
-        self.session, self.toolbox, self.provider = gear.session, gear.toolbox, gear.provider
-        self.hooks, self.frame, self._kept = gear.hooks, gear.frame, gear.kept
+    def __init__(self, deps: AgentDeps, opening: OpeningMessages | None = None) -> None:
+        self._deps, self._opening = deps, opening or OpeningMessages()
+        self.session, self.toolbox, self.provider = deps.session, deps.toolbox, deps.provider
+        self.hooks, self.frame, self._kept = deps.hooks, deps.frame, deps.kept
         self.inbox = Inbox()
         self.subagent_usage = UsageLedger()
         """What agents that this one started have spent."""
@@ -193,7 +193,7 @@ class Agent:
                 "the agent is closed" if self._is_closed else "a turn is under way; interrupt it or post"
             )
         turn = TurnState(watch=watch)
-        self._gear.relay.set_watcher(watch)
+        self._deps.relay.set_watcher(watch)
         turn.notice(*self._opening.notices)
         self._opening = OpeningMessages()
         caller = asyncio.current_task()
@@ -229,7 +229,7 @@ class Agent:
         ends. An exception is an event."""
 
         def failed(reason: str) -> None:
-            self._gear.relay(WriterFailed(name, reason))
+            self._deps.relay(WriterFailed(name, reason))
 
         writer = SingleFlight(name, write, failed)
         self._writers.append(writer)
@@ -242,9 +242,9 @@ class Agent:
 
         The session keeps it from its first answer on, so that a name nobody knows is not taken up again.
         """
-        model = self._gear.catalog.find(name)
+        model = self._deps.catalog.find(name)
         frame = replace(self.frame, model=name)
-        self.frame = fit_request_params(frame, model, self.provider, thinks=self._gear.thinks)
+        self.frame = fit_request_params(frame, model, self.provider, thinks=self._deps.thinks)
         return model
 
     async def compact(self, focus: str = "") -> Compacted:
@@ -274,21 +274,21 @@ class Agent:
         if self._work is not None:
             self._work.cancel()
             await asyncio.wait({self._work})
-        async with self._gear.exits:
+        async with self._deps.exits:
             stopped = [writer for writer in self._writers if not await writer.close(WRITERS_TIMEOUT)]
             for writer, finishing in self._finishing:
                 # One that was stopped would take too long again; that it was is an event.
                 if writer not in stopped:
                     finishing.ask(None)
                     await finishing.close(WRITERS_TIMEOUT)
-            if not self._gear.is_child:
+            if not self._deps.is_child:
                 await self.hooks.ask("SessionEnd", reason, reason=reason)
 
     async def _run_rounds(self, prompt: Message | None, turn: TurnState) -> TurnEnd:
         refusal = await self._begin(prompt, turn)
         if refusal is not None:
             return TurnEnd(refusal, 0, "refused")
-        while turn.rounds < self._gear.max_rounds:
+        while turn.rounds < self._deps.max_rounds:
             self._take_in()
             reply = await self._ask_model(turn)
             if reply.tool_uses:
@@ -355,7 +355,7 @@ class Agent:
             history.append(Message("user", (Text(render_reminder(text)),)))
 
     async def _ask_model(self, turn: TurnState) -> ModelResponse:
-        sources = tuple(source for read in self._gear.sources for source in read())
+        sources = tuple(source for read in self._deps.sources for source in read())
         if sources != self._sources:
             self._sources = sources
             await self.session.add_context(*sources)
@@ -378,7 +378,7 @@ class Agent:
 
     async def _record(self, reply: ModelResponse) -> None:
         await self.session.record(reply)
-        if self._kept != self.frame and await self._gear.keep(self.frame):
+        if self._kept != self.frame and await self._deps.keep(self.frame):
             self._kept = self.frame
 
     async def _send(self, view: PreparedRequest, turn: TurnState) -> ModelResponse:
@@ -417,7 +417,7 @@ class Agent:
                 answer = await guard.ask(request)
         else:
             answer = await deny_unattended(request)
-        self._gear.relay(LoopDetected(use.name, MAX_EQUAL_FAILURES, not answer.is_allowed))
+        self._deps.relay(LoopDetected(use.name, MAX_EQUAL_FAILURES, not answer.is_allowed))
         if not answer.is_allowed:
             raise LoopStopped(
                 f"the model made the same call of {use.name!r:.80} {MAX_EQUAL_FAILURES} times in this turn, "
@@ -441,7 +441,7 @@ class Agent:
             self._say_aside(CONTINUE_REMINDER)
             return False
         heard = await self.hooks.ask(
-            "SubagentStop" if self._gear.is_child else "Stop",
+            "SubagentStop" if self._deps.is_child else "Stop",
             stop_hook_active=turn.stops_refused > 0,
             last_assistant_message=reply.text,
         )
@@ -464,7 +464,7 @@ class Agent:
             # Not the user's words: what they say next may not follow a system message.
             history.append(Message("assistant", (Text(f"{half}\n\n{remark}".strip()),)))
         if remark == INTERRUPTED_RESULT:
-            self._gear.relay(TurnInterrupted(self.session.id, turn.rounds, len(waiting)))
+            self._deps.relay(TurnInterrupted(self.session.id, turn.rounds, len(waiting)))
 
     @property
     def spent(self) -> tuple[SpendSummary, ...]:

@@ -156,7 +156,7 @@ async def run_teammate(charge: TeammateConfig, line: ParentPipe | None = None) -
             model=charge.model,
         )
         sockets = choose_socket_folder(workspace.home, workspace.environ)
-        ear = await MailListener.open(
+        listener = await MailListener.open(
             office,
             listed,
             workspace.project.sessions,
@@ -164,7 +164,7 @@ async def run_teammate(charge: TeammateConfig, line: ParentPipe | None = None) -
             on_letter=mate.receive,
             emit=agent.place.emit,
         )
-        exits.push_async_callback(ear.close)
+        exits.push_async_callback(listener.close)
         working = asyncio.create_task(mate.work(agent))
         leaving = asyncio.create_task(line.receive_responses() if line else asyncio.Event().wait())
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)

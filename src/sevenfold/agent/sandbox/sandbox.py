@@ -342,19 +342,19 @@ def _advice(sandbox: Sandbox) -> str:
 async def _try(sandbox: Sandbox, profile: SandboxProfile, environ: Mapping[str, str]) -> str | None:
     """Why a profile does not work; None: it does."""
     with tempfile.TemporaryDirectory(prefix="sevenfold-trial-") as folder, socket.socket() as listener:
-        ground = _Ground(folder, listener)
-        ground.lay()
+        area = _TrialArea(folder, listener)
+        area.create()
         # The user's own variables have no part in a trial: nobody need look through them for secrets yet.
         plain = {name: value for name, value in environ.items() if name in _PLAIN}
-        place = ToolContext(root=ground.inside, cwd=ground.inside, environ=plain)
+        place = ToolContext(root=area.inside, cwd=area.inside, environ=plain)
         try:
             async with asyncio.timeout(_LONGEST_SECONDS):
-                printed = await _run(sandbox, profile, ground.command(), place)
+                printed = await _run(sandbox, profile, area.command(), place)
         except TimeoutError:
             return f"a trial took longer than {_LONGEST_SECONDS} s"
         if _DONE not in printed:
             return f"a trial failed: {printed[-200:]!r}"
-        return "a trial could signal the agent" if SIGNALLED in printed else ground.escape(profile)
+        return "a trial could signal the agent" if SIGNALLED in printed else area.escape(profile)
 
 
 async def _run(sandbox: Sandbox, profile: SandboxProfile, line: str, place: ToolContext) -> str:
@@ -369,7 +369,7 @@ async def _run(sandbox: Sandbox, profile: SandboxProfile, line: str, place: Tool
 
 
 @dataclass(frozen=True, slots=True)
-class _Ground:
+class _TrialArea:
     """What a probe runs against: a folder to work in, one to stay out of, and a socket not to connect to."""
 
     folder: str
@@ -383,7 +383,7 @@ class _Ground:
     def outside(self) -> Path:
         return Path(self.folder).resolve() / "outside"
 
-    def lay(self) -> None:
+    def create(self) -> None:
         self.listener.bind(("127.0.0.1", 0))
         self.listener.listen()
         self.listener.setblocking(False)

@@ -229,7 +229,7 @@ class TeamMail:
     def __init__(self, team: MailRecipients, office: MailSender, lead: Agent) -> None:
         self._team, self._office, self._lead = team, office, lead
         self._handshakes = PendingRequests()
-        self._ear: MailListener | None = None
+        self._listener: MailListener | None = None
         self._opening: asyncio.Task[None] | None = None
 
     @property
@@ -254,8 +254,8 @@ class TeamMail:
         if self._opening is not None:
             self._opening.cancel()
             await asyncio.wait({self._opening})
-        if self._ear is not None:
-            await self._ear.close()
+        if self._listener is not None:
+            await self._listener.close()
 
     async def send(self, sender: str, to: Address, letter: MailMessage, summary: str) -> str:
         """Bring a message to whoever is meant; what became of it."""
@@ -287,7 +287,7 @@ class TeamMail:
             model=lead.frame.model,
         )
         try:
-            self._ear = await MailListener.open(
+            self._listener = await MailListener.open(
                 self._office,
                 listed,
                 workspace.project.sessions,

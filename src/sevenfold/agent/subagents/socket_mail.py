@@ -83,14 +83,14 @@ class MailSocket:
                 await _answer(reader, writer, take, emit, path)
 
         server = await asyncio.start_unix_server(answer, sock=listener, start_serving=False)
-        ear = cls(path, server, os.stat(path).st_ino)
+        opened = cls(path, server, os.stat(path).st_ino)
         try:
             await server.start_serving()
         except BaseException:
             # Whoever was cancelled here has nothing to close.
-            await ear.close()
+            await opened.close()
             raise
-        return ear
+        return opened
 
     async def close(self) -> None:
         """Stop listening and remove the socket, if it is still this one."""

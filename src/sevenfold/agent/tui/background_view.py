@@ -37,7 +37,7 @@ class TaskChat(Protocol):
 
     def put(self, text: str) -> None: ...
 
-    def brush(self) -> TextRenderer: ...
+    def renderer(self) -> TextRenderer: ...
 
     async def choose(self, menu: ChoiceMenu) -> int | None: ...
 
@@ -57,14 +57,14 @@ def count_running(agent: Agent) -> int:
     return running + sum(row.state == RUNNING_STATE for row in (agents.running() if agents else ()))
 
 
-def render_live_tasks(agent: Agent, brush: TextRenderer) -> str:
+def render_live_tasks(agent: Agent, renderer: TextRenderer) -> str:
     """One line for each that runs: what it is, for how long, what it used, and what it does now."""
     tasks, agents = find_background_tasks(agent), find_agent_tool(agent)
     lines = [
         _join(
             f"○ {task.id}",
             render_elapsed(task.elapsed),
-            brush.cut(task.title, brush.columns // 3),
+            renderer.cut(task.title, renderer.columns // 3),
             task.job.output.last_line(),
         )
         for task in (tasks.running() if tasks else ())
@@ -73,7 +73,7 @@ def render_live_tasks(agent: Agent, brush: TextRenderer) -> str:
     lines += [_join(f"○ {row.name}", *_facts(row), row.activity) for row in rows]
     hidden = len(lines) - MAX_LIVE_TASKS
     shown = [*lines[:MAX_LIVE_TASKS], f"  … {hidden} more: /tasks"] if hidden > 0 else lines
-    return "\n".join(brush.line(brush.cut(line), "accent") for line in shown)
+    return "\n".join(renderer.line(renderer.cut(line), "accent") for line in shown)
 
 
 def render_elapsed(elapsed: timedelta) -> str:
@@ -154,7 +154,7 @@ def _show_output(chat: TaskChat, name: str) -> None:
         return
     chat.say(f"{member.name}: {member.state}, {member.entry.description}", "accent")
     if member.agent is not None:
-        chat.put(render_history_tail(member.agent.session.history, chat.brush()) or "nothing was said yet")
+        chat.put(render_history_tail(member.agent.session.history, chat.renderer()) or "nothing was said yet")
     else:
         _say_end(chat, (member.ending.render() if member.ending else "it has not begun yet").split("\n"))
 

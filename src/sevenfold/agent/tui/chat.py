@@ -67,12 +67,12 @@ class Chat(ChatInput):
     def __init__(
         self,
         agent: Agent,
-        house: ChatServices,
+        services: ChatServices,
         asking: PermissionPrompt,
         make_keyboard: Callable[[InputDelegate], ChatTerminal],
         clock: Clock | None = None,
     ) -> None:
-        self.services = house
+        self.services = services
         self._clock = clock or SystemClock()
         super().__init__(agent, asking, make_keyboard)
         self.view = TurnView(
@@ -92,7 +92,7 @@ class Chat(ChatInput):
         self._lines: asyncio.Queue[_TypedLine | None] = asyncio.Queue()
         self._doing: asyncio.Task[None] | None = None
         """The command that is carried out."""
-        self._heeding: asyncio.Task[None] | None = None
+        self._mail_task: asyncio.Task[None] | None = None
         self._is_shown = asyncio.Event()
         """What was said before stands on the screen, and what is typed may be done."""
         self._last_interrupt: timedelta | None = None
@@ -107,7 +107,7 @@ class Chat(ChatInput):
         for line in (*first, *typed):
             if line.strip():
                 self._lines.put_nowait(_TypedLine(line, is_typed=line in typed))
-        self._heeding = asyncio.create_task(self._heed_mail())
+        self._mail_task = asyncio.create_task(self._handle_mail())
         doing, ticking = asyncio.create_task(self._do_lines()), asyncio.create_task(self._tick())
         try:
             with self._keyboard:
@@ -120,7 +120,7 @@ class Chat(ChatInput):
                     await doing
         finally:
             # The terminal is a person's own again: Ctrl-C ends us, should closing take too long.
-            self._heeding.cancel()
+            self._mail_task.cancel()
             ticking.cancel()
             doing.cancel()
             await asyncio.wait({doing})
@@ -150,9 +150,9 @@ class Chat(ChatInput):
         fresh = await self.services.open_agent(session)
         old, self.agent = self.agent, fresh
         self._queue.watch(fresh)
-        if self._heeding is not None:
-            self._heeding.cancel()
-            self._heeding = asyncio.create_task(self._heed_mail())
+        if self._mail_task is not None:
+            self._mail_task.cancel()
+            self._mail_task = asyncio.create_task(self._handle_mail())
         await old.close("clear" if session is None else "resume")
         self.view.status = replace(self.view.status, context_tokens=0, spent_usd=0.0, news="")
         self.view.cache = None
@@ -186,7 +186,7 @@ class Chat(ChatInput):
         total = sum_costs(one.cost for one in self._earlier)
         self.view.earlier_usd = None if total is None else float(total.total)
         self.view.status = replace(self.view.status, spent_usd=self.view.earlier_usd)
-        if tail := render_history_tail(history, self._keyboard.brush()):
+        if tail := render_history_tail(history, self._keyboard.renderer()):
             self.put(f"{tail}\n")
             self.say(f"session {session[:8]} goes on: {len(history)} messages", "good")
 
@@ -199,19 +199,19 @@ class Chat(ChatInput):
 
     # Methods of `InputDelegate`, which the terminal calls.
 
-    def live(self, brush: TextRenderer) -> str:
-        busy, tasks = self._render_busy(brush), render_live_tasks(self.agent, brush)
-        below = "\n".join(part for part in (busy, tasks, self._queue.render(brush)) if part)
-        return "\n".join(part for part in (self.view.live(brush), below and f"\n{below}") if part)
+    def live(self, renderer: TextRenderer) -> str:
+        busy, tasks = self._render_busy(renderer), render_live_tasks(self.agent, renderer)
+        below = "\n".join(part for part in (busy, tasks, self._queue.render(renderer)) if part)
+        return "\n".join(part for part in (self.view.live(renderer), below and f"\n{below}") if part)
 
-    def _render_busy(self, brush: TextRenderer) -> str:
+    def _render_busy(self, renderer: TextRenderer) -> str:
         if not self.view.status.is_working or self._questions.is_asking:
             return ""
         elapsed = self._clock.uptime() - self._started
-        return BusyLine(phase=self.view.phase, elapsed=elapsed, tokens=self.view.turn_tokens).render(brush)
+        return BusyLine(phase=self.view.phase, elapsed=elapsed, tokens=self.view.turn_tokens).render(renderer)
 
-    def question(self, brush: TextRenderer) -> str:
-        return self._questions.render(brush)
+    def question(self, renderer: TextRenderer) -> str:
+        return self._questions.render(renderer)
 
     def status_line(self, columns: int) -> str:
         status = replace(
@@ -447,7 +447,7 @@ class Chat(ChatInput):
             case "out of rounds":
                 self.say(f"stopped after {end.rounds} rounds; say something to go on", "warning")
 
-    async def _heed_mail(self) -> None:
+    async def _handle_mail(self) -> None:
         """What comes to this agent while nobody works begins a turn of its own."""
         while True:
             await self.agent.inbox.wait()

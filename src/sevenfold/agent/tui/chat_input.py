@@ -63,14 +63,14 @@ class InputQueue:
                 return last
         return None
 
-    def render(self, brush: TextRenderer) -> str:
+    def render(self, renderer: TextRenderer) -> str:
         shown = self._waiting[-MAX_SHOWN_QUEUE:]
         hidden = len(self._waiting) - len(shown)
         lines = [f"… {hidden} more"] if hidden else []
-        lines += [brush.cut(f"› {' '.join(item.text.split())}") for item in shown]
+        lines += [renderer.cut(f"› {' '.join(item.text.split())}") for item in shown]
         if shown:
             lines.append("read at the next round; ↑ takes the last one back")
-        return "\n".join(brush.line(line, "faint") for line in lines)
+        return "\n".join(renderer.line(line, "faint") for line in lines)
 
     def _take(self, message: Message) -> None:
         found = next((item for item in self._waiting if item.message is message), None)
@@ -173,8 +173,8 @@ class ChatInput:
         """Whether a person can choose from a menu here."""
         return self._keyboard.is_typed
 
-    def brush(self) -> TextRenderer:
-        return self._keyboard.brush()
+    def renderer(self) -> TextRenderer:
+        return self._keyboard.renderer()
 
     def offer_input(self, text: str) -> None:
         """Put a text into the input, if that is empty."""

@@ -88,18 +88,18 @@ class ChoiceMenu:
             return int(said) - 1 if 1 <= int(said) <= len(self.choices) else None
         return next((at for at, row in enumerate(self.choices) if said and row.letter == said), None)
 
-    def render(self, brush: TextRenderer) -> str:
+    def render(self, renderer: TextRenderer) -> str:
         """The title, the rows around the selected one, and what is to be known of that one."""
-        lines = [brush.line(self.title, "warning")] if self.title else []
+        lines = [renderer.line(self.title, "warning")] if self.title else []
         for at, row in enumerate(self._window, self._first):
             letter = f"{row.letter} " if row.letter else ""
             text = f"{'›' if at == self.selected else ' '} {at - self._first + 1} {letter}{row.label}"
-            lines.append(brush.line(brush.cut(text), "accent" if at == self.selected else "plain"))
+            lines.append(renderer.line(renderer.cut(text), "accent" if at == self.selected else "plain"))
         if len(self.choices) > len(self._window):
-            lines.append(brush.line(f"  {self.selected + 1} of {len(self.choices)}", "faint"))
+            lines.append(renderer.line(f"  {self.selected + 1} of {len(self.choices)}", "faint"))
         row = self.choices[self.selected]
-        lines += _render_remark(row, row.remark, brush)
-        return "\n".join([*lines, brush.line(self.hint, "faint", indent=2)])
+        lines += _render_remark(row, row.remark, renderer)
+        return "\n".join([*lines, renderer.line(self.hint, "faint", indent=2)])
 
     def render_lines(self) -> list[str]:
         """All rows with their numbers, for terminals that print lines."""
@@ -121,11 +121,11 @@ _ROW_PREFIX = 6
 """Columns at most before a row's label."""
 
 
-def _render_remark(row: Choice, remark: str, brush: TextRenderer) -> list[str]:
+def _render_remark(row: Choice, remark: str, renderer: TextRenderer) -> list[str]:
     """What is to be known of the selected row, and the whole of it where its line is cut."""
-    is_cut = brush.cut(" " * _ROW_PREFIX + row.label).endswith("…")
+    is_cut = renderer.cut(" " * _ROW_PREFIX + row.label).endswith("…")
     parts = [row.label] if is_cut else []
-    return [brush.line(part, "faint", indent=4) for part in (*parts, remark) if part]
+    return [renderer.line(part, "faint", indent=4) for part in (*parts, remark) if part]
 
 
 class ChoicePrompt:
@@ -201,18 +201,20 @@ class FilterMenu(ChoiceMenu):
         found = _match(self._all, said)
         return found[0] if said and len(found) == 1 else None
 
-    def render(self, brush: TextRenderer) -> str:
+    def render(self, renderer: TextRenderer) -> str:
         title = f"{self.title}  filter: {self.query}" if self.query else self.title
         if not self.choices:
-            return "\n".join([brush.line(title, "warning"), brush.line("nothing fits", "faint", indent=2)])
-        lines = [brush.line(title, "warning")]
+            return "\n".join(
+                [renderer.line(title, "warning"), renderer.line("nothing fits", "faint", indent=2)]
+            )
+        lines = [renderer.line(title, "warning")]
         for at, row in enumerate(self._window, self._first):
             text = f"{'›' if at == self.selected else ' '} {row.label}"
-            lines.append(brush.line(brush.cut(text), "accent" if at == self.selected else "plain"))
+            lines.append(renderer.line(renderer.cut(text), "accent" if at == self.selected else "plain"))
         if len(self.choices) > len(self._window):
-            lines.append(brush.line(f"  {self.selected + 1} of {len(self.choices)}", "faint"))
-        lines += _render_remark(self.choices[self.selected], self._find_remark(), brush)
-        return "\n".join([*lines, brush.line(self.hint, "faint", indent=2)])
+            lines.append(renderer.line(f"  {self.selected + 1} of {len(self.choices)}", "faint"))
+        lines += _render_remark(self.choices[self.selected], self._find_remark(), renderer)
+        return "\n".join([*lines, renderer.line(self.hint, "faint", indent=2)])
 
     def _find_remark(self) -> str:
         at = self._shown[self.selected]

@@ -53,7 +53,7 @@ class KeyDelegate(Protocol):
 
 def add_work_keys(
     keys: KeyBindings,
-    scene: KeyDelegate,
+    delegate: KeyDelegate,
     typing: Filter,
     is_empty: Filter,
     unfold: Callable[[str], str],
@@ -61,9 +61,9 @@ def add_work_keys(
     """Up with an empty input takes back what waits, Ctrl-G opens an editor, Ctrl-V pastes an image."""
     from prompt_toolkit.filters import Condition
 
-    @keys.add("up", filter=typing & is_empty & Condition(lambda: scene.has_queue))
+    @keys.add("up", filter=typing & is_empty & Condition(lambda: delegate.has_queue))
     def take_back(event: KeyPressEvent) -> None:
-        event.current_buffer.insert_text(scene.take_back())
+        event.current_buffer.insert_text(delegate.take_back())
 
     @keys.add("c-g", filter=typing)
     def edit(event: KeyPressEvent) -> None:
@@ -75,37 +75,37 @@ def add_work_keys(
         buffer = event.current_buffer
 
         async def paste() -> None:
-            buffer.insert_text(await scene.paste_image())
+            buffer.insert_text(await delegate.paste_image())
 
         event.app.create_background_task(paste())
 
     _ = (take_back, edit, paste_image)
 
 
-def add_menu_keys(keys: KeyBindings, scene: KeyDelegate, typing: Filter, is_empty: Filter) -> None:
+def add_menu_keys(keys: KeyBindings, delegate: KeyDelegate, typing: Filter, is_empty: Filter) -> None:
     """The keys of a menu, which they belong to while the input is empty."""
     from prompt_toolkit.filters import Condition
 
-    in_menu = typing & is_empty & Condition(lambda: scene.menu is not None)
+    in_menu = typing & is_empty & Condition(lambda: delegate.menu is not None)
 
     def bind(name: MenuKey) -> None:
         @keys.add(name, filter=in_menu)
         def press(_: KeyPressEvent) -> None:
-            if not scene.press(name) and name == "escape":
-                scene.escape()
+            if not delegate.press(name) and name == "escape":
+                delegate.escape()
 
         _ = press
 
     for name in get_args(MenuKey):
         bind(name)
 
-    @keys.add("enter", filter=typing & Condition(lambda: scene.has_just_answered))
+    @keys.add("enter", filter=typing & Condition(lambda: delegate.has_just_answered))
     def ignore(_: KeyPressEvent) -> None:
         """What was set aside for the question is back, and not to be sent."""
 
     @keys.add("<any>", filter=in_menu)
     def type_sign(event: KeyPressEvent) -> None:
-        text = scene.type(event.data) if event.data.isprintable() else None
+        text = delegate.type(event.data) if event.data.isprintable() else None
         if text:
             event.current_buffer.insert_text(text)
 

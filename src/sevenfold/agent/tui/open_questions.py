@@ -31,7 +31,7 @@ class QuestionSurface(Protocol):
     keys_pressed: int
     """All keys so far."""
 
-    def brush(self) -> TextRenderer: ...
+    def renderer(self) -> TextRenderer: ...
 
     def put(self, text: str) -> None: ...
 
@@ -82,17 +82,17 @@ class OpenQuestions:
         is_next = self._surface.keys_pressed == self._answering_key + 1
         return is_next and time.monotonic() - self._answered_at < TYPING_PAUSE_SECONDS
 
-    def render(self, brush: TextRenderer) -> str:
+    def render(self, renderer: TextRenderer) -> str:
         question, menu = self._asking.question, self.menu
         if menu is not None:
-            return menu.render(brush)
+            return menu.render(renderer)
         if question is None:
             return ""
         if not self._surface.is_typed:
-            return render_permission_question(question, brush)
+            return render_permission_question(question, renderer)
         if not self._is_heard:
-            return brush.line("a question waits until you pause; what you type is kept", "warning")
-        return brush.line("say why, or what to do instead; Enter sends it, alone it goes back", "warning")
+            return renderer.line("a question waits until you pause; what you type is kept", "warning")
+        return renderer.line("say why, or what to do instead; Enter sends it, alone it goes back", "warning")
 
     def press(self, key: MenuKey) -> bool:
         """A key that is no character; False: it is not for a menu."""
@@ -150,7 +150,7 @@ class OpenQuestions:
                 self._surface.restore_input()
             self._is_heard = False
         else:
-            self._surface.put(render_permission_request(question, self._surface.brush(), self._root))
+            self._surface.put(render_permission_request(question, self._surface.renderer(), self._root))
             self._on_asked()
             self._hear()
         self._surface.refresh()

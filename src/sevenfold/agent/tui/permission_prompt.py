@@ -108,26 +108,26 @@ def _preview(rule: PermissionRule) -> str:
 QUESTION_TITLE = "allow it?"
 
 
-def render_permission_question(question: PermissionRequest, brush: TextRenderer) -> str:
+def render_permission_question(question: PermissionRequest, renderer: TextRenderer) -> str:
     """The line that is answered, where lines are."""
     offers = [offer.row for offer in list_permission_choices(question) if offer.response is not None]
     rows = "  ".join(f"{row.letter} {row.label}" for row in offers)
-    return brush.line(f"{QUESTION_TITLE}  {rows}  or say what to do instead", "warning")
+    return renderer.line(f"{QUESTION_TITLE}  {rows}  or say what to do instead", "warning")
 
 
-def render_permission_request(question: PermissionRequest, brush: TextRenderer, root: str = "") -> str:
+def render_permission_request(question: PermissionRequest, renderer: TextRenderer, root: str = "") -> str:
     """What is asked for, and why it is asked: printed once, above. Paths begin at `root`."""
     use, need = question.use, question.need
     title = need.said or use.name
     title = title.replace(f"{root}/", "") if root and need.kind != "run" else title
-    parts = [brush.line(f"{use.name} asks: {title}" if use.name not in title else title, "warning")]
+    parts = [renderer.line(f"{use.name} asks: {title}" if use.name not in title else title, "warning")]
     change = need.diff or _change(use)
     if need.command and need.command not in title:
-        parts.append(brush.line(_beginning(need.command), indent=2))
+        parts.append(renderer.line(_beginning(need.command), indent=2))
     if change:
-        parts.append(brush.diff(change, REQUEST_PREVIEW_LINES))
+        parts.append(renderer.diff(change, REQUEST_PREVIEW_LINES))
     if question.reason:
-        parts.append(brush.line(question.reason, "faint", indent=2))
+        parts.append(renderer.line(question.reason, "faint", indent=2))
     return "\n" + "\n".join(parts)
 
 

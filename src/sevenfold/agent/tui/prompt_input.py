@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 class InputDelegate(KeyDelegate, Protocol):
     """What stands around the input, and what its keys do."""
 
-    def live(self, brush: TextRenderer) -> str:
+    def live(self, renderer: TextRenderer) -> str:
         """What is still moving."""
         ...
 
-    def question(self, brush: TextRenderer) -> str:
+    def question(self, renderer: TextRenderer) -> str:
         """What is asked, while something is."""
         ...
 
@@ -179,7 +179,7 @@ def may_complete(before: str) -> bool:
 
 def make_prompt_session(
     pane: BufferedOutput,
-    scene: InputDelegate,
+    delegate: InputDelegate,
     past: InputHistory,
     cwd: Path,
     pastes: PastedTexts,
@@ -203,8 +203,8 @@ def make_prompt_session(
         complete_while_typing=is_completing,
         complete_in_thread=True,
         enable_suspend=True,
-        key_bindings=make_key_bindings(scene, pastes),
-        completer=make_completer(cwd, scene),
+        key_bindings=make_key_bindings(delegate, pastes),
+        completer=make_completer(cwd, delegate),
         history=make_prompt_history(past, pastes),
         output=make_prompt_output(pane),
         style=Style.from_dict({"bottom-toolbar": "noreverse"}),
@@ -251,7 +251,7 @@ def send_or_continue(buffer: Buffer) -> None:
         buffer.validate_and_handle()
 
 
-def make_key_bindings(scene: InputDelegate, pastes: PastedTexts) -> KeyBindings:
+def make_key_bindings(delegate: InputDelegate, pastes: PastedTexts) -> KeyBindings:
     from prompt_toolkit.application import get_app
     from prompt_toolkit.filters import Condition, is_searching
     from prompt_toolkit.key_binding import KeyBindings
@@ -275,7 +275,7 @@ def make_key_bindings(scene: InputDelegate, pastes: PastedTexts) -> KeyBindings:
     @keys.add("c-c", filter=typing)
     @keys.add("<sigint>", filter=typing)
     def interrupt(event: KeyPressEvent) -> None:
-        scene.interrupt(is_typed=bool(event.current_buffer.text))
+        delegate.interrupt(is_typed=bool(event.current_buffer.text))
 
     @keys.add("c-d", filter=typing)
     def leave(event: KeyPressEvent) -> None:
@@ -290,20 +290,20 @@ def make_key_bindings(scene: InputDelegate, pastes: PastedTexts) -> KeyBindings:
         buffer = event.current_buffer
         whole = pastes.unfold(buffer.text)
         if whole == buffer.text:
-            scene.unfold()
+            delegate.unfold()
         else:
             buffer.text, buffer.cursor_position = whole, len(whole)
 
     # Named here for whoever reads; the library holds on to them.
     _ = (send, go_on, interrupt, leave, unfold)
-    _add_chat_keys(keys, scene, pastes, typing, is_empty)
-    add_work_keys(keys, scene, typing, is_empty, pastes.unfold)
-    add_menu_keys(keys, scene, typing, is_empty)
+    _add_chat_keys(keys, delegate, pastes, typing, is_empty)
+    add_work_keys(keys, delegate, typing, is_empty, pastes.unfold)
+    add_menu_keys(keys, delegate, typing, is_empty)
     return keys
 
 
 def _add_chat_keys(
-    keys: KeyBindings, scene: InputDelegate, pastes: PastedTexts, typing: Filter, is_empty: Filter
+    keys: KeyBindings, delegate: InputDelegate, pastes: PastedTexts, typing: Filter, is_empty: Filter
 ) -> None:
     from prompt_toolkit.filters import has_completions, vi_insert_mode
 
@@ -313,15 +313,15 @@ def _add_chat_keys(
         if event.current_buffer.complete_state:
             event.current_buffer.cancel_completion()
         else:
-            scene.escape()
+            delegate.escape()
 
     @keys.add("s-tab", filter=typing & ~has_completions)
     def cycle_mode(_: KeyPressEvent) -> None:
-        scene.cycle_mode()
+        delegate.cycle_mode()
 
     @keys.add("?", filter=typing & is_empty)
     def show_keys(_: KeyPressEvent) -> None:
-        scene.show_keys()
+        delegate.show_keys()
 
     @keys.add("<bracketed-paste>")
     def paste(event: KeyPressEvent) -> None:
@@ -331,7 +331,7 @@ def _add_chat_keys(
     _ = (escape, cycle_mode, show_keys, paste)
 
 
-def make_completer(cwd: Path, scene: InputDelegate) -> Completer:
+def make_completer(cwd: Path, delegate: InputDelegate) -> Completer:
     from prompt_toolkit.completion import Completer, Completion
 
     from sevenfold.agent.tui.completion import ProjectFiles, list_completions
@@ -341,7 +341,7 @@ def make_completer(cwd: Path, scene: InputDelegate) -> Completer:
     class Names(Completer):
         def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
             del complete_event  # whoever asked, the answer is the same
-            for found in list_completions(document.text_before_cursor, files, scene.own_commands()):
+            for found in list_completions(document.text_before_cursor, files, delegate.own_commands()):
                 yield Completion(found.text, -found.replaces, display_meta=found.remark)
 
     return Names()

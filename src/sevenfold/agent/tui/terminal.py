@@ -61,7 +61,7 @@ class Terminal:
 
     def __init__(
         self,
-        scene: InputDelegate,
+        delegate: InputDelegate,
         past: InputHistory,
         cwd: Path,
         typed: str = "",
@@ -71,10 +71,10 @@ class Terminal:
     ) -> None:
         """`typed` stands in the first input: what was typed before there was one."""
         self._typed_before = typed
-        self._scene = scene
+        self._delegate = delegate
         self._pane, self._pastes = BufferedOutput(sys.stdout), PastedTexts()
         self._session: PromptSession[str] = make_prompt_session(
-            self._pane, scene, past, cwd, self._pastes, has_vi_keys=has_vi_keys
+            self._pane, delegate, past, cwd, self._pastes, has_vi_keys=has_vi_keys
         )
         self._chips = ImageChips(cwd)
         app = self._session.app
@@ -121,7 +121,7 @@ class Terminal:
         self._pane.write(codes)
         self._pane.flush()
 
-    def brush(self) -> TextRenderer:
+    def renderer(self) -> TextRenderer:
         columns = self._session.app.output.get_size().columns
         has_colour = not os.environ.get("NO_COLOR")
         return TextRenderer(columns, has_colour, can_encode_signs(sys.stdout), self._is_light)
@@ -213,13 +213,15 @@ class Terminal:
     def _prompt(self) -> AnyFormattedText:
         from prompt_toolkit.formatted_text import ANSI
 
-        brush = self.brush()
-        chips = self._chips.render(self._session.default_buffer.text, brush)
-        above = [part for part in (self._scene.live(brush), self._scene.question(brush), chips) if part]
-        return ANSI("\n".join([*above, "", f"{brush.line('›', 'accent')} "]))
+        renderer = self.renderer()
+        chips = self._chips.render(self._session.default_buffer.text, renderer)
+        above = [
+            part for part in (self._delegate.live(renderer), self._delegate.question(renderer), chips) if part
+        ]
+        return ANSI("\n".join([*above, "", f"{renderer.line('›', 'accent')} "]))
 
     def _toolbar(self) -> AnyFormattedText:
-        return self._scene.status_line(self._session.app.output.get_size().columns)
+        return self._delegate.status_line(self._session.app.output.get_size().columns)
 
 
 def can_encode_signs(stream: TextIO) -> bool:
@@ -241,13 +243,13 @@ class PlainTerminal:
     is_typed = False
     keys_pressed = 0
 
-    def __init__(self, scene: InputDelegate, source: TextIO | None = None) -> None:
-        self._scene = scene
+    def __init__(self, delegate: InputDelegate, source: TextIO | None = None) -> None:
+        self._delegate = delegate
         self._source = source or sys.stdin
         self._pane = BufferedOutput(sys.stdout)
         self._lines: asyncio.Queue[str | None] = asyncio.Queue()
         self._loop = asyncio.get_running_loop()
-        self._loop.add_signal_handler(signal.SIGINT, lambda: scene.interrupt(is_typed=False))
+        self._loop.add_signal_handler(signal.SIGINT, lambda: delegate.interrupt(is_typed=False))
         # A thread that waits for a line cannot be stopped, so nobody waits for it at the end.
         threading.Thread(target=self._listen, daemon=True).start()
 
@@ -257,7 +259,7 @@ class PlainTerminal:
     def __exit__(self, *_: object) -> None:
         """The terminal was not changed."""
 
-    def brush(self) -> TextRenderer:
+    def renderer(self) -> TextRenderer:
         # At a terminal that could be drawn on, lines were asked for: a screen reader may read colours out.
         is_chosen = self._source.isatty()
         is_colourful = sys.stdout.isatty() and not is_chosen and os.environ.get("TERM") != "dumb"
@@ -306,7 +308,7 @@ class PlainTerminal:
 
     def stash_input(self) -> None:
         """Here a question has to be printed: there is no place that could be drawn again."""
-        self.put(self._scene.question(self.brush()))
+        self.put(self._delegate.question(self.renderer()))
 
     def restore_input(self) -> None:
         """Nothing was taken away."""

@@ -78,7 +78,7 @@ _COMPACTION_STEPS = (CompactionStarted, FileRestored, ExtraRestored)
 class TurnSurface(Protocol):
     """Where a turn is shown."""
 
-    def brush(self) -> TextRenderer: ...
+    def renderer(self) -> TextRenderer: ...
 
     def put(self, text: str) -> None:
         """Print for good."""
@@ -215,7 +215,7 @@ class TurnView:
         """A line of our own: above what is still being said, which it does not split."""
         self._is_after_tool = False
         label = _LABEL.match(text)
-        self._surface.put(self._surface.brush().line(text, tone, hang=label.end() if label else 0))
+        self._surface.put(self._surface.renderer().line(text, tone, hang=label.end() if label else 0))
 
     def begin(self, typed: str) -> None:
         """A turn begins with what was typed."""
@@ -227,13 +227,13 @@ class TurnView:
 
     def echo(self, typed: str) -> None:
         """Print what a person typed."""
-        brush = self._surface.brush()
+        renderer = self._surface.renderer()
         first, *more = typed.split("\n")
         if len(more) > MAX_ECHOED_LINES:
             more = [*more[:MAX_ECHOED_LINES], f"… {len(more) - MAX_ECHOED_LINES} more lines"]
         lines = [
-            brush.line(f"› {first}", "strong", hang=2),
-            *(brush.line(line, "strong", indent=2) for line in more),
+            renderer.line(f"› {first}", "strong", hang=2),
+            *(renderer.line(line, "strong", indent=2) for line in more),
         ]
         self._surface.put("\n" + "\n".join(lines))
         self._is_after_tool = False
@@ -246,16 +246,16 @@ class TurnView:
         self.status = replace(self.status, is_working=False)
         self._surface.refresh()
 
-    def live(self, brush: TextRenderer) -> str:
+    def live(self, renderer: TextRenderer) -> str:
         """What is still moving, in a few lines."""
-        parts = [self._thinking_line(brush)] if self._thinking else []
-        growing = self._stream.growing(brush.columns)
+        parts = [self._thinking_line(renderer)] if self._thinking else []
+        growing = self._stream.growing(renderer.columns)
         if growing is not None:
-            parts.append(_spaced(brush, growing))
+            parts.append(_spaced(renderer, growing))
         for running in self._running.values():
-            parts.append(brush.line(f"○ {running.title}", "accent"))
-            tail = [brush.cut(line, brush.columns - 2) for line in running.tail()]
-            parts += [brush.line(line, "faint", indent=2) for line in tail]
+            parts.append(renderer.line(f"○ {running.title}", "accent"))
+            tail = [renderer.cut(line, renderer.columns - 2) for line in running.tail()]
+            parts += [renderer.line(line, "faint", indent=2) for line in tail]
         lines = "\n".join(parts).split("\n") if parts else []
         return "\n".join(lines[-MAX_LIVE_LINES:])
 
@@ -263,9 +263,9 @@ class TurnView:
         """Print the output that was folded last, or one before it; False when there is none."""
         if not 1 <= back <= len(self.folds):
             return False
-        fold, brush = self.folds[-back], self._surface.brush()
+        fold, renderer = self.folds[-back], self._surface.renderer()
         text = "\n".join(part for part in (fold.text, fold.read_more() if fold.read_more else "") if part)
-        self._surface.put(f"{brush.line(fold.title, 'accent')}\n{brush.line(text, 'faint', indent=2)}")
+        self._surface.put(f"{renderer.line(fold.title, 'accent')}\n{renderer.line(text, 'faint', indent=2)}")
         return True
 
     def _stream_in(self, delta: Delta) -> None:
@@ -274,7 +274,7 @@ class TurnView:
         if isinstance(delta, TextDelta):
             self._thinking, self._waits_for = "", "writing"
             self._put_blocks(self._stream.feed(delta.text))
-            if settled := self._stream.settle(self._surface.brush(), MAX_LIVE_LINES):
+            if settled := self._stream.settle(self._surface.renderer(), MAX_LIVE_LINES):
                 self._put_blocks((settled,))
         elif isinstance(delta, ThinkingDelta):
             self._thinking = (self._thinking + delta.text)[-_THINKING_CHARS:]
@@ -285,33 +285,35 @@ class TurnView:
         self._put_blocks(self._stream.end())
 
     def _put_blocks(self, blocks: Iterable[MarkdownBlock]) -> None:
-        brush = self._surface.brush()
+        renderer = self._surface.renderer()
         for block in blocks:
-            self._surface.put(_spaced(brush, block))
+            self._surface.put(_spaced(renderer, block))
             self._is_after_tool = False
 
-    def _thinking_line(self, brush: TextRenderer) -> str:
-        words, room = " ".join(self._thinking.split()), max(brush.columns - 12, 10)
+    def _thinking_line(self, renderer: TextRenderer) -> str:
+        words, room = " ".join(self._thinking.split()), max(renderer.columns - 12, 10)
         last = words[-room:]
         # The end of what is thought, from a whole word on where there is one.
         shown = last if len(words) <= room else last.partition(" ")[2] or last
-        return brush.line(f"thinking  {shown}", "faint")
+        return renderer.line(f"thinking  {shown}", "faint")
 
     def _show_ended(self, seen: ToolEnded) -> None:
         running = self._running.pop(seen.use.id, None)
         title = running.title if running else self._title(seen.use, seen.said)
-        brush, output = self._surface.brush(), seen.output
+        renderer, output = self._surface.renderer(), seen.output
         lines = _lines(output.content) if not output.diff else []
         most = OUTPUT_PREVIEW_LINES
         if not output.is_error:
             most = TOOL_PREVIEW_LINES.get(find_effect(seen.use), OUTPUT_PREVIEW_LINES)
         most = len(lines) if self.is_verbose else most
         parts = [
-            brush.line(_head(title, seen, len(lines), most), "error" if output.is_error else "good", hang=2)
+            renderer.line(
+                _head(title, seen, len(lines), most), "error" if output.is_error else "good", hang=2
+            )
         ]
         if output.diff and self.asked_diffs.pop(seen.use.id, "") != output.diff:
-            parts.append(brush.diff(output.diff, SHOWN_DIFF_LINES))
-        parts += [brush.line(line, "faint", indent=2) for line in self._fold(title, lines, most)]
+            parts.append(renderer.diff(output.diff, SHOWN_DIFF_LINES))
+        parts += [renderer.line(line, "faint", indent=2) for line in self._fold(title, lines, most)]
         # Tools in a row stand close together.
         self._surface.put(("" if self._is_after_tool else "\n") + "\n".join(parts))
         self._is_after_tool = len(parts) == 1
@@ -386,9 +388,9 @@ def _head(title: str, seen: ToolEnded, lines: int, most: int) -> str:
     return "  ".join([f"{'✗' if is_error else '●'} {title}", *remarks])
 
 
-def _spaced(brush: TextRenderer, block: MarkdownBlock) -> str:
+def _spaced(renderer: TextRenderer, block: MarkdownBlock) -> str:
     """An empty line before each block, but not between the parts of one."""
-    painted = brush.markdown(block)
+    painted = renderer.markdown(block)
     return f"\n{painted}" if block.is_first else painted
 
 

@@ -174,12 +174,14 @@ class ImageChips:
     _text: str = ""
     _found: list[ImageMention] = field(default_factory=list[ImageMention])
 
-    def render(self, text: str, brush: TextRenderer) -> str:
+    def render(self, text: str, renderer: TextRenderer) -> str:
         """Looks at files only when the text has changed."""
         if text != self._text:
             self._text, self._found = text, find_image_mentions(text, self.cwd)
         return "\n".join(
-            brush.line(f"[{item.name}: {item.problem or item.remark}]", "error" if item.problem else "accent")
+            renderer.line(
+                f"[{item.name}: {item.problem or item.remark}]", "error" if item.problem else "accent"
+            )
             for item in self._found
         )
 

@@ -82,7 +82,7 @@ class TourView(TourGuide):
         self._cached_tokens = 0
         """Of the conversation, by its last round."""
 
-    def brush(self) -> TextRenderer:
+    def renderer(self) -> TextRenderer:
         is_colourful = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
         columns = min(shutil.get_terminal_size().columns, MAX_TOUR_COLUMNS)
         return TextRenderer(
@@ -233,7 +233,7 @@ class TourView(TourGuide):
         self._say(f"{program} chat     an agent in your repository", "good")
 
     def _say(self, text: str, tone: TextTone = "plain", *, indent: int = 0) -> None:
-        self.put(self.brush().line(text, tone, indent=indent))
+        self.put(self.renderer().line(text, tone, indent=indent))
 
 
 def _find_program() -> str:

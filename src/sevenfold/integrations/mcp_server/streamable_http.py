@@ -136,7 +136,7 @@ class McpHttpServer(ThreadingHTTPServer):
     def url(self) -> str:
         return f"http://{_ADDRESS}:{self.server_port}{self.path}"
 
-    def handle_error(self, *_: object) -> None:
+    def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002
         """A connection that breaks off is no news, and a defect is one line: the library would print a
         traceback."""
         error = sys.exception()

@@ -181,27 +181,27 @@ class Compactor:
 
     def plan(self, job: CompactionJob) -> PlannedCompaction:
         """What `compact` would try first with this job, if there were a model to ask. Changes nothing."""
-        climb = start_compaction_run(job, self._catalog.find(job.request.frame.model), self._settings)
-        notes = plan_notes_draft(climb, self._notes)
-        step = choose_strategy(replace(self._facts(climb, notes), has_model=True), self._settings)
-        start = self._kept_start(step.rung, climb, notes)
+        run = start_compaction_run(job, self._catalog.find(job.request.frame.model), self._settings)
+        notes = plan_notes_draft(run, self._notes)
+        step = choose_strategy(replace(self._facts(run, notes), has_model=True), self._settings)
+        start = self._kept_start(step.rung, run, notes)
         return PlannedCompaction(
             rung=step.rung,
             skipped=step.skipped,
-            kept_messages=len(climb.messages) - start,
+            kept_messages=len(run.messages) - start,
             kept_tokens=sum(job.counts[start:]),
             total_tokens=(
                 notes.total_tokens if isinstance(notes, NotesKeepPlan) and step.rung == "notes" else None
             ),
-            notes_tokens=None if job.notes.text is None else climb.sizer.text(job.notes.text),
+            notes_tokens=None if job.notes.text is None else run.sizer.text(job.notes.text),
         )
 
     def _kept_start(
-        self, rung: CompactionStrategy, climb: CompactionRun, notes: NotesKeepPlan | NoNotesPlan
+        self, rung: CompactionStrategy, run: CompactionRun, notes: NotesKeepPlan | NoNotesPlan
     ) -> int:
         if rung in MODEL_STRATEGIES:
-            return choose_summary_start(rung, climb, self._settings)
-        return self._draft(rung, climb, notes).kept_from
+            return choose_summary_start(rung, run, self._settings)
+        return self._draft(rung, run, notes).kept_from
 
     async def compact(self, job: CompactionJob) -> Compacted:
         """The view cut down. Raises only where no compaction may run: `CompactionStopped`, `CompactionBusy`,
@@ -213,11 +213,11 @@ class Compactor:
                 f"{self._state.futile_in_row} compactions in a row helped nothing; compact by hand, or start "
                 "a session with a smaller system prompt or fewer tools"
             )
-        climb = start_compaction_run(job, self._catalog.find(job.request.frame.model), self._settings)
+        run = start_compaction_run(job, self._catalog.find(job.request.frame.model), self._settings)
         running = self._running
         if running is not None and not self._is_stale(running):
             return await self._join(running, job)
-        return await self._lead(climb)
+        return await self._lead(run)
 
     def _is_stale(self, running: _Running) -> bool:
         return self._clock.uptime() - running.since > timedelta(seconds=self._settings.lock_seconds)
@@ -234,11 +234,11 @@ class Compactor:
             raise CompactionBusy("a compaction of another view has just ended; ask again with the new one")
         return _carried_over(result, job, running.job)
 
-    async def _lead(self, climb: CompactionRun) -> Compacted:
+    async def _lead(self, run: CompactionRun) -> Compacted:
         future = asyncio.get_running_loop().create_future()
-        running = self._running = _Running(climb.job, self._clock.uptime(), future)
+        running = self._running = _Running(run.job, self._clock.uptime(), future)
         try:
-            result = await self._climb(climb)
+            result = await self._run_strategies(run)
         except BaseException as error:
             if not future.done():
                 told = CompactionBusy("the compaction that was waited for was cancelled or failed; ask again")
@@ -257,21 +257,21 @@ class Compactor:
         future.set_result(result)
         return result
 
-    async def _climb(self, climb: CompactionRun) -> Compacted:
-        job, started = climb.job, self._clock.uptime()
+    async def _run_strategies(self, run: CompactionRun) -> Compacted:
+        job, started = run.job, self._clock.uptime()
         self._emit(CompactionStarted(job.trigger, job.tokens_before, job.target))
-        notes = plan_notes_draft(climb, self._notes)
+        notes = plan_notes_draft(run, self._notes)
         while True:
-            step = choose_strategy(self._facts(climb, notes), self._settings)
+            step = choose_strategy(self._facts(run, notes), self._settings)
             for skip in step.skipped:
                 self._emit(RungSkipped(skip.rung, skip.reason))
-            draft = await self._try(step.rung, climb, notes)
+            draft = await self._try(step.rung, run, notes)
             if isinstance(draft, SummaryDraft):
-                composed = await compose_view(draft, climb)
-                if composed.tokens < climb.limit or (draft.rung == "clip" and _is_worth(composed, climb)):
-                    return await self._finish(draft, composed, climb, started)
+                composed = await compose_view(draft, run)
+                if composed.tokens < run.limit or (draft.rung == "clip" and _is_worth(composed, run)):
+                    return await self._finish(draft, composed, run, started)
                 draft = SummaryFailure("too large", f"the view would have {composed.tokens:,} tokens")
-            climb.attempts.append(StrategyAttempt(step.rung, draft.failure))
+            run.attempts.append(StrategyAttempt(step.rung, draft.failure))
             self._emit(RungFailed(step.rung, draft.reason, self._state.failures_in_row))
             if step.rung == "clip":
                 raise InputError(
@@ -279,49 +279,49 @@ class Compactor:
                     f"{job.tokens_before:,}; go on, or start a new session"
                 )
 
-    def _facts(self, climb: CompactionRun, notes: NotesKeepPlan | NoNotesPlan) -> StrategyFacts:
-        job = climb.job
+    def _facts(self, run: CompactionRun, notes: NotesKeepPlan | NoNotesPlan) -> StrategyFacts:
+        job = run.job
         return StrategyFacts(
             trigger=job.trigger,
-            attempts=tuple(climb.attempts),
+            attempts=tuple(run.attempts),
             failures_in_row=self._state.failures_in_row,
             notes_missing=notes.reason if isinstance(notes, NoNotesPlan) else "",
             has_model=self._asker is not None,
             has_structural=bool(job.structural.strip()),
-            block_missing=explain_no_block(climb, self._settings),
-            fits_window=climb.fits_window,
-            can_trim=climb.can_trim,
-            has_rounds=bool(climb.rounds),
+            block_missing=explain_no_block(run, self._settings),
+            fits_window=run.fits_window,
+            can_trim=run.can_trim,
+            has_rounds=bool(run.rounds),
             is_partial=job.part is not None,
             is_thrashing=self.is_stopped,
             is_directed=bool(job.instructions.strip()),
         )
 
     async def _try(
-        self, rung: CompactionStrategy, climb: CompactionRun, notes: NotesKeepPlan | NoNotesPlan
+        self, rung: CompactionStrategy, run: CompactionRun, notes: NotesKeepPlan | NoNotesPlan
     ) -> SummaryDraft | SummaryFailure:
         if rung in MODEL_STRATEGIES and self._asker is not None:
-            return await self._ask(rung, climb, self._asker)
-        return self._draft(rung, climb, notes)
+            return await self._ask(rung, run, self._asker)
+        return self._draft(rung, run, notes)
 
     def _draft(
-        self, rung: CompactionStrategy, climb: CompactionRun, notes: NotesKeepPlan | NoNotesPlan
+        self, rung: CompactionStrategy, run: CompactionRun, notes: NotesKeepPlan | NoNotesPlan
     ) -> SummaryDraft:
         """By the strategies that ask no model."""
         if rung == "notes" and isinstance(notes, NotesKeepPlan):
-            return draft_notes(notes, climb)
+            return draft_notes(notes, run)
         if rung == "structural":
-            return draft_structural(climb, self._notes)
-        return draft_clip(climb)
+            return draft_structural(run, self._notes)
+        return draft_clip(run)
 
     async def _ask(
-        self, rung: CompactionStrategy, climb: CompactionRun, asker: SummaryRequester
+        self, rung: CompactionStrategy, run: CompactionRun, asker: SummaryRequester
     ) -> SummaryDraft | SummaryFailure:
         """Ask a model. The call counts as failed until it succeeds, in case the process dies in it."""
         before = self._state
         try:
             await self._keep(before.with_failure())
-            draft = await asker.ask(rung, climb)
+            draft = await asker.ask(rung, run)
         except BaseException:
             # The caller cancelled it, which says nothing about summaries.
             await self._keep(before)
@@ -333,12 +333,12 @@ class Compactor:
         return draft
 
     async def _finish(
-        self, draft: SummaryDraft, composed: ComposedView, climb: CompactionRun, started: timedelta
+        self, draft: SummaryDraft, composed: ComposedView, run: CompactionRun, started: timedelta
     ) -> Compacted:
-        job = climb.job
+        job = run.job
         is_within = composed.tokens < job.target
         was_stopped = self.is_stopped
-        since = self._state.rounds_since(climb.messages)
+        since = self._state.rounds_since(run.messages)
         ending = CompactionOutcome(job.trigger, is_within, len(composed.head) + len(composed.kept), since)
         await self._keep(self._state.with_outcome(ending, self._settings))
         for event in composed.events:
@@ -354,7 +354,7 @@ class Compactor:
                 tokens_before=job.tokens_before,
                 tokens_after=composed.tokens,
                 kept_messages=len(composed.kept),
-                calls=climb.calls,
+                calls=run.calls,
                 milliseconds=took // timedelta(milliseconds=1),
             )
         )
@@ -367,9 +367,9 @@ class Compactor:
             tokens_before=job.tokens_before,
             tokens_after=composed.tokens,
             summary=draft.summary,
-            replies=tuple(climb.replies),
+            replies=tuple(run.replies),
             betas=(COMPACTION_BLOCK_BETA,) if _has_block(composed.head) else (),
-            calls=climb.calls,
+            calls=run.calls,
             before=composed.before,
         )
 
@@ -379,11 +379,11 @@ class Compactor:
             await run_blocking(lambda: self._file.write(state))
 
 
-def _is_worth(composed: ComposedView, climb: CompactionRun) -> bool:
+def _is_worth(composed: ComposedView, run: CompactionRun) -> bool:
     """Whether the last strategy's view is used even if it is over the target. By hand it must at least be
     smaller than before, by the same estimate for both."""
-    sizer, job = climb.sizer, climb.job
-    before = max(job.tokens_before, sizer.frame_tokens + sizer.messages(climb.messages))
+    sizer, job = run.sizer, run.job
+    before = max(job.tokens_before, sizer.frame_tokens + sizer.messages(run.messages))
     return job.trigger != "manual" or composed.tokens < before
 
 

@@ -174,30 +174,30 @@ class ComposedView:
     """How many messages of the head are the old view's own."""
 
 
-async def compose_view(draft: SummaryDraft, climb: CompactionRun) -> ComposedView:
+async def compose_view(draft: SummaryDraft, run: CompactionRun) -> ComposedView:
     """The view of a draft. If it is too large, it loses in turn: restored files, other restored content, kept
     rounds, and the unanswered messages last."""
-    found = wide = await _compose(draft, climb)
-    for narrower in _narrower(draft, climb):
-        if found.tokens < climb.limit:
+    found = wide = await _compose(draft, run)
+    for narrower in _narrower(draft, run):
+        if found.tokens < run.limit:
             break
-        found = await _compose(narrower, climb)
+        found = await _compose(narrower, run)
     return found if found is wide else replace(found, events=(*found.events, *_told_lost(wide, found)))
 
 
-def _narrower(draft: SummaryDraft, climb: CompactionRun) -> Iterator[SummaryDraft]:
+def _narrower(draft: SummaryDraft, run: CompactionRun) -> Iterator[SummaryDraft]:
     yield replace(draft, restores="extras")
     yield replace(draft, restores="nothing")
     if draft.rung == "clip":
-        yield from generate_shorter_clips(draft, climb)
+        yield from generate_shorter_clips(draft, run)
         return
-    has_own_end = draft.kept is not None or climb.job.part is not None or draft.block is not None
+    has_own_end = draft.kept is not None or run.job.part is not None or draft.block is not None
     if not has_own_end:
-        alone = replace(draft, kept_from=climb.unanswered())
+        alone = replace(draft, kept_from=run.unanswered())
         yield replace(alone, restores="extras")
         yield replace(alone, restores="nothing")
-        if alone.kept_from < len(climb.messages):
-            yield replace(draft, kept_from=len(climb.messages), restores="nothing")
+        if alone.kept_from < len(run.messages):
+            yield replace(draft, kept_from=len(run.messages), restores="nothing")
 
 
 def _told_lost(wide: ComposedView, found: ComposedView) -> Iterator[RestoreSkipped]:
@@ -212,15 +212,15 @@ def _told_lost(wide: ComposedView, found: ComposedView) -> Iterator[RestoreSkipp
             yield event
 
 
-async def _compose(draft: SummaryDraft, climb: CompactionRun) -> ComposedView:
-    job = climb.job
-    kept = _kept(draft, climb)
-    before = _without_trailing_system(climb.messages[: draft.before])
+async def _compose(draft: SummaryDraft, run: CompactionRun) -> ComposedView:
+    job = run.job
+    kept = _kept(draft, run)
+    before = _without_trailing_system(run.messages[: draft.before])
     events: list[Event] = []
-    said = await _said(draft, climb, events)
+    said = await _said(draft, run, events)
     restored: tuple[Text, ...] = ()
     if draft.restores != "nothing":
-        restored = await _restored(kept, climb, events, has_files=draft.restores == "all")
+        restored = await _restored(kept, run, events, has_files=draft.restores == "all")
     summary = draft.summary
     if draft.rung in NOTES_STRATEGIES:
         spoken = (extract_user_text(message) for message in kept if message.role == "user")
@@ -231,10 +231,10 @@ async def _compose(draft: SummaryDraft, climb: CompactionRun) -> ComposedView:
     opening = render_summary_head(head, restored)
     blocks = () if draft.block is None else (Message("assistant", (draft.block,)),)
     tokens = (
-        climb.sizer.frame_tokens
-        + climb.sizer.messages((*blocks, opening))
+        run.sizer.frame_tokens
+        + run.sizer.messages((*blocks, opening))
         + sum(job.counts[: len(before)])
-        + _kept_tokens(draft, kept, climb)
+        + _kept_tokens(draft, kept, run)
     )
     head_messages = (*before, *blocks, opening)
     return ComposedView(
@@ -247,16 +247,16 @@ async def _compose(draft: SummaryDraft, climb: CompactionRun) -> ComposedView:
     )
 
 
-def _kept(draft: SummaryDraft, climb: CompactionRun) -> tuple[Message, ...]:
-    kept = tuple(climb.messages[draft.kept_from :]) if draft.kept is None else draft.kept
+def _kept(draft: SummaryDraft, run: CompactionRun) -> tuple[Message, ...]:
+    kept = tuple(run.messages[draft.kept_from :]) if draft.kept is None else draft.kept
     # What the signature covers is gone, so a model that checks it would refuse it.
-    return kept if climb.job.capabilities.rewrites_history else without_thinking(kept)
+    return kept if run.job.capabilities.rewrites_history else without_thinking(kept)
 
 
-def _kept_tokens(draft: SummaryDraft, kept: Sequence[Message], climb: CompactionRun) -> int:
-    if len(kept) == len(climb.messages) - draft.kept_from:
-        return climb.sizer.rewritten(kept, climb.job, draft.kept_from)
-    return climb.sizer.messages(kept)
+def _kept_tokens(draft: SummaryDraft, kept: Sequence[Message], run: CompactionRun) -> int:
+    if len(kept) == len(run.messages) - draft.kept_from:
+        return run.sizer.rewritten(kept, run.job, draft.kept_from)
+    return run.sizer.messages(kept)
 
 
 def _without_trailing_system(messages: Sequence[Message]) -> tuple[Message, ...]:
@@ -267,40 +267,38 @@ def _without_trailing_system(messages: Sequence[Message]) -> tuple[Message, ...]
     return tuple(messages[:end])
 
 
-async def _said(draft: SummaryDraft, climb: CompactionRun, events: list[Event]) -> tuple[UserQuote, ...]:
+async def _said(draft: SummaryDraft, run: CompactionRun, events: list[Event]) -> tuple[UserQuote, ...]:
     """The user's words of the part that goes out of view, those too long as preview and spill."""
-    job = climb.job
+    job = run.job
     start, stop = draft.before, draft.kept_from
     said = collect_user_quotes(
-        climb.messages[start:stop],
-        is_summary=climb.is_summary[start:stop],
+        run.messages[start:stop],
+        is_summary=run.is_summary[start:stop],
         attachments={at - start for at in job.attachments},
     )
-    total = max(1, min(climb.settings.said_total_tokens, job.target // QUOTES_SHARE))
-    own = min(climb.settings.said_tokens, total)
-    plan = plan_quotes(
-        said, climb.sizer.text, replace(climb.settings, said_tokens=own, said_total_tokens=total)
-    )
+    total = max(1, min(run.settings.said_total_tokens, job.target // QUOTES_SHARE))
+    own = min(run.settings.said_tokens, total)
+    plan = plan_quotes(said, run.sizer.text, replace(run.settings, said_tokens=own, said_total_tokens=total))
     shown = list(said)
     for at in plan.long:
         known, text = said[at].pointer, said[at].text
-        pointer = known or await _spill(text, "only its beginning is shown", climb, events)
-        shown[at] = shorten_quote(said[at], plan.max_tokens, climb.sizer.text, pointer)
+        pointer = known or await _spill(text, "only its beginning is shown", run, events)
+        shown[at] = shorten_quote(said[at], plan.max_tokens, run.sizer.text, pointer)
     fold = plan.fold
     # Their pointers count as well: of many short messages they are the larger part.
-    room = max(0, climb.limit - climb.sizer.frame_tokens) // 2
-    while draft.folds_said and fold < len(said) and climb.sizer.text(render_user_quotes(shown[fold:])) > room:
+    room = max(0, run.limit - run.sizer.frame_tokens) // 2
+    while draft.folds_said and fold < len(said) and run.sizer.text(render_user_quotes(shown[fold:])) > room:
         fold += max(1, (len(said) - fold) // 10)
     if fold:
-        pointer = await _spill(render_user_quotes(said[:fold]), "they are not shown", climb, events)
+        pointer = await _spill(render_user_quotes(said[:fold]), "they are not shown", run, events)
         shown[:fold] = [UserQuote(f"[{fold} earlier messages]", pointer)]
     return tuple(shown)
 
 
-async def _spill(text: str, what: str, climb: CompactionRun, events: list[Event]) -> str:
+async def _spill(text: str, what: str, run: CompactionRun, events: list[Event]) -> str:
     name = f"said-{digest(text.encode('utf-8', 'surrogatepass'))[:16]}.txt"
-    path = await run_blocking(lambda: climb.job.spill(name, text))
-    where = path or climb.job.transcript
+    path = await run_blocking(lambda: run.job.spill(name, text))
+    where = path or run.job.transcript
     if where:
         return f"{what}; all of it is in {where}"
     events.append(WordsCut(len(text)))
@@ -308,12 +306,12 @@ async def _spill(text: str, what: str, climb: CompactionRun, events: list[Event]
 
 
 async def _restored(
-    kept: Sequence[Message], climb: CompactionRun, events: list[Event], *, has_files: bool
+    kept: Sequence[Message], run: CompactionRun, events: list[Event], *, has_files: bool
 ) -> tuple[Text, ...]:
-    job, settings = climb.job, climb.settings
+    job, settings = run.job, run.settings
     seen: tuple[str, ...] = ()
     if has_files:
-        seen = find_read_files(climb.messages) if job.files_seen is None else job.files_seen
+        seen = find_read_files(run.messages) if job.files_seen is None else job.files_seen
     plans = (extra.title for extra in job.extras if extra.kind == "plan")
     barred = frozenset((*job.barred_files, *plans, job.transcript)) - {""}
     facts = RestoreFacts(seen, frozenset(find_read_files(kept)), barred, job.extras)
@@ -327,7 +325,7 @@ async def _restored(
     return await read_restored_blocks(
         facts,
         budgets,
-        climb.sizer.text,
+        run.sizer.text,
         events.append,
         folder=job.folder,
     )

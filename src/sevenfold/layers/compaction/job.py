@@ -310,7 +310,7 @@ def start_compaction_run(job: CompactionJob, model: Model, settings: CompactSett
     if head >= len(messages) and job.trigger == "manual":
         raise InputError("there is nothing to compact yet: nothing was said since the view began")
     rounds = tuple(item for item in split_rounds(messages, job.counts) if item.start >= head)
-    climb = CompactionRun(
+    run = CompactionRun(
         job=job,
         model=model,
         settings=settings,
@@ -322,9 +322,9 @@ def start_compaction_run(job: CompactionJob, model: Model, settings: CompactSett
         overshoot=None,
     )
     if job.part is not None:
-        climb.part_index = _part_index(climb, job.part.index)
-    climb.overshoot = _overshoot(climb)
-    return climb
+        run.part_index = _part_index(run, job.part.index)
+    run.overshoot = _overshoot(run)
+    return run
 
 
 def _after_head(
@@ -337,21 +337,21 @@ def _after_head(
     return (RoundSpan(head, first, sum(counts[head:first])), *rounds)
 
 
-def _part_index(climb: CompactionRun, index: int) -> int:
-    if not climb.head <= index < len(climb.messages):
+def _part_index(run: CompactionRun, index: int) -> int:
+    if not run.head <= index < len(run.messages):
         raise InputError(
-            f"message {index} cannot part the view; choose one from {climb.head} to {len(climb.messages) - 1}"
+            f"message {index} cannot part the view; choose one from {run.head} to {len(run.messages) - 1}"
         )
-    start = find_round_start(climb.rounds, index)
-    if start <= climb.head and climb.job.part is not None and climb.job.part.side == "up_to":
+    start = find_round_start(run.rounds, index)
+    if start <= run.head and run.job.part is not None and run.job.part.side == "up_to":
         raise InputError(f"nothing stands before message {index} to be summarised; choose a later one")
     return start
 
 
-def _overshoot(climb: CompactionRun) -> int | None:
-    job = climb.job
+def _overshoot(run: CompactionRun) -> int | None:
+    job = run.job
     if job.trigger == "reactive":
         room = DIRECTIVE_TOKENS + EXPECTED_SUMMARY_TOKENS
         return None if job.overshoot is None else job.overshoot + room
-    missing = climb.missing_tokens()
+    missing = run.missing_tokens()
     return missing if missing > 0 else None

@@ -100,26 +100,26 @@ class SummaryRequester:
     clock: Clock
     emit: Emit
 
-    async def ask(self, rung: CompactionStrategy, climb: CompactionRun) -> SummaryDraft | SummaryFailure:
+    async def ask(self, rung: CompactionStrategy, run: CompactionRun) -> SummaryDraft | SummaryFailure:
         match rung:
             case "block":
-                return await self._ask_block(climb)
+                return await self._ask_block(run)
             case "trimmed":
-                return await self._ask_trimmed(climb)
+                return await self._ask_trimmed(run)
             case _:
-                return await self._ask_whole(climb)
+                return await self._ask_whole(run)
 
-    async def _ask_block(self, climb: CompactionRun) -> SummaryDraft | SummaryFailure:
+    async def _ask_block(self, run: CompactionRun) -> SummaryDraft | SummaryFailure:
         """Ask the provider for a compaction block: the same parameters and messages, plus instructions."""
-        request = climb.job.request
-        kept_from = self._kept_start("block", climb)
-        wish = render_summary_directive(self.prompts.block, instructions=climb.instructions)
+        request = run.job.request
+        kept_from = self._kept_start("block", run)
+        wish = render_summary_directive(self.prompts.block, instructions=run.instructions)
         compaction: dict[str, Json] = {"type": "summarize", "instructions": wish}
         params = {**request.frame.params.without("context_management"), "compaction": JsonObject(compaction)}
         betas = tuple(dict.fromkeys((*request.frame.betas, COMPACTION_BLOCK_BETA)))
         frame = replace(request.frame, params=JsonObject(params), betas=betas)
         asked = ModelRequest(frame, request.messages[:kept_from], _within(request, kept_from), _KIND)
-        reply = await self._send(climb, self.provider.send(asked))
+        reply = await self._send(run, self.provider.send(asked))
         if isinstance(reply, SummaryFailure):
             return reply
         blocks = [block for block in reply.message.blocks if isinstance(block, Compaction)]
@@ -129,99 +129,95 @@ class SummaryRequester:
             rung="block", summary=blocks[0].content or "", kept_from=kept_from, block=blocks[0]
         )
 
-    async def _ask_whole(self, climb: CompactionRun) -> SummaryDraft | SummaryFailure:
+    async def _ask_whole(self, run: CompactionRun) -> SummaryDraft | SummaryFailure:
         """On the unchanged prefix, or on a stripped copy where the prices say so."""
-        job, part = climb.job, climb.job.part
-        end, kept_from, before, scope = len(climb.messages), 0, 0, ""
-        if part is None or climb.part_index is None:
-            kept_from = self._kept_start("summary", climb)
+        job, part = run.job, run.job.part
+        end, kept_from, before, scope = len(run.messages), 0, 0, ""
+        if part is None or run.part_index is None:
+            kept_from = self._kept_start("summary", run)
         elif part.side == "up_to":
-            end = kept_from = climb.part_index
+            end = kept_from = run.part_index
         else:
-            kept_from, before = end, climb.part_index
-            scope = render_summary_scope(extract_user_text(climb.messages[before]) or "…")
-        request = replace(job.request, messages=climb.messages[:end], breakpoints=_within(job.request, end))
-        request = self._choose_request(climb, request)
-        summary = await self._ask_fork(climb, request, scope)
+            kept_from, before = end, run.part_index
+            scope = render_summary_scope(extract_user_text(run.messages[before]) or "…")
+        request = replace(job.request, messages=run.messages[:end], breakpoints=_within(job.request, end))
+        request = self._choose_request(run, request)
+        summary = await self._ask_fork(run, request, scope)
         if isinstance(summary, SummaryFailure):
             return summary
         return SummaryDraft(rung="summary", summary=summary, kept_from=kept_from, before=before)
 
-    async def _ask_trimmed(self, climb: CompactionRun) -> SummaryDraft | SummaryFailure:
+    async def _ask_trimmed(self, run: CompactionRun) -> SummaryDraft | SummaryFailure:
         """Ask without the oldest rounds; drop more of them each time the prompt is still too long."""
-        rounds = climb.rounds[climb.dropped :]
-        overshoot = None if climb.overshoot is None else round(climb.overshoot * OVERSHOOT_MARGIN)
+        rounds = run.rounds[run.dropped :]
+        overshoot = None if run.overshoot is None else round(run.overshoot * OVERSHOOT_MARGIN)
         trim = plan_trim(rounds, overshoot, self.settings)
-        climb.dropped += trim.rounds
+        run.dropped += trim.rounds
         # Thinking is signed over rounds that were dropped, so none of it can be sent.
-        left = without_thinking((*climb.messages[: climb.head], *climb.messages[trim.stop :]))
+        left = without_thinking((*run.messages[: run.head], *run.messages[trim.stop :]))
         is_opened = bool(left) and any(isinstance(block, Compaction) for block in left[0].blocks)
         messages = left if is_opened else ensure_user_first(left, _DROPPED)
-        marks = tuple(mark for mark in climb.job.request.breakpoints if mark.level != "messages")
+        marks = tuple(mark for mark in run.job.request.breakpoints if mark.level != "messages")
         # No request continues this one, so only the system prompt and tools are worth writing to the cache.
-        frame = _unmarked(climb.job.request.frame)
-        request = replace(climb.job.request, frame=frame, messages=messages, breakpoints=marks)
-        summary = await self._ask_fork(climb, request, "")
+        frame = _unmarked(run.job.request.frame)
+        request = replace(run.job.request, frame=frame, messages=messages, breakpoints=marks)
+        summary = await self._ask_fork(run, request, "")
         if isinstance(summary, SummaryFailure):
             return summary
-        kept_from = self._kept_start("trimmed", climb)
-        remark = f"Its first {climb.dropped} rounds did not fit and are not in the summary."
+        kept_from = self._kept_start("trimmed", run)
+        remark = f"Its first {run.dropped} rounds did not fit and are not in the summary."
         return SummaryDraft(rung="trimmed", summary=summary, kept_from=kept_from, remark=remark)
 
-    def _kept_start(self, rung: CompactionStrategy, climb: CompactionRun) -> int:
-        return choose_summary_start(rung, climb, self.settings)
+    def _kept_start(self, rung: CompactionStrategy, run: CompactionRun) -> int:
+        return choose_summary_start(rung, run, self.settings)
 
-    def _choose_request(self, climb: CompactionRun, request: ModelRequest) -> ModelRequest:
-        job, count = climb.job, len(request.messages)
+    def _choose_request(self, run: CompactionRun, request: ModelRequest) -> ModelRequest:
+        job, count = run.job, len(request.messages)
         sent = count if job.sent_messages is None else min(job.sent_messages, count)
         stripped = without_thinking(without_media(without_restored(request.messages)))
-        stripped_tokens = climb.sizer.frame_tokens + climb.sizer.rewritten(stripped, job)
+        stripped_tokens = run.sizer.frame_tokens + run.sizer.rewritten(stripped, job)
         others = [self.catalog.find(name, self.emit) for name in self.settings.summary_models]
         facts = SummaryPathFacts(
-            model=climb.model,
+            model=run.model,
             is_warm=job.is_warm,
             whole_tokens=job.tokens_before - sum(job.counts[count:]),
             stripped_tokens=stripped_tokens,
             others=others,
             when=self.clock.now().date(),
-            unread_tokens=count_uncached_tokens(request.messages, job.counts[:count], climb.model, sent),
+            unread_tokens=count_uncached_tokens(request.messages, job.counts[:count], run.model, sent),
         )
         choice = choose_summary_path(facts)
         if choice.is_warm:
             return request
-        if choice.model is climb.model:
+        if choice.model is run.model:
             return replace(request, frame=_unmarked(request.frame), messages=stripped, breakpoints=())
         return _for_model(choice.model, request.frame, stripped)
 
-    async def _ask_fork(
-        self, climb: CompactionRun, request: ModelRequest, scope: str
-    ) -> str | SummaryFailure:
-        directive = render_summary_directive(
-            self.prompts.summary, instructions=climb.instructions, scope=scope
-        )
-        brief = ForkBrief(kind=_KIND, directive=directive, max_tokens=self._max_tokens(climb))
-        reply = await self._send(climb, self._run(request, brief))
+    async def _ask_fork(self, run: CompactionRun, request: ModelRequest, scope: str) -> str | SummaryFailure:
+        directive = render_summary_directive(self.prompts.summary, instructions=run.instructions, scope=scope)
+        brief = ForkBrief(kind=_KIND, directive=directive, max_tokens=self._max_tokens(run))
+        reply = await self._send(run, self._run(request, brief))
         return reply if isinstance(reply, SummaryFailure) else parse_summary_reply(reply)
 
-    def _max_tokens(self, climb: CompactionRun) -> int:
+    def _max_tokens(self, run: CompactionRun) -> int:
         """The limit for a summary: it leaves space for the view even in a small window."""
-        window = climb.job.window_tokens or climb.model.window_tokens
-        most = min(climb.model.max_output_tokens, max(EXPECTED_SUMMARY_TOKENS, window // _WINDOW_SHARE))
+        window = run.job.window_tokens or run.model.window_tokens
+        most = min(run.model.max_output_tokens, max(EXPECTED_SUMMARY_TOKENS, window // _WINDOW_SHARE))
         return min(self.settings.summary_max_tokens, most)
 
     async def _run(self, request: ModelRequest, brief: ForkBrief) -> ModelResponse:
         return (await run_fork(request, brief, self.provider, emit=self.emit)).last
 
     async def _send(
-        self, climb: CompactionRun, sending: Awaitable[ModelResponse]
+        self, run: CompactionRun, sending: Awaitable[ModelResponse]
     ) -> ModelResponse | SummaryFailure:
-        climb.calls += 1
+        run.calls += 1
         seconds = self.settings.summary_timeout_seconds
         try:
             async with asyncio.timeout(seconds):
                 reply = await sending
         except PromptTooLong as error:
-            climb.overshoot = _scaled(error, climb)
+            run.overshoot = _scaled(error, run)
             return SummaryFailure("too long", str(error))
         except ReplyBroken as error:
             return SummaryFailure("broken", str(error))
@@ -231,15 +227,15 @@ class SummaryRequester:
             )
         except Exception as error:  # whatever a provider raises, the session continues
             return SummaryFailure("refused", f"{type(error).__name__}: {error}")
-        climb.replies.append(reply)
+        run.replies.append(reply)
         return reply
 
 
-def choose_summary_start(rung: CompactionStrategy, climb: CompactionRun, settings: CompactSettings) -> int:
+def choose_summary_start(rung: CompactionStrategy, run: CompactionRun, settings: CompactSettings) -> int:
     """Where the messages begin that are kept beside what a model writes of the whole view."""
     if rung == "block":
-        return climb.unanswered()
-    return climb.newest(min(settings.keep_tokens, climb.limit // _KEPT_SHARE))
+        return run.unanswered()
+    return run.newest(min(settings.keep_tokens, run.limit // _KEPT_SHARE))
 
 
 def parse_summary_reply(reply: ModelResponse) -> str | SummaryFailure:
@@ -260,13 +256,13 @@ def parse_summary_reply(reply: ModelResponse) -> str | SummaryFailure:
     return SummaryFailure("unusable", parsed.problem) if parsed.problem else parsed.summary
 
 
-def explain_no_block(climb: CompactionRun, settings: CompactSettings) -> str:
+def explain_no_block(run: CompactionRun, settings: CompactSettings) -> str:
     """Why no compaction block can be asked for; empty when one can."""
-    if not climb.job.capabilities.compacts_on_demand:
+    if not run.job.capabilities.compacts_on_demand:
         return "the model makes no compaction blocks on demand"
     if not settings.blocks_enabled:
         return "compact.blocks_enabled is off"
-    params = climb.job.request.frame.params
+    params = run.job.request.frame.params
     if _is_clearing(params):
         # If nothing were cleared, the prefix would be longer and not the cached one.
         return "it cannot be combined with clearing on the provider's side"
@@ -279,7 +275,7 @@ def explain_no_block(climb: CompactionRun, settings: CompactSettings) -> str:
         "a forced tool_choice": isinstance(choice, JsonObject) and choice.get("type") in ("any", "tool"),
         "output_config.format": isinstance(output, JsonObject) and output.get("format") is not None,
         "a task budget": isinstance(budget, JsonObject) and budget.get("remaining") is not None,
-        "calls without results": bool(find_open_calls(climb.messages[: climb.unanswered()])),
+        "calls without results": bool(find_open_calls(run.messages[: run.unanswered()])),
     }
     return next((f"it cannot be combined with {name}" for name, there in barred.items() if there), "")
 
@@ -320,11 +316,11 @@ def _for_model(model: Model, frame: RequestParams, messages: tuple[Message, ...]
     return ModelRequest(own, ensure_user_first(plain, _DROPPED))
 
 
-def _scaled(error: PromptTooLong, climb: CompactionRun) -> int | None:
+def _scaled(error: PromptTooLong, run: CompactionRun) -> int | None:
     """The stated overshoot in our own tokens, which the rounds are counted in."""
     if error.overshoot is None or not error.tokens:
         return None
-    ours = climb.job.tokens_before + DIRECTIVE_TOKENS
+    ours = run.job.tokens_before + DIRECTIVE_TOKENS
     return round((error.overshoot + DIRECTIVE_TOKENS) * min(2.0, max(0.5, ours / error.tokens)))
 
 
@@ -338,36 +334,36 @@ _SHORT_BYTES = (20_000, 2_000, 200)
 """How long the results of the newest round may still be, tried in turn, where nothing else fits."""
 
 
-def plan_notes_draft(climb: CompactionRun, settings: NotesSettings) -> NotesKeepPlan | NoNotesPlan:
+def plan_notes_draft(run: CompactionRun, settings: NotesSettings) -> NotesKeepPlan | NoNotesPlan:
     """Whether the notes can replace the history."""
-    job = climb.job
+    job = run.job
     facts = NotesCompactFacts(
-        messages=climb.messages,
+        messages=run.messages,
         tokens=job.counts,
         notes=job.notes.text,
         template=job.notes.template,
         noted=job.notes.noted,
-        notes_tokens=climb.sizer.text(job.notes.text or ""),
-        overhead_tokens=climb.sizer.frame_tokens,
+        notes_tokens=run.sizer.text(job.notes.text or ""),
+        overhead_tokens=run.sizer.frame_tokens,
         target_tokens=job.target,
         drops_thinking=not job.capabilities.rewrites_history,
     )
-    return plan_notes_compaction(facts, _narrowed(settings, climb.limit))
+    return plan_notes_compaction(facts, _narrowed(settings, run.limit))
 
 
-def draft_notes(plan: NotesKeepPlan, climb: CompactionRun) -> SummaryDraft:
-    return SummaryDraft(rung="notes", summary=climb.job.notes.text or "", kept_from=plan.start)
+def draft_notes(plan: NotesKeepPlan, run: CompactionRun) -> SummaryDraft:
+    return SummaryDraft(rung="notes", summary=run.job.notes.text or "", kept_from=plan.start)
 
 
-def draft_structural(climb: CompactionRun, settings: NotesSettings) -> SummaryDraft:
+def draft_structural(run: CompactionRun, settings: NotesSettings) -> SummaryDraft:
     """The structural notes, beside the newest messages."""
-    job, end = climb.job, len(climb.messages)
-    if job.part is not None and climb.part_index is not None:
+    job, end = run.job, len(run.messages)
+    if job.part is not None and run.part_index is not None:
         is_up_to = job.part.side == "up_to"
-        kept_from, before = (climb.part_index, 0) if is_up_to else (end, climb.part_index)
+        kept_from, before = (run.part_index, 0) if is_up_to else (end, run.part_index)
         return SummaryDraft(rung="structural", summary=job.structural, kept_from=kept_from, before=before)
-    start = choose_notes_start(climb.messages, job.counts, end - 1, _narrowed(settings, climb.limit))
-    return SummaryDraft(rung="structural", summary=job.structural, kept_from=climb.kept_from(start))
+    start = choose_notes_start(run.messages, job.counts, end - 1, _narrowed(settings, run.limit))
+    return SummaryDraft(rung="structural", summary=job.structural, kept_from=run.kept_from(start))
 
 
 def _narrowed(settings: NotesSettings, target: int) -> NotesSettings:
@@ -376,46 +372,46 @@ def _narrowed(settings: NotesSettings, target: int) -> NotesSettings:
     return replace(settings, keep_limit_tokens=room, keep_tokens=min(settings.keep_tokens, room // 2))
 
 
-def draft_clip(climb: CompactionRun) -> SummaryDraft:
+def draft_clip(run: CompactionRun) -> SummaryDraft:
     """The newest rounds that fit, and a remark on what was cut."""
-    job = climb.job
-    room = max(0, climb.limit - climb.sizer.frame_tokens)
-    known = job.structural or find_carried_summary(climb.messages)
-    text = truncate_tokens(known, room // SUMMARY_SHARE, climb.sizer.text)
+    job = run.job
+    room = max(0, run.limit - run.sizer.frame_tokens)
+    known = job.structural or find_carried_summary(run.messages)
+    text = truncate_tokens(known, room // SUMMARY_SHARE, run.sizer.text)
     budget = room // _KEPT_TEXT_SHARE
-    start = choose_kept_start(climb.rounds, budget, length=len(climb.messages))
+    start = choose_kept_start(run.rounds, budget, length=len(run.messages))
     draft = SummaryDraft(rung="clip", summary=text, kept_from=start)
-    if start == len(climb.messages) and climb.rounds:
-        draft = _with_last_round(draft, climb, budget)
-    return _with_remark(draft, climb)
+    if start == len(run.messages) and run.rounds:
+        draft = _with_last_round(draft, run, budget)
+    return _with_remark(draft, run)
 
 
-def generate_shorter_clips(draft: SummaryDraft, climb: CompactionRun) -> Iterator[SummaryDraft]:
+def generate_shorter_clips(draft: SummaryDraft, run: CompactionRun) -> Iterator[SummaryDraft]:
     """Ever shorter clips, for when the user's own words leave too little space: the newest round alone, only
     a text, no text; and as a last resort the user's words in a file."""
-    end, last = len(climb.messages), climb.rounds[-1].start if climb.rounds else len(climb.messages)
+    end, last = len(run.messages), run.rounds[-1].start if run.rounds else len(run.messages)
     bare = replace(draft, restores="nothing")
     if draft.kept_from < last:
-        yield _with_remark(replace(bare, kept_from=last), climb)
-    alone = _with_remark(replace(bare, kept_from=end, kept=None), climb)
+        yield _with_remark(replace(bare, kept_from=last), run)
+    alone = _with_remark(replace(bare, kept_from=end, kept=None), run)
     yield alone
     yield replace(alone, summary="")
-    if climb.job.trigger != "manual":
+    if run.job.trigger != "manual":
         yield replace(alone, summary="", folds_said=True)
 
 
-def _with_remark(draft: SummaryDraft, climb: CompactionRun) -> SummaryDraft:
-    gone = sum(climb.job.counts[climb.head : draft.kept_from])
-    remark = f"{draft.kept_from - climb.head} messages (about {gone:,} tokens) were cut to fit the window."
+def _with_remark(draft: SummaryDraft, run: CompactionRun) -> SummaryDraft:
+    gone = sum(run.job.counts[run.head : draft.kept_from])
+    remark = f"{draft.kept_from - run.head} messages (about {gone:,} tokens) were cut to fit the window."
     return replace(draft, remark=remark)
 
 
-def _with_last_round(draft: SummaryDraft, climb: CompactionRun, budget: int) -> SummaryDraft:
+def _with_last_round(draft: SummaryDraft, run: CompactionRun, budget: int) -> SummaryDraft:
     """The newest round with its results shortened, if that makes it fit; otherwise nothing is kept."""
-    start = climb.rounds[-1].start
-    where = f"all of it is in {climb.job.transcript}" if climb.job.transcript else "ask again for the rest"
+    start = run.rounds[-1].start
+    where = f"all of it is in {run.job.transcript}" if run.job.transcript else "ask again for the rest"
     for max_bytes in _SHORT_BYTES:
-        kept = with_short_results(climb.messages[start:], max_bytes, where)
-        if climb.sizer.messages(kept) <= budget:
+        kept = with_short_results(run.messages[start:], max_bytes, where)
+        if run.sizer.messages(kept) <= budget:
             return replace(draft, kept_from=start, kept=kept)
     return draft

@@ -315,7 +315,7 @@ class _Watch:
     @asynccontextmanager
     async def kept(self) -> AsyncGenerator[None]:
         work = asyncio.current_task()
-        beat = asyncio.create_task(self._beat(work)) if self.lease and work else None
+        renewal = asyncio.create_task(self._renew_lease(work)) if self.lease and work else None
         try:
             yield
         except asyncio.CancelledError:
@@ -325,11 +325,11 @@ class _Watch:
                 raise self._lost[0] from None
             raise
         finally:
-            if beat:
-                beat.cancel()
-                await asyncio.wait({beat})
+            if renewal:
+                renewal.cancel()
+                await asyncio.wait({renewal})
 
-    async def _beat(self, work: asyncio.Task[object]) -> None:
+    async def _renew_lease(self, work: asyncio.Task[object]) -> None:
         lease, records = self.lease, self.dreamer.records
         if lease is None:
             return

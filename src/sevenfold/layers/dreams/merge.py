@@ -238,20 +238,20 @@ NAME_WORDS = 5
 
 def distil_logs(logs: Mapping[str, str], texts: Mapping[str, str], today: date) -> dict[str, str]:
     """New memories by key, for what the logs state and no memory says."""
-    shelf = FactIndex()
+    known = FactIndex()
     for key, text in texts.items():
-        shelf.add(key, list_memory_facts(read_memory(key, text), today))
+        known.add(key, list_memory_facts(read_memory(key, text), today))
     made: dict[str, str] = {}
     for log, text in logs.items():
         day = _day_of(log, today)
         for statement in _statements(text.splitlines()):
             said = resolve_relative_dates(statement.text, day, events_only=True)
             facts = split_facts(said)
-            if not facts or all(shelf.find(fact, is_strict=True) for fact in facts):
+            if not facts or all(known.find(fact, is_strict=True) for fact in facts):
                 continue
             key = _free_key(said, {*texts, *made})
             made[key] = _written(key, said, _KINDS.get(statement.kind, "project"))
-            shelf.add(key, facts)
+            known.add(key, facts)
     return made
 
 

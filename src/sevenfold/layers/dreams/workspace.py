@@ -124,10 +124,10 @@ class DreamWorkspace:
         kept = self.before.get(key)
         if kept is None:
             return ""
-        shelf = FactIndex()
+        known = FactIndex()
         for other, text in self.texts.items():
-            shelf.add(other, list_memory_facts(read_memory(other, text), self._day(other)))
-        lost = [fact.text for fact in list_memory_facts(kept.dated, kept.written) if not shelf.find(fact)]
+            known.add(other, list_memory_facts(read_memory(other, text), self._day(other)))
+        lost = [fact.text for fact in list_memory_facts(kept.dated, kept.written) if not known.find(fact)]
         if not lost:
             return ""
         told = "".join(f"\n- {text[:200]}" for text in lost[:_MOST_TOLD])

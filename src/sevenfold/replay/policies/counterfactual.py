@@ -193,7 +193,7 @@ class _Playing:
         self._settings, self._rates, self._on_request = settings, rates, on_request
         self._by_price = by_price
         self.sums, self.sight = _Sums(), ResultVisibility()
-        self._shelf, self._stakes = ClearableResults(), ClearingLedger()
+        self._results, self._ledger = ClearableResults(), ClearingLedger()
         self._round = self._shorter = self._cached = 0
         self._view = 0
         self._last: RecordedRound | None = None
@@ -201,8 +201,8 @@ class _Playing:
     def start(self, stretch: RecordedSegment) -> None:
         """A boundary: the frame is all that stays."""
         self._stretch = stretch
-        self._shelf.start_over()
-        self._stakes.start_over()
+        self._results.start_over()
+        self._ledger.start_over()
         self.sight.start(stretch)
         self._shorter, self._cached = 0, stretch.frame_tokens
 
@@ -211,19 +211,19 @@ class _Playing:
         prices, sums = self._rates.prices, self.sums
         self._view = turn.tokens - self._shorter
         if self._last is None or turn.turn != self._last.turn:
-            self._shelf.begin_turn()
+            self._results.begin_turn()
         for number in turn.results:
             recorded = self._stretch.results[number]
             self._show(recorded.result, number, recorded.place - self._shorter)
         facts = self._facts(turn)
         if facts.is_cold:
-            self._shelf.reset_anchors()
-        chosen = choose_clearing(facts, self._shelf, self._stakes, self._settings, self._by_price)
+            self._results.reset_anchors()
+        chosen = choose_clearing(facts, self._results, self._ledger, self._settings, self._by_price)
         if chosen is not None:
             self._cut(chosen)
         read = 0 if facts.is_cold else self._cached
         sums.cost += prices.read * read + prices.write * (self._view - read)
-        self._stakes.send(self._view, prices, is_cold=facts.is_cold)
+        self._ledger.send(self._view, prices, is_cold=facts.is_cold)
         self._cached, self._last = self._view, turn
         sums.peak = max(sums.peak, self._view)
         joined = tuple(self._stretch.results[number].result.id for number in turn.results)
@@ -252,15 +252,15 @@ class _Playing:
 
     def _show(self, result: ClearableResult, number: int, place: int) -> None:
         self.sight.show(result.id, number)
-        if self._shelf.add(result, round_=self._round, place=place, anchor=self._cached):
-            self._stakes.record_reread(result.tokens, self._view, self._rates.prices)
+        if self._results.add(result, round_=self._round, place=place, anchor=self._cached):
+            self._ledger.record_reread(result.tokens, self._view, self._rates.prices)
 
     def _cut(self, chosen: ClearingPlan) -> None:
         ids = frozenset(chosen.ids)
-        first = next(item for item in self._shelf.live if item.result.id in ids)
+        first = next(item for item in self._results.live if item.result.id in ids)
         prices = self._rates.prices
-        self._stakes.cut(chosen.saved_tokens, (prices.write - prices.read) * chosen.rewrite_tokens)
-        self._shelf.clear(ids)
+        self._ledger.cut(chosen.saved_tokens, (prices.write - prices.read) * chosen.rewrite_tokens)
+        self._results.clear(ids)
         self.sight.clear(chosen.ids, is_bare=chosen.is_bare)
         self._view -= chosen.saved_tokens
         self._shorter += chosen.saved_tokens

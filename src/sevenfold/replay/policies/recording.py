@@ -118,7 +118,7 @@ class _Made:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Lane:
+class _RecordedCalls:
     """A conversation while it is read."""
 
     pieces: list[_Piece] = field(default_factory=list[_Piece])
@@ -176,14 +176,14 @@ class _Lane:
 
 def read_recordings(path: Path, agent: ForeignAgent) -> list[Recording]:
     """Every conversation of a transcript that made a request, the main one first."""
-    assembler, conversations = CallAssembler(), dict[ConversationId, _Lane]()
+    assembler, conversations = CallAssembler(), dict[ConversationId, _RecordedCalls]()
     for entry in read_transcript(path, agent, LineTally()):
         if isinstance(entry, (ForeignSession, UnknownLine)):
             continue
         for step in assembler.take(entry):
-            conversations.setdefault(step.conversation, _Lane()).take(step)
+            conversations.setdefault(step.conversation, _RecordedCalls()).take(step)
     for step in assembler.finish():
-        conversations.setdefault(step.conversation, _Lane()).take(step)
+        conversations.setdefault(step.conversation, _RecordedCalls()).take(step)
     named = sorted(conversations.items(), key=lambda item: item[0])
     return [
         _recording(f"{path.stem}/{name}" if name else path.stem, conversation)
@@ -192,7 +192,7 @@ def read_recordings(path: Path, agent: ForeignAgent) -> list[Recording]:
     ]
 
 
-def _recording(name: str, conversation: _Lane) -> Recording:
+def _recording(name: str, conversation: _RecordedCalls) -> Recording:
     index = TextIndex([extract_block_text(piece.block) for piece in conversation.pieces])
     frame = _frame_tokens(conversation)
     scale = _scale(conversation, frame)
@@ -204,7 +204,7 @@ def _recording(name: str, conversation: _Lane) -> Recording:
     return Recording(name, tuple(stretch for stretch in stretches if stretch.rounds), total)
 
 
-def _frame_tokens(conversation: _Lane) -> int:
+def _frame_tokens(conversation: _RecordedCalls) -> int:
     """What the first bill holds besides the messages before it."""
     first = next((made for made in conversation.made if made.billed and made.stretch == 0), None)
     if first is None:
@@ -213,7 +213,7 @@ def _frame_tokens(conversation: _Lane) -> int:
     return min(max(first.billed - said, LEAST_FRAME), MOST_FRAME)
 
 
-def _scale(conversation: _Lane, frame: int) -> float:
+def _scale(conversation: _RecordedCalls, frame: int) -> float:
     """What the bills say of the estimate, over the last prompt of each segment before anything was cleared.
 
     One figure a session: it sets how heavy the messages are beside the frame, not one against another.
@@ -230,7 +230,7 @@ def _scale(conversation: _Lane, frame: int) -> float:
     return min(max(billed / weighed, LEAST_SCALE), MOST_SCALE) if billed and weighed else 1.0
 
 
-def _stretch(conversation: _Lane, number: int, frame: int, index: TextIndex) -> RecordedSegment:
+def _stretch(conversation: _RecordedCalls, number: int, frame: int, index: TextIndex) -> RecordedSegment:
     begin = next(
         (at for at, piece in enumerate(conversation.pieces) if piece.stretch == number),
         len(conversation.pieces),
@@ -270,7 +270,9 @@ def _stretch(conversation: _Lane, number: int, frame: int, index: TextIndex) -> 
     return RecordedSegment(tuple(rounds), tuple(results), frame, earlier[-1] if earlier else None)
 
 
-def _uses(made: _Made, conversation: _Lane, numbers: dict[int, int], index: TextIndex) -> Iterator[ResultUse]:
+def _uses(
+    made: _Made, conversation: _RecordedCalls, numbers: dict[int, int], index: TextIndex
+) -> Iterator[ResultUse]:
     for call in made.calls:
         for quote in find_quotes(call):
             before = [piece for piece in index.find(quote.text) if piece < made.end]

@@ -175,9 +175,9 @@ MOST_DAYS = 3_650
 MOST_LINES = 1_000
 
 
-async def handle_whoami(desk: AppState, call: ApiRequest) -> ApiResponse:
+async def handle_whoami(app: AppState, call: ApiRequest) -> ApiResponse:
     who = call.who
-    await desk.read_quick(who, lambda _tx: None)  # only whether it still holds
+    await app.read_quick(who, lambda _tx: None)  # only whether it still holds
     expires = None if who.expires_ms is None else format_ms_time(who.expires_ms)
     told = messages.WhoTold(
         org=who.org,
@@ -191,64 +191,64 @@ async def handle_whoami(desk: AppState, call: ApiRequest) -> ApiResponse:
     return ApiResponse(told)
 
 
-async def handle_list_repos(desk: AppState, call: ApiRequest) -> ApiResponse:
+async def handle_list_repos(app: AppState, call: ApiRequest) -> ApiResponse:
     org = call.who.org
-    repos = await desk.read(call.who, lambda tx: list_repos(tx, org))
+    repos = await app.read(call.who, lambda tx: list_repos(tx, org))
     return ApiResponse(messages.ReposTold([_repo(one) for one in repos]))
 
 
-async def handle_claim_repo(desk: AppState, call: ApiRequest) -> ApiResponse:
-    sent, who, now = cast("messages.ClaimSent", call.body), call.who, desk.now_ms
-    repo = await desk.write(
-        who, lambda tx: claim_repo(tx, who, sent.name, sent.remote, "admin", now_ms=now, limits=desk.limits)
+async def handle_claim_repo(app: AppState, call: ApiRequest) -> ApiResponse:
+    sent, who, now = cast("messages.ClaimSent", call.body), call.who, app.now_ms
+    repo = await app.write(
+        who, lambda tx: claim_repo(tx, who, sent.name, sent.remote, "admin", now_ms=now, limits=app.limits)
     )
     return ApiResponse(_repo(repo), 201)
 
 
-async def handle_prove_repo(desk: AppState, call: ApiRequest) -> ApiResponse:
-    sent, who, now = cast("messages.ProofSent", call.body), call.who, desk.now_ms
-    if desk.forge is None:
+async def handle_prove_repo(app: AppState, call: ApiRequest) -> ApiResponse:
+    sent, who, now = cast("messages.ProofSent", call.body), call.who, app.now_ms
+    if app.forge is None:
         raise ApiError(
             status=422,
             kind="bad request",
             message="this server asks no forge",
             advice="have an admin claim the repository, or start the server with --forge HOST",
         )
-    found = await desk.forge.look_up(sent.remote, sent.credential)
-    proof = f"{desk.forge.host}#{found.number}"
-    repo = await desk.write(
-        who, lambda tx: claim_repo(tx, who, found.name, sent.remote, proof, now_ms=now, limits=desk.limits)
+    found = await app.forge.look_up(sent.remote, sent.credential)
+    proof = f"{app.forge.host}#{found.number}"
+    repo = await app.write(
+        who, lambda tx: claim_repo(tx, who, found.name, sent.remote, proof, now_ms=now, limits=app.limits)
     )
     return ApiResponse(_repo(repo), 201)
 
 
-async def handle_list_members(desk: AppState, call: ApiRequest) -> ApiResponse:
+async def handle_list_members(app: AppState, call: ApiRequest) -> ApiResponse:
     org = call.who.org
-    members = await desk.read(call.who, lambda tx: list_members(tx, org))
+    members = await app.read(call.who, lambda tx: list_members(tx, org))
     return ApiResponse(messages.MembersTold([_member(one) for one in members]))
 
 
-async def handle_add_member(desk: AppState, call: ApiRequest) -> ApiResponse:
-    sent, who, now = cast("messages.MemberSent", call.body), call.who, desk.now_ms
-    member = await desk.write(who, lambda tx: add_member(tx, who, sent.name, sent.role, now))
+async def handle_add_member(app: AppState, call: ApiRequest) -> ApiResponse:
+    sent, who, now = cast("messages.MemberSent", call.body), call.who, app.now_ms
+    member = await app.write(who, lambda tx: add_member(tx, who, sent.name, sent.role, now))
     return ApiResponse(_member(member), 201)
 
 
-async def handle_change_member(desk: AppState, call: ApiRequest) -> ApiResponse:
-    sent, who, now = cast("messages.RoleSent", call.body), call.who, desk.now_ms
+async def handle_change_member(app: AppState, call: ApiRequest) -> ApiResponse:
+    sent, who, now = cast("messages.RoleSent", call.body), call.who, app.now_ms
     name = call.path_params["member"]
-    return ApiResponse(_member(await desk.write(who, lambda tx: change_role(tx, who, name, sent.role, now))))
+    return ApiResponse(_member(await app.write(who, lambda tx: change_role(tx, who, name, sent.role, now))))
 
 
-async def handle_remove_member(desk: AppState, call: ApiRequest) -> ApiResponse:
-    who, now, name = call.who, desk.now_ms, call.path_params["member"]
-    await desk.write(who, lambda tx: remove_member(tx, who, name, now))
+async def handle_remove_member(app: AppState, call: ApiRequest) -> ApiResponse:
+    who, now, name = call.who, app.now_ms, call.path_params["member"]
+    await app.write(who, lambda tx: remove_member(tx, who, name, now))
     return ApiResponse(messages.DoneTold())
 
 
-async def handle_list_tokens(desk: AppState, call: ApiRequest) -> ApiResponse:
+async def handle_list_tokens(app: AppState, call: ApiRequest) -> ApiResponse:
     org = call.who.org
-    tokens = await desk.read(call.who, lambda tx: list_tokens(tx, org))
+    tokens = await app.read(call.who, lambda tx: list_tokens(tx, org))
     return ApiResponse(
         messages.TokensTold(
             [
@@ -266,8 +266,8 @@ async def handle_list_tokens(desk: AppState, call: ApiRequest) -> ApiResponse:
     )
 
 
-async def handle_add_token(desk: AppState, call: ApiRequest) -> ApiResponse:
-    sent, who, now = cast("messages.TokenSent", call.body), call.who, desk.now_ms
+async def handle_add_token(app: AppState, call: ApiRequest) -> ApiResponse:
+    sent, who, now = cast("messages.TokenSent", call.body), call.who, app.now_ms
     if not 1 <= sent.days <= MOST_DAYS:
         raise ApiError(
             status=422,
@@ -276,19 +276,19 @@ async def handle_add_token(desk: AppState, call: ApiRequest) -> ApiResponse:
             advice=f"say 1 to {MOST_DAYS}",
         )
     lasts = timedelta(days=sent.days)
-    token = await desk.write(who, lambda tx: add_token(tx, who, sent.member, sent.scopes, now, lasts=lasts))
+    token = await app.write(who, lambda tx: add_token(tx, who, sent.member, sent.scopes, now, lasts=lasts))
     return ApiResponse(messages.NewTokenTold(token.id, token.text), 201)
 
 
-async def handle_revoke_token(desk: AppState, call: ApiRequest) -> ApiResponse:
-    who, now, token = call.who, desk.now_ms, call.path_params["id"]
-    await desk.write(who, lambda tx: revoke_token(tx, who, token, now))
+async def handle_revoke_token(app: AppState, call: ApiRequest) -> ApiResponse:
+    who, now, token = call.who, app.now_ms, call.path_params["id"]
+    await app.write(who, lambda tx: revoke_token(tx, who, token, now))
     return ApiResponse(messages.DoneTold())
 
 
-async def handle_start_device(desk: AppState, call: ApiRequest) -> ApiResponse:
-    sent, now = cast("messages.DeviceSent", call.body), desk.now_ms
-    code = await desk.write(None, lambda tx: start_device(tx, sent.name, now, sent.org))
+async def handle_start_device(app: AppState, call: ApiRequest) -> ApiResponse:
+    sent, now = cast("messages.DeviceSent", call.body), app.now_ms
+    code = await app.write(None, lambda tx: start_device(tx, sent.name, now, sent.org))
     verify = f"an admin runs: sevenfold serve device approve ORG {code.user_code} MEMBER"
     told = messages.DeviceTold(
         device_code=code.device_code,
@@ -300,30 +300,30 @@ async def handle_start_device(desk: AppState, call: ApiRequest) -> ApiResponse:
     return ApiResponse(told, 201)
 
 
-async def handle_poll_device(desk: AppState, call: ApiRequest) -> ApiResponse:
-    code, now = cast("messages.PollSent", call.body).device_code, desk.now_ms
-    org = await desk.read(None, lambda tx: read_approval(tx, code, now))
-    done = await desk.write(org, lambda tx: finish_device(tx, org, code, now))
+async def handle_poll_device(app: AppState, call: ApiRequest) -> ApiResponse:
+    code, now = cast("messages.PollSent", call.body).device_code, app.now_ms
+    org = await app.read(None, lambda tx: read_approval(tx, code, now))
+    done = await app.write(org, lambda tx: finish_device(tx, org, code, now))
     return ApiResponse(messages.SignedInTold(done.token.text, done.org, done.member.name, done.scopes))
 
 
-async def handle_approve_device(desk: AppState, call: ApiRequest) -> ApiResponse:
-    sent, who, now = cast("messages.ApprovalSent", call.body), call.who, desk.now_ms
-    member = await desk.write(who, lambda tx: approve_device(tx, who, sent.user_code, sent.member, now))
+async def handle_approve_device(app: AppState, call: ApiRequest) -> ApiResponse:
+    sent, who, now = cast("messages.ApprovalSent", call.body), call.who, app.now_ms
+    member = await app.write(who, lambda tx: approve_device(tx, who, sent.user_code, sent.member, now))
     return ApiResponse(_member(member))
 
 
-async def handle_allow_finding(desk: AppState, call: ApiRequest) -> ApiResponse:
-    sent, who, now = cast("messages.AllowanceSent", call.body), call.who, desk.now_ms
-    await desk.write(who, lambda tx: allow_finding(tx, who, sent.fingerprint, sent.reason, now))
+async def handle_allow_finding(app: AppState, call: ApiRequest) -> ApiResponse:
+    sent, who, now = cast("messages.AllowanceSent", call.body), call.who, app.now_ms
+    await app.write(who, lambda tx: allow_finding(tx, who, sent.fingerprint, sent.reason, now))
     return ApiResponse(messages.DoneTold(), 201)
 
 
-async def handle_read_audit(desk: AppState, call: ApiRequest) -> ApiResponse:
+async def handle_read_audit(app: AppState, call: ApiRequest) -> ApiResponse:
     org = call.who.org
     limit = _whole(call.query.get("limit", "100"), "limit", MOST_LINES)
     before = _before(call.query["before"]) if "before" in call.query else None
-    lines = await desk.read(call.who, lambda tx: read_audit(tx, org, limit, before))
+    lines = await app.read(call.who, lambda tx: read_audit(tx, org, limit, before))
     return ApiResponse(
         messages.AuditTold(
             [

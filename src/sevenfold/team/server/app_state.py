@@ -180,8 +180,8 @@ _BYTES = "bytes "
 
 
 class AccessControl:
-    def __init__(self, desk: AppState) -> None:
-        limits, self._desk = desk.limits, desk
+    def __init__(self, app: AppState) -> None:
+        limits, self._app = app.limits, app
         self._known: OrderedDict[str, Principal] = OrderedDict()
         burst, delay = limits.burst_seconds, limits.delay
         self._tokens = RateBuckets(limits.token_rate, limits.token_rate * burst, delay=delay, is_shared=True)
@@ -230,7 +230,7 @@ class AccessControl:
         wait for some of it."""
         permits = bytes_in // REQUEST_BYTES_A_PERMIT + bytes_out // RESPONSE_BYTES_A_PERMIT
         if permits:
-            now = self._desk.clock.uptime()
+            now = self._app.clock.uptime()
             self._token_bytes.charge(principal.token, now, permits)
             self._org_bytes.charge(principal.org, now, permits)
 
@@ -245,7 +245,7 @@ class AccessControl:
 
     def add_remote_taken(self, taken: Mapping[str, int]) -> None:
         """What other processes took of them."""
-        now = self._desk.clock.uptime()
+        now = self._app.clock.uptime()
         for spelled, permits in taken.items():
             kind, _, name = spelled.partition(" ")
             if permits > 0:  # fewer than before: its row was forgotten meanwhile
@@ -262,12 +262,12 @@ class AccessControl:
         return {"token": self._token_bytes, "org": self._org_bytes}
 
     def _check(self, buckets: RateBuckets, name: str, whose: str) -> None:
-        wait = buckets.take(name, self._desk.clock.uptime())
+        wait = buckets.take(name, self._app.clock.uptime())
         if wait:
             raise _too_often(wait, whose)
 
     async def _wait(self, buckets: RateBuckets, charged: RateBuckets, name: str, whose: str) -> None:
-        now = self._desk.clock.uptime()
+        now = self._app.clock.uptime()
         wait = charged.look(name, now)
         if wait <= buckets.delay:
             wait = max(wait, buckets.take(name, now))
@@ -291,16 +291,16 @@ class AccessControl:
         return principal
 
     async def _look_up(self, org: OrgId, hash_: str, address: str) -> Principal | None:
-        now_ms = self._desk.now_ms
+        now_ms = self._app.now_ms
         known = self._known.get(hash_)
         if known is not None:
             return known if known.expires_ms is None or now_ms < known.expires_ms else None
         # Of an address that has guessed too often, what is not known is not even looked for.
-        wait = self._strangers.look(address, self._desk.clock.uptime())
+        wait = self._strangers.look(address, self._app.clock.uptime())
         if wait:
             raise _too_often(wait, "your address with tokens that are none")
-        async with self._desk.acquire_slot("sign in"):
-            principal = await self._desk.read_quick(org, lambda tx: find_principal(tx, org, hash_, now_ms))
+        async with self._app.acquire_slot("sign in"):
+            principal = await self._app.read_quick(org, lambda tx: find_principal(tx, org, hash_, now_ms))
         if principal is not None:
             self._known[hash_] = principal
             if len(self._known) > MOST_REMEMBERED:

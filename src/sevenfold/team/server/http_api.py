@@ -165,9 +165,9 @@ class _Seen:
 
 
 class TeamApi:
-    def __init__(self, desk: AppState, meters: ServerMetrics) -> None:
-        self._desk, self._meters = desk, meters
-        self.gate = AccessControl(desk)
+    def __init__(self, app: AppState, meters: ServerMetrics) -> None:
+        self._app, self._meters = app, meters
+        self.gate = AccessControl(app)
         self._ready_until = timedelta()
         self._prefix, self._numbers = secrets.token_hex(4), count()
 
@@ -271,10 +271,10 @@ class TeamApi:
             body=body,
             raw_bytes=seen.bytes_in,
         )
-        async with self._desk.acquire_slot(seen.principal.org if seen.principal else ""):
+        async with self._app.acquire_slot(seen.principal.org if seen.principal else ""):
             for _ in range(RIGHTS_TRIES):
                 try:
-                    return await ENDPOINTS[operation.name](self._desk, call)
+                    return await ENDPOINTS[operation.name](self._app, call)
                 except RightsChanged:
                     if verb is None:
                         raise
@@ -293,7 +293,7 @@ class TeamApi:
                 message=f"{kind[:80]!r} is not read here",
                 advice=f"send {_JSON}",
             )
-        limit = self._desk.limits.raw_bytes if operation.needs_repo else MAX_SMALL_BODY_BYTES
+        limit = self._app.limits.raw_bytes if operation.needs_repo else MAX_SMALL_BODY_BYTES
         try:
             async with asyncio.timeout(BODY_TIME.total_seconds()):
                 raw = await read_capped(request.stream(), limit)
@@ -312,10 +312,10 @@ class TeamApi:
 
     async def _tell_health(self, name: str) -> ApiResponse:
         if name == "metrics":
-            return ApiResponse(self._meters.exposition(self._desk.waiting))
-        now = self._desk.clock.uptime()
+            return ApiResponse(self._meters.exposition(self._app.waiting))
+        now = self._app.clock.uptime()
         if name == "is_ready" and now >= self._ready_until:
-            await self._desk.read(None, lambda tx: tx.rows("SELECT 1 FROM meta"))
+            await self._app.read(None, lambda tx: tx.rows("SELECT 1 FROM meta"))
             self._ready_until = now + READY_TTL
         return ApiResponse(messages.HealthTold("ok"))
 
@@ -340,7 +340,7 @@ class TeamApi:
         who = seen.principal
         self._meters.count(
             RequestLogEntry(
-                at=format_ms_time(self._desk.now_ms),
+                at=format_ms_time(self._app.now_ms),
                 operation=operation.name if operation else "",
                 status=response.status_code,
                 kind=seen.kind,

@@ -132,16 +132,16 @@ class _Followed:
 
 
 class SharedRates:
-    def __init__(self, desk: AppState, gate: AccessControl) -> None:
-        self._desk, self._gate = desk, gate
+    def __init__(self, app: AppState, gate: AccessControl) -> None:
+        self._app, self._gate = app, gate
         self._followed: dict[str, _Followed] = {}
 
     async def share(self) -> None:
-        taken, now_ms = self._gate.report_taken(), self._desk.now_ms
+        taken, now_ms = self._gate.report_taken(), self._app.now_ms
         told = {**dict.fromkeys(self._followed, 0), **taken}
         if not told:
             return
-        totals = await self._desk.write(None, lambda tx: add_taken(tx, told, now_ms))
+        totals = await self._app.write(None, lambda tx: add_taken(tx, told, now_ms))
         known = {
             name: self._followed.get(name, _Followed(total - told[name])) for name, total in totals.items()
         }
@@ -185,9 +185,9 @@ as much as a whole request, and the loop would wait so long after each of its ca
 
 
 class TeamServer:
-    def __init__(self, desk: AppState, meters: ServerMetrics, *, address: str, port: int) -> None:
-        self._desk, self._meters = desk, meters
-        self._front = TeamApi(desk, meters)
+    def __init__(self, app: AppState, meters: ServerMetrics, *, address: str, port: int) -> None:
+        self._app, self._meters = app, meters
+        self._front = TeamApi(app, meters)
         self._server = self._make_server()
         self._listener = listen(address, port, backlog=BACKLOG)
         self.url = listener_url(address, self._listener)
@@ -210,11 +210,11 @@ class TeamServer:
             for one in beside:
                 one.cancel()
             await asyncio.gather(*beside, return_exceptions=True)
-            await asyncio.to_thread(self._desk.close)
+            await asyncio.to_thread(self._app.close)
         self._meters.log_event("ended")
 
     async def _share_on(self) -> None:
-        rates, is_shared = SharedRates(self._desk, self._front.gate), True
+        rates, is_shared = SharedRates(self._app, self._front.gate), True
         while True:
             await asyncio.sleep(SHARE_EVERY.total_seconds())
             try:
@@ -236,14 +236,14 @@ class TeamServer:
             await asyncio.sleep(COLLECT_EVERY.total_seconds())
 
     async def _collect(self) -> None:
-        desk = self._desk
-        await desk.write(None, lambda tx: forget_taken(tx, desk.now_ms))
-        for org in await desk.read(None, list_orgs):
-            for repo in await desk.read(org.id, lambda tx, org=org: list_repos(tx, org.id)):
-                gone = await desk.write(
+        app = self._app
+        await app.write(None, lambda tx: forget_taken(tx, app.now_ms))
+        for org in await app.read(None, list_orgs):
+            for repo in await app.read(org.id, lambda tx, org=org: list_repos(tx, org.id)):
+                gone = await app.write(
                     org.id,
                     lambda tx, org=org, repo=repo: collect_garbage(
-                        tx, org.id, repo.id, desk.now_ms, desk.limits
+                        tx, org.id, repo.id, app.now_ms, app.limits
                     ),
                 )
                 if gone.tombstones or gone.bodies or gone.answers:

@@ -310,7 +310,7 @@ KEYS_LABEL = "the names"
 """Under this stands what was found in keys."""
 
 
-async def handle_read_memory(desk: AppState, call: ApiRequest) -> ApiResponse:
+async def handle_read_memory(app: AppState, call: ApiRequest) -> ApiResponse:
     who, repo = call.who, RepoId(call.repo)
     view = call.query.get("view")
     if view not in (None, "hashes"):
@@ -322,43 +322,43 @@ async def handle_read_memory(desk: AppState, call: ApiRequest) -> ApiResponse:
         )
     seen = _tags(call.headers.get("if-none-match"))
     if seen is not None:
-        tags = await desk.read_quick(who, lambda tx: read_tags(tx, who, repo))
+        tags = await app.read_quick(who, lambda tx: read_tags(tx, who, repo))
         if tags.known & seen:
             return ApiResponse(None, 304, tags.seq)
     with_bodies = view != "hashes"
-    found = await desk.read(who, lambda tx: read_contents(tx, who, repo, bodies=with_bodies))
+    found = await app.read(who, lambda tx: read_contents(tx, who, repo, bodies=with_bodies))
     return ApiResponse(_told(repo, found, bodies=with_bodies), etag=found.seq)
 
 
-async def handle_put_memory(desk: AppState, call: ApiRequest) -> ApiResponse:
+async def handle_put_memory(app: AppState, call: ApiRequest) -> ApiResponse:
     texts = cast("messages.EntriesSent", call.body).entries
-    check_sizes(call.raw_bytes, list(texts.values()), desk.limits)
-    await _check_names(desk, call, texts)
-    await desk.check_secrets(call.who, texts)
-    writer, if_match = _writer(desk, call), _tags(call.headers.get("if-match"))
-    applied = await desk.write(call.who, lambda tx: upsert_texts(tx, writer, texts, if_match))
+    check_sizes(call.raw_bytes, list(texts.values()), app.limits)
+    await _check_names(app, call, texts)
+    await app.check_secrets(call.who, texts)
+    writer, if_match = _writer(app, call), _tags(call.headers.get("if-match"))
+    applied = await app.write(call.who, lambda tx: upsert_texts(tx, writer, texts, if_match))
     return ApiResponse(_applied(applied), etag=applied.seq)
 
 
-async def handle_send_bodies(desk: AppState, call: ApiRequest) -> ApiResponse:
+async def handle_send_bodies(app: AppState, call: ApiRequest) -> ApiResponse:
     bodies = cast("messages.BodiesSent", call.body).bodies
-    check_sizes(call.raw_bytes, bodies, desk.limits)
-    await desk.check_secrets(call.who, {compute_checksum(body): body for body in bodies})
-    writer = _writer(desk, call)
+    check_sizes(call.raw_bytes, bodies, app.limits)
+    await app.check_secrets(call.who, {compute_checksum(body): body for body in bodies})
+    writer = _writer(app, call)
     return ApiResponse(
-        messages.ChecksumsTold(await desk.write(call.who, lambda tx: store_bodies(tx, writer, bodies)))
+        messages.ChecksumsTold(await app.write(call.who, lambda tx: store_bodies(tx, writer, bodies)))
     )
 
 
-async def handle_read_body(desk: AppState, call: ApiRequest) -> ApiResponse:
+async def handle_read_body(app: AppState, call: ApiRequest) -> ApiResponse:
     who, repo, checksum = call.who, RepoId(call.repo), call.path_params["checksum"]
     if not is_checksum(checksum):
         raise make_not_found("body with that checksum in the repository")
-    body = await desk.read(who, lambda tx: read_body(tx, who, repo, checksum))
+    body = await app.read(who, lambda tx: read_body(tx, who, repo, checksum))
     return ApiResponse(messages.BodyTold(checksum, body.decode()))
 
 
-async def handle_commit(desk: AppState, call: ApiRequest) -> ApiResponse:
+async def handle_commit(app: AppState, call: ApiRequest) -> ApiResponse:
     sent = cast("messages.CommitSent", call.body)
     changes = tuple(
         TeamChange(
@@ -368,14 +368,14 @@ async def handle_commit(desk: AppState, call: ApiRequest) -> ApiResponse:
         )
         for one in sent.changes
     )
-    await _check_names(desk, call, [one.key for one in sent.changes])
+    await _check_names(app, call, [one.key for one in sent.changes])
     seen = {TeamKey(one.key): one.seen for one in sent.changes if one.seen}
-    writer, wanted = _writer(desk, call), Commit(CommitId(sent.id), changes, seen)
-    applied = await desk.write(call.who, lambda tx: apply_writer_commit(tx, writer, wanted))
+    writer, wanted = _writer(app, call), Commit(CommitId(sent.id), changes, seen)
+    applied = await app.write(call.who, lambda tx: apply_writer_commit(tx, writer, wanted))
     return ApiResponse(_applied(applied), etag=applied.seq)
 
 
-async def handle_check_known(desk: AppState, call: ApiRequest) -> ApiResponse:
+async def handle_check_known(app: AppState, call: ApiRequest) -> ApiResponse:
     who, repo = call.who, RepoId(call.repo)
     sent = cast("messages.VersionsSent", call.body).entries
     if not 1 <= len(sent) <= MAX_CHANGES:
@@ -392,7 +392,7 @@ async def handle_check_known(desk: AppState, call: ApiRequest) -> ApiResponse:
         TeamKey(one.key): TeamEntry(one.version, None if one.checksum is None else Checksum(one.checksum))
         for one in sent
     }
-    unknown = await desk.read(who, lambda tx: find_unknown(tx, who, repo, asked))
+    unknown = await app.read(who, lambda tx: find_unknown(tx, who, repo, asked))
     return ApiResponse(messages.UnknownTold(unknown))
 
 
@@ -407,13 +407,13 @@ def _check_version(one: messages.VersionSent) -> None:
         )
 
 
-async def _check_names(desk: AppState, call: ApiRequest, keys: Collection[str]) -> None:
+async def _check_names(app: AppState, call: ApiRequest, keys: Collection[str]) -> None:
     check_team_keys(keys)
-    await desk.check_secrets(call.who, {KEYS_LABEL: "\n".join(keys)})
+    await app.check_secrets(call.who, {KEYS_LABEL: "\n".join(keys)})
 
 
-def _writer(desk: AppState, call: ApiRequest) -> WriteContext:
-    return WriteContext(call.who, RepoId(call.repo), desk.now_ms, desk.limits)
+def _writer(app: AppState, call: ApiRequest) -> WriteContext:
+    return WriteContext(call.who, RepoId(call.repo), app.now_ms, app.limits)
 
 
 def _tags(header: str | None) -> frozenset[str] | None:

@@ -80,17 +80,17 @@ class BusyLine:
     tokens: int = 0
     """That the model wrote in this turn so far."""
 
-    def render(self, brush: TextRenderer) -> str:
+    def render(self, renderer: TextRenderer) -> str:
         """In a narrow terminal the tokens go first, then the hint, and then the end of what it does."""
-        frames = _FRAMES if brush.has_unicode else _PLAIN_FRAMES
+        frames = _FRAMES if renderer.has_unicode else _PLAIN_FRAMES
         frame = frames[int(self.elapsed / FRAME_TIME) % len(frames)]
         doing = f"{frame} working {int(self.elapsed.total_seconds())} s: {self.phase}"
-        arrow = "↓ " if brush.has_unicode else ""
+        arrow = "↓ " if renderer.has_unicode else ""
         tokens = [f"{arrow}{self.tokens:,} tokens"] if self.tokens else []
         for parts in ([doing, *tokens, _INTERRUPT_HINT], [doing, _INTERRUPT_HINT]):
-            if len(_GAP.join(parts)) < brush.columns:
-                return brush.line(_GAP.join(parts), "accent")
-        return brush.line(brush.cut(doing), "accent")
+            if len(_GAP.join(parts)) < renderer.columns:
+                return renderer.line(_GAP.join(parts), "accent")
+        return renderer.line(renderer.cut(doing), "accent")
 
 
 FRAME_TIME = timedelta(seconds=0.5)

@@ -111,12 +111,12 @@ class ExtractionTools:
         session: str,
         folder: str,
         context: GateContext,
-        shelf: MemorySnapshot,
+        memories: MemorySnapshot,
         read: ToolRunner,
         emit: Emit,
     ) -> None:
         self._session, self._folder, self._context = session, folder, context
-        self._memories, self._read, self._emit = shelf, read, emit
+        self._memories, self._read, self._emit = memories, read, emit
         self.drafts: dict[str, AdmittedDraft] = {}
         self.refused = 0
 
@@ -273,8 +273,8 @@ class ExtractionRun:
 class StatementReader:
     """Reads what a user stated. Does no I/O, and takes a while on a long conversation."""
 
-    def __init__(self, session: str, shelf: MemorySnapshot, emit: Emit) -> None:
-        self._session, self._memories, self._emit = session, shelf, emit
+    def __init__(self, session: str, memories: MemorySnapshot, emit: Emit) -> None:
+        self._session, self._memories, self._emit = session, memories, emit
 
     def read(
         self, context: GateContext, heard: ConversationSnapshot, new: Sequence[RecordedMessage], topic: Topic
