@@ -346,6 +346,23 @@ def test_slash_commands_run_the_program_by_its_path(home: Path) -> None:
     assert all("{command}" not in text for text in pages.values())
 
 
+@pytest.mark.parametrize("edits", [False, True])
+def test_comments_of_a_configuration_stay(home: Path, edits: bool) -> None:
+    path = home / ".config/opencode/opencode.json"
+    path.parent.mkdir(parents=True)
+    before = '{\n  // mine\n  "theme": "x",\n  "mcp": {\n    "other": {"type": "local"}, // theirs\n  },\n}\n'
+    path.write_text(before)
+    assert main(["install", "opencode"]) == 0
+    assert "// mine" in path.read_text()
+    assert HOOK_SCRIPT not in path.read_text()
+    assert '"mcp"' in path.read_text().split('"sevenfold"')[0]
+    if edits:
+        path.write_text(path.read_text().replace("// mine", "// still mine"))
+    assert main(["install", "opencode"]) == 0
+    assert main(["install", "opencode", "--uninstall"]) == 0
+    assert path.read_text() == before.replace("// mine", "// still mine" if edits else "// mine")
+
+
 def test_line_ends_of_windows_stay(home: Path) -> None:
     path = home / ".cursor/mcp.json"
     path.parent.mkdir()
@@ -359,8 +376,8 @@ def test_line_ends_of_windows_stay(home: Path) -> None:
 @pytest.mark.parametrize(
     ("agent", "name", "text", "said"),
     [
-        ("opencode", ".config/opencode/opencode.json", '{\n  // mine\n  "mcp": {}\n}', "comments"),
-        ("cursor", ".cursor/mcp.json", '{"mcpServers": {},}', "trailing commas"),
+        ("claude-code", ".claude/settings.json", '{\n  // mine\n  "hooks": {}\n}', "comments"),
+        ("cursor", ".cursor/mcp.json", '{"mcpServers": {}', "is no JSON"),
         ("codex", ".codex/config.toml", 'mcp_servers = {a = {command = "x"}}', "inline table"),
     ],
 )

@@ -8,6 +8,7 @@
 - `agent_sessions`: sessions of other agents: their conversations, and what each was shown.
 - `agent_hooks`: what the hooks of other agents answer. `hook_script` is the program that those agents run.
 - `agent_configs`: what `sevenfold install` writes into the configuration of other agents.
+- `commented_json`: the same in JSON with comments.
 - `extraction`: what is learnt from the transcripts of other agents, after a turn.
 - `learning_model`: the model that may help with it, where the user has named one.
 

@@ -1,8 +1,8 @@
 """What `sevenfold install` writes into the configuration of other agents, as pure functions over text.
 
-`plan_install` says which files an agent gets, and what each is to hold. `remove_entries` takes our entries
-out of a file that somebody has edited since. Files in JSON are parsed and written with their own indentation;
-in TOML and YAML a block between two comments is added and removed as text.
+`plan_install` says which files an agent gets, and what each is to hold. Files in JSON are parsed and written
+with their own indentation, and edited in place if they have comments; in TOML and YAML a block between two
+comments is added and removed as text.
 """
 
 from __future__ import annotations
@@ -17,6 +17,12 @@ from pathlib import Path
 from typing import Literal, TypeAlias, cast
 
 from sevenfold.core.errors import InputError
+from sevenfold.resident.commented_json import (
+    add_json_entry,
+    blank_comments,
+    has_comments,
+    remove_json_entry,
+)
 
 AgentName: TypeAlias = Literal["claude-code", "codex", "opencode", "goose", "continue", "cursor"]
 INSTALLABLE_AGENTS: tuple[AgentName, ...] = (
@@ -115,7 +121,7 @@ def _plan_codex(paths: InstallPaths) -> tuple[ConfigChange, ...]:
 
 def _plan_opencode(paths: InstallPaths) -> tuple[ConfigChange, ...]:
     server = {"type": "local", "command": list(paths.server), "enabled": True}
-    return (_plan_entry(paths.in_config("opencode/opencode.json"), "mcp", server),)
+    return (_plan_entry(paths.in_config("opencode/opencode.json"), "mcp", server, takes_comments=True),)
 
 
 def _plan_goose(paths: InstallPaths) -> tuple[ConfigChange, ...]:
@@ -143,7 +149,7 @@ def _plan_continue(paths: InstallPaths) -> tuple[ConfigChange, ...]:
 
 def _plan_cursor(paths: InstallPaths) -> tuple[ConfigChange, ...]:
     server = {"command": paths.server[0], "args": list(paths.server[1:])}
-    return (_plan_entry(paths.user_home / ".cursor/mcp.json", "mcpServers", server),)
+    return (_plan_entry(paths.user_home / ".cursor/mcp.json", "mcpServers", server, takes_comments=True),)
 
 
 _CONTINUE_HEAD = "name: Main Config\nversion: 1.0.0\nschema: v1\n"
@@ -272,23 +278,31 @@ def is_own_command(command: str) -> bool:
 # One entry of a table in JSON.
 
 
-def _plan_entry(path: Path, table: str, entry: Mapping[str, object]) -> ConfigChange:
+def _plan_entry(
+    path: Path, table: str, entry: Mapping[str, object], *, takes_comments: bool = False
+) -> ConfigChange:
+    """`takes_comments`: whether the agent reads a file with comments."""
+
     def is_own(found: object, is_known: bool) -> bool:
         return found == entry or (is_known and is_own_server(found))
 
     def add(text: str | None, is_known: bool) -> str:
-        config = _read_json(path, text)
+        config = _read_json(path, text, takes_comments=takes_comments)
         entries = _get_table(path, config, table)
         if SERVER_NAME in entries and not is_own(entries[SERVER_NAME], is_known):
             raise _refuse_taken(path)
+        if takes_comments and has_comments(text or ""):
+            return add_json_entry(text or "", table, SERVER_NAME, entry)
         config[table] = {**entries, SERVER_NAME: dict(entry)}
         return _write_json(config, text)
 
     def remove(text: str, is_known: bool) -> str | None:
-        config = _read_json(path, text)
+        config = _read_json(path, text, takes_comments=takes_comments)
         entries = _get_table(path, config, table)
         if SERVER_NAME not in entries or not is_own(entries[SERVER_NAME], is_known):
             return text
+        if takes_comments and has_comments(text):
+            return remove_json_entry(text, table, SERVER_NAME)
         del entries[SERVER_NAME]
         config[table] = entries
         if not entries:
@@ -314,14 +328,13 @@ def _refuse_taken(path: Path) -> InputError:
     return InputError(f"{path} has an MCP server {SERVER_NAME} that is not ours; rename or remove it first")
 
 
-def _read_json(path: Path, text: str | None) -> dict[str, object]:
+def _read_json(path: Path, text: str | None, *, takes_comments: bool = False) -> dict[str, object]:
     if text is None or not text.strip():
         return {}
     try:
-        found: object = json.loads(text)
+        found: object = json.loads(blank_comments(text) if takes_comments else text)
     except (ValueError, RecursionError) as error:
-        has_comments = re.search(r"^\s*(//|/\*)|,\s*[}\]]", text, flags=re.M) is not None
-        advice = "Take its comments and trailing commas out" if has_comments else "Correct it"
+        advice = "Take its comments and trailing commas out" if has_comments(text) else "Correct it"
         raise InputError(
             f"{path} is no JSON ({error}); nothing was changed. {advice}, then try again"
         ) from error
