@@ -17,7 +17,7 @@ from pathlib import Path
 from sevenfold.agent.consent import Confirm, ConsentRequest, ask_consent
 from sevenfold.core.errors import InputError, SevenfoldError
 from sevenfold.core.text.markdown import read_frontmatter
-from sevenfold.core.text.safe_text import escape_controls
+from sevenfold.core.text.safe_text import escape_controls, fence_text
 from sevenfold.store.project.instructions import CachedFileReader
 from sevenfold.store.project.trust import TrustStore
 
@@ -110,6 +110,16 @@ def fill_command(command: CustomCommand, arguments: str) -> str:
 
     text, places = _PLACE.subn(fill, command.body)
     return text if places or not arguments else f"{text}\n\n{arguments}"
+
+
+def make_command_prompt(command: CustomCommand, arguments: str) -> str:
+    """What is sent. The text of a project is fenced: a person wanted it sent, and has not said it, so that
+    nothing of it becomes a memory of theirs."""
+    text = fill_command(command, arguments)
+    if not command.consent_key:
+        return text
+    typed = f"/{command.name} {arguments}".strip()
+    return f"{typed}\n\n{fence_text('project-command', text, label=command.consent_key)}"
 
 
 async def ask_command(command: CustomCommand, trust: TrustStore | None, confirm: Confirm) -> None:

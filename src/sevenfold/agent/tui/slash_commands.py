@@ -15,7 +15,7 @@ from typing import Protocol, TypeAlias
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.tui.background_view import end_task, find_agent_tool, run_tasks
 from sevenfold.agent.tui.choice_menu import Choice, ChoiceMenu, FilterMenu, choose_filtered
-from sevenfold.agent.tui.custom_commands import CustomCommand, ask_command, fill_command
+from sevenfold.agent.tui.custom_commands import CustomCommand, ask_command, make_command_prompt
 from sevenfold.agent.tui.inspect_commands import INSPECT_COMMANDS
 from sevenfold.agent.tui.rewind_menu import run_rewind
 from sevenfold.agent.tui.session_list import SessionCard, find_session_card, render_session_row
@@ -254,7 +254,7 @@ async def handle_custom_command(chat: ChatHandle, command: CustomCommand, argume
 
     try:
         await ask_command(command, chat.services.trust, confirm)
-        chat.send(fill_command(command, arguments))
+        chat.send(make_command_prompt(command, arguments))
     except SevenfoldError as error:
         chat.say(f"error: {error}", "error")
 
