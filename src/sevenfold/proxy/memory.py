@@ -39,6 +39,7 @@ SESSION_PREFIX = "proxy-"
 """Of the folders and sessions of proxied conversations among a project's own."""
 
 _NO_TRANSCRIPT = Path("/nonexistent")
+_EVERYTHING = re.compile(r".+", re.DOTALL)
 _REMINDERS = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
 
 
@@ -192,7 +193,16 @@ def strip_machine_text(messages: Iterable[Message], profile: AgentProfile) -> li
     patterns = [re.compile(pattern, re.DOTALL) for pattern in profile.machine_texts]
     if profile.moving_tag:
         patterns.append(re.compile(f"<{profile.moving_tag}>.*?</{profile.moving_tag}>", re.DOTALL))
-    return [_strip(message, [_REMINDERS, *patterns]) for message in messages]
+    marks = [re.compile(mark) for mark in profile.machine_marks]
+    return [
+        _strip(message, [_EVERYTHING] if _has_mark(message, marks) else [_REMINDERS, *patterns])
+        for message in messages
+    ]
+
+
+def _has_mark(message: Message, marks: Sequence[re.Pattern[str]]) -> bool:
+    texts = [block.text for block in message.blocks if isinstance(block, Text)]
+    return any(mark.search(text) for mark in marks for text in texts)
 
 
 def _strip(message: Message, patterns: Sequence[re.Pattern[str]]) -> Message:

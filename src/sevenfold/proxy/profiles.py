@@ -63,6 +63,9 @@ class AgentProfile:
     before. Where old turns may be rewritten, it is put behind the last message instead."""
     machine_texts: tuple[str, ...] = ()
     """Regular expressions of what the agent itself writes into messages of the user: no person said it."""
+    machine_marks: tuple[str, ...] = ()
+    """Regular expressions of a text that stands beside text of a file, in one message of the user: none of
+    that message is taken for what a person said."""
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
     """Environment variables that lead it to the proxy."""
     arguments: tuple[str, ...] = ()
@@ -114,6 +117,8 @@ PROFILES: tuple[AgentProfile, ...] = (
         compaction_phrases=("create a detailed summary of the conversation",),
         # It stores large results, places breakpoints and compacts itself; its hooks bring memories.
         layers=frozenset({"clearing", "extraction"}),
+        # Commands and skills of a project come as text of the user.
+        machine_marks=(r"<command-(?:name|message|contents)>", r"\ABase directory for this skill: "),
         variables={"ANTHROPIC_BASE_URL": URL},
         config_keys=(
             ConfigKey(
