@@ -22,6 +22,7 @@ import {
   spent,
   stackedBar,
   tokens,
+  spellHidden,
 } from "/assets/parts.js";
 
 const AT_ONCE = 40;
@@ -283,7 +284,7 @@ class Conversation {
   async showWhole(item, place, text, button) {
     try {
       const answer = await get("block", { ...this.query(), n: item.n, block: place });
-      text.textContent = answer.text;
+      text.textContent = spellHidden(answer.text);
       button.remove();
       text.tabIndex = 0;
       text.focus();

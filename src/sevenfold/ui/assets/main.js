@@ -4,7 +4,7 @@ import { get, listen } from "/assets/api.js";
 import { showDreams, showSpend, showTeam } from "/assets/background.js";
 import { showSession } from "/assets/conversation.js";
 import { showMemories, showMemory, showRecall, showReview, showRules } from "/assets/memories.js";
-import { byId, count, el } from "/assets/parts.js";
+import { byId, count, el, spellHidden } from "/assets/parts.js";
 import { showLive, showSessions } from "/assets/sessions.js";
 
 const PAGES = {
@@ -118,7 +118,7 @@ function setBadge(name, number, thing) {
 
 function say(text, { isError = false } = {}) {
   const status = byId("status");
-  status.textContent = text;
+  status.textContent = spellHidden(text);
   status.classList.toggle("error", isError);
   clearTimeout(say.timer);
   say.timer = setTimeout(() => (status.textContent = ""), 8000);

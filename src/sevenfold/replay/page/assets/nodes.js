@@ -2,6 +2,15 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
+/* Characters that show nothing, or change the order of others: a text could hide words by them. */
+const HIDDEN =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\u{e0000}-\u{e0fff}]/gu;
+
+/* The same text with these spelled out. */
+function spellHidden(text) {
+  return text.replace(HIDDEN, (mark) => `\\u{${mark.codePointAt(0).toString(16)}}`);
+}
+
 function put(node, props, children) {
   for (const [name, value] of Object.entries(props ?? {})) {
     if (value === null || value === undefined || value === false) continue;
@@ -15,7 +24,10 @@ function put(node, props, children) {
     }
   }
   node.append(
-    ...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== ""),
+    ...children
+      .flat(Infinity)
+      .filter((child) => child !== null && child !== undefined && child !== "")
+      .map((child) => (typeof child === "string" ? spellHidden(child) : child)),
   );
   return node;
 }
