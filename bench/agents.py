@@ -1,13 +1,14 @@
 """Real agents on the simulator: direct, through the proxy that only records, and through its layers.
 
-    python -m bench.agents [--agents claude,mini-swe-agent] [--folder /tmp/agents] [--json]
+    python -m bench.agents [--agents claude,mini-swe-agent] [--folder /tmp/agents] [--model claude-opus-5]
 
 Each agent is installed from its registry into a scratch folder, or into `--folder`, which is used again. Each
 works on one task with a tool call in every round. What cannot be had, or does not start, is a row with the
 reason. Costs are in input tokens: fresh 1, written 1.25 or 2, read 0.1, output 5.
 
 The exit code is 1 where an agent does not finish, a request that no layer touched has other bytes, thinking
-is lost, there are more than four breakpoints, or the layers cost more than 1% over direct.
+is lost, there are more than four breakpoints, the layers cost more than 1% over direct, or they save nothing
+where a layer can help.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from bench.agents_tap import NOTHING_MEASURED, TapProxy
 
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import ToolResult
+from sevenfold.core.prices import CATALOG
+from sevenfold.core.requests import choose_capabilities
 from sevenfold.proxy.profiles import find_profile
 from sevenfold.testing import Choices, Prompt, Reply, Simulator, say
 
@@ -41,7 +44,11 @@ PATIENCE_SECONDS = 300
 INSTALL_SECONDS = 900
 MOST_WORSE = 0.01
 """Of the cost of a direct run."""
-CLAUDE_MODEL, OPENAI_MODEL = "claude-opus-5", "gpt-5.5"
+LEAST_SAVED = 0.2
+"""Of the same, where a layer can help."""
+CLAUDE_MODEL, OPENAI_MODEL = "claude-opus-5-5", "gpt-5.5"
+AIDER_MODEL = "claude-sonnet-4-5"
+"""It sends a temperature, which newer models refuse."""
 PROMPT = "Read the files one after another, and then say what they have in common."
 
 
@@ -53,6 +60,7 @@ class Place:
     project: Path
     url: str
     """The base URL, without a version."""
+    model: str = CLAUDE_MODEL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +78,9 @@ class BenchAgent:
     """Write the configuration that it reads."""
     stdin: str = ""
     rounds: int = ROUNDS
+    can_save: Callable[[str], bool] = lambda _: False
+    """Whether a layer helps it in this session, on this model: it keeps large results, or sets no breakpoint
+    at the end, or breaks its own cache."""
 
 
 def _codex(place: Place) -> list[str]:
@@ -80,13 +91,13 @@ def _codex(place: Place) -> list[str]:
 
 
 def _opencode(place: Place) -> dict[str, str]:
-    anthropic = {"options": {"baseURL": f"{place.url}/v1"}, "models": {CLAUDE_MODEL: {"name": CLAUDE_MODEL}}}
+    anthropic = {"options": {"baseURL": f"{place.url}/v1"}, "models": {place.model: {"name": place.model}}}
     config = {"provider": {"anthropic": anthropic}, "permission": {"bash": "allow"}, "autoupdate": False}
     return {"OPENCODE_CONFIG_CONTENT": json.dumps(config)}
 
 
 def _pi(place: Place) -> None:
-    model = {"id": CLAUDE_MODEL, "name": CLAUDE_MODEL, "reasoning": False, "input": ["text"]}
+    model = {"id": place.model, "name": place.model, "reasoning": False, "input": ["text"]}
     model |= {"contextWindow": 200_000, "maxTokens": 8_192}
     model |= {"cost": {"input": 5, "output": 25, "cacheRead": 0.5, "cacheWrite": 6.25}}
     provider = {"baseUrl": place.url, "apiKey": "simulated", "api": "anthropic-messages", "models": [model]}
@@ -98,7 +109,7 @@ def _pi(place: Place) -> None:
 def _continue(place: Place) -> None:
     (place.home / "continue.yaml").write_text(
         "name: sim\nversion: 1.0.0\nschema: v1\nmodels:\n"
-        f"  - name: sim\n    provider: anthropic\n    model: {CLAUDE_MODEL}\n    apiKey: simulated\n"
+        f"  - name: sim\n    provider: anthropic\n    model: {place.model}\n    apiKey: simulated\n"
         f"    apiBase: {place.url}/v1/\n    roles: [chat]\n    capabilities: [tool_use]\n"
     )
 
@@ -108,9 +119,9 @@ AGENTS: tuple[BenchAgent, ...] = (
         name="claude",
         npm="@anthropic-ai/claude-code-linux-x64@2.1.325",
         program="node_modules/@anthropic-ai/claude-code-linux-x64/claude",
-        command=lambda _: [
+        command=lambda place: [
             *("-p", PROMPT, "--output-format", "stream-json", "--verbose"),
-            *("--allowedTools", "Bash", "--model", CLAUDE_MODEL),
+            *("--allowedTools", "Bash", "--model", place.model),
         ],
     ),
     BenchAgent(name="codex", npm="@openai/codex@0.166.0", program="node_modules/.bin/codex", command=_codex),
@@ -118,8 +129,9 @@ AGENTS: tuple[BenchAgent, ...] = (
         name="opencode",
         npm="opencode-ai@1.18",
         program="node_modules/.bin/opencode",
-        command=lambda _: ["run", "--format", "json", "-m", f"anthropic/{CLAUDE_MODEL}", PROMPT],
+        command=lambda place: ["run", "--format", "json", "-m", f"anthropic/{place.model}", PROMPT],
         environ=_opencode,
+        can_save=lambda _: True,
     ),
     BenchAgent(
         name="mini-swe-agent",
@@ -127,7 +139,7 @@ AGENTS: tuple[BenchAgent, ...] = (
         pypi=("mini-swe-agent>=2.4,<2.5", "mcp"),
         program="bin/mini",
         command=lambda place: [
-            *("-t", PROMPT, "-y", "--exit-immediately", "-m", f"anthropic/{CLAUDE_MODEL}"),
+            *("-t", PROMPT, "-y", "--exit-immediately", "-m", f"anthropic/{place.model}"),
             *("-o", str(place.home / "trajectory.json")),
         ],
         environ=lambda _: {"MSWEA_CONFIGURED": "true", "MSWEA_COST_TRACKING": "ignore_errors"},
@@ -139,18 +151,21 @@ AGENTS: tuple[BenchAgent, ...] = (
         command=lambda _: ["run", "--no-session", "--with-builtin", "developer", "-t", PROMPT],
         environ=lambda place: {
             "GOOSE_PROVIDER": "anthropic",
-            "GOOSE_MODEL": CLAUDE_MODEL,
+            "GOOSE_MODEL": place.model,
             "GOOSE_MODE": "auto",
             "GOOSE_DISABLE_KEYRING": "1",
             "ANTHROPIC_HOST": place.url,
         },
+        # Its clock can be moved where old turns may be rewritten.
+        can_save=lambda model: choose_capabilities(CATALOG.find(model), "anthropic").rewrites_history,
     ),
     BenchAgent(
         name="pi",
         npm="@mariozechner/pi-coding-agent@0.73",
         program="node_modules/.bin/pi",
-        command=lambda _: ["-p", "--mode", "json", "--provider", "sim", "--model", CLAUDE_MODEL, PROMPT],
+        command=lambda place: ["-p", "--mode", "json", "--provider", "sim", "--model", place.model, PROMPT],
         prepare=_pi,
+        can_save=lambda _: True,
     ),
     BenchAgent(
         name="continue",
@@ -158,6 +173,7 @@ AGENTS: tuple[BenchAgent, ...] = (
         program="node_modules/.bin/cn",
         command=lambda place: ["-p", "--auto", "--config", str(place.home / "continue.yaml"), PROMPT],
         prepare=_continue,
+        can_save=lambda _: True,
     ),
     BenchAgent(
         name="qwen",
@@ -171,13 +187,13 @@ AGENTS: tuple[BenchAgent, ...] = (
         pypi=("aider-chat",),
         program="bin/aider",
         command=lambda _: [
-            # It sends a temperature, which newer models refuse.
-            *("--model", "anthropic/claude-sonnet-4-5", "--no-check-update", "--analytics-disable"),
+            *("--model", f"anthropic/{AIDER_MODEL}", "--no-check-update", "--analytics-disable"),
             *("--no-show-model-warnings", "--no-pretty", "--no-fancy-input", "--yes-always", "--no-stream"),
             *("--no-auto-commits", "--no-gitignore", "--map-tokens", "1024", "part2.txt"),
         ],
         stdin="".join(f"Question {number}: what does line {number} say?\n" for number in range(1, ROUNDS)),
         rounds=0,
+        can_save=lambda _: True,
     ),
 )
 
@@ -275,13 +291,16 @@ class Outcome:
     most_breakpoints: int = 0
     changed_untouched: int = 0
     delay_ms: float = 0.0
-    """What the proxy adds before it sends a request on: the slowest but one of twenty."""
+    """What the proxy adds before it sends a request on, the median."""
+    slowest_ms: float = 0.0
+    """The same of the slowest request, which is mostly the first."""
 
 
 @dataclass(slots=True)
 class AgentRow:
     agent: str
     skipped: str = ""
+    can_save: bool = False
     outcomes: dict[Mode, Outcome] = field(default_factory=dict[Mode, Outcome])
 
     def list_problems(self) -> list[str]:
@@ -295,13 +314,22 @@ class AgentRow:
                 f"{one.thinking_lost} thinking blocks lost": one.thinking_lost > 0,
                 f"{one.most_breakpoints} breakpoints": one.most_breakpoints > 4,
                 f"{worse:.1%} more than direct": worse > MOST_WORSE,
+                f"{worse:+.1%}, though a layer can help": (
+                    mode == "layers" and self.can_save and direct is not None and worse > -LEAST_SAVED
+                ),
             }
             found += [f"{self.agent}, {mode}: {text}" for text, is_wrong in checks.items() if is_wrong]
         return found
 
 
-def run_agent_row(agent: BenchAgent, folder: Path, scratch: Path, modes: Sequence[Mode] = MODES) -> AgentRow:
-    row = AgentRow(agent.name)
+def run_agent_row(
+    agent: BenchAgent,
+    folder: Path,
+    scratch: Path,
+    modes: Sequence[Mode] = MODES,
+    claude_model: str = CLAUDE_MODEL,
+) -> AgentRow:
+    row = AgentRow(agent.name, can_save=agent.can_save(claude_model))
     try:
         program = install_agent(agent, folder)
     except (NotAvailable, subprocess.TimeoutExpired, OSError) as error:
@@ -309,7 +337,9 @@ def run_agent_row(agent: BenchAgent, folder: Path, scratch: Path, modes: Sequenc
         return row
     for number, mode in enumerate(modes):
         # Agents put the name of the folder into the prompt: it is as long in each mode.
-        row.outcomes[mode] = run_session(agent, program, scratch / f"{agent.name}-{number}", mode)
+        row.outcomes[mode] = run_session(
+            agent, program, scratch / f"{agent.name}-{number}", mode, claude_model
+        )
         if mode == "direct" and not row.outcomes[mode].is_finished:
             # What does not even work without us says nothing about the proxy.
             row.skipped = f"does not finish on the simulator: {row.outcomes[mode].reason}"
@@ -318,7 +348,9 @@ def run_agent_row(agent: BenchAgent, folder: Path, scratch: Path, modes: Sequenc
     return row
 
 
-def run_session(agent: BenchAgent, program: Path, home: Path, mode: Mode) -> Outcome:
+def run_session(
+    agent: BenchAgent, program: Path, home: Path, mode: Mode, claude_model: str = CLAUDE_MODEL
+) -> Outcome:
     model = ToolModel(agent.rounds)
     project = home / "project"
     project.mkdir(parents=True)
@@ -328,7 +360,7 @@ def run_session(agent: BenchAgent, program: Path, home: Path, mode: Mode) -> Out
         tap = None if mode == "direct" else exits.enter_context(TapProxy(sim.url, home / ".sevenfold"))
         profile = find_profile(agent.name)
         url = sim.url if tap is None else tap.add_run(profile, project, records_only=mode == "record")
-        place = Place(home, project, url)
+        place = Place(home, project, url, claude_model)
         agent.prepare(place)
         reason = run_program(agent, program, place)
         billed = [entry for entry in sim.ledger.billed if entry.usage.prompt]
@@ -398,7 +430,7 @@ def run_program(agent: BenchAgent, program: Path, place: Place) -> str:
 
 HEADER = (
     f"{'agent':15} {'mode':7} {'done':4} {'requests':>8} {'touched':>7} {'thinking':>8} {'breakpoints':>11} "
-    f"{'same bytes':>10} {'read':>6} {'cost':>9} {'to direct':>9} {'delay ms':>8}"
+    f"{'same bytes':>10} {'read':>6} {'cost':>9} {'to direct':>9} {'delay ms':>8} {'slowest':>8}"
 )
 
 
@@ -409,7 +441,7 @@ def render_row(row: AgentRow) -> list[str]:
     direct = row.outcomes.get("direct")
     for mode, one in row.outcomes.items():
         change = f"{one.cost / direct.cost - 1:+.1%}" if direct and direct.cost else "-"
-        proxied = ("-", "-", "-", "-", "-")
+        proxied = ("-", "-", "-", "-", "-", "-")
         if mode != "direct":
             proxied = (
                 str(one.touched),
@@ -417,12 +449,13 @@ def render_row(row: AgentRow) -> list[str]:
                 str(one.most_breakpoints),
                 "no" if one.changed_untouched else "yes",
                 f"{one.delay_ms:.1f}",
+                f"{one.slowest_ms:.1f}",
             )
-        touched, thinking, most, same, delay = proxied
+        touched, thinking, most, same, delay, slowest = proxied
         lines.append(
             f"{row.agent:15} {mode:7} {'yes' if one.is_finished else 'no':4} {one.requests:>8} {touched:>7} "
             f"{thinking:>8} {most:>11} {same:>10} {one.read_share:>6.1%} {one.cost:>9,.0f} {change:>9} "
-            f"{delay:>8}"
+            f"{delay:>8} {slowest:>8}"
         )
     return lines
 
@@ -432,17 +465,22 @@ def main() -> int:
     parser.add_argument("--agents", default=",".join(agent.name for agent in AGENTS))
     parser.add_argument("--folder", type=Path, help="where the agents are, or are installed")
     parser.add_argument("--modes", default=",".join(MODES))
+    parser.add_argument("--model", default=CLAUDE_MODEL, help=f"of agents that ask Claude ({CLAUDE_MODEL})")
     options = parser.parse_args()
     named = options.agents.split(",")
+    unknown = set(named) - {agent.name for agent in AGENTS}
+    if unknown:
+        parser.error(f"there is no agent {min(unknown)!r}; expected some of {parser.get_default('agents')}")
     modes: list[Mode] = [mode for mode in MODES if mode in options.modes.split(",")]
     problems: list[str] = []
     with tempfile.TemporaryDirectory(prefix="sevenfold-agents-", ignore_cleanup_errors=True) as scratch:
         folder = options.folder or Path(scratch) / "installed"
         folder.mkdir(parents=True, exist_ok=True)
+        print(f"{options.model}; Codex and qwen: {OPENAI_MODEL}; aider: {AIDER_MODEL}")
         print(HEADER, flush=True)
         for agent in AGENTS:
             if agent.name in named:
-                row = run_agent_row(agent, folder, Path(scratch), modes)
+                row = run_agent_row(agent, folder, Path(scratch), modes, options.model)
                 print("\n".join(render_row(row)), flush=True)
                 problems += row.list_problems()
     for problem in problems:

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any, Self, TypeAlias, TypedDict, cast
 
 import httpx2
@@ -49,9 +50,12 @@ class Measured(TypedDict):
     most_breakpoints: int
     changed_untouched: int
     delay_ms: float
+    slowest_ms: float
 
 
-NOTHING_MEASURED = Measured(touched=0, thinking_lost=0, most_breakpoints=0, changed_untouched=0, delay_ms=0.0)
+NOTHING_MEASURED = Measured(
+    touched=0, thinking_lost=0, most_breakpoints=0, changed_untouched=0, delay_ms=0.0, slowest_ms=0.0
+)
 
 _current: ContextVar[TappedExchange | None] = ContextVar("exchange", default=None)
 
@@ -139,14 +143,16 @@ class TapProxy:
             thinking_lost=sum(_lost_thinking(one) for one in done),
             most_breakpoints=max((_count_breakpoints(one.sent or b"") for one in done), default=0),
             changed_untouched=sum(one.came != one.sent and not one.is_marked for one in done),
-            delay_ms=delays[int(len(delays) * 0.95)] if delays else 0.0,
+            delay_ms=median(delays) if delays else 0.0,
+            slowest_ms=delays[-1] if delays else 0.0,
         )
 
 
 def _lost_thinking(exchange: TappedExchange) -> int:
-    """Blocks of thinking that came and were not sent. A compaction drops old ones with all else."""
+    """Blocks of thinking that came and were not sent, or not as they came and in their order."""
     came, sent = (list(_find_thinking(_parse(data))) for data in (exchange.came, exchange.sent or b""))
-    return 0 if came == sent or len(sent) == 0 else max(0, len(came) - len(sent))
+    left = iter(sent)
+    return sum(block not in left for block in came) + max(0, len(sent) - len(came))
 
 
 def _find_thinking(value: object) -> Iterator[str]:
