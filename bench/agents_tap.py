@@ -125,6 +125,8 @@ class TapProxy:
 
     def add_run(self, profile: AgentProfile | None, project: Path, *, records_only: bool) -> str:
         run = ProxyRun.create(profile, str(project.resolve()), records_only=records_only)
+        if run.has_layers and self.app.layers is not None:
+            self.app.layers.warm_up(run.project)  # as `sevenfold run` does
         return self._server.run_url(run)
 
     def finish(self) -> None:
