@@ -165,6 +165,16 @@ def test_several_are_accepted_or_rejected_at_once_or_none_is(ask: Ask, parsed: P
     ask("review", "--accept", ids[0], ids[1], "--reject", ids[2])
     assert {item["key"] for item in parsed()} == {"0.md", "1.md"}
     assert "choose one" in ask("review", "--accept", ids[3], "--reject", "all", code=2)
+    ask("review", "--accept", "3", "--reject", "4.md")
+    assert {item["key"] for item in parsed()} == {"0.md", "1.md", "3.md"}
+    assert parsed("review") == []
+
+
+def test_what_waits_twice_for_one_memory_is_named_by_id(ask: Ask, parsed: Parse, project: Path) -> None:
+    with opened(project) as found, MemoryDir(found) as memory:
+        ids = [memory.propose([Write("deploy.md", f"{n}.", None)], FOREIGN, "read").id for n in range(2)]
+    assert ids[1] in ask("review", "--accept", "deploy", code=2)
+    assert "by id or by memory" in ask("review", "--reject", "deploys", code=2)
     ask("review", "--reject", "all")
     assert parsed("review") == []
 

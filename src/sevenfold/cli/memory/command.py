@@ -112,14 +112,17 @@ def _list(context: MemoryContext, waiting: Sequence[PendingReview]) -> None:
     for one in waiting:
         _show(context, one)
     context.screen.show_line(
-        "`sevenfold memory review --accept ID…` or `--reject ID…` settles them; `all` means all", "faint"
+        "`sevenfold memory review --accept NAME…` or `--reject NAME…` settles them, by id or by memory; "
+        "`all` means all",
+        "faint",
     )
 
 
 def _show(context: MemoryContext, waiting: PendingReview, number: str = "") -> None:
     origin = waiting.origin
     context.screen.show_line(f"{number}{waiting.id}, {format_time(waiting.at)}, by {origin.who}", "strong")
-    through = f" It went through {', '.join(sorted(origin.taint))}." if origin.taint else ""
+    sources = ", ".join(sorted(origin.taint - {"outside edit"}))
+    through = f" It went through {sources}." if sources else ""
     context.screen.show_line(f"{waiting.reason or origin.why}.{through}", "warning")
     if origin.session:
         context.screen.show_line(f"from session {origin.session}", "faint")
@@ -133,13 +136,21 @@ def _find_all(context: MemoryContext, starts: Sequence[str]) -> list[Transaction
     return list(dict.fromkeys(_find(context, start).id for start in starts))
 
 
-def _find(context: MemoryContext, start: str) -> PendingReview:
-    found = [one for one in context.memory.waiting() if one.id.startswith(start)]
-    if len(found) != 1:
-        raise InputError(
-            f"{len(found) or 'nothing'} of what waits begins with {start!r}; see `memory review`"
-        )
-    return found[0]
+def _find(context: MemoryContext, said: str) -> PendingReview:
+    """By the memory that it is about, or by the start of its id."""
+    waiting = context.memory.waiting()
+    named = [one for one in waiting if any(said in _forms(each.key) for each in one.changes)]
+    found = named or [one for one in waiting if one.id.startswith(said)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        ids = ", ".join(one.id for one in found)
+        raise InputError(f"{said!r} names {len(found)} of what waits: {ids}; give the start of one id")
+    raise InputError(f"nothing of what waits is {said!r}, by id or by memory; see `sevenfold memory review`")
+
+
+def _forms(key: str) -> tuple[str, str]:
+    return key, key.removesuffix(".md")
 
 
 def _check(options: Namespace, context: MemoryContext) -> int:

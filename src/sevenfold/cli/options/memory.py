@@ -119,8 +119,8 @@ def _check(parser: ArgumentParser) -> None:
 
 def _review(parser: ArgumentParser) -> None:
     for verb, thing, what in (
-        ("accept", "ID", "accept these, or `all`"),
-        ("reject", "ID", "reject these, or `all`"),
+        ("accept", "NAME", "accept these, by id or by memory, or `all`"),
+        ("reject", "NAME", "reject these, by id or by memory, or `all`"),
         ("trust", "MEMORY", "vouch for these memories"),
     ):
         parser.add_argument(f"--{verb}", action="extend", nargs="+", default=[], metavar=thing, help=what)
@@ -223,7 +223,12 @@ MEMORY_ACTIONS = (
         "until you accept\n"
         "them: until then nobody is shown them. At a terminal they come one by one.",
         add=_review,
-        examples=("review", "review --accept 18f3 77c0", "review --reject all", "review --trust team/style"),
+        examples=(
+            "review",
+            "review --accept 18f3 release-steps",
+            "review --reject all",
+            "review --trust team/style",
+        ),
     ),
     CommandAction(
         name="log",

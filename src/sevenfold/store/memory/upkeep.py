@@ -114,7 +114,7 @@ FILES_WAIT = timedelta(milliseconds=25)
 """How long one waits for the files before looking whether somebody else has brought them up to date."""
 
 _EDIT = Origin(
-    who="outside edit", why="a file was changed past the engine", taint=frozenset(["outside edit"])
+    who="outside edit", why="the file was changed outside Sevenfold", taint=frozenset(["outside edit"])
 )
 
 
