@@ -170,6 +170,12 @@ def test_turns_with_all_words_come_first_then_those_with_some(machine: Machine) 
     assert machine.search('"ten timeout"') == []
 
 
+def test_some_of_the_words_are_enough_in_a_single_session(machine: Machine) -> None:
+    machine.write("s1", line("user", "The staging database moved to port 6543."))
+    machine.update()
+    assert [hit.turn for hit in machine.search("staging postgres outage")] == [1]
+
+
 def test_one_session_does_not_fill_the_answer(machine: Machine) -> None:
     machine.write("s1", *(line("user", f"walrus {number}", minute=number) for number in range(8)))
     machine.write("s2", line("user", "a walrus in a long sentence about many things", session="s2"))

@@ -186,8 +186,11 @@ DREAM_SYSTEM_PROMPT = "You keep the memories of a software project in order, for
 OPENING, READY = "There is work on the memories.", "What is to be done?"
 
 
-def make_dream_model(provider: Provider, model: Model, toolbox: ToolExecutor, emit: Emit) -> DreamModel:
+def make_dream_model(
+    provider: Provider, model: Model, toolbox: ToolExecutor, workspace: Workspace, emit: Emit
+) -> DreamModel:
     """A model that dreams, with the tools for it and no conversation."""
+    from sevenfold.layers.dreams.gathering import PastSessions
     from sevenfold.layers.dreams.workspace import DreamModel
 
     found = (toolbox.find(name) for name in OWN_READERS)
@@ -205,7 +208,14 @@ def make_dream_model(provider: Provider, model: Model, toolbox: ToolExecutor, em
     async def run(brief: ForkBrief, run_tool: ToolRunner) -> ForkResult:
         return await run_fork(parent, brief, provider, run_tool=run_tool, emit=emit)
 
-    return DreamModel(lambda folders: toolbox.reader(folders, who=DREAM_KIND), run)
+    past = PastSessions(
+        home=workspace.home,
+        user_home=workspace.user_home,
+        root=workspace.root,
+        environ=workspace.environ,
+        emit=emit,
+    )
+    return DreamModel(lambda folders: toolbox.reader(folders, who=DREAM_KIND), run, past.find_turns)
 
 
 class AgentDreams:
@@ -249,7 +259,7 @@ class AgentDreams:
         model = None
         if self._settings.writer != "mechanical":
             found = self._workspace.catalog.find(agent.frame.model)
-            model = make_dream_model(agent.provider, found, agent.toolbox, agent.place.emit)
+            model = make_dream_model(agent.provider, found, agent.toolbox, self._workspace, agent.place.emit)
         self._on_step = on_step
         try:
             return await self.dreamer.dream(model)

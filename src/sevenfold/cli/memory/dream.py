@@ -150,7 +150,7 @@ class _DreamCommand:
         exits.push_async_callback(governor.close)
         place = ToolContext(root=workspace.root, cwd=workspace.cwd, emit=emit)
         box = ToolExecutor((ReadTool(), GrepTool(), GlobTool()), place, ForkGuard(Reach()))
-        return make_dream_model(GovernedProvider(provider, governor), model, box, emit)
+        return make_dream_model(GovernedProvider(provider, governor), model, box, workspace, emit)
 
     def _show(self, record: DreamRecord, diff: str) -> None:
         for line in diff.splitlines():

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from sevenfold.core.clock import Clock, SystemClock
-from sevenfold.core.errors import LeaseLost, ProviderError, SpendRefused, StoreError
+from sevenfold.core.errors import LeaseLost, ProviderError, SevenfoldError, SpendRefused, StoreError
 from sevenfold.core.events import (
     DreamDegraded,
     DreamEnded,
@@ -28,6 +28,7 @@ from sevenfold.core.events import (
 from sevenfold.core.memories import ARCHIVE_PREFIX
 from sevenfold.core.system import run_blocking
 from sevenfold.layers.dreams.check import parse_removal_reasons, render_memory_diff, restrict_descriptions
+from sevenfold.layers.dreams.gathering import choose_questions
 from sevenfold.layers.dreams.inputs import DistilledLogs, DreamInputs, read_dream_inputs
 from sevenfold.layers.dreams.merge import DreamDraft, distil_logs, plan_merge
 from sevenfold.layers.dreams.policy import DreamSettings, DreamTask, build_dream_brief
@@ -211,6 +212,7 @@ class Dreamer:
             )
             await run_blocking(stage.write_copy)
             manifest = stage.manifest(MAX_SHOWN_MEMORIES)
+            turns = await run_blocking(lambda: _find_turns(model, source, run))
             task = DreamTask(
                 today=today,
                 manifest=manifest,
@@ -218,6 +220,7 @@ class Dreamer:
                 logs=source.log_texts,
                 transcripts=str(sessions),
                 copy=str(copy.path),
+                turns=turns,
             )
             runner = DreamToolRunner(model.reader_of, stage, copy.path, sessions, run.progress)
             result = await model.run_fork(build_dream_brief(task, prompt, self._settings), runner.run)
@@ -350,6 +353,17 @@ class _Watch:
             except StoreError:
                 continue  # a lease is renewed three times as often as it must be
         work.cancel()
+
+
+def _find_turns(model: DreamModel, source: DreamInputs, run: _DreamRun) -> str:
+    """What past sessions say of memories in doubt. A dream does without where they cannot be searched."""
+    if model.find_turns is None:
+        return ""
+    try:
+        return model.find_turns(choose_questions(source))
+    except SevenfoldError as error:
+        run.progress.step(f"past sessions could not be searched: {error}")
+        return ""
 
 
 def _diff(source: DreamInputs, judged: ReviewedDraft) -> str:

@@ -167,6 +167,8 @@ class DreamTask:
     """Where sessions lie, to be searched narrowly and never read whole."""
     copy: str
     """The folder that shows the memories to tools that read files."""
+    turns: str = ""
+    """Of past sessions, that may speak of memories in doubt."""
 
 
 def build_dream_brief(task: DreamTask, prompt: str, settings: DreamSettings) -> ForkBrief:
@@ -177,6 +179,7 @@ def build_dream_brief(task: DreamTask, prompt: str, settings: DreamSettings) -> 
         "manifest": fence_text("memories", task.manifest),
         "index": fence_text("index", task.index),
         "logs": logs or "(none)",
+        "turns": fence_text("turns", task.turns) if task.turns else "(none)",
         "transcripts": task.transcripts,
         "copy": task.copy,
         "drop_percent": str(settings.drop_percent),

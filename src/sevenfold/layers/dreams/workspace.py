@@ -37,6 +37,7 @@ from sevenfold.layers.dreams.check import (
     render_dream_manifest,
     with_md_suffix,
 )
+from sevenfold.layers.dreams.gathering import FindTurns
 from sevenfold.layers.dreams.policy import MEMORY_TOOL, DreamMemory
 from sevenfold.layers.forks.policy import ForkBrief
 from sevenfold.layers.forks.runner import ForkResult, ToolRunner
@@ -224,6 +225,8 @@ class DreamModel:
 
     reader_of: MakeReader
     run_fork: RunDreamFork
+    find_turns: FindTurns | None = None
+    """Searches past sessions for it; None: they are not looked at."""
 
 
 class DreamToolRunner:

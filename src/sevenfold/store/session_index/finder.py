@@ -21,6 +21,8 @@ from sevenfold.store.foreign.entries import ForeignAgent
 
 COMMON_SHARE = 0.2
 """A word in more passages than this says little. Looking for any of several words leaves it out."""
+ALWAYS_RARE = 20
+"""Passages: in a few sessions every word is in a large part of them."""
 TURNS_PER_SESSION = 3
 """So that one long session does not fill the whole answer."""
 _CANDIDATES = 60
@@ -98,7 +100,8 @@ class TurnFinder:
         places = self._match(" AND ".join(terms), query)
         if len(places) < query.limit and len(terms) > 1:
             total = self._count_passages()
-            rare = [term for term in terms if self._count(term) <= COMMON_SHARE * total]
+            most = max(COMMON_SHARE * total, ALWAYS_RARE)
+            rare = [term for term in terms if self._count(term) <= most]
             seen = {place.id for place in places}
             found = self._match(" OR ".join(rare), query) if rare else []
             places += [place for place in found if place.id not in seen]
