@@ -26,6 +26,7 @@ from sevenfold.core.json import (
     get_flag,
     get_integer,
     get_string,
+    iterate_texts,
     nesting_depth,
     read_json,
     read_object,
@@ -322,3 +323,8 @@ def test_a_choice_is_one_of_its_words() -> None:
     for key, default in (("other", None), ("missing", "c"), ("missing", None)):
         with pytest.raises(InputError):
             get_choice(given, key, ("a", "b"), default)
+
+
+def test_texts_are_found_at_any_depth_in_order_and_keys_are_not() -> None:
+    value = freeze({"a": "one", "b": [2, {"c": "three", "d": None}, "four"], "e": True})
+    assert list(iterate_texts(value)) == ["one", "three", "four"]

@@ -113,6 +113,18 @@ def freeze_object(value: Mapping[str, object]) -> JsonObject:
     return frozen
 
 
+def iterate_texts(value: Json) -> Iterator[str]:
+    """Every text in a value, in order. Keys are not texts."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, JsonObject):
+        for item in value.values():
+            yield from iterate_texts(item)
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from iterate_texts(item)
+
+
 def nesting_depth(value: Json) -> int:
     """How deep a frozen value is: 0 for a scalar, 1 for a list or object of scalars."""
     deepest, waiting = 0, [(value, 0)]

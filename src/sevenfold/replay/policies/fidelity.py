@@ -17,7 +17,7 @@ from datetime import datetime
 from itertools import accumulate
 from typing import Literal, TypeAlias
 
-from sevenfold.core.json import Json, JsonObject
+from sevenfold.core.json import JsonObject, iterate_texts
 from sevenfold.core.messages import (
     Block,
     Compaction,
@@ -81,7 +81,7 @@ def find_quotes(use: ToolUse) -> list[Quote]:
     quotes_lines = tool is not None and tool.effect == "edit" and not takes_patch
     found: dict[Quote, None] = {}
     for key, value in use.input.items():
-        for text in _strings(value):
+        for text in iterate_texts(value):
             if quotes_lines and key in QUOTED_INPUT_KEYS:
                 found.update(dict.fromkeys(_spans(text.split("\n"))))
                 found.update(dict.fromkeys(_names(text)))
@@ -129,7 +129,7 @@ def extract_block_text(block: Block) -> str:
         case Thinking():
             return block.thinking
         case ToolUse():
-            return "\n".join(_strings(block.input))
+            return "\n".join(iterate_texts(block.input))
         case ToolResult():
             content = block.content or ""
             return content if isinstance(content, str) else "\n".join(map(extract_block_text, content))
@@ -157,17 +157,6 @@ def _is_telling(name: str) -> bool:
         return False
     has_hump = any(char.isupper() for char in name[1:]) and any(char.islower() for char in name)
     return has_hump or "_" in name.strip("_")
-
-
-def _strings(value: Json) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, JsonObject):
-        for item in value.values():
-            yield from _strings(item)
-    elif isinstance(value, tuple):
-        for item in value:
-            yield from _strings(item)
 
 
 # Cuts of a recorded session. Here a use is in view if any text in view holds it, and one pointer away if the

@@ -12,7 +12,7 @@ from datetime import datetime
 from hashlib import blake2b
 from pathlib import Path
 
-from sevenfold.core.json import Json, JsonObject
+from sevenfold.core.json import iterate_texts
 from sevenfold.core.messages import Block, Text, ToolResult, ToolUse
 from sevenfold.store.foreign.entries import (
     MAIN_CONVERSATION,
@@ -201,7 +201,7 @@ def _prompt_text(entry: ForeignInput | ForeignOutput) -> str:
 def _tool_text(block: Block) -> str:
     match block:
         case ToolUse():
-            return " ".join([block.name, *_strings(block.input)])
+            return " ".join([block.name, *(text[:INPUT_CHARS] for text in iterate_texts(block.input))])
         case ToolResult():
             content = block.content or ""
             text = (
@@ -214,15 +214,3 @@ def _tool_text(block: Block) -> str:
             return f"{text[:RESULT_HEAD_CHARS]}\n…\n{text[-RESULT_TAIL_CHARS:]}"
         case _:
             return ""
-
-
-def _strings(value: Json) -> Iterator[str]:
-    """Every text in a tool's arguments."""
-    if isinstance(value, str):
-        yield value[:INPUT_CHARS]
-    elif isinstance(value, JsonObject):
-        for item in value.values():
-            yield from _strings(item)
-    elif isinstance(value, tuple):
-        for item in value:
-            yield from _strings(item)
