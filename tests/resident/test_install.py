@@ -9,6 +9,7 @@ import subprocess
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 import yaml
@@ -361,6 +362,23 @@ def test_comments_of_a_configuration_stay(home: Path, edits: bool) -> None:
     assert main(["install", "opencode"]) == 0
     assert main(["install", "opencode", "--uninstall"]) == 0
     assert path.read_text() == before.replace("// mine", "// still mine" if edits else "// mine")
+
+
+def test_an_entry_whose_comments_an_agent_has_dropped_goes_too(home: Path) -> None:
+    path = home / ".config/goose/config.yaml"
+    write_configs(home, "goose")
+    before = parse(path)
+    assert isinstance(before, dict)
+    assert main(["install", "goose"]) == 0
+    path.write_text(yaml.safe_dump({**cast("dict[str, object]", parse(path)), "added": 1}, sort_keys=False))
+    assert main(["install", "goose"]) == 0  # again: it is ours
+    path.write_text(yaml.safe_dump(parse(path), sort_keys=False))
+    assert main(["install", "goose", "--uninstall"]) == 0
+    assert parse(path) == {**before, "added": 1}
+    # Somebody else's of that name stays.
+    path.write_text("extensions:\n  sevenfold:\n    cmd: other\n")
+    assert main(["install", "goose", "--uninstall"]) == 0
+    assert parse(path) == {"extensions": {"sevenfold": {"cmd": "other"}}}
 
 
 def test_line_ends_of_windows_stay(home: Path) -> None:

@@ -278,6 +278,10 @@ def _report(edits: Sequence[_Edit], options: Namespace, screen: Screen) -> None:
     else:
         for edit in changed:
             screen.show_line(f"{edit.action} {edit.path}")
+        if not options.uninstall:
+            screen.show_line(
+                f"start {options.agent} again if it is running: it reads this at its start", "faint"
+            )
         if options.agent == "codex" and not options.uninstall:
             screen.show_line(
                 "Codex runs the hooks once you have reviewed them: start codex and type /hooks", "faint"

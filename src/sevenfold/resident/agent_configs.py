@@ -403,8 +403,11 @@ def _plan_yaml(path: Path, key: str, lines: tuple[str, ...], *, new_file: str = 
     block = "\n".join((f"  {_BEGIN}", *lines, f"  {_END}")) + "\n"
     is_list = lines[0].lstrip().startswith("- ")
 
-    def add(text: str | None, _is_known: bool) -> str:
-        bare = _without_block(text or "") or new_file
+    def take_out(text: str, is_known: bool) -> str:
+        return _without_entry(text, key) if is_known and _BEGIN not in text else _without_block(text)
+
+    def add(text: str | None, is_known: bool) -> str:
+        bare = take_out(text or "", is_known) or new_file
         found = re.search(rf"^{key}:(.*)$", bare, flags=re.M)
         if found is None:
             start = "" if not bare or bare.endswith("\n") else "\n"
@@ -427,14 +430,31 @@ def _plan_yaml(path: Path, key: str, lines: tuple[str, ...], *, new_file: str = 
             raise _refuse_taken(path)
         return f"{head}{_indent(block, len(spaces))}{bare[at:]}"
 
-    def remove(text: str, _is_known: bool) -> str | None:
-        bare = _without_block(text)
+    def remove(text: str, is_known: bool) -> str | None:
+        bare = take_out(text, is_known)
         found = re.search(rf"^{key}:[ \t]*\r?(\n|\Z)", bare, flags=re.M)
         if found and text != bare and not _list_children(bare[found.end() :]):
             bare = bare[: found.start()] + bare[found.end() :]
         return bare if bare not in ("", new_file) else None
 
     return ConfigChange(path, add, remove)
+
+
+def _without_entry(text: str, key: str) -> str:
+    """Without our entry of a table, where an agent has written the file again and lost the comments."""
+    section = re.search(rf"^{key}:[ \t]*\r?\n", text, flags=re.M)
+    lines = text[section.end() :].splitlines(keepends=True) if section else []
+    named = (re.match(rf"( +)['\"]?{SERVER_NAME}['\"]?:\s*$", line) for line in lines)
+    start, found = next(((at, one) for at, one in enumerate(named) if one), (0, None))
+    if section is None or found is None:
+        return text
+    deeper = f"{found[1]} "
+    after = (
+        at for at, line in enumerate(lines) if at > start and line.strip() and not line.startswith(deeper)
+    )
+    end = next(after, len(lines))
+    is_ours = re.search(rf"{SERVER_NAME}['\"]?\s*\n(.*\n)*.*\bmcp\b", "".join(lines[start + 1 : end]))
+    return text[: section.end()] + "".join([*lines[:start], *lines[end:]]) if is_ours else text
 
 
 def _list_children(text: str) -> list[str]:
