@@ -54,6 +54,7 @@ MASKS = (
     (r"\d+% context", "1% context"),
     (r" \(saved \S+\)", ""),
 )
+_SESSION_ROW = re.compile(r"^(..\S.*?) +(?:just now|\d+ min) +\$\d+\.\d+ +ma\w+")
 ANSWER = """The parser reads one line at a time:
 
 | file | what it does |
@@ -130,7 +131,21 @@ def draw_models(place: Place, columns: int) -> str:
         return draw_screen(stage, place)
 
 
-SCREENS = {"chat-answer": draw_answer, "chat-question": draw_question, "chat-models": draw_models}
+def draw_sessions(place: Place, columns: int) -> str:
+    for asked in ("how does the parser work?", "read the cat"):
+        place.run("chat", "-p", asked)
+    with place.chat("--resume", columns=columns, TERM="xterm-256color") as stage:
+        stage.wait_for("type to filter")
+        stage.wait_until(lambda: stage.is_drawn and "read the cat" in stage.shown, "sessions are listed")
+        return draw_screen(stage, place)
+
+
+SCREENS = {
+    "chat-answer": draw_answer,
+    "chat-question": draw_question,
+    "chat-models": draw_models,
+    "chat-sessions": draw_sessions,
+}
 
 
 def mask(text: str, place: Place) -> str:
@@ -138,6 +153,7 @@ def mask(text: str, place: Place) -> str:
     text = text.replace(str(place.project), "/home/you/project")
     for pattern, fixed in MASKS:
         text = re.sub(pattern, fixed, text)
+    text = _SESSION_ROW.sub(lambda row: f"{row[1]:<72}  2 min  $0.03  main", text)
     return re.sub(r"\$\d+\.\d+", "$0.03", text) if "% context" in text else text
 
 

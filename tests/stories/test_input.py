@@ -10,7 +10,7 @@ import pytest
 
 from sevenfold.testing import Prompt, Reply, Simulator, SlowFault, say
 from tests.stories.living import Place
-from tests.stories.stage import ESCAPE, Stage
+from tests.stories.stage import CTRL_O, ESCAPE, Stage
 
 pytestmark = pytest.mark.story
 
@@ -49,7 +49,7 @@ def is_idle(stage: Stage) -> bool:
     return "opus-5-5" in stage.shown and "working" not in stage.shown
 
 
-@pytest.mark.parametrize("columns", [40, 100])
+@pytest.mark.parametrize("columns", [40, 60, 100, 160])
 def test_going_back_with_the_files_and_undoing_it(place: Place, columns: int) -> None:
     with place.chat("--mode", "accept-edits", columns=columns) as stage:
         for name in ("a.txt", "b.txt"):
@@ -113,17 +113,20 @@ def test_a_long_paste_leaves_nothing_stale_in_scrollback(place: Place, columns: 
     with place.chat(columns=columns) as stage:
         stage.type("\x1b[200~" + "\n".join(f"row {number}" for number in range(200)) + "\x1b[201~")
         stage.wait_for("[pasted text 1: 200 lines]")
+        stage.type(CTRL_O)
+        stage.wait_until(lambda: "row 199" in stage.shown, "it is opened")
+        assert "/help commands" in " ".join(stage.shown.split()), "and scrolls in a part of the screen"
         stage.enter("")
         stage.wait_for("You said: row 199")
         stage.wait_until(lambda: is_idle(stage), "the turn is over")
         leave(stage)
         above = stage.everything
-    assert "row 100" not in above
+    assert "row 150" not in above
     assert "[pasted text" not in above, "the input is no part of what was said"
     assert above.count("› row 0") == 1
 
 
-@pytest.mark.parametrize("columns", [60])
+@pytest.mark.parametrize("columns", [40, 60, 100, 160])
 def test_a_background_task_is_a_line_that_lives_and_can_be_opened_and_ended(
     place: Place, columns: int
 ) -> None:

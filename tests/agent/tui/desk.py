@@ -22,6 +22,7 @@ class Keys:
     """A keyboard that types what it is told to."""
 
     is_typed = True
+    has_echo = False
     keys_pressed = 0
 
     def __init__(self) -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 
+from sevenfold.agent.tui.choice_menu import FilterMenu
 from sevenfold.agent.tui.session_list import (
     SHOWN_TURNS,
     UNREADABLE_TITLE,
     SessionCard,
     find_session_card,
+    list_session_choices,
     merge_spent,
     read_session_card,
     render_age,
@@ -60,6 +64,24 @@ def test_a_session_is_called_by_the_first_words_of_a_person(tmp_path: Path) -> N
     assert card.spent_usd == pytest.approx(10.0)
     (line,) = render_session_cards([card], NOW, "a1")
     assert line.split() == ["1", "Mend", "the", "parser", "3", "h", "$10.00", "a1", "(this", "one)"]
+
+
+@pytest.mark.parametrize("columns", [40, 60, 100, 160])
+def test_the_menu_of_sessions_has_columns_that_fit(tmp_path: Path, columns: int) -> None:
+    titles = (
+        "Mend the parser",
+        "日本語の長い質問です" * 8,
+        "Why does the build fail on the oldest Python? " * 3,
+    )
+    entries = [write_session(tmp_path, f"s{at}", said(text)) for at, text in enumerate(titles)]
+    cards = [replace(read_card(tmp_path, entry), branch="feature/a-long-name") for entry in entries]
+    rows = list_session_choices(cards, NOW, "s1", TextRenderer(columns))
+    menu = FilterMenu(title="sessions", choices=rows)
+    assert all(cell_len(line) <= columns for line in menu.render(TextRenderer(columns)).split("\n"))
+    assert len({cell_len(row.label.partition("3 h")[0]) for row in rows}) == 1, "ages stand below each other"
+    for sign in "oldest":
+        menu.type(sign)
+    assert [row.label.split()[0] for row in menu.choices] == ["Why"], "what was cut is found all the same"
 
 
 def test_calls_from_before_a_branch_are_the_other_sessions(tmp_path: Path) -> None:

@@ -147,6 +147,15 @@ def test_a_running_tool_shows_the_last_lines_it_printed(view: TurnView) -> None:
     assert view.live(TextRenderer(60)).split("\n") == ["○ shell make test", "  3", "  4", "  half"]
 
 
+def test_a_running_tool_says_for_how_long(paper: Paper) -> None:
+    clock = ManualClock()
+    view = TurnView(paper, StatusLine(), clock=clock)
+    view.watch(ToolStarted(use(), "make test"))
+    assert view.live(TextRenderer(60)) == "○ shell make test"
+    clock.pass_time(timedelta(seconds=4))
+    assert view.live(TextRenderer(60)) == "○ shell make test  4 s"
+
+
 def test_long_output_is_folded_and_can_be_unfolded(view: TurnView, paper: Paper) -> None:
     text = "\n".join(f"line {number}" for number in range(20))
     watch(view, ToolStarted(use(), "ls"), ended(text))

@@ -83,6 +83,7 @@ class Chat(ChatInput):
             clock=self._clock,
         )
         self.view.read_summary = self._read_summary
+        self.view.is_echoed = self._keyboard.has_echo
         self._earlier: Sequence[SpendSummary] = ()
         self._started = timedelta()
         """When the turn began, by uptime."""
@@ -316,6 +317,8 @@ class Chat(ChatInput):
         self.echo(typed)
         self._doing = asyncio.create_task(work)
         await asyncio.wait({self._doing})
+        if not self.is_busy:
+            self._keyboard.settle()
         bug = None if self._doing.cancelled() else self._doing.exception()
         if bug is not None:
             self.say(f"unexpected {type(bug).__name__}: {bug}. This is a bug: please report it", "error")

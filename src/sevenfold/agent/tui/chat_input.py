@@ -82,8 +82,11 @@ class InputQueue:
 class ChatTerminal(TurnSurface, QuestionSurface, Protocol):
     """A terminal: where a turn is shown, and where lines come from.
 
-    `is_typed` tells whether lines come from a person's keys, and not from a pipe.
+    `is_typed` tells whether lines come from a person's keys, and not from a pipe. With `has_echo` the
+    terminal itself shows what is typed.
     """
+
+    has_echo: bool
 
     def __enter__(self) -> object: ...
 

@@ -168,6 +168,9 @@ def _text(line: bytes) -> str | None:
 MENU_ROWS = 9
 """Below the input, while a menu may open: else the status line stands there at once."""
 _COMPLETABLE = re.compile(r"^/[^\s/]*$|(?:^|\s)@\S*$")
+MIN_INPUT_ROWS = 3
+"""The input takes a third of the screen at most and scrolls then: what is drawn from the first row on would
+be left in the scrollback of some terminals when it is erased."""
 LINE_CONTINUATION = "\\"
 """Before Enter: the text goes on in a new line."""
 
@@ -190,13 +193,20 @@ def make_prompt_session(
     from prompt_toolkit import PromptSession
     from prompt_toolkit.application import get_app
     from prompt_toolkit.filters import Condition
+    from prompt_toolkit.layout import Dimension
     from prompt_toolkit.styles import Style
 
     @Condition
     def is_completing() -> bool:
         return may_complete(get_app().current_buffer.document.text_before_cursor)
 
-    return PromptSession(
+    class LimitedSession(PromptSession[str]):
+        def _get_default_buffer_control_height(self) -> Dimension:
+            height = super()._get_default_buffer_control_height()
+            most = max(MIN_INPUT_ROWS, self.output.get_size().rows // 3)
+            return Dimension(min=min(height.min, most), max=most)
+
+    return LimitedSession(
         multiline=True,
         vi_mode=has_vi_keys,
         erase_when_done=True,

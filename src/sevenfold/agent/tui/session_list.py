@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 
+from sevenfold.agent.tui.choice_menu import Choice
 from sevenfold.agent.tui.render.markdown_stream import ProseBlock
 from sevenfold.agent.tui.text_renderer import TextRenderer
 from sevenfold.core.errors import StoreError, WireError
@@ -134,12 +135,29 @@ def merge_spent(earlier: Sequence[SpendSummary], now: Sequence[SpendSummary]) ->
     return tuple(merged.values())
 
 
-def render_session_row(card: SessionCard, now: datetime, here: str = "") -> str:
-    """A session in a menu: title, age, cost and branch."""
-    cost = "unpriced" if card.spent_usd is None else f"${card.spent_usd:.2f}"
-    parts = [card.title, render_age(now - card.entry.modified), cost, card.branch]
-    parts += ["(this one)"] if card.entry.id == here else []
-    return "  ".join(part for part in parts if part)
+def list_session_choices(
+    cards: Sequence[SessionCard], now: datetime, here: str, renderer: TextRenderer
+) -> list[Choice]:
+    """Sessions in a menu: title, age, cost and branch below each other. Whatever of a title has no room is
+    found by the filter all the same."""
+    ages = [render_age(now - card.entry.modified) for card in cards]
+    costs = ["unpriced" if card.spent_usd is None else f"${card.spent_usd:.2f}" for card in cards]
+    notes = [" ".join((card.branch, "(this one)" if card.entry.id == here else "")).strip() for card in cards]
+    age_size, cost_size = max(map(len, ages), default=0), max(map(len, costs), default=0)
+    note_size = min(max(map(len, notes), default=0), renderer.columns // 4)
+    room = max(renderer.columns - age_size - cost_size - note_size - _ROW_GAPS, _LEAST_TITLE)
+    return [
+        Choice(
+            label=f"{renderer.fit(card.title, room)}  {age:>{age_size}}  {cost:>{cost_size}}  {note}".rstrip(),
+            remark=card.title,
+        )
+        for card, age, cost, note in zip(cards, ages, costs, notes, strict=True)
+    ]
+
+
+_ROW_GAPS = 13
+"""Columns between the parts of a row, before the first and after the last."""
+_LEAST_TITLE = 12
 
 
 def render_session_cards(cards: Sequence[SessionCard], now: datetime, here: str = "") -> list[str]:

@@ -18,7 +18,7 @@ from sevenfold.agent.tui.choice_menu import Choice, ChoiceMenu, FilterMenu, choo
 from sevenfold.agent.tui.custom_commands import CustomCommand, ask_command, make_command_prompt
 from sevenfold.agent.tui.inspect_commands import INSPECT_COMMANDS
 from sevenfold.agent.tui.rewind_menu import run_rewind
-from sevenfold.agent.tui.session_list import SessionCard, find_session_card, render_session_row
+from sevenfold.agent.tui.session_list import SessionCard, find_session_card, list_session_choices
 from sevenfold.agent.tui.text_renderer import TextRenderer, TextTone
 from sevenfold.agent.tui.turn_view import TurnView
 from sevenfold.core.errors import FileMissing, SevenfoldError
@@ -329,7 +329,7 @@ async def choose_session(chat: ChatHandle, cards: Sequence[SessionCard]) -> Sess
         chat.say("no session is kept for this project", "faint")
         return None
     now, here = datetime.now(UTC), chat.agent.session.id
-    rows = [Choice(label=render_session_row(card, now, here)) for card in cards]
+    rows = list_session_choices(cards, now, here, chat.renderer())
     menu = FilterMenu(
         title="go on with a session",
         choices=rows,

@@ -58,6 +58,7 @@ class Terminal:
     """The screen and the keyboard of one person."""
 
     is_typed = True
+    has_echo = False
 
     def __init__(
         self,
@@ -247,6 +248,8 @@ class PlainTerminal:
         self._delegate = delegate
         self._source = source or sys.stdin
         self._pane = BufferedOutput(sys.stdout)
+        self.has_echo = self._source.isatty()
+        self._is_prompted = self._is_reading = False
         self._lines: asyncio.Queue[str | None] = asyncio.Queue()
         self._loop = asyncio.get_running_loop()
         self._loop.add_signal_handler(signal.SIGINT, lambda: delegate.interrupt(is_typed=False))
@@ -267,21 +270,28 @@ class PlainTerminal:
         return TextRenderer(shutil.get_terminal_size().columns, has_colour, can_encode_signs(sys.stdout))
 
     def put(self, text: str) -> None:
-        self._pane.write(f"{escape_painted(text)}\n")
+        # A person's own line is ended by their Enter; one that is still open is ended here.
+        is_open = self._is_prompted and self.has_echo and not text.startswith("\n")
+        self._is_prompted = False
+        before = "\n" if is_open else ""
+        self._pane.write(f"{before}{escape_painted(text)}\n")
         self._pane.flush()
 
     def refresh(self) -> None:
         """What is still moving is not shown: it could not be taken back."""
 
     def settle(self) -> None:
-        """Nothing was drawn."""
+        """Say again that a line can be typed: what was printed stands after the prompt."""
+        if self._is_reading and not self._is_prompted and self.has_echo:
+            self._prompt(_PROMPT)
 
     async def read(self) -> str:
         lines: list[str] = []
         while True:
-            self._pane.write(CONTINUATION_PROMPT if lines else _PROMPT)
-            self._pane.flush()
+            self._prompt(CONTINUATION_PROMPT if lines else _PROMPT)
+            self._is_reading = True
             line = await self._lines.get()
+            self._is_prompted = self._is_reading = False
             if line is None:
                 raise EOFError
             if not line.endswith(LINE_CONTINUATION):
@@ -312,6 +322,11 @@ class PlainTerminal:
 
     def restore_input(self) -> None:
         """Nothing was taken away."""
+
+    def _prompt(self, prompt: str) -> None:
+        self._pane.write(prompt)
+        self._pane.flush()
+        self._is_prompted = True
 
     def _listen(self) -> None:
         for line in self._source:

@@ -126,6 +126,12 @@ class TextRenderer:
             return line
         return set_cell_size(line, max(room - 1, 1)).rstrip() + "…"
 
+    def fit(self, text: str, columns: int) -> str:
+        """The text in exactly so many columns: cut, or followed by spaces."""
+        from rich.cells import set_cell_size
+
+        return set_cell_size(self.cut(text, columns + 1), columns)
+
     @property
     def _styles(self) -> dict[TextTone, str]:
         return _LIGHT_STYLES if self.is_light else _STYLES

@@ -118,6 +118,8 @@ class _Retry:
 class _Running:
     title: str
     tool: str
+    since: timedelta
+    """By uptime."""
     printed: deque[str] = field(default_factory=lambda: deque[str](maxlen=MAX_PRINTED_LINES))
     partial: str = ""
 
@@ -162,6 +164,8 @@ class TurnView:
         """Of a compaction: they unfold from its line."""
         self.read_summary: Callable[[], str] | None = None
         """The summary that stands for what came before."""
+        self.is_echoed = False
+        """What a person types stands on the screen already."""
         self.is_verbose = False
         """Output is shown whole."""
         self._stream = MarkdownStream()
@@ -197,7 +201,7 @@ class TurnView:
                 self._stream_in(seen.delta)
             case ToolStarted():
                 self._end_text()
-                self._running[seen.use.id] = _Running(self._title(seen.use, seen.said), seen.use.name)
+                self._running[seen.use.id] = self._begin_tool(seen)
             case ToolPrinted():
                 if seen.use.id in self._running:
                     self._running[seen.use.id].take(seen.text)
@@ -226,7 +230,10 @@ class TurnView:
         self._surface.refresh()
 
     def echo(self, typed: str) -> None:
-        """Print what a person typed."""
+        """Print what a person typed, unless the terminal has shown it."""
+        self._is_after_tool = False
+        if self.is_echoed:
+            return
         renderer = self._surface.renderer()
         first, *more = typed.split("\n")
         if len(more) > MAX_ECHOED_LINES:
@@ -236,7 +243,6 @@ class TurnView:
             *(renderer.line(line, "strong", indent=2) for line in more),
         ]
         self._surface.put("\n" + "\n".join(lines))
-        self._is_after_tool = False
 
     def end(self) -> None:
         """The turn is over, however it ended."""
@@ -253,7 +259,9 @@ class TurnView:
         if growing is not None:
             parts.append(_spaced(renderer, growing))
         for running in self._running.values():
-            parts.append(renderer.line(f"○ {running.title}", "accent"))
+            took = self._clock.uptime() - running.since
+            seconds = f"  {int(took.total_seconds())} s" if took >= SLOW_TOOL_TIME else ""
+            parts.append(renderer.line(f"○ {running.title}{seconds}", "accent", hang=2))
             tail = [renderer.cut(line, renderer.columns - 2) for line in running.tail()]
             parts += [renderer.line(line, "faint", indent=2) for line in tail]
         lines = "\n".join(parts).split("\n") if parts else []
@@ -267,6 +275,9 @@ class TurnView:
         text = "\n".join(part for part in (fold.text, fold.read_more() if fold.read_more else "") if part)
         self._surface.put(f"{renderer.line(fold.title, 'accent')}\n{renderer.line(text, 'faint', indent=2)}")
         return True
+
+    def _begin_tool(self, seen: ToolStarted) -> _Running:
+        return _Running(self._title(seen.use, seen.said), seen.use.name, self._clock.uptime())
 
     def _stream_in(self, delta: Delta) -> None:
         if isinstance(delta, TextDelta | ThinkingDelta):
