@@ -146,13 +146,12 @@ def list_session_choices(
     age_size, cost_size = max(map(len, ages), default=0), max(map(len, costs), default=0)
     note_size = min(max(map(len, notes), default=0), renderer.columns // 4)
     room = max(renderer.columns - age_size - cost_size - note_size - _ROW_GAPS, _LEAST_TITLE)
-    return [
-        Choice(
-            label=f"{renderer.fit(card.title, room)}  {age:>{age_size}}  {cost:>{cost_size}}  {note}".rstrip(),
-            remark=card.title,
-        )
-        for card, age, cost, note in zip(cards, ages, costs, notes, strict=True)
+    titles = [renderer.fit(card.title, room) for card in cards]
+    labels = [
+        f"{title}  {age:>{age_size}}  {cost:>{cost_size}}  {note}".rstrip()
+        for title, age, cost, note in zip(titles, ages, costs, notes, strict=True)
     ]
+    return [Choice(label=label, remark=card.title) for label, card in zip(labels, cards, strict=True)]
 
 
 _ROW_GAPS = 13
