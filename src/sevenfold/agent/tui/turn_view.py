@@ -114,7 +114,7 @@ class _Retry:
     """When the request is sent again, by uptime."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Running:
     title: str
     tool: str
@@ -277,7 +277,8 @@ class TurnView:
         return True
 
     def _begin_tool(self, seen: ToolStarted) -> _Running:
-        return _Running(self._title(seen.use, seen.said), seen.use.name, self._clock.uptime())
+        title = self._title(seen.use, seen.said)
+        return _Running(title=title, tool=seen.use.name, since=self._clock.uptime())
 
     def _stream_in(self, delta: Delta) -> None:
         if isinstance(delta, TextDelta | ThinkingDelta):
