@@ -27,7 +27,13 @@ from sevenfold.proxy.agent_files import (
     read_agent_file,
     remove_left_copies,
 )
-from sevenfold.proxy.agent_servers import NamedServer, find_named_servers, make_arguments, refuse_override
+from sevenfold.proxy.agent_servers import (
+    NamedServer,
+    find_named_servers,
+    make_arguments,
+    refuse_override,
+    refuse_project_servers,
+)
 from sevenfold.proxy.headers import LOOPBACK_ADDRESSES
 from sevenfold.proxy.layers import ProxyLayers
 from sevenfold.proxy.ledger import ProxyEntry, ProxyLedger
@@ -166,6 +172,8 @@ def run_agent(options: Namespace, screen: Screen) -> int:
     environ = take_environ()
     servers = find_named_servers(profile, environ, Path.cwd())
     refuse_override(profile, servers, arguments)
+    if not options.upstream:
+        refuse_project_servers(servers.values())
     _refuse_conflicts(profile, environ, has_own_server=bool(servers))
     file = _read_file(profile, environ, arguments, options.upstream)
     upstreams = file.upstreams if file else find_upstreams(options.upstream, environ, profile, servers)

@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from sevenfold.core.errors import InputError
+from sevenfold.proxy.headers import is_local_host
 from sevenfold.proxy.profiles import AgentProfile, ConfigKey, ProxiedApi
 
 MAX_AGENT_FILE_BYTES = 4 * 1024 * 1024
@@ -33,6 +35,8 @@ class NamedServer:
     key: str
     """Under which it stands there."""
     beats_environ: bool
+    is_of_project: bool = False
+    """It lies in the project or a folder above, and not in the home folder: anybody may have written it."""
 
     @property
     def upstream(self) -> str:
@@ -52,9 +56,21 @@ def find_named_servers(
     for key in profile.config_keys:
         path = _find_path(key, environ, project)
         server = _read_server(key, path) if path is not None else None
-        if server is not None:
-            found[key.api] = server
+        if server is not None and path is not None:
+            is_home = key.file.startswith("~/") or path == _find_home(environ) / key.file
+            found[key.api] = replace(server, is_of_project=not is_home)
     return found
+
+
+def refuse_project_servers(servers: Iterable[NamedServer]) -> None:
+    """A file that came with a project must not send a key and all that is said to a server of its choice."""
+    for server in servers:
+        if server.is_of_project and not is_local_host(urlsplit(server.url).netloc):
+            raise InputError(
+                f"{server.path} names the server {server.url}, and lies in the project: your key and all "
+                f"that is said would go there. If you want that, add --upstream {server.url}; --upstream "
+                "with another address sends requests there instead"
+            )
 
 
 def refuse_override(
@@ -88,9 +104,13 @@ def _find_path(key: ConfigKey, environ: Mapping[str, str], project: Path) -> Pat
     if not key.file.startswith("~/"):
         folders = [project, *project.parents]
         return next((path for one in folders if (path := one / key.file).is_file()), None)
-    home = Path(environ.get("HOME") or Path.home())
+    home = _find_home(environ)
     moved = environ.get(key.folder_variable) if key.folder_variable else None
     return Path(moved).expanduser() / Path(key.file).name if moved else home / key.file.removeprefix("~/")
+
+
+def _find_home(environ: Mapping[str, str]) -> Path:
+    return Path(environ.get("HOME") or Path.home())
 
 
 def _read_server(key: ConfigKey, path: Path) -> NamedServer | None:
