@@ -267,7 +267,9 @@ class Conversation {
 
   blockNode(item, block, place) {
     const isStored = this.view === "said" && /in a file/.test(block.note);
-    const text = el("pre", { class: "text", tabindex: block.chars > 600 ? "0" : null, role: block.chars > 600 ? "region" : null, "aria-label": block.chars > 600 ? "Text" : null }, block.text);
+    // What scrolls can be reached by keyboard.
+    const scrolls = block.chars > 600 || block.text.split("\n").length > 8;
+    const text = el("pre", { class: "text", tabindex: scrolls ? "0" : null, role: scrolls ? "region" : null, "aria-label": scrolls ? "Text" : null }, block.text);
     const label = [BLOCKS[block.kind], block.tool].filter(Boolean).join(": ");
     const clipped = block.chars > block.text.length;
     const whole = el("button", { type: "button", class: "link", on: { click: () => this.showWhole(item, place, text, whole) } }, isStored ? "Show the whole result" : `Show all ${grouped(block.chars)} characters`);
