@@ -37,6 +37,7 @@ from bench.trajectory import (
 )
 
 from sevenfold.simulator.simulator_state import VirtualClock
+from sevenfold.simulator.wire.choices import DEFAULT_CHOICES, Choices
 from sevenfold.testing import Simulator
 
 PEER_SECONDS = 900
@@ -55,6 +56,8 @@ class Peer:
     """What becomes of what is removed."""
     python: str = ""
     """The interpreter that it needs, by its name on the path; "": the one that runs this."""
+    choices: Choices = DEFAULT_CHOICES
+    """Where the provider's documentation is silent: what is best for this peer."""
 
 
 PEERS = (
@@ -76,8 +79,9 @@ PEERS = (
         name="provider in batches",
         title="Anthropic context editing, in batches",
         packages=("anthropic",),
-        settings="`clear_at_least` 50,000 tokens",
+        settings="`clear_at_least` 50,000 tokens, if what was cleared stays cleared",
         keeps="gone",
+        choices=Choices(sticky_clearing=True),
     ),
     Peer(
         name="harness",
@@ -159,7 +163,7 @@ def run_peer(peer: Peer, python: Path, trajectory: Trajectory, model: str) -> tu
         "results": {str(number): text for number, text in trajectory.results.items()},
     }
     script = str(Path(__file__).with_name("peer_agents.py"))
-    with Simulator(player, clock=clock) as sim, tempfile.TemporaryDirectory() as folder:
+    with Simulator(player, choices=peer.choices, clock=clock) as sim, tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "trajectory.json")
         path.write_text(json.dumps(told), encoding="utf-8")
         command = [str(python), script, peer.name, sim.url, model, str(path)]

@@ -45,6 +45,11 @@ def read_session(path: Path) -> ReplayFindings:
         raise SystemExit(f"error: {path} is no transcript")
     report = build_replay_report([read_account(path, agent, ReplayTerms())])
     saving, hidden = read_saving(report, ReplayTerms()), anonymize_report(report)
+    sessions = tuple(
+        replace(one, title=f"A session of {one.totals.calls} calls", project="", path=Path("session.jsonl"))
+        for one in hidden.sessions
+    )
+    hidden = replace(hidden, sessions=sessions)
     return ReplayFindings(hidden, saving, plan_advice(hidden, saving))
 
 
@@ -57,10 +62,16 @@ def take_pictures(found: ReplayFindings) -> None:
         path = Path(folder, "page.html")
         path.write_text(build_page(found.report, made_at=START, findings=found), encoding="utf-8")
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        page = browser.new_page(viewport={"width": DESKTOP, "height": 1080}, timezone_id="UTC")
+        page = browser.new_page(
+            viewport={"width": DESKTOP, "height": 1080}, timezone_id="UTC", device_scale_factor=2
+        )
         page.goto(path.as_uri())
         page.screenshot(path=FOLDER / "replay.png")
-        page.locator(".plot .mark.break path").first.hover()
+        page.locator(".plot").scroll_into_view_if_needed()
+        mark = page.locator(".plot .mark.break path").first.bounding_box()
+        assert mark is not None
+        # In the middle of the plot, so that what is shown of the call hides no figure above it.
+        page.mouse.move(mark["x"] + mark["width"] / 2, mark["y"] + 230)
         page.locator(".panel").screenshot(path=FOLDER / "replay-session.png")
         browser.close()
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
 
-from sevenfold.cli.screen import Screen
+from sevenfold.cli.screen import Screen, format_count
 from sevenfold.cli.workspace import open_workspace
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import InputError
@@ -345,8 +345,9 @@ def _show_receipt(app: ProxyApp, folder: Path | str, screen: Screen) -> None:
         screen.note(line)
     learnt = layers.memory.learnt if layers is not None else None
     if learnt is not None and (learnt.written or learnt.waiting):
-        waiting = f", {learnt.waiting} wait for you: sevenfold memory review" if learnt.waiting else ""
-        screen.note(f"learnt: {learnt.written} memories{waiting}")
+        verb = "waits" if learnt.waiting == 1 else "wait"
+        waiting = f", {learnt.waiting} {verb} for you: sevenfold memory review" if learnt.waiting else ""
+        screen.note(f"learnt: {format_count(learnt.written, 'memory')}{waiting}")
     for error in layers.learn_errors if layers is not None else ():
         screen.note(f"not looked through for memories: {error}")
     if ledger.write_error:

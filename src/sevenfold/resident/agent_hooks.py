@@ -107,7 +107,8 @@ def _start_session(call: HookCall) -> str:
     if call.text("source") in ("compact", "clear", "startup"):
         session.forget_view()
     waiting = call.project.memory.waiting()
-    notice = f"{len(waiting)} changes of memory wait for you: sevenfold memory review" if waiting else ""
+    many = f"{len(waiting)} changes of memory wait" if len(waiting) > 1 else "1 change of memory waits"
+    notice = f"{many} for you: sevenfold memory review" if waiting else ""
     return _render(call, _take_index(call), notice=notice)
 
 

@@ -160,7 +160,7 @@ class OwnTranscript:
                 reason=f"compacted {by}",
                 lines=(
                     f"{boundary.tokens_before:,} tokens before it",
-                    f"{len(kept):,} messages are sent on as they were, {len(gone):,} are not",
+                    f"messages still sent as they were: {len(kept):,}; no longer sent: {len(gone):,}",
                 ),
                 at=record.at,
                 call=len(self.calls),

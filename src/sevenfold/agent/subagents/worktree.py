@@ -201,7 +201,8 @@ async def _why_kept(tree: Worktree, record: Path, repository: PlainRepository) -
     asked = ("status", "--porcelain", "--ignored=no", "--untracked-files=all", "--ignore-submodules=dirty")
     changed = await repository.git_in(tree.path, index, *asked)
     if changed:
-        return f"{len(changed.splitlines())} files were changed in it"
+        count = len(changed.splitlines())
+        return f"{count} files were changed in it" if count > 1 else "1 file was changed in it"
     listed = await repository.git_in(tree.path, index, "ls-files", "--stage", "-z")
     modules = [line.partition("\t")[2] for line in listed.split("\0") if line.startswith(_SUBMODULE)]
     filled = [name for name in modules if (tree.path / name).is_dir() and any((tree.path / name).iterdir())]

@@ -8,7 +8,7 @@ from contextlib import closing
 from typing import cast
 
 from sevenfold.cli.memory.context import MemoryContext
-from sevenfold.cli.screen import TableCell, Tone, format_duration, format_time, shorten_text
+from sevenfold.cli.screen import TableCell, Tone, format_count, format_duration, format_time, shorten_text
 from sevenfold.core.memories import (
     ARCHIVE_PREFIX,
     MEMORY_USE_KINDS,
@@ -183,4 +183,6 @@ def _text_at(context: MemoryContext, key: str, at: str) -> str:
 def _tell_waiting(context: MemoryContext) -> None:
     waiting = len(context.memory.waiting())
     if waiting and not context.is_json:
-        context.screen.show_line(f"{waiting} wait for you: `sevenfold memory review`", "warning")
+        verb = "waits" if waiting == 1 else "wait"
+        said = f"{format_count(waiting, 'change')} {verb} for you: `sevenfold memory review`"
+        context.screen.show_line(said, "warning")
