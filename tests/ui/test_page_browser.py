@@ -218,7 +218,7 @@ def test_the_kill_switch_works_and_is_shown(serve: Serve, fresh_machine: Machine
 def test_many_tabs_share_one_stream_and_all_see_what_happens(serve: Serve, fresh_machine: Machine) -> None:
     ui = serve(fresh_machine)
     first = ui.open("live")
-    expect(first["#main"]).to_contain_text("Nothing runs now")
+    expect(first["#main"]).to_contain_text("Nothing is running")
     tabs: list[Shown] = [first]
     for _ in range(TABS - 1):
         tab = ui.open_tab(first.page.context)
