@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from sevenfold.core.errors import InputError, SevenfoldError
 from sevenfold.core.events import DraftRefused, Emit
@@ -50,7 +51,10 @@ from sevenfold.store.memory.directory import MemoryDir
 MAX_NEAREST = 8
 """Memories that a draft is compared with one by one. A duplicate shares its words, and ranks first."""
 _MAX_LISTED = 200
-"""Memories in the manifest, newest first, so that it does not grow with the directory."""
+"""Memories that a fork is shown when it asks for a list, newest first."""
+MOST_WHOLE, MOST_ALIKE, NEWEST = 50, 20, 20
+"""Memories in the manifest: all of so many, else those most like what the user said and those written last.
+All of 300 would be 11,000 tokens that no cache holds, after every turn."""
 
 
 class MemorySnapshot:
@@ -93,6 +97,15 @@ class MemorySnapshot:
     def listed(self) -> Sequence[ListedMemory]:
         stored = list(self._stored.values())[:_MAX_LISTED]
         return [ListedMemory(item.memory, item.modified) for item in stored]
+
+    def describe(self, said: str) -> str:
+        """The manifest for what was said: what may say the same, what is new, and how many more there are."""
+        if len(self._stored) <= MOST_WHOLE:
+            return render_memory_manifest(self.listed())
+        alike = [hit.key for hit in self._index.rank(said, MOST_ALIKE)]
+        keys = dict.fromkeys((*alike, *islice(self._stored, NEWEST)))
+        shown = (ListedMemory(self._stored[key].memory, self._stored[key].modified) for key in keys)
+        return render_memory_manifest(shown, others=len(self._stored) - len(keys))
 
 
 def _known(stored: StoredMemory) -> KnownMemory:

@@ -145,13 +145,15 @@ class ListedMemory:
     modified: datetime
 
 
-def render_memory_manifest(listed: Iterable[ListedMemory]) -> str:
-    """A line for each memory, so that the fork spends no call on listing."""
+def render_memory_manifest(listed: Iterable[ListedMemory], *, others: int = 0) -> str:
+    """A line for each memory, so that the fork spends no call on listing. `others` are not listed."""
     lines = [
         f"- [{item.memory.kind or 'memory'}] {item.memory.key} ({item.modified:%Y-%m-%dT%H:%M}): "
         f"{item.memory.description}"
         for item in listed
     ]
+    if others:
+        lines.append(f"and {others:,} more, which have less in common with what was said")
     return "\n".join(lines) or "nothing yet"
 
 

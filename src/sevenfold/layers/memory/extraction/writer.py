@@ -43,9 +43,9 @@ from sevenfold.layers.memory.extraction.policy import (
     has_memory_write,
     has_substance,
     is_courtesy,
-    render_memory_manifest,
 )
 from sevenfold.layers.memory.extraction.settings import ExtractionSettings
+from sevenfold.layers.memory.search.memory_index import shorten_query
 from sevenfold.layers.memory.trust.taint import SourceTracker
 from sevenfold.layers.templates import read_template
 from sevenfold.store.files.folder import Folder
@@ -204,7 +204,7 @@ class ExtractionWriter:
         )
         if tools is not None:
             try:
-                fork_tools = await self._run_fork(tools, context, len(new))
+                fork_tools = await self._run_fork(tools, context, new)
             except SevenfoldError as error:
                 told = f"{error}; only what was stated in so many words is kept"
                 self._emit(ExtractionSkipped(self._places.session, told))
@@ -218,13 +218,15 @@ class ExtractionWriter:
         await self._publish(run, heard, "rules")
         return run.topic
 
-    async def _run_fork(self, tools: ForkTools, context: GateContext, messages: int) -> ExtractionTools:
+    async def _run_fork(
+        self, tools: ForkTools, context: GateContext, new: Sequence[RecordedMessage]
+    ) -> ExtractionTools:
         places = self._places
         prompt = await run_blocking(lambda: read_template(places.templates, _PROMPT))
         tool = next(name for name in MEMORY_WRITERS if name in tools.names)
-        manifest = render_memory_manifest(self._memories.listed())
+        manifest = self._memories.describe(shorten_query("\n".join(self._find_words(new))))
         task = ExtractionTask(
-            messages=messages,
+            messages=len(new),
             manifest=manifest,
             tool=tool,
             today=context.today,
