@@ -209,6 +209,10 @@ _VALUED = {
 
 
 END_OF_COMMAND = "|"
+_VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)\}?")
+_DECLARING = (["export"], ["declare"], ["local"], ["readonly"], ["typeset"])
+_MAX_VALUE_WORDS = 20
+"""Of a variable: a list of commands is no spelling of one."""
 
 
 def split_commands(line: str, depth: int = _MAX_DEPTH) -> tuple[tuple[str, ...], ...]:
@@ -219,13 +223,32 @@ def split_commands(line: str, depth: int = _MAX_DEPTH) -> tuple[tuple[str, ...],
     """
     found: list[tuple[str, ...]] = []
     parsed = parse_commands(line[:_MAX_CHARS])
+    values: dict[str, list[str]] = {}
     for at, simple in enumerate(parsed):
         commands = [*_readings(simple.words)]
+        if (spelled := _with_values(simple.words, values)) != simple.words:
+            commands += _readings(spelled)
         found += commands
         if depth > 1:
             for inner in (*_inner_lines(simple, commands), *_printed_lines(parsed, at, commands)):
                 found += split_commands(inner, depth - 1)
     return tuple(found)
+
+
+def _with_values(words: list[str], values: dict[str, list[str]]) -> list[str]:
+    """The words with what variables of the same line stand for: `GIT=git; $GIT push`."""
+    assigned = words[1:] if words[:1] in _DECLARING else words
+    if assigned and all(_ASSIGNED.match(word) for word in assigned):
+        for name, _, value in (word.partition("=") for word in assigned):
+            values[name] = value.split()[:_MAX_VALUE_WORDS]
+    if not values:
+        return words
+    named = (_VARIABLE.fullmatch(word) for word in words)
+    return [
+        one
+        for word, match in zip(words, named, strict=True)
+        for one in (values.get(match[1], [word]) if match else [word])
+    ]
 
 
 def has_command(commands: Sequence[Sequence[str]], wanted: Sequence[str]) -> bool:
