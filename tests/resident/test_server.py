@@ -17,6 +17,7 @@ from sevenfold.cli import main, resident
 from sevenfold.core.clock import ManualClock
 from sevenfold.resident import client
 from sevenfold.resident.client import MAX_MESSAGE_BYTES, STATUS_ERROR, STATUS_OK, STATUS_RESTART
+from sevenfold.resident.hook_script import run_hook
 from sevenfold.resident.operations import ResidentOperations
 from sevenfold.resident.server import STUCK, ResidentServer, bind_socket, take_resident_lock
 
@@ -190,6 +191,17 @@ def test_one_that_hangs_is_shown_and_can_be_ended(
     os.close(lock)
     assert main(["resident"]) == 0
     assert "not running" in capsys.readouterr().out
+
+
+def test_the_end_of_a_turn_is_told_again_if_nobody_answered(tmp_path: Path) -> None:
+    environ = {"SEVENFOLD_HOME": str(tmp_path)}
+    with bind_socket(client.make_run_folder(environ)):  # it takes what it is told, and says nothing
+        for event in ("SessionStart", "UserPromptSubmit", "PreToolUse", "Stop", "SessionEnd"):
+            assert run_hook(event, b"{}", environ, seconds=0.02) == b""
+    left = [json.loads(Path(path).read_bytes())["arguments"] for path in client.list_messages(environ)]
+    assert [one["event"] for one in left] == ["Stop", "SessionEnd"]
+    assert run_hook("Stop", b"", environ, seconds=0.02) == b""
+    assert "no input, or over" in Path(client.find_run_folder(environ), client.LOG_NAME).read_text()
 
 
 def test_who_holds_the_lock_is_the_one_and_what_a_dead_one_left_is_replaced(tmp_path: Path) -> None:

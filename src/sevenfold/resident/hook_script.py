@@ -30,17 +30,25 @@ DEADLINE_SECONDS = 0.2
 _LEFT_LATER = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd")
 """Events that are worth an answer after the fact."""
 
+_TOLD_AGAIN = ("Stop", "SessionEnd")
+"""Events that may be told twice: where nobody answered, the process may have died with what it was told."""
+
 
 def run_hook(event: str, given: bytes, environ: Mapping[str, str], *, seconds: float) -> bytes:
     """What the hook prints; empty where nothing is to be said, or nobody could be asked in time."""
     deadline = time.monotonic() + seconds
+    if not given:
+        client.log_failure(
+            environ, f"hook {event}: no input, or over {client.MAX_MESSAGE_BYTES:,} bytes of it"
+        )
+        return b""
     try:
         delivery = client.Delivery()
         message = render_hook_message(event, given.decode("utf-8", "replace"), environ, deadline)
         try:
             reply = client.exchange(message, environ, deadline=deadline, starts=True, delivery=delivery)
         except Exception as error:
-            if event in _LEFT_LATER and not delivery.is_done:
+            if event in (_TOLD_AGAIN if delivery.is_done else _LEFT_LATER):
                 client.leave_message(message, environ)
             client.log_failure(environ, f"hook {event}: {error}")
             return b""
