@@ -198,6 +198,14 @@ def test_a_memory_in_other_words_is_kept_in_the_words_of_the_user(tmp_path: Path
     assert (stored.origin.evidence, stored.origin.why) == ((said,), "saved by the agent, in the user's words")
 
 
+def test_a_secret_in_the_users_sentence_does_not_come_in_with_it(tmp_path: Path) -> None:
+    said = "The nightly deploy of the staging app to the old cluster in Lisbon takes {} for its login."
+    secret = "glpat-xkqzvbnwprtyhgdmjcfs"
+    asyncio.run(save_alone(tmp_path, said.format(secret), said.format("a token")))
+    with memories(tmp_path) as memory:
+        assert all(secret not in stored.memory.text for stored in memory.scan())
+
+
 def test_a_memory_that_was_taught_in_german_does_not_become_trusted_in_english(tmp_path: Path) -> None:
     asyncio.run(save_alone(tmp_path, "Wir deployen nur dienstags.", "Deploy on Tuesdays only."))
     with memories(tmp_path) as memory:

@@ -160,12 +160,10 @@ class MemoryTool:
             raise InputError(f"{unsaved.reason}; if the user wants it all the same: `sevenfold memory add`")
         refuse_secrets(memory.text)
         origin = self._judge(stored, memory)
-        quoted = None if origin.is_trusted else self.conversation.with_own_words(draft, there, memory)
+        quoted = None if origin.is_trusted else self._quote(draft, stored, memory)
         if quoted is not None:
-            by_user = self._judge(stored, _written(quoted, there))
-            if by_user.is_trusted:
-                draft, memory = quoted, _written(quoted, there)
-                origin = replace(by_user, why="saved by the agent, in the user's words")
+            draft, memory = quoted, _written(quoted, there)
+            origin = replace(self._judge(stored, memory), why="saved by the agent, in the user's words")
         if origin.is_trusted and not (there and draft.description == there.description):
             memory = _written(self.conversation.with_own_head(draft, self.memory.keys()), there)
         change = Write(memory.key, memory.text, stored.sha256 if stored else None)
@@ -183,6 +181,16 @@ class MemoryTool:
         if quoted is None:
             return f"remembered as {memory.key}"
         return f"remembered as {memory.key}, in the words of the user: {quoted.body}"
+
+    def _quote(self, draft: MemoryDraft, stored: StoredMemory | None, memory: Memory) -> MemoryDraft | None:
+        """The same in the user's own sentences, where that can be saved as it stands."""
+        there = stored.memory if stored else None
+        quoted = self.conversation.with_own_words(draft, there, memory)
+        if quoted is None or find_unsaved_rule(quoted) is not None:
+            return None
+        written = _written(quoted, there)
+        refuse_secrets(written.text)
+        return quoted if self._judge(stored, written).is_trusted else None
 
     def _judge(self, stored: StoredMemory | None, memory: Memory) -> Origin:
         origin = self.conversation.judge_change(stored.memory if stored else None, memory)
