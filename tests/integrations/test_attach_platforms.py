@@ -1,20 +1,24 @@
-"""Clients of the Anthropic SDK for Bedrock and Vertex: the same layers, another form of the request."""
+"""Clients of the Anthropic SDK for Bedrock and Vertex: the same layers, another form of the request. Clients
+that are too old are refused."""
 
 from __future__ import annotations
 
 import base64
 import json
+import sys
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import httpx2
+import openai
 import pytest
 from anthropic.lib.bedrock import AnthropicBedrock
 from anthropic.lib.vertex import AnthropicVertex
 
 from sevenfold import attach
+from sevenfold.core.errors import InputError
 from sevenfold.core.events import ResultSpilled
 from sevenfold.integrations.reply_stream import StreamedReplyReader
 from sevenfold.providers.anthropic.wire import MessagesAssembler
@@ -136,3 +140,22 @@ def test_frames_of_bedrock_are_read_however_they_are_cut(step: int) -> None:
     reader.end()
     assert reply.text == "Hello"
     assert lost == []
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_client_of_an_older_openai_is_refused_with_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, is_there: bool
+) -> None:
+    class Client:
+        """As `httpx` names it."""
+
+    Client.__module__ = "httpx._client"
+    client = openai.OpenAI(api_key="k")
+    client.close()
+    monkeypatch.setattr(client, "_client", Client())
+    if not is_there:
+        monkeypatch.setitem(sys.modules, "httpx2", None)
+    with pytest.raises(
+        InputError, match="library httpx, and not httpx2; install openai 3 or newer, or start"
+    ):
+        attach(client, project=None).open()

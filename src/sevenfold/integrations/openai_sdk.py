@@ -68,10 +68,12 @@ class OpenAIAdapter(Generic[OpenAIClientT]):
     def add_layers(
         self, run: Callable[[Coroutine[Any, Any, Any]], Any], end: Callable[[], None]
     ) -> OpenAIClientT:
-        import httpx2
-
         # The one thing that the SDK has no public name for: the HTTP client that a client was made with.
         http: object = getattr(self._client, "_client", None)
+        try:
+            import httpx2
+        except ImportError as error:  # an SDK before 3 brings another library
+            raise InputError(_explain_http(self._client, http)) from error
         core = _TransportCore(self.conversations, self._emit)
         if isinstance(http, httpx2.Client):
             transport = LayersTransport(http, core, run)
@@ -85,10 +87,16 @@ class OpenAIAdapter(Generic[OpenAIClientT]):
                     "Any", httpx2.AsyncClient(**_options(http), transport=cast("Any", async_transport))
                 )
             )
-        raise InputError(
-            f"attach(client) cannot use this {type(self._client).__name__}: its HTTP client is a "
-            f"{type(http).__name__}; expected a client of httpx2"
-        )
+        raise InputError(_explain_http(self._client, http))
+
+
+def _explain_http(client: object, http: object) -> str:
+    of_http = next((one for one in type(http).__mro__ if one.__module__.startswith("http")), type(http))
+    return (
+        f"attach(client) cannot use this {type(client).__name__}: its HTTP client is of the library "
+        f"{of_http.__module__.partition('.')[0]}, and not httpx2; install openai 3 or newer, or start "
+        "`sevenfold proxy` and give it as base_url"
+    )
 
 
 async def _open_conversation(
