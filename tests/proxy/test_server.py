@@ -261,6 +261,21 @@ def test_run_starts_an_agent_and_ends_with_its_bill(sim: Simulator, tmp_path: Pa
     assert not [path for path in kept if KEY.encode() in path.read_bytes()]
 
 
+@pytest.mark.story
+def test_an_agent_that_asks_nothing_ends_with_the_reason_and_its_own_exit_code(tmp_path: Path) -> None:
+    program = tmp_path / "bin/claude"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\nprintf "[%s]" "$@"\nexit 42\n')
+    program.chmod(0o755)
+    environ = {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "sevenfold", "run", "claude", "--upstream", "--", "", "a b", "-h"]
+    ran = subprocess.run(command, env=environ, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (42, "[--upstream][--][][a b][-h]")
+    first, last = ran.stderr.splitlines()
+    assert first.startswith("requests go to https://api.anthropic.com;")
+    assert last.startswith("no requests: claude asked no model")
+
+
 def test_requests_go_where_the_replaced_variables_led() -> None:
     goose = find_profile("goose")
     found = find_upstreams(

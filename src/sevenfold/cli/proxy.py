@@ -179,7 +179,10 @@ def run_agent(options: Namespace, screen: Screen) -> int:
     upstreams = file.upstreams if file else find_upstreams(options.upstream, environ, profile, servers)
     for name in file.left_alone if file else ():
         screen.note(f"{name} goes to another server, and not through the proxy; --upstream URL changes that")
-    screen.note(f"requests go to {upstreams.anthropic} or {upstreams.openai}; --upstream URL changes that")
+    apis = {key.api for key in profile.config_keys} or {"anthropic", "openai"}
+    named = {"anthropic": upstreams.anthropic, "openai": upstreams.openai}
+    urls = " or ".join(dict.fromkeys(url for api, url in named.items() if api in apis))
+    screen.note(f"requests go to {urls}; --upstream URL changes that")
     run = ProxyRun.create(profile, os.path.realpath("."), records_only=options.record_only)
     with _open_ledger_folder() as folder, ExitStack() as exits:
         # Once the agent has begun, Ctrl-C is its own until its bill is shown.
@@ -200,11 +203,12 @@ def run_agent(options: Namespace, screen: Screen) -> int:
             _end_layers_unless_interrupted(app, screen)
             if app.run_store is not None:
                 app.run_store.remove(run.token)
-            _show_receipt(app, folder.path, screen)
+            if app.ledger.entries:
+                _show_receipt(app, folder.path, screen)
         if not app.ledger.entries:
             screen.note(
-                f"nothing of {profile.name} came through the proxy: it asked no model, or its sign-in, "
-                "provider or configuration leads elsewhere"
+                f"no requests: {profile.name} asked no model, or its sign-in, provider or configuration "
+                "leads past the proxy"
             )
     return code
 
