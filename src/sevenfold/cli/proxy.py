@@ -179,10 +179,7 @@ def run_agent(options: Namespace, screen: Screen) -> int:
     upstreams = file.upstreams if file else find_upstreams(options.upstream, environ, profile, servers)
     for name in file.left_alone if file else ():
         screen.note(f"{name} goes to another server, and not through the proxy; --upstream URL changes that")
-    apis = {key.api for key in profile.config_keys} or {"anthropic", "openai"}
-    named = {"anthropic": upstreams.anthropic, "openai": upstreams.openai}
-    urls = " or ".join(dict.fromkeys(url for api, url in named.items() if api in apis))
-    screen.note(f"requests go to {urls}; --upstream URL changes that")
+    screen.note(f"requests go to {_name_upstreams(profile, upstreams)}; --upstream URL changes that")
     run = ProxyRun.create(profile, os.path.realpath("."), records_only=options.record_only)
     with _open_ledger_folder() as folder, ExitStack() as exits:
         # Once the agent has begun, Ctrl-C is its own until its bill is shown.
@@ -211,6 +208,13 @@ def run_agent(options: Namespace, screen: Screen) -> int:
                 "leads past the proxy"
             )
     return code
+
+
+def _name_upstreams(profile: AgentProfile, upstreams: Upstreams) -> str:
+    """Those that this agent may ask."""
+    apis = {key.api for key in profile.config_keys} or {"anthropic", "openai"}
+    named = {"anthropic": upstreams.anthropic, "openai": upstreams.openai}
+    return " or ".join(dict.fromkeys(url for api, url in named.items() if api in apis))
 
 
 def _find_startable(name: str) -> AgentProfile:
