@@ -116,6 +116,8 @@ KINDS = (
     skip("sight: nothing", sight.SIGHT_NOTHING, is_tuned=False),
     keep("sight: project", sight.SIGHT_PROJECT, is_tuned=False, is_direct=True),
     skip("sight: near misses", sight.SIGHT_NEAR, is_tuned=False),
+    keep("sight: afterwards", sight.SIGHT_AFTER, is_tuned=False, is_direct=True),
+    skip("sight: what is built", sight.SIGHT_BUILT, is_tuned=False),
 )
 """The `fresh`, `last` and `sight` ones were written when the rules stood, to see what those are worth on
 other turns, and the rules were changed after they were measured: docs/layers/extraction.md has the figures

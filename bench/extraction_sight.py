@@ -1,6 +1,7 @@
 """Turns that were written before the rules were looked at again, and near misses of what was then added.
 
-First measured: 1.00 and .86 (precision, recall) of the first two, .85 and .83 of the near ones.
+First measured: 1.00 and .86 (precision, recall) of the first two, .85 and .83 of the next two, .80 and .80 of
+the last.
 """
 
 from __future__ import annotations
@@ -307,4 +308,62 @@ SIGHT_NEAR: dict[str, tuple[str, ...]] = {
     "zh": ("这个项目里的测试坏了",),
     "ja": ("このプロジェクトのテストが壊れている",),
     "ko": ("이 프로젝트의 테스트가 깨졌어",),
+}
+
+SIGHT_AFTER: dict[str, tuple[str, ...]] = {
+    "en": (
+        "In our codebase feature flags live in flags.yaml.",
+        "Never use default exports.",
+        "We squash-merge everything, no merge commits.",
+        "I'd rather have three small PRs than one big one.",
+        "Whenever a migration is involved, ping me first.",
+        "Going forward, no abbreviations in variable names.",
+    ),
+    "de": (
+        "In unserem Projekt gilt: keine Abkürzungen in Variablennamen.",
+        "Frag mich immer, bevor du etwas löschst.",
+    ),
+    "fr": (
+        "Demande-moi toujours avant de supprimer quelque chose.",
+        "Dans notre projet, les branches portent le numéro du ticket.",
+    ),
+    "es": (
+        "Pregúntame siempre antes de borrar algo.",
+        "En nuestro equipo los tests se escriben primero.",
+    ),
+    "pt": ("Sempre me pergunte antes de apagar algo.",),
+    "it": ("Chiedimi sempre prima di cancellare qualcosa.",),
+    "zh": ("删除任何东西之前一定要先问我。",),
+    "ja": ("何かを削除する前に必ず私に聞いてください。",),
+    "ko": ("무언가를 삭제하기 전에 항상 나에게 물어봐 줘.",),
+    "ru": ("Всегда спрашивай меня, прежде чем что-то удалять.",),
+    "nl": ("Vraag het me altijd voordat je iets verwijdert.",),
+    "pl": ("Zawsze pytaj mnie, zanim coś usuniesz.",),
+}
+
+SIGHT_BUILT: dict[str, tuple[str, ...]] = {
+    "en": (
+        "in this project I get a timeout on every request, have a look",
+        "always show a spinner while the list loads",
+        "never let the modal close on escape",
+        "let's always sort descending in this table",
+        "for this repo generate a changelog",
+        "we use the wrong index here, drop it",
+        "from now on in the story the hero is called Max",
+        "is it true that we never delete users?",
+    ),
+    "de": (
+        "in diesem Projekt hängt der Build seit gestern",
+        "nimm hier bitte immer den zweiten Parameter",
+    ),
+    "fr": ("dans ce projet le build plante depuis hier",),
+    "es": ("en este proyecto la build falla desde ayer",),
+    "pt": ("neste repo o teste demora muito, dá uma olhada",),
+    "it": ("in questo repo il test è lento",),
+    "zh": ("这个项目的构建失败了，看一下",),
+    "ja": ("このリポジトリのビルドが落ちています",),
+    "ko": ("이 프로젝트 빌드가 실패했어",),
+    "ru": ("в этом проекте сборка падает со вчерашнего дня",),
+    "nl": ("in dit project faalt de build sinds gisteren",),
+    "pl": ("w tym projekcie build nie działa od wczoraj",),
 }

@@ -52,7 +52,8 @@ lead: please | also | and | but | so | ok | okay | yes | yeah | yep | no | nope 
 remember: (?:can you |could you )?(?:remember(?! to)|keep in mind|bear in mind|make a note|take note
     |memori[sz]e|note for later|note that|note(?=:)|(?:don't|do not) forget(?! to)|for the record
     |for future reference|save (?:this|that|it) (?:to|in) (?:your )?memory)
-onward: from now on | from here on | from today on | going forward | in (?:the )?future | as a rule
+onward: whenever .* (?:ask|ping|tell|warn|remind|call|check with) (?:me|us) | from now on
+    | from here on | from today on | going forward | in (?:the )?future | as a rule
     | under no circumstances | by default,? (?:use|run|write|we) | (?:whenever|(?:every|each
     |any) time) (?:you|we) | the (?:rule|convention|policy|standard) (?:here )?(?:is|stays|remains)
     | [,.] (?:ever|never|always)\W*$ | ^all .* in this {_LASTING} (?:are|is) | ^(?:stop|quit) (?:adding|using
@@ -72,7 +73,9 @@ we: we(?: should| must|'ll| will| have to| do| also| really| generally| usually)
 other: i | it | it's | he | she | they | that | this | these | those | which | who | what | where | the | a
     | an | if | there | that's | there's | everything | everyone | nothing | some | most | my | your
     | need to | want to | wants to | let's | can | users? | should have
-state: a | an | the | mind | again | change | good | nice | fun | worth | been | seen | had | has | have
+state: (?:show|display|hide|render|disable|enable|highlight|scroll|animate|redirect|prefill|center|align
+    |let) (?!(?:me|us)\b) | a | an | the | mind | again | change | good | nice | fun | worth | been
+    | seen | had | has | have
     | get | gets | got | know | knew | forget | forgot | seems? | works? | worked | fails? | failed
     | happens? | is | was | were | finds? | manage[sd]? | finish(?:es)? | enough | broken | down | failing
     | slow | red | green | stuck | done | ready | behind | late | finished | running | passing | missing
@@ -112,7 +115,8 @@ wrong: no | nope | wrong(?: \w+)? | that(?:'s| is) (?:wrong|not right) | not qui
 contrast: (?:, |- |is |was )not | instead of | rather than | here\W*$ | any ?more
 found: (?:is|are|lives?|live|goes?|tracked|kept|stored|documented|generated) (?:at|in|on|under|into|to)
     | you can find
-limited: for now | right now | at the moment | currently | temporarily | for the time being | (?<!from )today
+limited: in (?:the|this|our) (?:story|novel|game|essay|chapter|poem|scene|demo) | for now | right now
+    | at the moment | currently | temporarily | for the time being | (?<!from )today
     | tonight | (?<!from )(?<!we )now(?! on) | tomorrow
     | (?:to|in|of|from|for|on|at) that (?!case\b|{_LASTING}\b)\w+
     | this (?!{_LASTING}\b|is\b|to\b|:)[\w/]+ | this one
@@ -160,7 +164,7 @@ onward: ab jetzt | ab sofort | ab heute | von (?:jetzt|nun) an | in zukunft | zu
     | grundsätzlich | jedes mal,? wenn du | auf keinen fall | zur (?:gewohnheit|regel)
 here: (?:in|bei) (?:diesem|unserem) (?:\w*projekt|repo|repository|team|code) (?:werden|wird|sind|ist
     |liegen|liegt
-    |gehören|gehört|heißen|heißt|gelten|gilt|haben|hat|laufen|läuft|stehen|steht|kommen|kommt|beginnen
+    |gehören|gehört|heißen|heißt|gelten|gilt:?|haben|hat|laufen|läuft|stehen|steht|kommen|kommt|beginnen
     |beginnt) (?!es|das|da|eine?|ein)
 always: immer | niemals | nie | stets
 we: wir
@@ -181,7 +185,8 @@ decided: wir haben (?:uns )?.*(?:entschieden|beschlossen|geeinigt) | entscheidun
 wrong: nein | falsch | das stimmt nicht | stimmt nicht | nö | das ist falsch | quatsch | bei uns nicht
 contrast: nicht | statt | anstatt | sondern
 found: (?:liegt|liegen|ist|steht|stehen|findest du) (?:unter|in|im|auf|bei)
-limited: gerade | (?<!ab )jetzt(?! an) | (?<!ab )heute | morgen | vorerst | momentan | im moment | zurzeit
+limited: (?:nimm|benutze?|verwende?|setze?|mache?) (?:das |es )?hier | gerade | (?<!ab )jetzt(?! an)
+    | (?<!ab )heute | morgen | vorerst | momentan | im moment | zurzeit
     | derzeit | einstweilen | diese[mnrs]? (?!projekt|repo|repository|team|maschine|server|codebase)\w+
     | solange | bis (?:ich|wir|du|er|sie|morgen|montag|freitag|zum) | erst ?mal | nur kurz | diesmal
     | ausnahmsweise | nur einmal | fürs erste | während (?:wir|ich|du|der (?:demo|migration|umstellung)|des)
@@ -355,7 +360,8 @@ unsaid: forse | magari | ^se | supponiamo | immagina | potremmo | sarebbe | dovr
 lead: alsjeblieft | graag | en | ook | maar | ok | oké | ja | nee | belangrijk | let op | regel | bedankt
     | hier | in (?:dit|deze) (?:project|repo) | trouwens | haha | over het algemeen
 remember: onthoud | denk eraan | vergeet niet(?! te) | houd er rekening mee | noteer | hou er rekening mee
-onward: vanaf (?:nu|vandaag) | voortaan | in het vervolg | in de toekomst | in principe | elke keer als je
+onward: (?:vraag|zeg|meld|laat) (?:het )?(?:me|mij|ons) (?:altijd|eerst|nooit) | vanaf (?:nu|vandaag)
+    | voortaan | in het vervolg | in de toekomst | in principe | elke keer als je
     | onder geen beding | een gewoonte van
 here: in (?:dit|ons) (?:project|repo|team) (?:worden|wordt|zijn|is|staan|staat|gaan|gaat|horen|hoort|heeft
     |hebben|liggen
