@@ -25,7 +25,13 @@ from sevenfold.core.errors import (
     SignInRefused,
 )
 from sevenfold.providers.anthropic import AnthropicProvider, map_anthropic_error, map_anthropic_errors
-from sevenfold.providers.error_map import PromptOverflow, map_fault, read_overflow, read_provider_fault
+from sevenfold.providers.error_map import (
+    PromptOverflow,
+    make_broken_error,
+    map_fault,
+    read_overflow,
+    read_provider_fault,
+)
 from sevenfold.providers.openai import ChatProvider, ResponsesProvider, map_openai_error, map_openai_errors
 from tests.providers.asking import ask
 
@@ -283,3 +289,11 @@ def test_without_its_library_a_provider_says_what_to_install(
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(InputError, match=rf"install 'sevenfold\[{library}\]'"):
         asyncio.run(provider().send(ask()))
+
+
+def test_an_error_that_repeats_its_cause_says_it_once() -> None:
+    error, cause = RuntimeError("peer closed the connection"), OSError("peer closed the connection")
+    error.__cause__ = cause
+    assert str(make_broken_error(error)).count("peer closed") == 1
+    error.__cause__ = OSError("reset by 10.0.0.1")
+    assert "reset by" in str(make_broken_error(error))

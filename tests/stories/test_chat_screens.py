@@ -99,8 +99,9 @@ def test_a_streamed_answer_takes_few_bytes_and_clears_no_screen(place: Place, co
         assert sum("point 3:" in line for line in lines) == 1, "nothing is left behind of what was redrawn"
 
 
-def test_waiting_costs_few_bytes_and_the_clock_moves(place: Place) -> None:
-    with place.chat(TERM="xterm-256color") as stage:
+@pytest.mark.parametrize("columns", [40, 60, 100, 160])
+def test_waiting_costs_few_bytes_and_the_clock_moves(place: Place, columns: int) -> None:
+    with place.chat(columns=columns, TERM="xterm-256color") as stage:
         place.sim.fail(SlowFault(first=timedelta(seconds=8)))
         stage.enter("hello")
         stage.wait_until(lambda: read_clock(stage) >= 1, "the clock moves")

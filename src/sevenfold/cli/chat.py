@@ -24,6 +24,7 @@ from sevenfold.agent.opening.open_agent import AgentOptions, open_agent
 from sevenfold.agent.opening.workspace import open_agent_workspace
 from sevenfold.agent.tui.chat import Chat
 from sevenfold.agent.tui.chat_input import ChatTerminal
+from sevenfold.agent.tui.cost_text import compute_saved, render_dollars
 from sevenfold.agent.tui.custom_commands import list_command_folders, read_custom_commands
 from sevenfold.agent.tui.early_input import EarlyInput
 from sevenfold.agent.tui.error_text import render_key_remedy
@@ -306,6 +307,8 @@ async def _chat(options: Namespace, screen: Screen, early: EarlyInput) -> int:
             await chat.run(*first, cast("str | None", options.prompt) or "", typed=early.lines)
     cost = sum_costs(one.cost for one in chat.spent)
     billed = "" if cost is None else f"; this session cost ${cost.total:.4f}"
+    if billed and (saved := compute_saved(chat.spent)) is not None and saved > 0:
+        billed += f" and saved {render_dollars(saved)}"
     screen.note(f"to go on: sevenfold chat --resume {chat.agent.session.id[:12]}{billed}")
     return 0
 

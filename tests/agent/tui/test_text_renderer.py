@@ -122,6 +122,12 @@ def test_each_hunk_of_a_diff_counts_from_its_own_place() -> None:
     ]
 
 
+def test_parts_break_between_them_and_not_within() -> None:
+    parts = ("claude-opus-5-5", "mode ask", "session 5b125b4c")
+    assert TextRenderer(40).parts(parts) == "claude-opus-5-5  mode ask\nsession 5b125b4c"
+    assert TextRenderer(60).parts(parts) == "  ".join(parts)
+
+
 def test_what_goes_on_in_the_next_line_stands_below_its_beginning() -> None:
     assert TextRenderer(20).line("/cost  what it has cost so far", hang=7).splitlines() == [
         "/cost  what it has",

@@ -174,11 +174,12 @@ class Chat(ChatInput):
         return "\n".join(block.text for block in blocks if isinstance(block, Text))
 
     def _show_header(self) -> None:
-        agent = self.agent
+        agent, renderer = self.agent, self._keyboard.renderer()
         branch = read_branch(agent.place.root)
-        self.say(f"{agent.frame.model}  mode {agent.mode}  session {agent.session.id[:8]}", "strong")
+        facts = (agent.frame.model, f"mode {agent.mode}", f"session {agent.session.id[:8]}")
         folder = f"{agent.place.cwd}{f' on {branch}' if branch else ''}"
-        self.say(f"{folder}  ? shows keys, /help commands", "faint")
+        self.put(renderer.parts(facts, "strong"))
+        self.put(renderer.parts((folder, "? shows keys, /help commands"), "faint"))
 
     async def _show_earlier(self) -> None:
         """Of a session that goes on: the end of the conversation, and what it cost so far."""

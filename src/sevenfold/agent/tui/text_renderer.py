@@ -126,6 +126,18 @@ class TextRenderer:
             return line
         return set_cell_size(line, max(room - 1, 1)).rstrip() + "…"
 
+    def parts(self, parts: Iterable[str], tone: TextTone = "plain") -> str:
+        """Parts side by side, or below each other where they have no room."""
+        from rich.cells import cell_len
+
+        lines: list[str] = []
+        for part in parts:
+            if lines and cell_len(f"{lines[-1]}  {part}") <= self.columns:
+                lines[-1] += f"  {part}"
+            else:
+                lines.append(part)
+        return self.line("\n".join(lines), tone)
+
     def fit(self, text: str, columns: int) -> str:
         """The text in exactly so many columns: cut, or followed by spaces."""
         from rich.cells import set_cell_size
