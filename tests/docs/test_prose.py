@@ -29,7 +29,7 @@ BANNED = {
     r"\bmend(?:s|ed|ing)?\b": "fix, repair, correct",
     r"\banew\b": "again",
     r"\blets? go of\b": "drop, release, remove",
-    r"\b(?:can|cannot) be had\b|\bhad by\b": "is available, can be reached",
+    r"\b(?:can|cannot) be had\b|\bhad by\b|\bto be had\b": "is available, can be reached",
     r"\bwill do\b(?=[;,.)])": "is enough",
     r"\bhow (?:its|an|that|the) (?:id )?begins\b": "the start of its id",
     r"\ba line a (?:session|request|day|call)\b": "one line per session",

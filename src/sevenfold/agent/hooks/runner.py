@@ -287,7 +287,7 @@ class SessionHooks:
         if result.unsupported:
             asked = ", ".join(result.unsupported)
             self._failed(
-                hook, f"it asks for {asked}, which is not to be had here; the rest of its answer counts"
+                hook, f"it asks for {asked}, which is not available here; the rest of its answer counts"
             )
         if not result.is_long:
             return result

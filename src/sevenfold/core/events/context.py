@@ -197,7 +197,7 @@ class CacheMissed:
 
 @dataclass(frozen=True, slots=True)
 class ClearingRefused:
-    """A way of clearing old results that settings ask for is not to be had."""
+    """A way of clearing old results that settings ask for is not available."""
 
     setting: str
     reason: str
