@@ -7,12 +7,13 @@ import contextvars
 import inspect
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from sevenfold.core.errors import DiskFault
-from sevenfold.core.system import LoopThread, run_blocking
+from sevenfold.core.errors import DiskFault, InputError
+from sevenfold.core.system import LoopThread, listen, run_blocking
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.transcript.transcript import Transcript
 from tests.store.transcripts import SESSION, ids, said, stored
@@ -197,3 +198,13 @@ def test_ctrl_c_before_the_waiting_begins_ends_the_work_too(
         thread.run(asyncio.sleep(0))
     thread.stop()
     assert work.cr_frame is None
+
+
+def test_an_address_of_no_interface_is_refused_with_one_to_try() -> None:
+    with pytest.raises(InputError, match="name an address of this machine"):
+        listen("192.0.2.1", 0)
+
+
+def test_a_port_that_is_taken_is_refused_with_one_to_try() -> None:
+    with closing(listen("127.0.0.1", 0)) as taken, pytest.raises(InputError, match="try --port 0"):
+        listen("127.0.0.1", taken.getsockname()[1])

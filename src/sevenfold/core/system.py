@@ -133,7 +133,9 @@ def listen(address: str, port: int, *, backlog: int = 2048) -> socket.socket:
         listener.setblocking(False)
     except (OSError, OverflowError) as error:
         listener.close()
-        raise InputError(f"cannot listen on {address} port {port}: {error}; try --port 0") from error
+        is_foreign = isinstance(error, socket.gaierror) or error.args[:1] == (errno.EADDRNOTAVAIL,)
+        hint = "name an address of this machine, such as 127.0.0.1" if is_foreign else "try --port 0"
+        raise InputError(f"cannot listen on {address} port {port}: {error}; {hint}") from error
     return listener
 
 
