@@ -45,7 +45,8 @@ from tests.examples import up_to
 from tests.session.talk import Listener, reply
 
 SIGNED, UNSIGNED, ELSEWHERE = "claude-opus-5-5", "claude-opus-4-5", "gpt-5.2"
-MODELS = (SIGNED, UNSIGNED, ELSEWHERE)
+ALSO_SIGNED = "claude-sonnet-5-5"
+MODELS = (SIGNED, ALSO_SIGNED, UNSIGNED, ELSEWHERE)
 TOOLS = ("Read", "Bash", "deploy")
 OWN_EDIT = freeze(
     {
@@ -366,10 +367,33 @@ def test_what_the_provider_cleared_is_cleared_here_on_another_model(model: str) 
     life = live(*COLD, ROUND, ("model", model), ROUND, ("restart",))
     (event,) = ended(life)
     assert (event.cleared, event.restored, event.tokens) == (6, 0, 0)
-    (cut,) = (cut for cut in life.cuts if "cleared" in cut.detail)
+    cut, *later = (cut for cut in life.cuts if "cleared" in cut.detail)
     assert (cut.first, cut.detail["depth"]) == (2, 0)
     assert model in cut.reason
+    assert all("the cache is cold" in other.reason for other in later)
     assert sum(b"output cleared, kept in" in message for message in life.seen) >= 6
+
+
+def cold_cuts(life: Life) -> int:
+    return sum("the cache is cold" in cut.reason for cut in life.cuts)
+
+
+@pytest.mark.moves_prefix(reason="the model changes")
+@pytest.mark.parametrize("first", [SIGNED, UNSIGNED])
+@pytest.mark.parametrize("other", [ALSO_SIGNED, "claude-opus-4-6", ELSEWHERE])
+def test_old_results_go_with_a_change_of_models_since_nothing_is_cached_there(first: str, other: str) -> None:
+    rounds = [("model", first), *(ROUND,) * 9]
+    assert cold_cuts(live(*rounds, ROUND, ("restart",))) == 0
+    assert cold_cuts(live(*rounds, ("model", other), ROUND, ("restart",))) == 1
+
+
+@pytest.mark.moves_prefix(reason="the models change")
+def test_a_model_that_was_asked_a_moment_ago_still_has_its_cache() -> None:
+    rounds = [*(ROUND,) * 9, ("model", ALSO_SIGNED), ROUND]
+    life = live(*rounds, *(ROUND,) * 4, ("model", SIGNED), ("send",))
+    assert cold_cuts(life) == 1
+    life = live(*rounds, *(ROUND,) * 4, ("model", SIGNED), ("pause",), ("send",))
+    assert cold_cuts(life) == 2
 
 
 @pytest.mark.moves_prefix(reason="the caller starts edits of its own")

@@ -61,6 +61,9 @@ from sevenfold.store.transcript.records import CutRecord, InjectedRecord, Messag
 
 PARAMS_CHANGED = "the caller changed the model, the system prompt or the tools"
 
+MAX_CACHED_PARAMS = 16
+"""Models, system prompts and tools in use side by side; a caller may send another prompt each time."""
+
 
 @dataclass(frozen=True, slots=True)
 class HistoryMessage:
@@ -80,6 +83,8 @@ class RecordedReply:
     usage: Usage | None
     boundaries: int = 0
     """How many had been made when it was recorded."""
+    binding: str = ""
+    """Of the parameters that it was asked for with: its thinking holds under them alone."""
 
 
 class ConversationListener:
@@ -102,7 +107,8 @@ class ConversationListener:
         return {}
 
     def request_answered(self, idle: timedelta | None) -> None:
-        """`last` is a new request, which started so long after the one before; None: it is the first."""
+        """`last` is a new request, which started so long after the one before with the same model, system
+        prompt and tools; None: it is the first."""
 
 
 class Conversation:
@@ -142,6 +148,8 @@ class Conversation:
         self.tally = Tally(self.model, estimator=estimator)
         self.tally.set_frame(_system_text(frame), frame.tools)
         self.last = AnsweredRequest()
+        self._cached: dict[str, datetime] = {}
+        """When the last request started with each model, system prompt and tools: each has its own cache."""
         self.rounds = 0
         self.said_tokens = 0
         """Of all messages of the history as they were first shown: no cut makes it smaller."""
@@ -161,6 +169,12 @@ class Conversation:
     def tokens(self) -> int:
         """The size of the view as it would be sent now."""
         return self.tally.count().tokens
+
+    @property
+    def cached_at(self) -> datetime | None:
+        """When the last request started whose cache the next one can read: one with the same model, system
+        prompt and tools. None: there was none."""
+        return self._cached.get(self.binding)
 
     @property
     def first_shown(self) -> int:
@@ -257,37 +271,49 @@ class Conversation:
         self.answered(usage, started, self._clock.now())
         for listener in self.listeners:
             listener.message_added(entry)
-        return RecordedReply(entry, usage, self.boundaries)
+        return RecordedReply(entry, usage, self.boundaries, self.binding)
 
     def take_reply(self, answer: RecordedReply, written: Message | None) -> None:
         """An answer joins the view as the caller's history has it; None: it does not have it."""
         own = answer.entry
+        is_foreign = answer.binding != self.binding and not self.capabilities.rewrites_history
         if written is not None and is_same_message(written, own.message):
             if answer.boundaries != self.boundaries:
                 # A resumed session reads nothing before a boundary: it is written again, under its own name.
                 self.journal.add(MessageRecord(own.message), own.id)
             self.note_tools(own.message)
             self._append_entry(own)
-            self.show(own.message, own.origin, len(self.entries) - 1, answer.usage)
+            shown = without_message_thinking(own.message) if is_foreign else own.message
+            self.show(shown, own.origin, len(self.entries) - 1, answer.usage)
             return
         dropped = freeze_object({DROPPED_KEY: [own.id]})
         self.journal.add(CutRecord(0, "the caller did not keep the reply", None, dropped))
         if written is not None:
+            written = without_message_thinking(written) if is_foreign else written
             written_id = self.journal.add(MessageRecord(written))
             self.add(written, own.origin, id=written_id, usage=answer.usage)
         elif answer.usage is not None:
             # No request contained it, so nothing breaks; the size of the prompt is known all the same.
             self.tally.bill(answer.usage, Message("assistant", ()), is_output_known=False)
 
-    def answered(self, usage: Usage | None, started: datetime, ended: datetime) -> None:
-        """A request was answered: what it left in the cache, and when."""
-        run = usage.last_run if usage else None
-        idle = started - self.last.started if self.last.started else None
+    def answered(self, usage: Usage | None, started: datetime, ended: datetime, binding: str = "") -> None:
+        """A request was answered: what it left in the cache, and when. `binding`: of its parameters, if they
+        were others than now."""
+        run, binding = usage.last_run if usage else None, binding or self.binding
+        before = self._cached.pop(binding, None)
+        idle = started - before if before else None
         tokens = run.prompt if run else self.tokens
-        self.last = AnsweredRequest(tokens, len(self.shown), started, ended)
+        self.last = AnsweredRequest(tokens, len(self.shown), started, ended, binding)
+        self._note_cached(self.last)
         for listener in self.listeners:
             listener.request_answered(idle)
         self.rounds += 1
+
+    def _note_cached(self, last: AnsweredRequest) -> None:
+        if last.started is not None:
+            self._cached[last.binding or self.binding] = last.started
+        for old in list(self._cached)[:-MAX_CACHED_PARAMS]:
+            del self._cached[old]
 
     def report_missing_usage(self, model: str, reason: str) -> None:
         """An answer has no bill to count from."""
@@ -390,6 +416,7 @@ class Conversation:
         if last is None:
             return
         self.last = last
+        self._note_cached(last)
         for listener in self.listeners:
             listener.view_rewritten(keeps_beginning=first != 0)
 

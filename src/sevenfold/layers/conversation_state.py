@@ -65,6 +65,8 @@ class AnsweredRequest:
     """An entry of the provider's cache lives from then."""
     ended: datetime | None = None
     """When the answer came: after a time-to-live, what it left in the cache is gone."""
+    binding: str = ""
+    """A digest of its model, system prompt and tools. An older version wrote none."""
 
 
 def describe_state(last: AnsweredRequest, count: JsonObject) -> JsonObject:

@@ -132,7 +132,8 @@ class _Replay:
             case UsageRecord() if record.body.who == "main" and not is_kept:
                 self._settle_bill()
                 self.billed = self._usage(record.body)
-                conversation.answered(self.billed, self.started or record.at, record.at)
+                started = self.started or record.at
+                conversation.answered(self.billed, started, record.at, record.body.frame)
                 self.started = None
             case InjectedRecord() if not is_kept:
                 # One among kept messages is an earlier summary, which the boundary left behind.

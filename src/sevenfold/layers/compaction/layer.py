@@ -214,6 +214,8 @@ class CompactionLayer:
     @property
     def _is_warm(self) -> bool:
         """Whether the provider's cache still holds what the last request marked."""
+        if self._conversation.cached_at is None:
+            return False  # another model, system prompt or tools: nothing of the view was sent to it
         last, now = self._conversation.last.ended, self._clock.now()
         # A clock that was set back says nothing: taken for cold, a summary is paid once too dearly at worst.
         return last is not None and timedelta() <= now - last <= self._ttl

@@ -181,7 +181,8 @@ class ClearingFacts:
 
     now: datetime
     last_request: datetime | None
-    """When the request before this one started, which is when its cache entry was last touched."""
+    """When the last request with this model, system prompt and tools started, which is when its cache entry
+    was last touched. None: there was none, so that nothing is cached."""
     last_answer: datetime | None
     ttl: timedelta
     prices: CachePrices
@@ -321,7 +322,7 @@ def is_cleared_marker(content: str) -> bool:
 class ClearableResults:
     """The clearable results of one conversation's view, in order. Not for sharing between threads."""
 
-    __slots__ = ("_cleared", "_latest", "_rounds", "live", "turn")
+    __slots__ = ("_answered", "_cleared", "_latest", "_rounds", "live", "turn")
 
     def __init__(self) -> None:
         self.live: list[PlacedResult] = []
@@ -332,6 +333,8 @@ class ClearableResults:
         self._latest: dict[str, int] = {}
         """By file: the last time that it was read or written."""
         self._cleared: set[int] = set()
+        self._answered = 0
+        """So many of them, from the first, have an answer behind them."""
 
     @property
     def count(self) -> int:
@@ -365,6 +368,10 @@ class ClearableResults:
     def begin_turn(self) -> None:
         """The user says something."""
         self.turn += 1
+
+    def take_answer(self) -> None:
+        """The model answers: some request has shown it what came before, also one that was not made here."""
+        self._answered = self.count
 
     def clear(self, ids: Collection[ToolUseId]) -> None:
         """A cut took these out: what stands behind moves up.
@@ -412,7 +419,14 @@ class ClearableResults:
     def find_stale(self, keep: int, before_round: int, most: int | None = None) -> list[PlacedResult]:
         """What a cut may take, newest first: all but the last `keep`, and none that no request has shown."""
         last = self.count - keep
-        allowed = (item for item in reversed(self.live) if item.order <= last and item.round < before_round)
+        allowed = (
+            item
+            for item in reversed(self.live)
+            # Before the first request nobody knows what the provider has in its cache.
+            if item.order <= last
+            and before_round
+            and (item.round < before_round or item.order <= self._answered)
+        )
         return list(islice(allowed, most))
 
     def count_stale_rounds(self, item: PlacedResult, keep: int, round_: int) -> int:

@@ -205,12 +205,11 @@ class MicrocompactLayer(ConversationListener):
     def message_shown(self, item: ViewMessage) -> None:
         self._server.add(item.message, item.weight)
         self._has_signed = self._has_signed or is_signed(item.message)
-        if item.message.role == "user":
-            conversation = self._conversation
-            estimate = conversation.tally.estimate_of
-            place = conversation.tokens - estimate(item.weight)
-            at = ResultPosition(conversation.rounds, place, conversation.last.tokens)
-            self._account.add(item, conversation.tools, at, estimate)
+        conversation = self._conversation
+        estimate = conversation.tally.estimate_of
+        place = conversation.tokens - estimate(item.weight)
+        at = ResultPosition(conversation.rounds, place, conversation.last.tokens)
+        self._account.add(item, conversation.tools, at, estimate)
 
     def view_rewritten(self, *, keeps_beginning: bool) -> None:
         """Collect the clearable results of a new view, none of which is in the cache as it is now."""
@@ -370,7 +369,7 @@ class MicrocompactLayer(ConversationListener):
         tokens, now = conversation.tokens, self._tools.clock.now()
         return ClearingFacts(
             now=now,
-            last_request=conversation.last.started,
+            last_request=conversation.cached_at,
             last_answer=conversation.last.ended,
             ttl=ttl,
             prices=self._cache_prices(tokens),

@@ -48,6 +48,9 @@ class ResultAccount:
     ) -> None:
         """A message of the view. Its results share its weight by their length."""
         message = item.message
+        if message.role == "assistant":
+            self.results.take_answer()
+            return
         has_results = any(isinstance(block, ToolResult) for block in message.blocks)
         if not has_results and message.role == "user" and item.origin == "human":
             self.results.begin_turn()
