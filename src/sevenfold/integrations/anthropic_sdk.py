@@ -84,9 +84,13 @@ class AnthropicAdapter(Generic[AnthropicClientT]):
 
 
 async def _open_conversation(
-    client: Anthropic | AsyncAnthropic, opener: SessionOpener, frame: RequestParams, api: str
+    client: Anthropic | AsyncAnthropic,
+    opener: SessionOpener,
+    frame: RequestParams,
+    api: str,
+    messages: Sequence[object],
 ) -> AttachedConversation[MessagesBodyWriter]:
-    session = await opener.open(frame, AnthropicProvider(client))
+    session = await opener.open(frame, AnthropicProvider(client), messages)
     return AttachedConversation(session=session, writer=MessagesBodyWriter(), api=api)
 
 

@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 from weakref import WeakSet
 
-from sevenfold.core.errors import ClientClosed, InputError
+from sevenfold.core.errors import ClientClosed, InputError, SessionBusy
 from sevenfold.core.events import Emit
 from sevenfold.core.json import Json, JsonObject, freeze_object, thaw
 from sevenfold.core.requests import RequestParams
 from sevenfold.core.system import run_blocking
 from sevenfold.providers.provider import Provider
 from sevenfold.session import Session
+from sevenfold.session.earlier import find_earlier_session
 from sevenfold.session.history import SharedCount
 from sevenfold.session.opening import Workspace, WorkspaceOptions
 from sevenfold.session.pipeline import SessionResources
@@ -88,8 +89,10 @@ class InFlightRequest(Generic[WriterT]):
 class ConversationPool(Generic[WriterT]):
     """All conversations of a client, the one used last at the end."""
 
-    open_conversation: Callable[[RequestParams, str], Awaitable[AttachedConversation[WriterT]]]
-    """Given what is asked for, and the API that it is asked of."""
+    open_conversation: Callable[
+        [RequestParams, str, Sequence[object]], Awaitable[AttachedConversation[WriterT]]
+    ]
+    """Given what is asked for, the API that it is asked of, and the messages."""
     conversations: list[AttachedConversation[WriterT]] = field(
         default_factory=list[AttachedConversation[WriterT]]
     )
@@ -109,7 +112,7 @@ class ConversationPool(Generic[WriterT]):
             self._refuse_if_closed()
             conversation = self._known(messages, api)
             if conversation is None:
-                conversation = await self.open_conversation(frame, api)
+                conversation = await self.open_conversation(frame, api, messages)
                 if self.is_closed:
                     # It was closed meanwhile, and waits for this.
                     await conversation.session.close()
@@ -196,15 +199,27 @@ class SessionOpener:
     clearable: Mapping[str, bool] | None = None
     _workspace: Workspace | None = None
 
-    async def open(self, frame: RequestParams, provider: Provider) -> Session:
-        """`provider` is who writes summaries and notes."""
-        opened = await run_blocking(
-            lambda: SessionResources.open(self._open_workspace(), clearable=self.clearable)
-        )
+    async def open(
+        self, frame: RequestParams, provider: Provider, messages: Sequence[object] = ()
+    ) -> Session:
+        """The session that these messages go on with, or a new one. `provider` is who writes summaries and
+        notes."""
+        opened = await run_blocking(lambda: self._open_resources(messages))
         session = await Session.start(frame, opened, provider)
         if self.adds_context:
             await session.add_context()
         return session
+
+    def _open_resources(self, messages: Sequence[object]) -> SessionResources:
+        workspace = self._open_workspace()
+        earlier = None
+        if not workspace.is_in_memory:
+            earlier = find_earlier_session(workspace.project.sessions, messages)
+        try:
+            return SessionResources.open(workspace, earlier, clearable=self.clearable)
+        except SessionBusy:
+            # Whoever has it open goes on with it; these messages are a copy.
+            return SessionResources.open(workspace, clearable=self.clearable)
 
     def close(self) -> None:
         workspace, self._workspace = self._workspace, None

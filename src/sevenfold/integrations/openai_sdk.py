@@ -7,7 +7,7 @@ Chat Completions and Responses, and sends it with the HTTP client that was hande
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -100,7 +100,11 @@ def _explain_http(client: object, http: object) -> str:
 
 
 async def _open_conversation(
-    client: OpenAI | AsyncOpenAI, opener: SessionOpener, frame: RequestParams, api: str
+    client: OpenAI | AsyncOpenAI,
+    opener: SessionOpener,
+    frame: RequestParams,
+    api: str,
+    messages: Sequence[object],
 ) -> AttachedConversation[ClientBodyWriter]:
     of_api: OpenAIApi = "responses" if api == "responses" else "chat"
     is_newer = any(name in client.base_url.host for name in NEWER_HOSTS)
@@ -109,7 +113,7 @@ async def _open_conversation(
     path = next(path for path, named in APIS.items() if named == of_api)
     assembler = ChatAssembler if of_api == "chat" else ResponsesAssembler
     provider = OpenAIProvider(transport, Api(path, writer, assembler, _READ_WHOLE[of_api]))
-    session = await opener.open(frame, provider)
+    session = await opener.open(frame, provider, messages)
     return AttachedConversation(session=session, writer=writer, api=api)
 
 

@@ -5,6 +5,7 @@ end of a turn.
 - `pipeline`: opens what a session works with, and builds these steps around one conversation
   (`sevenfold.layers.conversation`).
 - `rebuilding`: rebuilds the view of a session that continues.
+- `earlier`: finds the session that a caller's list of messages goes on with.
 - `history`, `history_sync`: the append-only history, and how the session follows a list of the caller.
 - `cache`: the request with its breakpoints, breaks of the prefix, usage.
 - `budget`, `governor`: caps on the cost of background work: the arithmetic, and applying it to every call.

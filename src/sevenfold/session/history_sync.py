@@ -109,7 +109,7 @@ class HistorySync:
             self.conversation.take_reply(answer, None)
         if not answers:
             return False
-        is_kept = written is not None and _says_same(written, answers[-1].entry.message)
+        is_kept = written is not None and has_same_words(written, answers[-1].entry.message)
         self.conversation.take_reply(answers[-1], written if is_kept else None)
         return is_kept
 
@@ -165,7 +165,7 @@ def _last_turn(messages: Sequence[Message]) -> int:
     return next(begins, len(messages))
 
 
-def _says_same(one: Message, other: Message) -> bool:
+def has_same_words(one: Message, other: Message) -> bool:
     """Whether two messages hold the same words and calls, whatever else is with them."""
     return one == other or (one.role == other.role and _said(one) == _said(other))
 
