@@ -15,7 +15,7 @@ from sevenfold.testing import Prompt, Reply, Simulator, call_tool, say
 from tests.session.talk import Listener
 
 SIGNED, UNSIGNED = "claude-opus-5-5", "claude-opus-4-5"
-TOOLS = [{"name": "Bash", "description": "Runs it.", "input_schema": {"type": "object"}}]
+TOOLS: list[Any] = [{"name": "Bash", "description": "Runs it.", "input_schema": {"type": "object"}}]
 LONG = "one line of the log of a build\n" * 3_000
 
 
