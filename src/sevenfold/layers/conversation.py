@@ -303,7 +303,9 @@ class Conversation:
         before = self._cached.pop(binding, None)
         idle = started - before if before else None
         tokens = run.prompt if run else self.tokens
-        self.last = AnsweredRequest(tokens, len(self.shown), started, ended, binding)
+        self.last = AnsweredRequest(
+            tokens=tokens, messages=len(self.shown), started=started, ended=ended, binding=binding
+        )
         self._note_cached(self.last)
         for listener in self.listeners:
             listener.request_answered(idle)

@@ -54,7 +54,7 @@ class EntryPlaces:
             self.runs.append((entry, place))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AnsweredRequest:
     """The last request that was answered."""
 
