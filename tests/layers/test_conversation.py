@@ -140,7 +140,7 @@ def test_a_reply_is_billed_recorded_and_shown_once_it_is_in_the_callers_history(
         ),
         MessageRecord(response.message),
     ]
-    assert given == RecordedReply(talk.follower.added[-1], response.usage)
+    assert given == RecordedReply(talk.follower.added[-1], response.usage, binding=talk.binding)
     assert (len(talk.entries), len(talk.shown), talk.rounds) == (1, 1, 1)
     assert (talk.last.tokens, talk.last.messages) == (5_000, 1)
     assert (talk.last.started, talk.last.ended) == (NOON, NOON + 3 * SECOND)

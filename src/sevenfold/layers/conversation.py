@@ -7,7 +7,7 @@ here; what else a layer has to remember, it keeps itself. One that has to follow
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Literal
@@ -23,7 +23,6 @@ from sevenfold.core.messages import (
     ToolUseId,
     is_same_message,
     new_record_id,
-    without_message_compaction,
     without_message_thinking,
 )
 from sevenfold.core.normalize import NO_SOURCE, NormalizeRules, ViewNormalizer
@@ -51,18 +50,17 @@ from sevenfold.layers.conversation_state import (
     PLACES_KEY,
     STATE_KEY,
     AnsweredRequest,
+    CachedRequests,
     EntryPlaces,
     describe_state,
     restore_state,
 )
 from sevenfold.layers.journal import Journal
+from sevenfold.layers.view_changes import adapt_messages, find_first_change
 from sevenfold.providers.provider import UNREADABLE_USAGE
 from sevenfold.store.transcript.records import CutRecord, InjectedRecord, MessageRecord, UsageRecord
 
 PARAMS_CHANGED = "the caller changed the model, the system prompt or the tools"
-
-MAX_CACHED_PARAMS = 16
-"""Models, system prompts and tools in use side by side; a caller may send another prompt each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +146,7 @@ class Conversation:
         self.tally = Tally(self.model, estimator=estimator)
         self.tally.set_frame(_system_text(frame), frame.tools)
         self.last = AnsweredRequest()
-        self._cached: dict[str, datetime] = {}
-        """When the last request started with each model, system prompt and tools: each has its own cache."""
+        self._cached = CachedRequests()
         self.rounds = 0
         self.said_tokens = 0
         """Of all messages of the history as they were first shown: no cut makes it smaller."""
@@ -174,7 +171,7 @@ class Conversation:
     def cached_at(self) -> datetime | None:
         """When the last request started whose cache the next one can read: one with the same model, system
         prompt and tools. None: there was none."""
-        return self._cached.get(self.binding)
+        return self._cached.started.get(self.binding)
 
     @property
     def first_shown(self) -> int:
@@ -300,22 +297,16 @@ class Conversation:
         """A request was answered: what it left in the cache, and when. `binding`: of its parameters, if they
         were others than now."""
         run, binding = usage.last_run if usage else None, binding or self.binding
-        before = self._cached.pop(binding, None)
+        before = self._cached.started.get(binding)
         idle = started - before if before else None
         tokens = run.prompt if run else self.tokens
         self.last = AnsweredRequest(
             tokens=tokens, messages=len(self.shown), started=started, ended=ended, binding=binding
         )
-        self._note_cached(self.last)
+        self._cached.add(binding, started)
         for listener in self.listeners:
             listener.request_answered(idle)
         self.rounds += 1
-
-    def _note_cached(self, last: AnsweredRequest) -> None:
-        if last.started is not None:
-            self._cached[last.binding or self.binding] = last.started
-        for old in list(self._cached)[:-MAX_CACHED_PARAMS]:
-            del self._cached[old]
 
     def report_missing_usage(self, model: str, reason: str) -> None:
         """An answer has no bill to count from."""
@@ -418,7 +409,7 @@ class Conversation:
         if last is None:
             return
         self.last = last
-        self._note_cached(last)
+        self._cached.add(last.binding or self.binding, last.started)
         for listener in self.listeners:
             listener.view_rewritten(keeps_beginning=first != 0)
 
@@ -451,22 +442,22 @@ class Conversation:
     def adapt(self, reason: str = PARAMS_CHANGED, *, drops_thinking: bool = False) -> None:
         """Show everything as the current model accepts it."""
         before, items = self.shown.messages(), self.shown.items
-        fitting = _adapt_messages(items, self.capabilities, drops_thinking=drops_thinking)
+        fitting = adapt_messages(items, self.capabilities, drops_thinking=drops_thinking)
         is_same = all(one is other for one, other in zip(fitting, items, strict=True))
         if is_same and self._normalizer.rules == self._rules():
             return
         if not self.capabilities.compacts_on_demand:
             self.betas = ()
         self.rewrite(fitting)
-        first = _find_first_change(before, self.shown.messages())
+        first = find_first_change(before, self.shown.messages())
         if first is not None:
             detail = {FORGOTTEN_KEY: True} if drops_thinking else {}
             self.announce(Cut(0, reason, first, freeze_object(detail)))
 
     def forget_thinking(self, reason: str) -> None:
         """Remove all thinking so far from the view."""
-        fitting = _adapt_messages(self.shown.items, self.capabilities, drops_thinking=True)
-        first = _find_first_change(self.shown.messages(), [item.message for item in fitting])
+        fitting = adapt_messages(self.shown.items, self.capabilities, drops_thinking=True)
+        first = find_first_change(self.shown.messages(), [item.message for item in fitting])
         if first is not None:
             self.rewrite(fitting, keeps_beginning=first > 0)
             self.announce(Cut(0, reason, first, freeze_object({FORGOTTEN_KEY: True})))
@@ -500,26 +491,6 @@ def compute_thinking_binding(frame: RequestParams) -> Digest:
     tools = {str(tool.get("name") or tool.get("type")): strip_cache_control(tool) for tool in frame.tools}
     texts = [text.strip() for text in system if isinstance(text, str) and text.strip()]
     return digest(canonical_bytes({"model": frame.model, "system": texts, "tools": tools}))
-
-
-def _adapt_messages(
-    items: Iterable[ViewMessage], capabilities: Capabilities, *, drops_thinking: bool
-) -> list[ViewMessage]:
-    """The same items as this model takes them."""
-    return [_adapt(item, capabilities, drops_thinking=drops_thinking) for item in items]
-
-
-def _adapt(item: ViewMessage, capabilities: Capabilities, *, drops_thinking: bool) -> ViewMessage:
-    message = without_message_thinking(item.message) if drops_thinking else item.message
-    if item.entry == ENGINE_ENTRY and not capabilities.compacts_on_demand:
-        message = without_message_compaction(message)
-    return item if message is item.message else replace(item, message=message)
-
-
-def _find_first_change(before: Sequence[Message], after: Sequence[Message]) -> int | None:
-    """The first place where two views differ; None where the second only goes on."""
-    changed = (at for at, item in enumerate(before) if at >= len(after) or after[at] is not item)
-    return next(changed, None)
 
 
 def _system_text(frame: RequestParams) -> str:

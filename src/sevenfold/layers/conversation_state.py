@@ -1,8 +1,9 @@
 """What a resumed session has to know of a conversation beside its messages.
 
 `EntryPlaces` says where in the whole history its entries stand, `AnsweredRequest` what the last request left
-in the provider's cache. Both, and the state of the token count, are in the detail of a cut that made the view
-anew, so that a resumed session decides as the one that wrote it would have.
+in the provider's cache, `CachedRequests` when others did. The first two and the state of the token count are
+in the detail of a cut that made the view anew, so that a resumed session decides as the one that wrote it
+would have.
 """
 
 from __future__ import annotations
@@ -67,6 +68,25 @@ class AnsweredRequest:
     """When the answer came: after a time-to-live, what it left in the cache is gone."""
     binding: str = ""
     """A digest of its model, system prompt and tools. An older version wrote none."""
+
+
+MAX_CACHED_PARAMS = 16
+"""Models, system prompts and tools in use side by side; a caller may send another prompt each time."""
+
+
+@dataclass(slots=True)
+class CachedRequests:
+    """When the last request started with each model, system prompt and tools: each has a cache of its own."""
+
+    started: dict[str, datetime] = field(default_factory=dict[str, datetime])
+    """By the digest of these, the latest at the end."""
+
+    def add(self, binding: str, started: datetime | None) -> None:
+        self.started.pop(binding, None)
+        if started is not None:
+            self.started[binding] = started
+        for old in list(self.started)[:-MAX_CACHED_PARAMS]:
+            del self.started[old]
 
 
 def describe_state(last: AnsweredRequest, count: JsonObject) -> JsonObject:
