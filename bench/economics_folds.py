@@ -23,7 +23,7 @@ from sevenfold.replay.policies.recording import RecordedSegment, Recording
 
 BLOCKS = 5
 CAUTIONS = (1.5, 2.0, 2.5)
-LOST_ROUNDS = (1.5, 2.0)
+LOST_ROUNDS = (3.0, 3.5)
 HELD_TOKENS = (8_000, 10_000, 12_000)
 """Of the newest results of recent turns, which `balanced` keeps."""
 HORIZONS = ((20, 40), (25, 45), (30, 50))

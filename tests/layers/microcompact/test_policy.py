@@ -22,7 +22,10 @@ from sevenfold.layers.microcompact.policy import (
     ClearingPlan,
     ClearingPolicy,
     MicrocompactSettings,
+    PriceRule,
+    choose_by_price,
     choose_clearing,
+    choose_prefix_by_price,
     count_rewrite_tokens,
     estimate_chances,
 )
@@ -353,3 +356,15 @@ def test_a_round_looks_at_few_results_however_many_there_are() -> None:
     for number in range(3_001, 3_001 + FULL_SCAN_ROUNDS):
         choose(shelf, BALANCED, facts=moment(shelf, round_=number, prices=cheap))
     assert shelf.looks <= 3_000 + MAX_SCANNED_RESULTS * FULL_SCAN_ROUNDS
+
+
+@pytest.mark.parametrize("rule", [choose_by_price, choose_prefix_by_price])
+def test_a_large_view_is_cut_on_a_cheap_cache_that_never_goes_cold(rule: PriceRule) -> None:
+    """What is gone is found again in the view that is left, which is small: a large one is no reason to keep
+    it large."""
+    reads = [called("Read", number, 5_000, file_path=f"/{number}.py") for number in range(80)]
+    shelf = stock(*reads)
+    facts = moment(shelf, prices=CachePrices(0.05, 1.25), warning_tokens=900_000)
+    plan = rule(facts, shelf, ClearingLedger(), BALANCED)
+    assert plan is not None
+    assert plan.saved_tokens > facts.view_tokens / 2

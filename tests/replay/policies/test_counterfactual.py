@@ -62,7 +62,7 @@ def test_clearing_on_a_cold_cache_saves_at_once() -> None:
     )
     kept, ours = (
         play_recording(made, CLEARING_POLICIES["keep"], FIVE),
-        play_recording(made, CLEARING_POLICIES["thrift"], FIVE),
+        play_recording(made, CLEARING_POLICIES["balanced"], FIVE),
     )
     gone = 6 * (1_000 - MARKER_TOKENS)
     assert (ours.cuts, ours.cleared) == (1, 6)

@@ -74,32 +74,29 @@ class ClearingWeights:
 
 CLEARING_WEIGHTS: dict[str, ClearingWeights] = {
     "thrift": ClearingWeights(lost_rounds=0.0, caution=2.0, keeps_recent_turns=False),
-    "balanced": ClearingWeights(lost_rounds=2.0, caution=1.5, keeps_recent_turns=True),
+    "balanced": ClearingWeights(lost_rounds=3.5, caution=2.0, keeps_recent_turns=True),
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Candidate:
     """A result, and what clearing it is expected to win and to lose, apart from the rewrite."""
 
     item: PlacedResult
-    gain: float
-    loss: float
+    saved: float
+    """What its absence saves over the rounds ahead."""
+    lost_rounds: float
+    """Rounds that it is likely to take to find again what is used of it."""
+    reread_rounds: float
+    """Rounds that it is likely to take to ask for it again: its chance."""
+    reread: float
+    """What it then costs to write and carry it."""
 
 
 class _Outlook:
     """One round's figures."""
 
-    __slots__ = (
-        "_lost_cost",
-        "_reread_price",
-        "_round_cost",
-        "_saved_price",
-        "_weights",
-        "_won",
-        "ahead",
-        "facts",
-    )
+    __slots__ = ("_reread_price", "_saved_price", "_weights", "_won", "ahead", "facts")
 
     def __init__(
         self, facts: ClearingFacts, ledger: ClearingLedger, weights: ClearingWeights, ahead: int
@@ -109,18 +106,23 @@ class _Outlook:
         """Rounds for which a clearing is expected to save."""
         self._weights, self._won = weights, max(0.0, ledger.net_saved)
         self._saved_price = prices.read * (ahead + 1) + (prices.write if facts.is_cold else 0.0)
-        self._round_cost = prices.read * facts.view_tokens
-        self._lost_cost = weights.lost_rounds * self._round_cost
         # On average it is back halfway through the rounds ahead, and is carried again.
         self._reread_price = prices.write + prices.read * ahead / 2
 
     def judge(self, item: PlacedResult, results: ClearableResults) -> _Candidate:
         result = item.result
         chances = estimate_chances(result, results.age(item), is_superseded=results.is_superseded(item))
-        gain = self._saved_price * result.saved_tokens - chances.used * self._lost_cost
         return _Candidate(
-            item, gain, chances.quoted * (self._round_cost + self._reread_price * result.tokens)
+            item=item,
+            saved=self._saved_price * result.saved_tokens,
+            lost_rounds=chances.used * self._weights.lost_rounds,
+            reread_rounds=chances.quoted,
+            reread=chances.quoted * self._reread_price * result.tokens,
         )
+
+    def price_round(self, saved: int) -> float:
+        """What another round reads, which is needed for what is gone, once so many tokens are cleared."""
+        return self.facts.prices.read * max(0, self.facts.view_tokens - saved)
 
     def weigh(self, loss: float) -> float:
         """A loss as this policy counts it, given what was won before."""
@@ -176,12 +178,13 @@ def choose_by_price(
     is_whole = facts.is_cold or facts.round % FULL_SCAN_ROUNDS == 0
     stale = results.find_stale(settings.keep_last, facts.round, None if is_whole else MAX_SCANNED_RESULTS)
     first_kept = find_first_kept(facts, results, settings)
-    judged = (
+    judged = [
         outlook.judge(item, results)
         for item in stale
         if item.order < first_kept and item.result.saved_tokens >= MIN_SAVED_TOKENS
-    )
-    found = [each for each in judged if each.gain > each.loss]
+    ]
+    price = outlook.price_round(_count_saved(judged))
+    found = [each for each in judged if _net(each, price) > 0]
     if not found:
         return None
     if facts.is_cold:
@@ -204,11 +207,20 @@ def choose_prefix_by_price(
     found = [outlook.judge(item, results) for item in stale if item.order < first_kept]
     if not facts.is_cold:
         return _warm_cut(found, outlook, results, settings, is_prefix=True)
-    worths = list(accumulate(each.gain - each.loss for each in found))
+    price = outlook.price_round(_count_saved(found))
+    worths = list(accumulate(_net(each, price) for each in found))
     best = max(worths, default=0.0)
     if best <= 0:
         return None
     return _cold_cut([each.item for each in reversed(found[: worths.index(best) + 1])], settings.policy)
+
+
+def _count_saved(found: Sequence[_Candidate]) -> int:
+    return sum(each.item.result.saved_tokens for each in found)
+
+
+def _net(each: _Candidate, round_price: float) -> float:
+    return each.saved - (each.lost_rounds + each.reread_rounds) * round_price - each.reread
 
 
 def find_first_kept(facts: ClearingFacts, results: ClearableResults, settings: MicrocompactSettings) -> int:
@@ -276,17 +288,18 @@ def _warm_cut(
     oldest."""
     prices, facts = outlook.facts.prices, outlook.facts
     saved = depth = best_saved = best_rewritten = 0
-    paid = gain = loss = best = best_gain = 0.0
+    paid = won = lost = again = reread = best = best_gain = 0.0
     is_due = False
     for index, each in enumerate(found, 1):
         saved += each.item.result.saved_tokens
-        gain += each.gain
-        loss += each.loss
+        won, lost = won + each.saved, lost + each.lost_rounds
+        again, reread = again + each.reread_rounds, reread + each.reread
         stale = results.count_stale_rounds(each.item, settings.keep_last, facts.round)
         paid += prices.read * each.item.result.saved_tokens * stale
         rewritten = count_rewrite_tokens(facts, saved, found[0].item if is_prefix else each.item)
-        cost = (prices.write - prices.read) * rewritten
+        cost, price = (prices.write - prices.read) * rewritten, outlook.price_round(saved)
         is_due = is_due or paid >= PAID_READS_SHARE * cost
+        gain, loss = won - lost * price, again * price + reread
         net = gain - outlook.weigh(cost + loss)
         if net > best:
             best, best_gain, depth, best_saved, best_rewritten = net, gain - loss, index, saved, rewritten
