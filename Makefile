@@ -28,7 +28,7 @@ endef
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help try docs test repeat pythons stories check format models torture bench agents mutation prices constraints clean
+.PHONY: help try docs test repeat pythons stories fuzz check format models torture bench agents mutation prices constraints clean
 
 help:  ## say what there is
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
@@ -47,6 +47,9 @@ pythons: $(READY)  ## a short core set of tests with Python 3.11, 3.12 and 3.13,
 
 stories: $(READY)  ## the long tests: real terminals, a browser, real processes and servers, every model, every property with many examples, and every rig of torture in its shortest form
 	$(PYTEST) -m "story or torture or hypothesis" --hypothesis-profile=thorough
+
+fuzz: $(READY)  ## try every property with many new random examples (TESTS=tests/session narrows it)
+	$(PYTEST) -m hypothesis --hypothesis-profile=fuzz $(TESTS)
 
 check: $(READY)  ## run the gates alone: style, types, imports, sizes, docs
 	$(PYTEST) -m gate
