@@ -136,6 +136,8 @@ $(TRY): constraints-try.txt
 	$(CHECK_PYTHON)
 	@echo "setting up $(VENV) with what the tour needs: 16 MB are downloaded, once"
 	@$(PYTHON) -m venv --clear $(VENV)
+	@echo "  installing the packages that it uses"
 	@$(PIP) install --no-compile --require-hashes --requirement constraints-try.txt
+	@echo "  installing sevenfold"
 	@$(PIP) install --no-deps --no-build-isolation --no-index --editable .
 	@touch $@
