@@ -327,7 +327,7 @@ def test_a_new_configuration_of_continue_has_what_continue_asks_for(home: Path) 
     assert main(["install", "continue"]) == 0
     found = parse(path)
     assert isinstance(found, dict)
-    assert {"name", "version", "schema", "mcpServers"} == set(found)
+    assert {"name", "version", "schema", "mcpServers"} == set(cast("dict[str, object]", found))
     # Continue adds models by itself.
     path.write_text(f"{path.read_text()}models: []\n")
     assert main(["install", "continue", "--uninstall"]) == 0

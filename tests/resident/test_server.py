@@ -176,7 +176,11 @@ def test_one_that_hangs_is_shown_and_can_be_ended(
     monkeypatch.setenv("SEVENFOLD_HOME", str(tmp_path))
     monkeypatch.setattr(resident, "STATUS_SECONDS", 0.05)
     killed: list[int] = []
-    monkeypatch.setattr(os, "kill", lambda pid, _number: killed.append(pid))
+
+    def kill(pid: int, _number: int) -> None:
+        killed.append(pid)
+
+    monkeypatch.setattr(os, "kill", kill)
     folder = client.make_run_folder(os.environ)
     lock = take_resident_lock(folder, 0)
     assert lock is not None

@@ -81,7 +81,7 @@ def test_a_worktree_shows_what_is_checked_in_and_belongs_to_the_same_project(yar
 
 def test_a_worktree_with_a_changed_file_stays_and_is_named(yard: Yard) -> None:
     end = yard.use("ada", lambda tree: (tree.path / "new.txt").write_text("mine"))
-    assert "1 files were changed" in end.kept
+    assert "1 file was changed" in end.kept
     assert (yard.folder / "ada" / "new.txt").read_text() == "mine"
     assert yard.events == [WorktreeKept(str(yard.folder / "ada"), "sevenfold/ada", end.kept)]
 

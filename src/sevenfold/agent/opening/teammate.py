@@ -140,12 +140,12 @@ async def run_teammate(charge: TeammateConfig, line: ParentPipe | None = None) -
         workspace = await open_agent_workspace(options, decline_confirmation)
         exits.callback(workspace.close)
         office = MailSender(charge.name, workspace.project.mail, workspace.project.control, workspace.clock)
-        mate = Teammate(charge, office)
+        teammate = Teammate(charge, office)
         provider = await _open_provider(charge, workspace, exits, line)
-        also = (SendMessageTool(mate, charge.name),)
+        also = (SendMessageTool(teammate, charge.name),)
         agent = await open_agent(replace(options, also=also, provider=provider), workspace)
         exits.push_async_callback(agent.close)
-        mate.join(agent)
+        teammate.join(agent)
         listed = RosterEntry(
             name=charge.name,
             kind="teammate",
@@ -161,11 +161,11 @@ async def run_teammate(charge: TeammateConfig, line: ParentPipe | None = None) -
             listed,
             workspace.project.sessions,
             sockets=sockets,
-            on_letter=mate.receive,
+            on_letter=teammate.receive,
             emit=agent.place.emit,
         )
         exits.push_async_callback(listener.close)
-        working = asyncio.create_task(mate.work(agent))
+        working = asyncio.create_task(teammate.work(agent))
         leaving = asyncio.create_task(line.receive_responses() if line else asyncio.Event().wait())
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
         leaving.cancel()

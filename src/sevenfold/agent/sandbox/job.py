@@ -144,20 +144,24 @@ class SandboxJob:
     """Starts at once. Whoever has one closes it, which ends whatever still runs."""
 
     def __init__(
-        self, wish: CommandRequest, sandbox: Sandbox, place: ToolContext, book: SandboxRunStore | None = None
+        self,
+        request: CommandRequest,
+        sandbox: Sandbox,
+        place: ToolContext,
+        run_store: SandboxRunStore | None = None,
     ) -> None:
         """With a store, files that it may not create are moved aside even if we are killed before its end."""
-        self.request = wish
+        self.request = request
         self._place = place
-        self._root = choose_writable_root(place) if wish.profile == "workspace" else None
+        self._root = choose_writable_root(place) if request.profile == "workspace" else None
         self._known: Mapping[str, LinkTarget | None] = {}
         if self._root is not None:
             make_own_folder(self._root)
             self._known = read_guarded(self._root)
-        orders = sandbox.build_launch_spec(wish.profile, wish.line, place)
+        orders = sandbox.build_launch_spec(request.profile, request.line, place)
         folder = place.session_folder
         self.output = CommandOutput(None if folder is None else folder / SPILL_FOLDER)
-        self._note = book.note(self._root, self._known) if book and self._root else None
+        self._note = run_store.note(self._root, self._known) if run_store and self._root else None
         try:
             self.command = SupervisedCommand(orders)
         except BaseException:
@@ -263,8 +267,8 @@ class BackgroundTask:
 
     @property
     def title(self) -> str:
-        wish = self.job.request
-        return wish.description or wish.line.splitlines()[0][:80]
+        request = self.job.request
+        return request.description or request.line.splitlines()[0][:80]
 
     @property
     def state(self) -> str:

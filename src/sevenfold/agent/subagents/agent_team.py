@@ -217,8 +217,8 @@ class AgentTeam:
             async with self._room:
                 # It reads settings, hooks and servers anew.
                 self._tasks.take_back()
-                pen = SendMessageTool(self, member.name)
-                ending = await runs.run(member, order, pen, on_progress)
+                send_tool = SendMessageTool(self, member.name)
+                ending = await runs.run(member, order, send_tool, on_progress)
         except SevenfoldError as error:
             ending = SubagentOutcome(outcome="failed", text=str(error))
         except Exception as error:  # nobody else would hear of what went wrong in the background

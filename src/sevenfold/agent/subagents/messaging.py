@@ -232,8 +232,8 @@ class MessageRouter(Protocol):
 class SendMessageTool:
     """Sends messages as one agent. It cannot sign with another's name."""
 
-    def __init__(self, courier: MessageRouter, sender: str) -> None:
-        self._courier, self._sender = courier, sender
+    def __init__(self, router: MessageRouter, sender: str) -> None:
+        self._router, self._sender = router, sender
 
     @property
     def spec(self) -> ToolSpec:
@@ -247,9 +247,7 @@ class SendMessageTool:
 
     async def run(self, given: JsonObject, _place: ToolContext, _on_progress: OnProgress, /) -> ToolOutput:
         to, letter = parse_address(get_string(given, "to")), self._letter(given)
-        return ToolOutput(
-            await self._courier.send(self._sender, to, letter, get_string(given, "summary", ""))
-        )
+        return ToolOutput(await self._router.send(self._sender, to, letter, get_string(given, "summary", "")))
 
     def _letter(self, given: JsonObject) -> MailMessage:
         message = given.get("message")

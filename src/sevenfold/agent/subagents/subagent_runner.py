@@ -169,7 +169,7 @@ class SubagentRunner:
         return self.workspace.settings.of(TeamSettings)
 
     async def run(
-        self, member: Subagent, order: SpawnRequest, pen: Tool, on_progress: OnProgress
+        self, member: Subagent, order: SpawnRequest, send_tool: Tool, on_progress: OnProgress
     ) -> SubagentOutcome:
         match member.entry.kind:
             case "fork":
@@ -177,10 +177,10 @@ class SubagentRunner:
             case "teammate":
                 return await self._run_teammate(member, order)
             case _:
-                return await self._run_fresh(member, order, pen, on_progress)
+                return await self._run_fresh(member, order, send_tool, on_progress)
 
     async def _run_fresh(
-        self, member: Subagent, order: SpawnRequest, pen: Tool, on_progress: OnProgress
+        self, member: Subagent, order: SpawnRequest, send_tool: Tool, on_progress: OnProgress
     ) -> SubagentOutcome:
         tree: WorktreeOutcome | None = None
         listed = member.entry
@@ -197,7 +197,7 @@ class SubagentRunner:
                 await trees.sweep()
                 tree = await exits.enter_async_context(trees.make(member.name))
                 member.entry = replace(member.entry, cwd=str(tree.tree.path))
-            child = await self._open(member, order, pen)
+            child = await self._open(member, order, send_tool)
             exits.push_async_callback(child.close)
             every = self.settings.progress_every
             if every is not None:
@@ -235,7 +235,7 @@ class SubagentRunner:
         used = sum_usage(spent.usage for spent in child.session.spent)
         return SubagentOutcome(outcome=end.reason, text=text, rounds=rounds, usage=used)
 
-    async def _open(self, member: Subagent, order: SpawnRequest, pen: Tool) -> Agent:
+    async def _open(self, member: Subagent, order: SpawnRequest, send_tool: Tool) -> Agent:
         definition, listed = member.definition, member.entry
         memory = await self._memory(member)
         who = "background agent" if order.is_background else AGENT_TOOL_NAME
@@ -252,7 +252,7 @@ class SubagentRunner:
                 mode=self._mode(member),
                 system=_system(definition.prompt, memory),
                 only=None if definition.tools is None else frozenset(definition.tools) - LEAD_ONLY_TOOLS,
-                also=(pen,),
+                also=(send_tool,),
                 provider=AttributedProvider(lead.provider, who, book),
                 ask=self._ask(member),
                 emit=lead.place.emit,

@@ -69,9 +69,9 @@ class ShellTool:
         tasks: BackgroundTasks,
         mode: Callable[[], PermissionMode],
         settings: ShellSettings | None = None,
-        book: SandboxRunStore | None = None,
+        run_store: SandboxRunStore | None = None,
     ) -> None:
-        self._sandbox, self._tasks, self._mode, self._book = sandbox, tasks, mode, book
+        self._sandbox, self._tasks, self._mode, self._run_store = sandbox, tasks, mode, run_store
         self._settings = settings or ShellSettings()
         self._spec = ToolSpec("shell", _DESCRIPTION, self._schema())
 
@@ -80,30 +80,33 @@ class ShellTool:
         return self._spec
 
     def need(self, given: JsonObject, place: ToolContext) -> AccessRequest:
-        wish = self._wish(given, place)
+        request = self._read_request(given, place)
         self._seconds(given)
         get_flag(given, "background")
         return AccessRequest(
-            kind="run", command=wish.line, profile=wish.profile, said=wish.description or wish.line
+            kind="run",
+            command=request.line,
+            profile=request.profile,
+            said=request.description or request.line,
         )
 
     async def run(self, given: JsonObject, place: ToolContext, on_progress: OnProgress) -> ToolOutput:
-        wish = self._wish(given, place)
+        request = self._read_request(given, place)
         if os.uname().sysname != "Linux":
             return error_output(
                 f"not run: commands run on Linux only so far, and this is {os.uname().sysname}"
             )
-        if wish.profile != "open" and not self._sandbox.supports(wish.profile):
-            place.emit(SandboxFailed(wish.profile, self._sandbox.why_not))
+        if request.profile != "open" and not self._sandbox.supports(request.profile):
+            place.emit(SandboxFailed(request.profile, self._sandbox.why_not))
             return error_output(
-                f"not run: a command cannot be held to {wish.profile} access on this machine "
+                f"not run: a command cannot be held to {request.profile} access on this machine "
                 f"({self._sandbox.why_not}). Use other tools, or tell the user"
             )
         self._tasks.take_back()
         if get_flag(given, "background"):
-            task = self._tasks.start(lambda: SandboxJob(wish, self._sandbox, place, self._book))
+            task = self._tasks.start(lambda: SandboxJob(request, self._sandbox, place, self._run_store))
             return ToolOutput(f"{task.id} runs in the background; its end will be told, task_output reads it")
-        job = SandboxJob(wish, self._sandbox, place, self._book)
+        job = SandboxJob(request, self._sandbox, place, self._run_store)
         return await self._run_to_end(job, self._seconds(given), on_progress)
 
     async def _run_to_end(self, job: SandboxJob, seconds: int, on_progress: OnProgress) -> ToolOutput:
@@ -122,7 +125,7 @@ class ShellTool:
             self._tasks.take_back()
         return ToolOutput(job.render_output(job.output.text()), is_error=is_late or ended.code != 0)
 
-    def _wish(self, given: JsonObject, place: ToolContext) -> CommandRequest:
+    def _read_request(self, given: JsonObject, place: ToolContext) -> CommandRequest:
         line = replace_lone_surrogates(get_string(given, "command"))
         size = len(line.encode())
         if not line.strip() or "\0" in line or size > MAX_COMMAND_BYTES:

@@ -97,7 +97,7 @@ class TextRenderer:
         from rich.padding import Padding
         from rich.text import Text
 
-        styled = Text(_tame(text), style=self._styles[tone], overflow="fold")
+        styled = Text(_without_controls(text), style=self._styles[tone], overflow="fold")
         if 0 < hang < self.columns // 2:
             styled = self._hang(styled, hang)
         return self._painted(Padding(styled, (0, 0, 0, indent)) if indent else styled)
@@ -121,7 +121,7 @@ class TextRenderer:
         jump when they change."""
         from rich.cells import cell_len, set_cell_size
 
-        line, room = " ".join(_tame(text).split("\n")), (columns or self.columns) - 1
+        line, room = " ".join(_without_controls(text).split("\n")), (columns or self.columns) - 1
         if cell_len(line) <= room:
             return line
         return set_cell_size(line, max(room - 1, 1)).rstrip() + "…"
@@ -153,7 +153,7 @@ class TextRenderer:
         if isinstance(block, CodeBlock):
             return self._code(block)
         # Two spaces keep a line break, which people and models mean where they make one.
-        text = re.sub(r"(?<=\S)\n(?=[^\n])", "  \n", _tame(block.text))
+        text = re.sub(r"(?<=\S)\n(?=[^\n])", "  \n", _without_controls(block.text))
         # The library centres a heading of the first level, which no chat wants.
         text = f"#{text}" if text.startswith("# ") else text
         markdown = _find_markdown_class()
@@ -165,7 +165,7 @@ class TextRenderer:
         from rich.padding import Padding
         from rich.text import Text
 
-        text = _tame(text)
+        text = _without_controls(text)
         lines = number_diff_lines(text)
         width = max((len(line.number) for line in lines), default=0)
         painted = paint_diff_lines(lines[:most_lines], find_diff_name(text), self._diff_ground)
@@ -192,7 +192,7 @@ class TextRenderer:
         syntax = Syntax(
             "", block.language or "text", theme=_CODE_THEMES[self.is_light], background_color="default"
         )
-        painted = syntax.highlight(_tame(block.text))
+        painted = syntax.highlight(_without_controls(block.text))
         # What does not fit goes on in the next line: the library would cut it off.
         painted.overflow, painted.no_wrap = "fold", False
         painted.rstrip()
@@ -301,6 +301,6 @@ _LEAST_CELL_COLUMNS = 14
 """A cell that is narrower is read word by word."""
 
 
-def _tame(text: str) -> str:
+def _without_controls(text: str) -> str:
     """A model's or a tool's text may hold anything; a terminal must not be told what to do by it."""
     return escape_controls(text.expandtabs(_TAB_COLUMNS))

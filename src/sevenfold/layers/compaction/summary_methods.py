@@ -113,8 +113,8 @@ class SummaryRequester:
         """Ask the provider for a compaction block: the same parameters and messages, plus instructions."""
         request = run.job.request
         kept_from = self._kept_start("block", run)
-        wish = render_summary_directive(self.prompts.block, instructions=run.instructions)
-        compaction: dict[str, Json] = {"type": "summarize", "instructions": wish}
+        directive = render_summary_directive(self.prompts.block, instructions=run.instructions)
+        compaction: dict[str, Json] = {"type": "summarize", "instructions": directive}
         params = {**request.frame.params.without("context_management"), "compaction": JsonObject(compaction)}
         betas = tuple(dict.fromkeys((*request.frame.betas, COMPACTION_BLOCK_BETA)))
         frame = replace(request.frame, params=JsonObject(params), betas=betas)

@@ -120,17 +120,17 @@ class AnthropicProvider:
 
     async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
         client = self._open()
-        parcel = self._pack(client, request, wants_deltas=on_delta is not None)
-        stall = self._options.stall if parcel.streams else self._options.unstreamed / 2
+        payload = self._make_payload(client, request, wants_deltas=on_delta is not None)
+        stall = self._options.stall if payload.streams else self._options.unstreamed / 2
 
         async def attempt() -> ModelResponse:
             async with watch_stall(stall) as watch:
                 if not is_async_client(client):
                     blocking = cast("Anthropic", client)
-                    return await _send_in_thread(blocking, parcel, watch, on_delta or ignore_delta)
+                    return await _send_in_thread(blocking, payload, watch, on_delta or ignore_delta)
                 with map_anthropic_errors():
                     non_blocking = cast("AsyncAnthropic", client)
-                    return await _send(non_blocking, parcel, watch, on_delta or ignore_delta)
+                    return await _send(non_blocking, payload, watch, on_delta or ignore_delta)
 
         return await send_with_retries(attempt, request.frame.model, client.max_retries, self._options)
 
@@ -157,9 +157,9 @@ class AnthropicProvider:
             )
         return self._owned
 
-    def _pack(
+    def _make_payload(
         self, client: AsyncAnthropic | Anthropic, request: ModelRequest, *, wants_deltas: bool
-    ) -> _Parcel:
+    ) -> _Payload:
         most = request.frame.max_tokens
         # A request for no tokens warms the cache, and the API refuses to stream that.
         streams = most > 0 and (wants_deltas or most > MAX_UNSTREAMED_TOKENS)
@@ -174,7 +174,7 @@ class AnthropicProvider:
             "follow_redirects": False,
         }
         arguments: _PostArguments = {"body": body, "content": content, "options": options}
-        return _Parcel(arguments, streams, limit_reply_bytes(most))
+        return _Payload(arguments, streams, limit_reply_bytes(most))
 
 
 class _PostArguments(TypedDict):
@@ -185,7 +185,7 @@ class _PostArguments(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class _Parcel:
+class _Payload:
     """A request as it goes to the SDK."""
 
     arguments: _PostArguments
@@ -216,20 +216,20 @@ def needs_json_body(client: AsyncAnthropic | Anthropic) -> bool:
 
 
 async def _send(
-    client: AsyncAnthropic, parcel: _Parcel, watch: StallWatch, on_delta: OnDelta
+    client: AsyncAnthropic, payload: _Payload, watch: StallWatch, on_delta: OnDelta
 ) -> ModelResponse:
     from anthropic import AsyncStream
 
-    if parcel.is_read_by_sdk:
-        data = await client.post(_PATH, cast_to=bytes, **parcel.arguments)
+    if payload.is_read_by_sdk:
+        data = await client.post(_PATH, cast_to=bytes, **payload.arguments)
         return read_messages_response(read_json(data))
     # A whole answer is asked for as a stream too: the SDK would read all of it, however long.
     stream = await client.post(
-        _PATH, cast_to=object, **parcel.arguments, stream=True, stream_cls=AsyncStream[object]
+        _PATH, cast_to=object, **payload.arguments, stream=True, stream_cls=AsyncStream[object]
     )
     async with stream:
-        limit_reply_async(stream.response, parcel.max_bytes)
-        if not parcel.streams:
+        limit_reply_async(stream.response, payload.max_bytes)
+        if not payload.streams:
             return read_messages_response(read_json(await stream.response.aread()))
         assembly = MessagesAssembler()
         async for event in stream:
@@ -241,7 +241,7 @@ async def _send(
 
 
 async def _send_in_thread(
-    client: Anthropic, parcel: _Parcel, watch: StallWatch, on_delta: OnDelta
+    client: Anthropic, payload: _Payload, watch: StallWatch, on_delta: OnDelta
 ) -> ModelResponse:
     """The same with a sync client. A request that is given up on ends with the next bytes that come."""
     loop, given_up = asyncio.get_running_loop(), Event()
@@ -249,7 +249,7 @@ async def _send_in_thread(
         lambda delta: _call(loop, lambda: on_delta(delta)), lambda: _call(loop, watch.progressed), given_up
     )
     try:
-        return await asyncio.to_thread(_send_blocking, client, parcel, on_loop)
+        return await asyncio.to_thread(_send_blocking, client, payload, on_loop)
     except asyncio.CancelledError:
         given_up.set()
         raise
@@ -268,19 +268,19 @@ def _call(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None
     loop.call_soon_threadsafe(callback)
 
 
-def _send_blocking(client: Anthropic, parcel: _Parcel, on_loop: _OnLoop) -> ModelResponse:
+def _send_blocking(client: Anthropic, payload: _Payload, on_loop: _OnLoop) -> ModelResponse:
     from anthropic import Stream
 
     with map_anthropic_errors():
-        if parcel.is_read_by_sdk:
-            data = client.post(_PATH, cast_to=bytes, **parcel.arguments)
+        if payload.is_read_by_sdk:
+            data = client.post(_PATH, cast_to=bytes, **payload.arguments)
             return read_messages_response(read_json(data))
         stream = client.post(
-            _PATH, cast_to=object, **parcel.arguments, stream=True, stream_cls=Stream[object]
+            _PATH, cast_to=object, **payload.arguments, stream=True, stream_cls=Stream[object]
         )
     with map_anthropic_errors(), stream:
-        limit_reply(stream.response, parcel.max_bytes, on_loop.given_up)
-        if not parcel.streams:
+        limit_reply(stream.response, payload.max_bytes, on_loop.given_up)
+        if not payload.streams:
             return read_messages_response(read_json(stream.response.read()))
         assembly = MessagesAssembler()
         for event in stream:

@@ -146,19 +146,19 @@ class OpenaiTransport:
         if owned is not None:
             await owned.close()
 
-    async def fetch(self, parcel: HttpPayload) -> Json:
+    async def fetch(self, payload: HttpPayload) -> Json:
         """The whole answer, as JSON."""
         client = self._open()
 
         async def attempt() -> Json:
             async with watch_stall(self._options.unstreamed / 2):
                 with map_openai_errors():
-                    return read_json(await _fetch(client, parcel))
+                    return read_json(await _fetch(client, payload))
 
-        return await send_with_retries(attempt, parcel.model, client.max_retries, self._options)
+        return await send_with_retries(attempt, payload.model, client.max_retries, self._options)
 
     async def stream(
-        self, parcel: HttpPayload, assemble: Callable[[], StreamAssembler], on_delta: OnDelta
+        self, payload: HttpPayload, assemble: Callable[[], StreamAssembler], on_delta: OnDelta
     ) -> ModelResponse:
         """The answer as it is written."""
         client = self._open()
@@ -168,10 +168,10 @@ class OpenaiTransport:
             async with watch_stall(self._options.stall) as watch:
                 with map_openai_errors():
                     if isinstance(client, OpenAI):
-                        return await _stream_in_thread(client, parcel, assemble(), _OnLoop(watch, on_delta))
-                    return await _stream(client, parcel, assemble(), _OnLoop(watch, on_delta))
+                        return await _stream_in_thread(client, payload, assemble(), _OnLoop(watch, on_delta))
+                    return await _stream(client, payload, assemble(), _OnLoop(watch, on_delta))
 
-        return await send_with_retries(attempt, parcel.model, client.max_retries, self._options)
+        return await send_with_retries(attempt, payload.model, client.max_retries, self._options)
 
     def _open(self) -> AsyncOpenAI | OpenAI:
         if self._client is not None:
@@ -208,64 +208,64 @@ class _OnLoop:
     on_delta: OnDelta
 
 
-async def _fetch(client: AsyncOpenAI | OpenAI, parcel: HttpPayload) -> bytes:
+async def _fetch(client: AsyncOpenAI | OpenAI, payload: HttpPayload) -> bytes:
     """Asked for as a stream: the SDK would read all of an answer, however long."""
     from openai import OpenAI
 
     if isinstance(client, OpenAI):
         given_up = Event()
         try:
-            return await asyncio.to_thread(_fetch_blocking, client, parcel, given_up)
+            return await asyncio.to_thread(_fetch_blocking, client, payload, given_up)
         except asyncio.CancelledError:
             given_up.set()
             raise
-    stream = await _post(client, parcel)
+    stream = await _post(client, payload)
     async with stream:
-        limit_reply_async(stream.response, parcel.max_bytes)
+        limit_reply_async(stream.response, payload.max_bytes)
         return await stream.response.aread()
 
 
-async def _post(client: AsyncOpenAI, parcel: HttpPayload) -> AsyncStream[object]:
+async def _post(client: AsyncOpenAI, payload: HttpPayload) -> AsyncStream[object]:
     from openai import AsyncStream
 
     return await client.post(
-        parcel.path,
+        payload.path,
         cast_to=object,
-        body=parcel.body(client),
-        content=parcel.content(client),
+        body=payload.body(client),
+        content=payload.content(client),
         options=_request_options(),
         stream=True,
         stream_cls=AsyncStream[object],
     )
 
 
-def _post_blocking(client: OpenAI, parcel: HttpPayload) -> Stream[object]:
+def _post_blocking(client: OpenAI, payload: HttpPayload) -> Stream[object]:
     from openai import Stream
 
     return client.post(
-        parcel.path,
+        payload.path,
         cast_to=object,
-        body=parcel.body(client),
-        content=parcel.content(client),
+        body=payload.body(client),
+        content=payload.content(client),
         options=_request_options(),
         stream=True,
         stream_cls=Stream[object],
     )
 
 
-def _fetch_blocking(client: OpenAI, parcel: HttpPayload, given_up: Event) -> bytes:
-    with _post_blocking(client, parcel) as stream:
-        limit_reply(stream.response, parcel.max_bytes, given_up)
+def _fetch_blocking(client: OpenAI, payload: HttpPayload, given_up: Event) -> bytes:
+    with _post_blocking(client, payload) as stream:
+        limit_reply(stream.response, payload.max_bytes, given_up)
         return stream.response.read()
 
 
 async def _stream(
-    client: AsyncOpenAI, parcel: HttpPayload, assembly: StreamAssembler, on_loop: _OnLoop
+    client: AsyncOpenAI, payload: HttpPayload, assembly: StreamAssembler, on_loop: _OnLoop
 ) -> ModelResponse:
-    stream = await _post(client, parcel)
+    stream = await _post(client, payload)
     with map_openai_errors(is_answering=True):
         async with stream:
-            limit_reply_async(stream.response, parcel.max_bytes)
+            limit_reply_async(stream.response, payload.max_bytes)
             async for event in stream:
                 if shows_progress(event):
                     on_loop.watch.progressed()
@@ -275,15 +275,15 @@ async def _stream(
 
 
 async def _stream_in_thread(
-    client: OpenAI, parcel: HttpPayload, assembly: StreamAssembler, on_loop: _OnLoop
+    client: OpenAI, payload: HttpPayload, assembly: StreamAssembler, on_loop: _OnLoop
 ) -> ModelResponse:
     """The same with a sync client. A request that is given up on ends with the next bytes that come."""
     loop, given_up = asyncio.get_running_loop(), Event()
 
     def run() -> ModelResponse:
-        stream = _post_blocking(client, parcel)
+        stream = _post_blocking(client, payload)
         with map_openai_errors(is_answering=True), stream:
-            limit_reply(stream.response, parcel.max_bytes, given_up)
+            limit_reply(stream.response, payload.max_bytes, given_up)
             for event in stream:
                 if shows_progress(event):
                     loop.call_soon_threadsafe(on_loop.watch.progressed)
@@ -332,10 +332,10 @@ class OpenAIProvider:
         streams = on_delta is not None or request.frame.max_tokens > MAX_UNSTREAMED_TOKENS
         frame = request.frame
         data = api.writer.write(request, streams=streams)
-        parcel = HttpPayload(api.path, data, frame.model, limit_reply_bytes(frame.max_tokens))
+        payload = HttpPayload(api.path, data, frame.model, limit_reply_bytes(frame.max_tokens))
         if streams:
-            return await self._transport.stream(parcel, api.assemble, on_delta or ignore_delta)
-        return api.read(await self._transport.fetch(parcel))
+            return await self._transport.stream(payload, api.assemble, on_delta or ignore_delta)
+        return api.read(await self._transport.fetch(payload))
 
     async def close(self) -> None:
         await self._transport.close()

@@ -455,5 +455,5 @@ def _run(
     is_small = sum(order.file.size_bytes for order in orders) < INLINE_TRIAL_BYTES
     if jobs == 1 or len(orders) < 2 or is_small:
         return do_tasks_inline(try_policy, orders, count)
-    crew = ProcessPool[TrialTask, PolicyTrial | UnreadableFile](try_policy, min(jobs, len(orders)))
-    return stack.enter_context(crew).run(orders, count)
+    pool = ProcessPool[TrialTask, PolicyTrial | UnreadableFile](try_policy, min(jobs, len(orders)))
+    return stack.enter_context(pool).run(orders, count)
