@@ -39,9 +39,10 @@ class Paper:
     """A surface that keeps what it was given."""
 
     printed: list[str] = field(default_factory=list[str])
+    columns: int = 60
 
     def renderer(self) -> TextRenderer:
-        return TextRenderer(60)
+        return TextRenderer(self.columns)
 
     def put(self, text: str) -> None:
         self.printed.append(text)
@@ -103,6 +104,19 @@ def test_what_is_not_complete_is_drawn_and_not_printed(view: TurnView, paper: Pa
     watch(view, round_ended())
     assert paper.text.split() == ["One.", "Two"]
     assert view.live(TextRenderer(60)) == ""
+
+
+@pytest.mark.parametrize("columns", [40, 60, 100, 160])
+@pytest.mark.parametrize("size", [6, 7, 21])
+def test_nothing_is_missing_between_what_is_printed_and_what_is_drawn(columns: int, size: int) -> None:
+    words = [f"{number:0{size}}" for number in range(80 if columns < 100 else 300)]
+    paper = Paper()
+    view, renderer = TurnView(paper, StatusLine()), TextRenderer(columns)
+    paper.columns = columns
+    for start in range(0, len(words), 2):
+        view.watch(DeltaReceived(TextDelta(" ".join(words[start : start + 2]) + " ")))
+        shown = f"{paper.text}\n{view.live(renderer)}".split()
+        assert shown == words[: start + 2]
 
 
 @settings(max_examples=up_to(12))

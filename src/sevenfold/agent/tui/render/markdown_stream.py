@@ -186,12 +186,17 @@ def find_settled_end(text: str, renderer: BlockRenderer, most_rows: int) -> int:
     """How much of a growing paragraph or list can be printed for good: nothing while it is short, and nothing
     of a table."""
     lines = text.split("\n")
-    if sum(1 + len(line) // renderer.columns for line in lines) <= most_rows:
+    # At most so many: two rows that follow each other hold more than one can. Wide signs take two columns.
+    if sum(1 + 2 * _count_columns(line) // renderer.columns for line in lines) <= most_rows:
         return 0
     if _ITEM.match(lines[0]):
         return _find_item_end(lines)
     is_paragraph = not any(_BLOCK_START.match(line) or line.startswith(("    ", "\t")) for line in lines)
     return _find_row_end(text, renderer, most_rows) if is_paragraph else 0
+
+
+def _count_columns(line: str) -> int:
+    return len(line) if line.isascii() else sum(1 + (east_asian_width(sign) in "WF") for sign in line)
 
 
 def _find_item_end(lines: list[str]) -> int:
