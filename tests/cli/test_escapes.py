@@ -143,6 +143,7 @@ def test_what_reaches_the_terminal_of_a_chat_is_escaped_again(
     monkeypatch.setattr(sys, "stdout", terminal)
     plain = object.__new__(PlainTerminal)
     plain._pane = BufferedOutput(terminal)  # pyright: ignore[reportPrivateUsage]
+    plain._is_prompted = False  # pyright: ignore[reportPrivateUsage]
     plain.put(text)
     assert not is_obeyed(terminal.getvalue())
     assert "\x1b[8m" not in terminal.getvalue()

@@ -196,7 +196,7 @@ def test_another_model_takes_over_in_mid_session_and_is_kept(tmp_path: Path) -> 
         assert shop.noted.of("PrefixBroken") == []
         (cut,) = shop.noted.of("CutRegistered")
         assert isinstance(cut, CutRegistered)
-        assert "changed the model" in cut.reason
+        assert "the model changed" in cut.reason
 
     asyncio.run(tell())
 
