@@ -19,9 +19,9 @@ from sevenfold.core.messages import (
 )
 from sevenfold.core.normalize import CONTINUE_TEXT, LOST_RESULT, NO_REPLY
 from sevenfold.core.prices import CATALOG
-from sevenfold.core.requests import ENGINE_ENTRY, WHOLE_PROMPT, Capabilities, Cut
+from sevenfold.core.requests import ENGINE_ENTRY, WHOLE_PROMPT, Capabilities, Cut, compute_thinking_binding
 from sevenfold.core.usage import NO_USAGE
-from sevenfold.layers.conversation import PARAMS_CHANGED, RecordedReply, compute_thinking_binding
+from sevenfold.layers.conversation import PARAMS_CHANGED, RecordedReply
 from sevenfold.layers.conversation_state import (
     COVERS_KEY,
     DROPPED_KEY,

@@ -10,13 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, cast, overload
 
-from sevenfold.core.canonical import strip_cache_control
+from sevenfold.core.canonical import Digest, canonical_bytes, digest, strip_cache_control
 from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject
-from sevenfold.core.messages import Message, Text, ToolResult, ToolUse, ToolUseId
+from sevenfold.core.messages import (
+    Message,
+    Text,
+    ToolResult,
+    ToolUse,
+    ToolUseId,
+    without_message_compaction,
+    without_message_thinking,
+)
 from sevenfold.core.models import Model
 from sevenfold.core.usage import Usage
 
@@ -50,6 +58,14 @@ def _opening(frame: RequestParams) -> Json:
     system = frame.system
     blocks = (JsonObject({"type": "text", "text": system}),) if isinstance(system, str) and system else system
     return (strip_cache_control(blocks or ()), strip_cache_control(frame.tools))
+
+
+def compute_thinking_binding(frame: RequestParams) -> Digest:
+    """What thinking is bound to besides the messages. Breakpoints and the order of tools do not count."""
+    system = (frame.system,) if isinstance(frame.system, str) else [part.get("text") for part in frame.system]
+    tools = {str(tool.get("name") or tool.get("type")): strip_cache_control(tool) for tool in frame.tools}
+    texts = [text.strip() for text in system if isinstance(text, str) and text.strip()]
+    return digest(canonical_bytes({"model": frame.model, "system": texts, "tools": tools}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +113,40 @@ class ModelResponse:
     def text(self) -> str:
         """All text of the answer, joined."""
         return "".join(block.text for block in self.message.blocks if isinstance(block, Text))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnsweredRequest:
+    """The last request that was answered."""
+
+    tokens: int = 0
+    messages: int = 0
+    """So many messages at the start of the view were in it, and have not changed since."""
+    started: datetime | None = None
+    """An entry of the provider's cache lives from then."""
+    ended: datetime | None = None
+    """When the answer came: after a time-to-live, what it left in the cache is gone."""
+    binding: str = ""
+    """A digest of its model, system prompt and tools. An older version wrote none."""
+
+
+MAX_CACHED_PARAMS = 16
+"""Models, system prompts and tools in use side by side; a caller may send another prompt each time."""
+
+
+@dataclass(slots=True)
+class CachedRequests:
+    """When the last request started with each model, system prompt and tools: each has a cache of its own."""
+
+    started: dict[str, datetime] = field(default_factory=dict[str, datetime])
+    """By the digest of these, the latest at the end."""
+
+    def add(self, binding: str, started: datetime | None) -> None:
+        self.started.pop(binding, None)
+        if started is not None:
+            self.started[binding] = started
+        for old in list(self.started)[:-MAX_CACHED_PARAMS]:
+            del self.started[old]
 
 
 # What a layer may do to a request. Appending is always possible; everything else only where it is safe.
@@ -304,3 +354,25 @@ def with_result_texts(message: Message, texts: dict[ToolUseId, str]) -> Message:
     )
     is_same = all(one is other for one, other in zip(blocks, message.content, strict=True))
     return message if is_same else replace(message, content=blocks)
+
+
+def adapt_messages(
+    items: Iterable[ViewMessage], capabilities: Capabilities, *, drops_thinking: bool
+) -> list[ViewMessage]:
+    """The same items as this model takes them."""
+    return [_adapt(item, capabilities, drops_thinking=drops_thinking) for item in items]
+
+
+def _adapt(item: ViewMessage, capabilities: Capabilities, *, drops_thinking: bool) -> ViewMessage:
+    message = without_message_thinking(item.message) if drops_thinking else item.message
+    if item.entry == ENGINE_ENTRY and not capabilities.compacts_on_demand:
+        message = without_message_compaction(message)
+    return item if message is item.message else replace(item, message=message)
+
+
+def find_first_change(before: Sequence[Message], after: Sequence[Message]) -> int | None:
+    """The first place where two views differ; None where the second only goes on."""
+    for index, message in enumerate(before):
+        if index >= len(after) or after[index] is not message:
+            return index
+    return None

@@ -13,7 +13,6 @@ the step of a request is in `layer`.
 - `living_docs`: documents that a fork keeps up to date.
 - `conversation`: `Conversation`, the history, view and token count that every step works on.
 - `conversation_state`: what a resumed session has to know beside the messages.
-- `view_changes`: a view as another model takes it, and where two views differ.
 - `journal`: the records of a conversation, on their way to its transcript.
 - `templates`: prompt texts, from the user's folder or from the `prompts/` of a layer.
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
-from sevenfold.core.canonical import Digest, canonical_bytes, digest, strip_cache_control
 from sevenfold.core.clock import Clock
 from sevenfold.core.events import BillLost, Emit, HistoryChanged
 from sevenfold.core.json import Json, JsonObject, freeze_object
@@ -30,12 +29,17 @@ from sevenfold.core.prices import Catalog
 from sevenfold.core.requests import (
     ENGINE_ENTRY,
     WHOLE_PROMPT,
+    AnsweredRequest,
+    CachedRequests,
     Capabilities,
     Cut,
     ModelResponse,
     RequestParams,
     ViewMessage,
     ViewMessages,
+    adapt_messages,
+    compute_thinking_binding,
+    find_first_change,
     is_same_opening,
     with_result_texts,
 )
@@ -49,14 +53,11 @@ from sevenfold.layers.conversation_state import (
     FORGOTTEN_KEY,
     PLACES_KEY,
     STATE_KEY,
-    AnsweredRequest,
-    CachedRequests,
     EntryPlaces,
     describe_state,
     restore_state,
 )
 from sevenfold.layers.journal import Journal
-from sevenfold.layers.view_changes import adapt_messages, find_first_change
 from sevenfold.providers.provider import UNREADABLE_USAGE
 from sevenfold.store.transcript.records import CutRecord, InjectedRecord, MessageRecord, UsageRecord
 
@@ -483,14 +484,6 @@ class Conversation:
 
 # Thinking is signed over the model, the system prompt and the tools: where the provider checks the signature,
 # any change of them invalidates all thinking. Only models that make compaction blocks read them.
-
-
-def compute_thinking_binding(frame: RequestParams) -> Digest:
-    """What thinking is bound to besides the messages. Breakpoints and the order of tools do not count."""
-    system = (frame.system,) if isinstance(frame.system, str) else [part.get("text") for part in frame.system]
-    tools = {str(tool.get("name") or tool.get("type")): strip_cache_control(tool) for tool in frame.tools}
-    texts = [text.strip() for text in system if isinstance(text, str) and text.strip()]
-    return digest(canonical_bytes({"model": frame.model, "system": texts, "tools": tools}))
 
 
 def _system_text(frame: RequestParams) -> str:

@@ -1,9 +1,8 @@
 """What a resumed session has to know of a conversation beside its messages.
 
-`EntryPlaces` says where in the whole history its entries stand, `AnsweredRequest` what the last request left
-in the provider's cache, `CachedRequests` when others did. The first two and the state of the token count are
-in the detail of a cut that made the view anew, so that a resumed session decides as the one that wrote it
-would have.
+`EntryPlaces` says where in the whole history its entries stand. That, the last answered request and the
+state of the token count are in the detail of a cut that made the view anew, so that a resumed session decides
+as the one that wrote it would have.
 """
 
 from __future__ import annotations
@@ -11,12 +10,12 @@ from __future__ import annotations
 import sys
 from bisect import bisect_right
 from dataclasses import dataclass, field
-from datetime import datetime
 from itertools import pairwise
 
 from sevenfold.core.errors import WireError
 from sevenfold.core.fields import read_fields, write_fields
 from sevenfold.core.json import Json, JsonObject
+from sevenfold.core.requests import AnsweredRequest
 from sevenfold.core.tokens import Tally
 
 DROPPED_KEY, FORGOTTEN_KEY = "dropped", "forgotten"
@@ -53,40 +52,6 @@ class EntryPlaces:
         self.runs = [run for run in self.runs if run[0] < entry]
         if not self.runs or self.place_of(entry) != place:
             self.runs.append((entry, place))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnsweredRequest:
-    """The last request that was answered."""
-
-    tokens: int = 0
-    messages: int = 0
-    """So many messages at the start of the view were in it, and have not changed since."""
-    started: datetime | None = None
-    """An entry of the provider's cache lives from then."""
-    ended: datetime | None = None
-    """When the answer came: after a time-to-live, what it left in the cache is gone."""
-    binding: str = ""
-    """A digest of its model, system prompt and tools. An older version wrote none."""
-
-
-MAX_CACHED_PARAMS = 16
-"""Models, system prompts and tools in use side by side; a caller may send another prompt each time."""
-
-
-@dataclass(slots=True)
-class CachedRequests:
-    """When the last request started with each model, system prompt and tools: each has a cache of its own."""
-
-    started: dict[str, datetime] = field(default_factory=dict[str, datetime])
-    """By the digest of these, the latest at the end."""
-
-    def add(self, binding: str, started: datetime | None) -> None:
-        self.started.pop(binding, None)
-        if started is not None:
-            self.started[binding] = started
-        for old in list(self.started)[:-MAX_CACHED_PARAMS]:
-            del self.started[old]
 
 
 def describe_state(last: AnsweredRequest, count: JsonObject) -> JsonObject:
