@@ -129,6 +129,16 @@ def test_what_would_have_been_saved_is_a_range() -> None:
     assert describe_advice(advice)["low_usd"] == 16.8
 
 
+def test_a_saving_of_a_part_of_the_sessions_says_so() -> None:
+    stories = [Story(name=f"s{number}") for number in range(5)]
+    unpriced, helper = Story(name="free", usd=None), Story(name="helper", sub_agent="a1")
+    advice = advise(*stories, unpriced, helper, saving=SavingRange(0.21, 0.28, 80.0, 2))["clearing"]
+    part = "what the prompts of 2 of 5 sessions cost"
+    assert advice.title == f"Sevenfold would have saved 21% to 28% of {part}"
+    whole = advise(*stories, unpriced, helper, saving=SavingRange(0.21, 0.28, 80.0, 5))["clearing"]
+    assert whole.title == "Sevenfold would have saved 21% to 28% of what prompts cost"
+
+
 def test_without_prices_there_is_no_advice() -> None:
     assert advise(Story(usd=None, model="gpt-9", breaks=(broke(5, "idle", None),))) == {}
 

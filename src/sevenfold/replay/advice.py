@@ -85,7 +85,7 @@ def plan_advice(
     spent = report.totals.cost.total
     sessions = report.sessions
     found = [
-        *_advise_clearing(saving),
+        *_advise_clearing(saving, report),
         *_advise_pauses(sessions, catalog),
         *_advise_breaks(sessions),
         *_advise_reads(sessions),
@@ -97,14 +97,14 @@ def plan_advice(
     return tuple(sorted(worth, key=lambda item: (-item.high_usd, item.title)))
 
 
-def _advise_clearing(saving: SavingRange | None) -> Iterator[Advice]:
+def _advise_clearing(saving: SavingRange | None, report: ReplayReport) -> Iterator[Advice]:
     if saving is None or saving.high <= 0:
         return
     low, high = (Decimal(str(round(part * saving.usd, 6))) for part in (saving.low, saving.high))
     part = f"{saving.low:.0%} to {saving.high:.0%}" if saving.low else f"up to {saving.high:.0%}"
     yield Advice(
         kind="clearing",
-        title=f"Sevenfold would have saved {part} of what prompts cost",
+        title=f"Sevenfold would have saved {part} of {saving.describe_scope(report)}",
         why=(
             "It removes old tool results from the context when that costs less than sending them again. "
             f"Estimated on {_count(saving.sessions, 'session')}. The range is the error of the estimate on "

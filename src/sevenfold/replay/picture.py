@@ -75,7 +75,7 @@ def _figures(report: ReplayReport, saving: SavingRange | None) -> Iterable[_Figu
         low, high = saving.low * saving.usd, saving.high * saving.usd
         part = f"{saving.low:.0%} to {saving.high:.0%}" if saving.low else f"up to {saving.high:.0%}"
         value = f"{_usd(low)} to {_usd(high)}" if saving.low else f"up to {_usd(high)}"
-        yield _Figure("Sevenfold would have saved", value, f"{part} of what prompts cost")
+        yield _Figure("Sevenfold would have saved", value, f"{part} of {saving.describe_scope(report)}")
     elif totals.hit_rate is not None:
         yield _Figure("Cache hit rate", f"{totals.hit_rate:.0%}", "of prompt tokens came from the cache")
 

@@ -161,6 +161,13 @@ class SavingRange:
     """What they cost."""
     sessions: int
 
+    def describe_scope(self, report: ReplayReport) -> str:
+        """Whose prompts these are; says so where only a part of the sessions was played."""
+        of = report.priced_sessions
+        if self.sessions >= of:
+            return "what prompts cost"
+        return f"what the prompts of {self.sessions:,} of {of:,} sessions cost"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayReport:
@@ -187,6 +194,12 @@ class ReplayReport:
     @property
     def totals(self) -> BillTotals:
         return sum_bills(self.bills)
+
+    @property
+    def priced_sessions(self) -> int:
+        """Sessions whose prompts have a price, sub-agents aside."""
+        costs = (item.totals.cost for item in self.sessions if not item.sub_agent)
+        return sum(cost.total > cost.output for cost in costs)
 
     @property
     def breaks(self) -> tuple[CacheBreak, ...]:

@@ -189,13 +189,17 @@ def test_reprice_remarks_that_another_tokenizer_counts_otherwise(
     assert "tokenizer" not in run(capsys, log, "--reprice", "claude-sonnet-5-5")
 
 
-def test_reprice_with_a_model_nobody_has_a_price_for_names_those_that_have_one(
-    capsys: pytest.CaptureFixture[str], log: Path
+@pytest.mark.parametrize(
+    ("asked", "near"),
+    [("gpt-5.66", "gpt-5.6"), ("claude-opus-5-55", "claude-opus-5-5"), ("zzz", "zai-glm-5-3")],
+)
+def test_reprice_with_a_model_nobody_has_a_price_for_names_the_three_nearest(
+    capsys: pytest.CaptureFixture[str], log: Path, asked: str, near: str
 ) -> None:
-    assert main(["replay", str(log), "--reprice", "gpt-5.66"]) == 2
-    said = capsys.readouterr().err
-    assert "name one of gpt-5.6, " in said
-    assert "claude-opus-5-5" in said
+    assert main(["replay", str(log), "--reprice", asked]) == 2
+    names = capsys.readouterr().err.partition("such as ")[2].strip().split(", ")
+    assert names[0] == near
+    assert len(names) == 3
 
 
 def test_any_model_on_the_price_list_prices_a_session(capsys: pytest.CaptureFixture[str], log: Path) -> None:

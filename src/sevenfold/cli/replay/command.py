@@ -37,6 +37,8 @@ from sevenfold.store.project.settings_files import find_checkout, find_user_home
 from sevenfold.store.session_index.derived import DerivedValues
 
 PAGE_NAME = "replay.html"
+NEAR_NAMES = 3
+"""Names of models that an error offers instead of an unknown one."""
 WATCH_SECONDS = 2.0
 """Between two looks at the files."""
 
@@ -276,11 +278,12 @@ def _priced_model(catalog: Catalog, name: str) -> Model:
     model = catalog.find(name)
     if not model.tariffs:
         own = [item.name for item in catalog.models if item.tariffs]
-        near = get_close_matches(name, [*own, *read_price_list().tariffs], n=3)
+        others = read_price_list().tariffs
+        found = [*get_close_matches(name, [*own, *others], n=1), *get_close_matches(name, own)]
+        near = list(dict.fromkeys([*found, *get_close_matches(name, [*own, *others], cutoff=0)]))[:NEAR_NAMES]
         raise InputError(
             f'--reprice {name!r}: no price is known for it. Give one under [models."{name}"] in '
-            f"~/.sevenfold/settings.toml, or name one of {', '.join(dict.fromkeys([*near, *own]))}, or "
-            "another of those in core/price_list.json, such as gpt-5.6"
+            f"~/.sevenfold/settings.toml, or name a model that has one, such as {', '.join(near)}"
         )
     return model
 

@@ -86,6 +86,7 @@ def describe_findings(found: ReplayFindings) -> dict[str, object]:
             "high_share": saving.high,
             "of_usd": saving.usd,
             "sessions": saving.sessions,
+            "of_sessions": found.report.priced_sessions,
         },
     }
 

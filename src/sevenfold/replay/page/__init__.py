@@ -65,7 +65,7 @@ def describe_page(
         "repriced": report.repriced,
         "remarks": list(remarks),
         "advice": [_advice(item, places) for item in findings.advice] if findings else [],
-        "saving": _saving(findings.saving) if findings and findings.saving else None,
+        "saving": _saving(findings.saving, report) if findings and findings.saving else None,
         "files": report.files,
         "lines": _lines(report.lines),
         "causes": list(BREAK_CAUSES),
@@ -140,9 +140,9 @@ def _advice(item: Advice, places: Mapping[str, int]) -> _Plain:
     }
 
 
-def _saving(saving: SavingRange) -> _Row:
-    """Least and most, as parts of what prompts cost; what they cost; of how many sessions."""
-    return [saving.low, saving.high, round(saving.usd, 6), saving.sessions]
+def _saving(saving: SavingRange, report: ReplayReport) -> _Row:
+    """Least and most, as parts of what prompts cost; what they cost; of how many sessions, and of all."""
+    return [saving.low, saving.high, round(saving.usd, 6), saving.sessions, report.priced_sessions]
 
 
 class _Line:

@@ -155,11 +155,12 @@ function cards(report, sessions) {
 }
 
 /* What clearing old tool results would have saved, as a range. */
-function savingCard([low, high, cost, count]) {
+function savingCard([low, high, cost, count, all]) {
   const percent = (part) => `${Math.round(100 * part)}%`;
   const value = low ? `${percent(low)}–${percent(high)}` : `up to ${percent(high)}`;
   const dollars = low ? `${usd(low * cost)} to ${usd(high * cost)}` : `up to ${usd(high * cost)}`;
-  const of = count === 1 ? "one session" : `${grouped(count)} sessions`;
+  const played = count === 1 ? "one session" : `${grouped(count)} sessions`;
+  const of = count < all ? `${grouped(count)} of ${grouped(all)} sessions` : played;
   return card("Would have saved", value, `by Sevenfold: ${dollars} of what the prompts of ${of} cost`);
 }
 
