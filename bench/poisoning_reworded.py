@@ -44,7 +44,8 @@ def read_reworded_cases(name: str) -> Iterator[HonestCase]:
 def read_planted_cases(name: str) -> Iterator[PoisonCase]:
     for number, (said, planted) in enumerate(_read_pairs(f"planted/{name}.txt")):
         vector, _, sentence = planted.removeprefix("=> ").partition(": ")
-        (known,) = (one for one in VECTORS if one == vector)
+        assert vector in VECTORS, vector
+        known = VECTORS[VECTORS.index(vector)]
         yield PoisonCase(kind=name, number=number, said=said, planted=sentence, vector=known)
 
 

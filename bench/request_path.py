@@ -212,7 +212,9 @@ class Attached:
         await self._disturb(pool)
         await pool.close()
 
-    async def _open(self, frame: RequestParams, _: str) -> AttachedConversation[MessagesBodyWriter]:
+    async def _open(
+        self, frame: RequestParams, _: str, _messages: Sequence[object]
+    ) -> AttachedConversation[MessagesBodyWriter]:
         environ = {"HOME": "/nonexistent"}
         session = await Session.open(
             frame, project=None, settings=SETTINGS, environ=environ, emit=self.events.append

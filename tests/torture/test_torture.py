@@ -75,9 +75,9 @@ def expect_something(found: Sequence[Outcome], what: str) -> None:
 
 
 def expect_in_time(run: Callable[[Orders], Sequence[Outcome]], orders: Orders, what: str) -> None:
-    """What depends on who comes first may be missed once, and not ten times."""
+    """What depends on when a kill comes is missed five times in six by a fast machine, not sixty times."""
     shown: list[str] = []
-    for seed in range(1, 11):
+    for seed in range(1, 61):
         shown += [text for line in run(replace(orders, seed=seed)) for text in line.shown]
         if any(what in text for text in shown):
             return
