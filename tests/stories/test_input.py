@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator
 from datetime import timedelta
 from pathlib import Path
@@ -47,7 +48,7 @@ def read_input(stage: Stage) -> str:
 
 def is_idle(stage: Stage) -> bool:
     """Whether the status line of an idle chat is there; a narrow one has no room for the model."""
-    return "% context" in stage.shown and "working" not in stage.shown
+    return re.search(r"\$\d+\.\d\d", stage.shown) is not None and "working" not in stage.shown
 
 
 @pytest.mark.parametrize("columns", [40, 60, 100, 160])
