@@ -198,3 +198,11 @@ def test_judging_never_fails_and_every_sentence_is_settled(said: str, written: s
 def test_no_condition_is_ever_lost(condition: str) -> None:
     assert judge("Skip the review.", f"Skip the review {condition}.").unsupported
     assert not judge(f"Skip the review {condition}.", f"Skip the review {condition}.").unsupported
+
+
+def test_a_text_of_commas_is_not_read_once_for_each_comma() -> None:
+    read_user_sentences(" , , ," * 20_000 + "a", 0, lambda _: False)
+    words = "the parser, " * 40
+    (long,) = read_user_sentences(f"Can you please format {words}and commit", 0, lambda _: False)
+    (short,) = read_user_sentences("Can you please format the parser", 0, lambda _: False)
+    assert (long.is_asserted, short.is_asserted) == (False, True)

@@ -25,7 +25,7 @@ MAX_REFERRING_WORDS = 2
 
 _QUESTION_MARK = re.compile(r"[?？¿](?!\w)|¿|(?:か|かな|吗|嗎|呢|么)[。.!！]*$")
 _REQUEST = re.compile(
-    r"(?:[^.?!]*,)?\W*(?:(?:and|so|also|und|et|y|e|en)\W+)?(?:"
+    r"(?:[^.?!]{0,200},)?\W{0,20}(?:(?:and|so|also|und|et|y|e|en)\W{1,20})?(?:"
     r"(?:can|could|would|will) (?:you|we) (?:\w+ )?please\b|(?:can|could|would|will) you\b[^.?!]*\bplease\W*$"
     r"|would you mind \w+ing\b"
     r"|(?:kannst|könntest|würdest) du (?:\w+ )?bitte\b|(?:können|könnten|würden) sie (?:\w+ )?bitte\b"
@@ -39,6 +39,8 @@ _REQUEST = re.compile(
     re.IGNORECASE,
 )
 """A question in form, and a wish in fact."""
+MAX_REQUEST_CHARS = 300
+"""Of a wish that has the form of a question: what is longer counts as a question."""
 _INQUIRY = re.compile(
     r"\b(?:whether|tell|say|explain|check|look|find out|see if|know|show|ask|what|why|how|which|who|confirm|"
     r"verify|ob|sagen|erklären|prüfen|nachsehen|zeigen|warum|wie|was|welche\w*|dire|vérifier|expliquer|pourquoi|comment|"
@@ -123,7 +125,7 @@ _APPROVING = read_word_set("important matters matter rule policy decision final 
 
 def is_question(text: str, grammar: Grammar) -> bool:
     """Whether it asks, with a question mark or without."""
-    if _REQUEST.match(text) and not _INQUIRY.search(text):
+    if len(text) <= MAX_REQUEST_CHARS and _REQUEST.match(text) and not _INQUIRY.search(text):
         # "Can you please use tabs?" asks for something, not whether.
         return False
     if _QUESTION_MARK.search(text) or (grammar.name == "fr" and _INVERSION.search(text)):
