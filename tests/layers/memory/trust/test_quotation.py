@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from sevenfold.core.messages import Message
+from sevenfold.layers.memory.trust import quotation
+from sevenfold.layers.memory.trust.phrases import ParsedSentence, parse_sentence
 from sevenfold.layers.memory.trust.quotation import quote_user
 from sevenfold.layers.memory.trust.taint import ConversationSources, split_passages
+from sevenfold.layers.memory.trust.tokens import Grammar
 
 
 def kept(said: str, written: str) -> str:
@@ -74,3 +77,21 @@ def test_what_limits_a_sentence_comes_with_it() -> None:
 
 def test_hidden_characters_are_never_exchanged() -> None:
     assert kept("Lint before you push.", "Run the linter before\u200b pushing.") == ""
+
+
+def test_each_sentence_is_parsed_once_for_all_that_a_model_wrote(monkeypatch: pytest.MonkeyPatch) -> None:
+    messages = [
+        Message("user", f"Look at module {at} and tell me when the queue is full.") for at in range(40)
+    ]
+    written = " ".join(f"The storage team {at} owns the archive cluster." for at in range(10))
+    sources = ConversationSources(split_passages(messages))
+    found = sources.attribute(written)
+    parsed: list[str] = []
+
+    def count(text: str, grammar: Grammar) -> ParsedSentence:
+        parsed.append(text)
+        return parse_sentence(text, grammar)
+
+    monkeypatch.setattr(quotation, "parse_sentence", count)
+    assert quote_user(written, found.unsupported, found.evidence, sources.sentences) is None
+    assert len(parsed) <= len(sources.sentences) + len(found.unsupported)

@@ -8,8 +8,10 @@ let anything in. Where no sentence of the user is about the same matter, the mem
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from sevenfold.core.text.stems import normalize_text, split_sentences
@@ -50,6 +52,8 @@ MIN_PAIRS_SHARE = 0.8
 """The same for characters of a script without spaces."""
 MAX_CLAUSE_WORDS = 2
 """After a conjunction, that tell its clause from others: a verb and its object change places."""
+MAX_TRIED = 16
+"""Of the user's sentences near to one of a model: whether one still holds depends on all the others."""
 MIN_START = 4
 """Letters that two words begin with, to count as kin: "lint" and "linter"."""
 MIN_WORDS = 2
@@ -100,9 +104,10 @@ def quote_user(
     `unsupported`: sentences of the body that rest on nothing. `evidence`: what the others rest on. `said`:
     all that the user said.
     """
-    chosen = {text: _choose(text, said) for text in unsupported}
-    if not chosen or has_hidden_text(body):
+    if not unsupported or has_hidden_text(body):
         return None
+    index = _WordIndex([one for one in reversed(said) if _is_quotable(one)])
+    chosen = {text: _choose(text, index, said) for text in unsupported}
     instead: dict[str, str] = {}
     quoted: list[str] = []
     for one in chosen.values():
@@ -128,13 +133,12 @@ def _without_titles(sentences: Sequence[str]) -> list[str]:
     return [text for at, text in enumerate(sentences) if not any(words[at] < other for other in words)]
 
 
-def _choose(sentence: str, said: Sequence[UserSentence]) -> UserSentence | None:
+def _choose(sentence: str, index: _WordIndex, said: Sequence[UserSentence]) -> UserSentence | None:
     """The sentence of the user that says most of it; the newest of several."""
     if has_hidden_text(sentence):
         return None
-    usable = [one for one in reversed(said) if _is_quotable(one)]
-    near = [(_share(sentence, one.text, one.grammar), one) for one in usable]
-    near = sorted((pair for pair in near if pair[0] >= MIN_OWN_SHARE), key=lambda pair: -pair[0])
+    near = [(share, one) for share, one in index.find_shares(sentence) if share >= MIN_OWN_SHARE]
+    near = sorted(near, key=lambda pair: -pair[0])[:MAX_TRIED]
     return next((one for _, one in near if _still_holds(one, said)), None)
 
 
@@ -159,7 +163,7 @@ def _is_rewording(said_text: str, kept_text: str, one: UserSentence) -> bool:
     """Whether a text seems to say what a sentence says, in other words. Where it says something else with
     these words, a person had better look at it."""
     if is_unspaced(said_text) or is_unspaced(kept_text):
-        return _share(said_text, kept_text, one.grammar) >= MIN_PAIRS_SHARE
+        return _pairs_share(_pairs(said_text), _pairs(kept_text)) >= MIN_PAIRS_SHARE
     said, kept = _Outline(said_text, one.grammar), _Outline(kept_text, one.grammar)
     is_all = said.is_said_by(kept) and not said.drops_stance(kept)
     return is_all and not said.exchanges(kept) and not changes_speaker(kept.parsed, one.parsed)
@@ -275,27 +279,60 @@ class _Outline:
                 yield word
 
 
-def _share(sentence: str, other: str, grammar: Grammar) -> float:
-    """How much of the words of a sentence stand in another."""
-    if is_unspaced(sentence) or is_unspaced(other):
-        pairs, others = set(_pairs(sentence)), set(_pairs(other))
-        return len(pairs & others) / max(1, len(pairs))
-    words, others = (_Outline(text, grammar).words for text in (sentence, other))
-    found = sum(_stands_in(word, others, grammar.name) for word in words)
-    return found / max(1, len(words))
+class _WordIndex:
+    """Sentences by their words, so that each word is compared once, however many sentences have it."""
+
+    def __init__(self, sentences: Sequence[UserSentence]) -> None:
+        self._sentences = sentences
+        self._grammars = {one.grammar.name: one.grammar for one in sentences}
+        self._places: dict[str, dict[Word, list[int]]] = {name: {} for name in self._grammars}
+        self._pairs: dict[int, frozenset[str]] = {}
+        for at, one in enumerate(sentences):
+            if is_unspaced(one.text):
+                self._pairs[at] = _pairs(one.text)
+                continue
+            for word in dict.fromkeys(_Outline(one.text, one.grammar).words):
+                self._places[one.grammar.name].setdefault(word, []).append(at)
+
+    def find_shares(self, sentence: str) -> list[tuple[float, UserSentence]]:
+        """How much of the words of a sentence stand in each, in the order of the sentences."""
+        shares = dict.fromkeys(range(len(self._sentences)), 0.0)
+        if is_unspaced(sentence) or self._pairs:
+            own = _pairs(sentence)
+            for at in shares if is_unspaced(sentence) else self._pairs:
+                others = self._pairs.get(at) or _pairs(self._sentences[at].text)
+                shares[at] = _pairs_share(own, others)
+        if not is_unspaced(sentence):
+            for grammar in self._grammars.values():
+                words = _Outline(sentence, grammar).words
+                found = Counter(at for word in words for at in self._find(word, grammar.name))
+                shares |= {at: count / len(words) for at, count in found.items()}
+        return [(shares[at], one) for at, one in enumerate(self._sentences)]
+
+    def _find(self, word: Word, language: str) -> set[int]:
+        places = self._places[language].items()
+        return {at for other, found in places if _means_same(word, other, language) for at in found}
 
 
-def _pairs(text: str) -> Iterator[str]:
+def _pairs(text: str) -> frozenset[str]:
     bare = squeeze_unspaced(text)
-    return (bare[at : at + 2] for at in range(len(bare) - 1))
+    return frozenset(bare[at : at + 2] for at in range(len(bare) - 1))
+
+
+def _pairs_share(pairs: frozenset[str], others: frozenset[str]) -> float:
+    return len(pairs & others) / max(1, len(pairs))
 
 
 def _stands_in(word: Word, others: Iterable[Word], language: str) -> bool:
-    return any(
+    return any(_means_same(word, other, language) for other in others)
+
+
+@lru_cache(maxsize=65_536)
+def _means_same(word: Word, other: Word, language: str) -> bool:
+    return (
         is_same_word(word, other, language)
         or are_synonyms(word, other, language)
         or (not word.is_exact and not other.is_exact and _are_kin(word.text, other.text))
-        for other in others
     )
 
 
