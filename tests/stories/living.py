@@ -62,9 +62,10 @@ class Place:
             yield stage
 
     @contextmanager
-    def chat_plain(self) -> Generator[Stage]:
+    def chat_plain(self, columns: int = 80) -> Generator[Stage]:
         """The same where only lines can be printed."""
-        with staged([*SEVENFOLD, "chat"], self.project, {**self.environ, "TERM": "dumb"}) as stage:
+        environ = {**self.environ, "TERM": "dumb"}
+        with staged([*SEVENFOLD, "chat"], self.project, environ, columns=columns) as stage:
             stage.wait_for(">")
             yield stage
 

@@ -237,7 +237,7 @@ def _notes(ended: CommandExit, profile: SandboxProfile, root: Path | None) -> li
         notes.append(f"exit code {ended.code}")
         if profile != "open":
             where = f"writes only in {root}" if root else "no writes"
-            notes.append(f"it ran held: no network, {where}; access says what it needs")
+            notes.append(f"it ran in the sandbox: no network, {where}; ask for more with access")
     return notes
 
 

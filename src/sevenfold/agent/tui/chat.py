@@ -280,6 +280,8 @@ class Chat(ChatInput):
                     continue
                 if not line.strip():
                     self._try_again()
+                    if not self.is_busy:
+                        self._keyboard.settle()
                 else:
                     self._lines.put_nowait(_TypedLine(line, self._keyboard.is_typed))
         self._questions.close()
@@ -310,6 +312,8 @@ class Chat(ChatInput):
         command = next((one for one in own if one.name == name.lower()), None)
         if command is None:
             self.say(asked.text, "warning")
+            if not self.is_busy:
+                self._keyboard.settle()
         else:
             await self._do(handle_custom_command(self, command, arguments.strip()), typed)
 
@@ -354,8 +358,9 @@ class Chat(ChatInput):
         except SevenfoldError as error:
             self.say(render_error(error), "error")
             return
-        for line in (*lines, "/memory undo takes it back"):
-            self.say(line, "faint")
+        # What follows names the command of a shell; here there is a shorter way.
+        done = " ".join(lines).partition(" (")[0]
+        self.say(f"{done}; /memory undo takes it back", "faint")
 
     def refresh_status(self) -> None:
         """The model or the mode may have changed."""

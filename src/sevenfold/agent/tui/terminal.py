@@ -249,7 +249,7 @@ class PlainTerminal:
         self._source = source or sys.stdin
         self._pane = BufferedOutput(sys.stdout)
         self.has_echo = self._source.isatty()
-        self._is_prompted = self._is_reading = False
+        self._is_prompted = self._is_reading = self._is_answering = False
         self._lines: asyncio.Queue[str | None] = asyncio.Queue()
         self._loop = asyncio.get_running_loop()
         self._loop.add_signal_handler(signal.SIGINT, lambda: delegate.interrupt(is_typed=False))
@@ -282,19 +282,23 @@ class PlainTerminal:
 
     def settle(self) -> None:
         """Say again that a line can be typed: what was printed stands after the prompt."""
+        self._is_answering = False
         if self._is_reading and not self._is_prompted and self.has_echo:
             self._prompt(_PROMPT)
 
     async def read(self) -> str:
         lines: list[str] = []
         while True:
-            self._prompt(CONTINUATION_PROMPT if lines else _PROMPT)
+            # What the line before began is printed first: a prompt now would stand above the answer.
+            if lines or not self._is_answering:
+                self._prompt(CONTINUATION_PROMPT if lines else _PROMPT)
             self._is_reading = True
             line = await self._lines.get()
             self._is_prompted = self._is_reading = False
             if line is None:
                 raise EOFError
             if not line.endswith(LINE_CONTINUATION):
+                self._is_answering = self.has_echo
                 return "\n".join([*lines, line])
             lines.append(line.removesuffix(LINE_CONTINUATION))
 
