@@ -49,7 +49,8 @@ def test_a_command_is_answered_with_what_it_printed(tmp_path: Path) -> None:
 def test_a_command_that_fails_says_so_and_what_held_it(tmp_path: Path) -> None:
     output = asyncio.run(Bench(tmp_path).run("echo no; exit 3"))
     assert output.is_error
-    assert text_of(output).startswith("no\n[exit code 3]\n[it ran in the sandbox: no network, writes only in ")
+    said = "no\n[exit code 3]\n[it ran in the sandbox: no network, writes only in "
+    assert text_of(output).startswith(said)
 
 
 def test_a_command_that_takes_too_long_is_ended_with_all_it_printed(tmp_path: Path) -> None:

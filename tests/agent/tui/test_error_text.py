@@ -72,5 +72,5 @@ def test_the_variable_that_is_named_is_the_one_whose_key_is_sent(
 
 def test_a_retry_counts_down() -> None:
     event = RetryScheduled(model="m", retry=4, of=10, seconds=8.0, reason="529: Overloaded")
-    assert render_retry(event, timedelta(seconds=5.2)) == "529: Overloaded; retry 4 of 10 in 5 s"
-    assert render_retry(event, timedelta(seconds=-1)).endswith("in 0 s")
+    assert render_retry(event, timedelta(seconds=5.2)) == "retry 4 of 10 in 5 s: 529: Overloaded"
+    assert render_retry(event, timedelta(seconds=-1)).startswith("retry 4 of 10 in 0 s:")

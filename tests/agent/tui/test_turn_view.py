@@ -316,7 +316,7 @@ def test_the_busy_line_says_what_a_turn_does_and_for_how_long(view: TurnView) ->
 
 @pytest.mark.parametrize("columns", [40, 60, 100, 160])
 def test_the_busy_line_moves_and_takes_one_line(columns: int) -> None:
-    renderer, phase = TextRenderer(columns), "529: Overloaded; retry 3 of 10 in 8 s"
+    renderer, phase = TextRenderer(columns), "retry 3 of 10 in 8 s: 529: Overloaded"
     frames = {
         BusyLine(phase=phase, elapsed=number * FRAME_TIME, tokens=1_000_000).render(renderer)
         for number in range(4)
@@ -359,9 +359,9 @@ def test_retries_count_down_in_the_status_line_and_take_one_line_above(paper: Pa
         view.watch(
             LayerActed(RetryScheduled(model="m", retry=retry, of=10, seconds=8.0, reason="529: Overloaded"))
         )
-    assert view.phase == "529: Overloaded; retry 3 of 10 in 8 s"
+    assert view.phase == "retry 3 of 10 in 8 s: 529: Overloaded"
     clock.pass_time(timedelta(seconds=3))
-    assert view.phase.endswith("in 5 s")
-    assert len(paper.printed) == 1
+    assert view.phase.startswith("retry 3 of 10 in 5 s:")
+    assert len(paper.printed) == 1, "an answer with a code has a server: nothing is said of the network"
     view.watch(DeltaReceived(TextDelta("hello")))
     assert "retry" not in view.phase

@@ -311,6 +311,7 @@ class Chat(ChatInput):
         own = await asyncio.to_thread(self.services.custom_commands)
         command = next((one for one in own if one.name == name.lower()), None)
         if command is None:
+            self.echo(typed)
             self.say(asked.text, "warning")
             if not self.is_busy:
                 self._keyboard.settle()

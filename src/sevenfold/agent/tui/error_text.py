@@ -16,6 +16,8 @@ from sevenfold.core.errors import (
 )
 from sevenfold.core.events import RetryScheduled
 
+_CHECK_NETWORK = "check the network, and the address in ANTHROPIC_BASE_URL, OPENAI_BASE_URL or agent.base_url"
+
 
 def render_error(error: SevenfoldError | None, key_variable: str = "") -> str:
     """One line; `key_variable` is the environment variable that the key came from."""
@@ -38,9 +40,7 @@ def _find_remedy(error: ProviderError, key_variable: str) -> str:
         case PromptTooLong():
             return "/compact cuts the context down"
         case ProviderUnreachable():
-            return (
-                "check the network, and the address in ANTHROPIC_BASE_URL, OPENAI_BASE_URL or agent.base_url"
-            )
+            return _CHECK_NETWORK
         case ProviderRefused(status=404):
             return "/model chooses another model"
         case _:
@@ -57,4 +57,10 @@ def render_key_remedy(key_variable: str) -> str:
 def render_retry(event: RetryScheduled, left: timedelta) -> str:
     """What a turn waits for, while it counts down."""
     seconds = max(0, round(left.total_seconds()))
-    return f"{event.reason}; retry {event.retry} of {event.of} in {seconds} s"
+    # The countdown first: a narrow terminal cuts the end, and the reason is printed above.
+    return f"retry {event.retry} of {event.of} in {seconds} s: {event.reason}"
+
+
+def find_retry_remedy(event: RetryScheduled) -> str:
+    """What to look at meanwhile, where no server answered: its answer would have a status code."""
+    return "" if event.reason[:3].isdigit() else _CHECK_NETWORK

@@ -25,7 +25,7 @@ from sevenfold.agent.loop.turn import (
 from sevenfold.agent.tool import ToolOutput
 from sevenfold.agent.tools.executor import MAIN_AGENT
 from sevenfold.agent.tui.cost_text import CacheState, read_cache_state
-from sevenfold.agent.tui.error_text import render_retry
+from sevenfold.agent.tui.error_text import find_retry_remedy, render_retry
 from sevenfold.agent.tui.event_text import render_event_text
 from sevenfold.agent.tui.render.markdown_stream import MarkdownBlock, MarkdownStream
 from sevenfold.agent.tui.render.status_line import StatusLine
@@ -383,6 +383,8 @@ class TurnView:
             text += f"  ({self._unfolding})" if self._unfolding else ""
         self.status = replace(self.status, news=text)
         self.say(f"· {text}", "warning" if told.is_warning else "faint")
+        if isinstance(seen.event, RetryScheduled) and (remedy := find_retry_remedy(seen.event)):
+            self.say(remedy, "warning")
 
 
 def add_dollars(*sums: float | None) -> float | None:

@@ -1,0 +1,276 @@
+"""One person walks through most of a chat at a real terminal, at each width: all is whole and readable."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from sevenfold.testing import Prompt, Reply, Simulator, StatusFault, say
+from tests.stories.living import Place
+from tests.stories.stage import CTRL_D, CTRL_R, ENTER, ESCAPE, Stage
+
+pytestmark = pytest.mark.story
+
+WIDTHS = pytest.mark.parametrize("columns", [40, 60, 100, 160])
+HOUR = timedelta(hours=1)
+LOOK = {"description": "Look around", "prompt": "look slowly", "background": True}
+
+
+def brain(prompt: Prompt) -> Reply | str:
+    if prompt.results:
+        is_denied = any("did not allow" in str(result.content) for result in prompt.results)
+        return "Then I leave it." if is_denied else "It is done."
+    asked = prompt.last_text.rpartition("\n")[2]
+    if asked.startswith("write"):
+        return say(calls={"write": {"file_path": "dog.txt", "content": "The dog ran.\n"}})
+    if asked.startswith("start an agent"):
+        return say(calls={"agent": LOOK})
+    if asked.startswith("look slowly"):
+        return say(calls={"shell": {"command": "echo looking; sleep 60", "access": "read"}})
+    return f"You said: {asked}"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Generator[Place]:
+    with Simulator(brain) as sim:
+        yield Place(tmp_path, sim)
+
+
+def flatten(text: str) -> str:
+    """Lines joined at their breaks: a word that was torn at one stays torn."""
+    return " ".join(text.replace("│", " ").split())
+
+
+@dataclass(slots=True)
+class Walk:
+    """A session at one width, and all that was seen in it for good."""
+
+    stage: Stage
+    columns: int
+    seen: list[str]
+    mark: int = 0
+    """Where in the text the last command began: what it prints comes after."""
+
+    def see(self, *texts: str) -> None:
+        """Until each is shown after what was typed last."""
+        for text in texts:
+            self.stage.wait_until(
+                lambda text=text: text in flatten(self.stage.everything[self.mark :]),
+                f"{text!r} is whole at {self.columns} columns",
+            )
+            self.seen.append(text)
+
+    def see_now(self, text: str) -> None:
+        """Until it stands on the screen, where it may be drawn over later."""
+        self.stage.wait_until(
+            lambda: text in flatten(self.stage.shown), f"{text!r} is on the screen at {self.columns} columns"
+        )
+
+    def rest(self) -> None:
+        self.stage.wait_until(
+            lambda: (
+                self.stage.is_drawn
+                and "opus-5-5" in self.stage.shown
+                and "working" not in self.stage.shown
+                and self.stage.shown.rpartition("›")[2].split("\n")[0].strip() == ""
+            ),
+            "nothing is going on and the input is empty",
+        )
+
+    def enter(self, typed: str, *texts: str) -> None:
+        self.mark = len(self.stage.everything.rpartition("\n›")[0])
+        self.stage.enter(typed)
+        self.see(*texts)
+        self.rest()
+
+    def leave(self, typed: str = "/quit\r") -> None:
+        self.stage.type(typed)
+        assert self.stage.wait_for_end() == 0
+        whole = flatten(self.stage.everything)
+        assert [text for text in self.seen if text not in whole] == [], "nothing is lost from scrollback"
+        assert max(map(len, self.stage.everything.splitlines())) <= self.columns
+
+
+@WIDTHS
+def test_input_tools_and_commands_are_whole(place: Place, columns: int) -> None:
+    (place.project / "shot.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(3_000))
+    commands = place.project / ".claude" / "commands"
+    commands.mkdir(parents=True)
+    (commands / "review.md").write_text("Review with care: $ARGUMENTS\n", encoding="utf-8")
+    with place.open_chat(columns=columns) as stage:
+        walk = Walk(stage, columns, [])
+        stage.enter("typed before it had started")
+        walk.see("You said: typed before it had started", "? shows keys, /help commands")
+        walk.rest()
+        see_images(walk)
+        walk.enter("!echo four$((1+1)) and the words of a command", "four2 and the words of a command")
+        walk.enter("#the cat sleeps on the mat by day", "remembered as", "/memory undo takes it back")
+        assert "sevenfold memory revert" not in flatten(stage.everything)
+        see_custom_command(walk)
+        see_denial(walk)
+        see_reports(walk, place)
+        see_agent(walk)
+        walk.leave()
+    assert (place.project / "talk.md").exists()
+
+
+def see_images(walk: Walk) -> None:
+    walk.stage.type("look at @gone.png")
+    walk.see_now("[gone.png: there is no such file]")
+    walk.stage.type("\x15look at @shot.png")
+    walk.see_now("[shot.png: PNG, 3 kB]")
+    walk.stage.type("\x15")
+    walk.rest()
+
+
+def see_custom_command(walk: Walk) -> None:
+    walk.stage.enter("/review the parser")
+    walk.see("came with the repository and says:", "Review with care: $ARGUMENTS")
+    walk.see_now("now and whenever you type /review?")
+    walk.stage.type("y")
+    walk.see("/review the parser")
+    walk.stage.wait_until(lambda: walk.stage.everything.count("You said:") == 2, "it is sent")
+    walk.rest()
+
+
+def see_denial(walk: Walk) -> None:
+    walk.stage.enter("write a dog")
+    walk.see_now("allow it?")
+    walk.stage.wait_until(lambda: walk.stage.is_drawn, "the question is drawn")
+    walk.stage.type("\tnot without a leash\r")
+    walk.see("✗ write dog.txt denied", "not without a leash", "Then I leave it.")
+    walk.rest()
+    assert flatten(walk.stage.everything).count("not without a leash") == 1, "a denial is shown once"
+
+
+def see_reports(walk: Walk, place: Place) -> None:
+    walk.enter("/cost", "in all $", "without Sevenfold")
+    walk.enter("/why", "the cache was neither broken nor cut in this session")
+    walk.enter("/permissions", "mode ask; /mode changes it", "there are no rules;")
+    walk.enter("/mcp", "no MCP server is in use; [mcp] in settings and .mcp.json name them")
+    walk.enter("/hooks", "no hooks are in use; see `sevenfold settings`")
+    walk.enter("/status", "claude-opus-5-5", "tokens", "ANTHROPIC_API_KEY", "context")
+    walk.enter("/verbose", "output is shown whole from now on")
+    walk.enter("/verbose", "long output is folded again")
+    walk.enter("/recalled", "no memory was recalled in this session")
+    walk.enter("/export talk.md", "written to")
+    walk.enter("/export talk.md", "is there already; /export NAME writes another file")
+    walk.enter("/modle", "› /modle there is no command /modle; did you mean /mode?")
+    walk.enter("/init", "Keep it under a page.", "You said:")
+    walk.stage.enter("/model")
+    walk.see_now("type to filter")
+    walk.see_now("(now)")
+    walk.stage.type(ESCAPE)
+    walk.see("the model is claude-opus-5-5")
+    walk.rest()
+
+
+def see_agent(walk: Walk) -> None:
+    walk.stage.enter("start an agent")
+    walk.stage.wait_until(
+        lambda: any("○ general" in line and " s " in line for line in walk.stage.shown.split("\n")),
+        "the agent is a line with its time",
+    )
+    walk.see("It is done.")
+    walk.stage.enter("/tasks")
+    walk.see_now("background tasks and agents")
+    walk.stage.type("\r")
+    walk.see_now("leave it running")
+    walk.stage.type("k\r")
+    walk.see("was ended")
+    walk.stage.wait_until(lambda: "○ general" not in walk.stage.shown, "its line is gone")
+
+
+@WIDTHS
+def test_errors_say_code_attempt_countdown_and_remedy(place: Place, columns: int) -> None:
+    with place.chat(columns=columns) as stage:
+        walk, fail = Walk(stage, columns, []), place.sim.fail
+        fail(StatusFault(status=401, message="invalid x-api-key"))
+        walk.enter(
+            "one",
+            "error 401 authentication_error: invalid x-api-key;",
+            "set ANTHROPIC_API_KEY to a valid key and start again",
+        )
+        assert "Enter tries again" not in stage.everything, "the same key is refused again"
+        for status, kind in (
+            (429, "rate_limit_error"),
+            (529, "overloaded_error"),
+            (500, "api_error"),
+            (504, "timeout_error"),
+        ):
+            fail(StatusFault(status=status, message="It is full", should_retry=False))
+            walk.enter(f"now {status}", f"error {status} {kind}: It is full", "Enter tries again")
+            walk.enter("", "(once more)", f"You said: now {status}")
+        fail(StatusFault(status=429, message="It is full", retry_after=timedelta(seconds=3)))
+        stage.enter("and later")
+        walk.see("waiting 3 s, then retry 1 of 10", "429: It is full")
+        walk.see_now("retry 1 of 10 in")
+        walk.see("You said: and later")
+        walk.rest()
+        fail(StatusFault(status=429, message="It is full", retry_after=HOUR))
+        walk.enter("much later", "the provider asks to wait 3600 s; /model chooses another model")
+        walk.leave()
+
+
+@WIDTHS
+def test_a_provider_that_cannot_be_reached_is_named(place: Place, columns: int) -> None:
+    place.environ["ANTHROPIC_BASE_URL"] = "http://127.0.0.1:9"
+    with place.chat(columns=columns) as stage:
+        walk = Walk(stage, columns, [])
+        stage.enter("is anybody there")
+        walk.see("then retry 1 of 10", "ANTHROPIC_BASE_URL")
+        walk.see_now("retry 1 of 10 in")
+        stage.type(ESCAPE)
+        walk.see("interrupted; what was done stays done")
+        stage.wait_until(lambda: "› is anybody there" in stage.shown.split("\n"), "the prompt is back")
+        stage.type("\x15")
+        walk.rest()
+        walk.leave()
+
+
+@WIDTHS
+def test_a_session_is_found_again_and_redrawn(place: Place, columns: int) -> None:
+    place.run("chat", "-p", "remember the moon above the house")
+    with place.open_chat("--resume", columns=columns) as stage:
+        walk = Walk(stage, columns, [])
+        walk.see_now("go on with a session")
+        walk.see_now("remember the moon")
+        stage.type(ENTER)
+        walk.see(
+            "goes on:", "› remember the moon above the house", "You said: remember the moon above the house"
+        )
+        walk.rest()
+        walk.enter("a particular question", "You said: a particular question")
+        stage.type(CTRL_R + "particul")
+        stage.wait_until(lambda: "particul" in stage.shown.rpartition("You said")[2], "it is searched")
+        stage.type(ENTER)
+        stage.wait_until(
+            lambda: "› a particular question" in stage.shown.rpartition("You said")[2], "it is found"
+        )
+        stage.type(ENTER)
+        stage.wait_until(lambda: stage.everything.count("You said: a particular question") == 2, "it is sent")
+        walk.rest()
+        walk.leave(CTRL_D)
+
+
+@WIDTHS
+def test_lines_are_whole_where_nothing_can_be_drawn(place: Place, columns: int) -> None:
+    with place.chat_plain(columns) as stage:
+        walk = Walk(stage, columns, [])
+        stage.enter("hello there")
+        walk.see("> hello there You said: hello there >")
+        stage.enter("write a dog")
+        walk.see("allow it?")
+        stage.enter("y")
+        walk.see("It is done. >")
+        stage.enter("/mcp")
+        walk.see("no MCP server is in use; [mcp] in settings and .mcp.json name them >")
+        stage.enter("/nothing")
+        walk.see("there is no command /nothing; /help lists the commands >")
+        walk.leave()
+        assert b"\x1b" not in stage.raw
+        assert ">" not in [line.strip() for line in stage.everything.splitlines()], "no prompt is stray"
