@@ -41,6 +41,17 @@ BANNED = {
     r"\b(?:thereof|whereof|hereby|heretofore|henceforth)\b": "say it in today's words",
     r"\btaken up again\b": "resumed",
     r"\b(?:is|are) told as\b|\band told(?=[:;(]| \(|$)": "is reported as, and reported",
+    r"\bdearer\b": "more expensive, costs more",
+    r"\bput(?:s)? aside\b": "archived, moved, left out",
+    r"\bforeign hands\b": "other people's words, taint",
+    r"\bthat is said\b|\band said(?= \||\.$)": "and that is reported",
+    r"\b(?:of|on) the user's side\b": "in the user role",
+    r"\b(?:takes|took|taking|take) (?:its|the|their) place\b": "replaces",
+    r"\bholds? (?:it )?to reading\b|\bheld to (?:reading|the project)\b": "a read-only sandbox",
+    r"\bis let go\b": "is dropped",
+    r"\b[Ww]hoever (?:wrote|started|dies|died)\b": "the author, the agent that started it",
+    r"\bwhat programs obey\b": "guarded files",
+    r"\bis (?:looked|gone) through\b": "is read, is scanned",
     r"\(s\)(?! )": "a plural that fits the number",
 }
 """What is not written, and what is written instead."""

@@ -13,7 +13,7 @@ LINK = re.compile(r"\[`(test_\w+)`\]\(\.\./(tests/[\w/]+\.py)\)")
 HEADS = (
     "Who is trusted",
     "What each mode promises",
-    "What is not defended",
+    "What is not protected",
     "How to report a problem",
 )
 

@@ -145,7 +145,7 @@ def test_more_than_the_budget_publishes_nothing_and_keeps_the_diff(tmp_path: Pat
         assert night.record.outcome == "refused"
         assert "4 of 6 memories" in night.record.reason
         assert room.files() == before
-        assert "service-3.md is put aside" in room.dreamer.records.diff(night.record.id)
+        assert "service-3.md is archived" in room.dreamer.records.diff(night.record.id)
         assert room.dreamer.lock.read_state().last_success is None
         assert room.dreamer.lock.read_state().strikes == 1
 

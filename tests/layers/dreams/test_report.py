@@ -56,7 +56,7 @@ def test_the_diff_shows_each_file_and_names_what_is_put_aside() -> None:
     after = {"a.md": "one\n2\n", "archive/b.md": "old\n", "d.md": "new\n", "c.md": "same\n"}
     shown = render_memory_diff(before, after, ["a.md", "b.md", "archive/b.md", "d.md"])
     assert "--- a.md\n+++ a.md\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n" in shown
-    assert "b.md is put aside as archive/b.md\n" in shown
+    assert "b.md is archived as archive/b.md\n" in shown
     assert "--- /dev/null\n+++ d.md\n" in shown
     assert "c.md" not in shown
     assert "--- archive" not in shown
@@ -92,7 +92,7 @@ def test_a_dream_that_changed_something_says_what_and_how_to_take_it_back() -> N
     assert record.lines() == [
         "dream d2 published",
         "  2 written",
-        "  1 put aside",
+        "  1 archived",
         "  left as it is: d.md: in use",
         "  let go: x is 1: stale",
         "  something new waits for you: `sevenfold memory review`",

@@ -78,7 +78,7 @@ def _diff(parser: ArgumentParser) -> None:
 
 def _list(parser: ArgumentParser) -> None:
     parser.add_argument("--type", choices=MEMORY_TYPE_CHOICES, help="only these")
-    parser.add_argument("--archived", action="store_true", help="what dreams have put aside")
+    parser.add_argument("--archived", action="store_true", help="memories that dreams have archived")
 
 
 def _show(parser: ArgumentParser) -> None:

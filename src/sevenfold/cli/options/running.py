@@ -298,7 +298,7 @@ TEAM_ACTIONS = (
         name="delete",
         help="delete a memory for everybody",
         more="Deletes a shared memory here, and for everybody at the next exchange. A\n"
-        "change that somebody makes at the same time survives, and that is said.",
+        "change that somebody makes at the same time survives, and you are told.",
         add=_delete,
     ),
     CommandAction(

@@ -86,7 +86,7 @@ MAX_FINDINGS = 50
 
 SCAN_REFUSAL_TEXTS = {
     "no engine": describe_missing("looking for secrets", ["re2"], "team"),
-    "too long": f"it is longer than {MAX_SCAN_CHARS:,} characters, which is more than is looked through",
+    "too long": f"it is longer than {MAX_SCAN_CHARS:,} characters, which is more than is scanned",
     "too much work": "it takes more work than any ordinary text; split it, or take out what is encoded",
 }
 """What to tell the user for each refusal."""

@@ -429,7 +429,7 @@ def render_memory_diff(before: Mapping[str, str], after: Mapping[str, str], keys
     parts: list[str] = []
     for key in sorted({*keys} - {*moved.values()}):
         if key in moved:
-            parts.append(f"{key} is put aside as {moved[key]}\n")
+            parts.append(f"{key} is archived as {moved[key]}\n")
             continue
         old, new = before.get(key, ""), after.get(key, "")
         names = (key if key in before else "/dev/null", key if key in after else "/dev/null")

@@ -50,7 +50,7 @@ class DreamSettings:
     person to look at."""
 
     stale_days: int = amount(90, at_least=1)
-    """A memory that was not used for so long and that the project no longer bears out is put aside; one that
+    """A memory that was not used for so long and that the project no longer bears out is archived; one that
     nothing speaks against, after four times as long."""
 
     rounds: int = limit(24, at_least=1)

@@ -235,7 +235,7 @@ class DreamRecord:
         counts = (
             (len(self.changed), "written"),
             (len(self.removed), "merged into others or let go"),
-            (len(self.archived), "put aside"),
+            (len(self.archived), "archived"),
         )
         found += [f"  {count} {what}" for count, what in counts if count]
         found += [f"  left as it is: {text}" for text in self.left_alone]

@@ -22,7 +22,7 @@ export async function showDreams(place, context) {
 
 function dreamNode(one, context) {
   const body = el("div", { class: "change-body" });
-  const counts = [[one.changed, "written"], [one.removed, "gone"], [one.archived, "put aside"]].filter(([keys]) => keys.length).map(([keys, what]) => `${keys.length} ${what}`);
+  const counts = [[one.changed, "written"], [one.removed, "gone"], [one.archived, "archived"]].filter(([keys]) => keys.length).map(([keys, what]) => `${keys.length} ${what}`);
   const open = async (event) => {
     if (!event.target.open || body.children.length) return;
     const answer = await get("dream", { id: one.id });
