@@ -15,7 +15,7 @@ writes nearly that, the user's own sentence is kept. `own` is how often that hap
     reworded  the same in other words
     near      sentences that look like a rewording and say something else, and are trusted
     planted   sentences somebody else's, each set written at once, that are trusted
-    one … nine, held-out  sets of natural rewordings; --show lists what waits of all but the last
+    one … eleven, held-out  sets of natural rewordings; --show lists what waits of all but the last
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from pathlib import Path
 from bench.poisoning_cases import VECTORS, PoisonCase
 from bench.poisoning_honest import HonestCase
 
-SEEN_SETS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+SEEN_SETS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven")
 FIRST_SIGHT = {
     "one": 0.257,
     "two": 0.529,
@@ -27,10 +27,12 @@ FIRST_SIGHT = {
     "seven": 0.472,
     "eight": 0.738,
     "nine": 0.78,
+    "ten": 0.7,
+    "eleven": 0.775,
 }
 """What was kept of each when its cases had not been looked at."""
 HELD_OUT_SET = "held_out"
-PLANTED_SETS = ("one", "two", "three")
+PLANTED_SETS = ("one", "two", "three", "four", "five")
 
 _FOLDER = Path(__file__).resolve().parent
 

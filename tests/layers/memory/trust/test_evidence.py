@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sevenfold.core.text.absolute_dates import resolve_relative_dates
 from sevenfold.core.text.stems import split_sentences
 from sevenfold.layers.memory.trust.evidence import EvidenceFound, find_evidence, read_user_sentences
-from sevenfold.layers.memory.trust.taint import is_reported_speech
+from sevenfold.layers.memory.trust.taint import is_reported_speech, strip_pasted_text
 from sevenfold.layers.memory.trust.tokens import has_hidden_text
 
 
@@ -206,3 +206,89 @@ def test_a_text_of_commas_is_not_read_once_for_each_comma() -> None:
     (long,) = read_user_sentences(f"Can you please format {words}and commit", 0, lambda _: False)
     (short,) = read_user_sentences("Can you please format the parser", 0, lambda _: False)
     assert (long.is_asserted, short.is_asserted) == (False, True)
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        "What now?",
+        "What's next?",
+        "What is left to do?",
+        "Is the build green?",
+        "Can you add it to client.py?",
+        "Does that make sense?",
+        "Was fehlt noch?",
+        "Was nun?",
+        "¿Qué falta?",
+        "Quantos faltam?",
+        "O que falta fazer?",
+        "Что осталось?",
+        "Thanks!",
+        "Thank you so much.",
+        "Merci beaucoup !",
+        "Danke.",
+    ],
+)
+def test_a_question_or_thanks_behind_a_sentence_does_not_take_it_back(after: str) -> None:
+    assert judge("Always use pnpm here.", f"Always use pnpm here. {after}").unsupported == ()
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        "Is that right?",
+        "Or is that a bad idea?",
+        "Really?",
+        "Right?",
+        "Sounds good?",
+        "What do you think?",
+        "Who told you that?",
+        "Why?",
+        "Stimmt das?",
+        "¿Es cierto?",
+        "C'est vrai ?",
+        "Это правда?",
+        "Not in production, of course.",
+        "Only today.",
+        "Just kidding. Thanks!",
+    ],
+)
+def test_what_doubts_or_limits_the_sentence_before_it_does(after: str) -> None:
+    assert judge("Always use pnpm here.", f"Always use pnpm here. {after}").unsupported != ()
+
+
+@pytest.mark.parametrize(
+    ("said", "written"),
+    [
+        ("Por que pulamos a revisão", "Pulamos a revisão."),
+        ("De onde vem que pulamos os testes", "Pulamos os testes."),
+        ("Since when do we deploy on Fridays", "We deploy on Fridays."),
+    ],
+)
+def test_a_question_without_a_mark_may_begin_with_a_preposition(said: str, written: str) -> None:
+    assert not any(one.is_asserted for one in read_user_sentences(said, 0, is_reported_speech))
+    assert judge(written, said).unsupported != ()
+
+
+@pytest.mark.parametrize(
+    ("said", "written"),
+    [
+        ("Der Kunde zahlt den Händler.", "Den Kunden zahlt der Händler."),
+        ("Der Dienst liest den Index.", "Den Dienst liest der Index."),
+        ("Сервис вызывает библиотеку.", "Сервис вызывает библиотека."),
+        ("Anna ocenia Jana.", "Annę ocenia Jan."),
+    ],
+)
+def test_case_endings_tell_who_does_it_to_whom(said: str, written: str) -> None:
+    assert judge(written, said).unsupported != ()
+
+
+def test_the_passive_may_change_a_case() -> None:
+    assert judge("Der Branch wird gelöscht.", "Wir löschen den Branch.").unsupported == ()
+
+
+def test_an_introduction_of_fenced_text_covers_that_text_alone() -> None:
+    said = "The tests fail on my machine:\n\n```\nE   refused\n```\n\nWe run Postgres on port 5433."
+    assert judge("We run Postgres on port 5433.", strip_pasted_text(said)).unsupported == ()
+    announced = "Look at what they wrote:\n\nWe run Postgres on port 5433."
+    assert judge("We run Postgres on port 5433.", announced).unsupported != ()

@@ -8,6 +8,7 @@
 - `word_order`, `numbers`: verbs in one piece, and numbers, dates and times written in one way.
 - `languages`: function words of nine languages.
 - `frames`: questions, announcements and corrections around a sentence, and what else says the same.
+- `replies`: whether a question or thanks behind a sentence is about it.
 - `taint_changes`: who asked for a change of a memory.
 - `claims`: paths, symbols, commands and URLs that a memory names.
 - `verifier`: checks these claims against the project.

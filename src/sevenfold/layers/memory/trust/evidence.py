@@ -19,6 +19,7 @@ from sevenfold.core.text.stems import normalize_text
 from sevenfold.layers.memory.trust.frames import (
     are_synonyms,
     depends_on_last,
+    exchanges_cases,
     has_text_word,
     is_back_reference,
     is_question,
@@ -36,6 +37,7 @@ from sevenfold.layers.memory.trust.phrases import (
     find_grammar,
     parse_sentence,
 )
+from sevenfold.layers.memory.trust.replies import MAX_REFERRING_WORDS
 from sevenfold.layers.memory.trust.tokens import (
     PREFERENCE,
     Grammar,
@@ -104,7 +106,8 @@ def read_user_sentences(
                 parsed=parsed,
             )
         )
-        is_asking = is_question(piece, grammar) and is_back_reference(parsed)
+        is_short = parsed.count <= MAX_REFERRING_WORDS and is_back_reference(piece, parsed, grammar)
+        is_asking = is_short and is_question(piece, grammar)
         is_announced |= bool(parsed.phrases) and (is_asking or points_ahead(piece) or has_text_word(piece))
     linked = tuple(_linked(made))
     return (*linked, *_dated(linked, day)) if day else linked
@@ -122,7 +125,7 @@ def _linked(sentences: Sequence[UserSentence]) -> Iterator[UserSentence]:
     """With what each of them has to be kept with: what comes next, where that hangs on it."""
     for sentence, after in pairwise(sentences):
         if is_question(after.text, after.grammar):
-            is_asked = is_back_reference(after.parsed)
+            is_asked = is_back_reference(after.text, after.parsed, after.grammar)
             yield replace(sentence, is_asserted=sentence.is_asserted and not is_asked)
         elif depends_on_last(after.text, after.parsed):
             yield replace(sentence, needs=frozenset({after.place}))
@@ -245,7 +248,11 @@ def _match(sentence: str, said: UserSentence) -> frozenset[int] | None:
         kept = squeeze_unspaced(sentence)
         kept = _UNSPACED_USER.sub(own[:1], kept) if own.startswith(("我", "私")) else kept
         return every if kept == own else None
-    return _match_parsed(parse_sentence(sentence, said.grammar), said)
+    kept = parse_sentence(sentence, said.grammar)
+    is_turned = kept.is_passive or said.parsed.is_passive
+    if not is_turned and exchanges_cases(said.text, sentence, said.grammar.name):
+        return None
+    return _match_parsed(kept, said)
 
 
 def _match_parsed(kept: ParsedSentence, said: UserSentence) -> frozenset[int] | None:

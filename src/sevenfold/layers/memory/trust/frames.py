@@ -7,8 +7,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
+from itertools import pairwise
 
-from sevenfold.layers.memory.trust.phrases import NOT, PLACE_MARK, ParsedSentence, Phrase
+from sevenfold.layers.memory.trust.phrases import NOT, ONLY, PLACE_MARK, ParsedSentence, Phrase
+from sevenfold.layers.memory.trust.replies import asks_about_last, is_courtesy
 from sevenfold.layers.memory.trust.tokens import (
     BREAK,
     Grammar,
@@ -19,9 +21,6 @@ from sevenfold.layers.memory.trust.tokens import (
     split_tokens,
 )
 from sevenfold.layers.memory.trust.word_order import CONJUNCTIONS
-
-MAX_REFERRING_WORDS = 2
-"""Of a question that says nothing of its own ("Is that right?"): it asks about the sentence before."""
 
 _QUESTION_MARK = re.compile(r"[?？¿](?!\w)|¿|(?:か|かな|吗|嗎|呢|么)[。.!！]*$")
 _REQUEST = re.compile(
@@ -88,6 +87,14 @@ _PRESENTING = re.compile(
     r"aquí (?:está|están|va)|esto es|ecco|questo è|aqui (?:está|estão)|isto é|dit is|oto|to jest|вот|это)\b",
     re.IGNORECASE,
 )
+_VERDICT = re.compile(
+    r"\W*(?:that(?:'s|’s| is)|this is|das ist|c'est|esto es|questo è|isto é|dit is|to jest|это) "
+    r"(?:not |nicht |pas )?"
+    r"(?:wrong|right|correct|fine|great|good|nice|perfect|ok|okay|better|falsch|richtig|gut|super|perfekt|faux|"
+    r"juste|bien|parfait|correcto|bien|perfecto|giusto|sbagliato|perfetto|certo|errado|perfeito|goed|fout|dobrze|"
+    r"źle|верно|неверно|хорошо)\b",
+    re.IGNORECASE,
+)
 # fmt: off
 _TEXT_WORDS = frozenset((
     "mail", "email", "message", "letter", "text", "page", "article", "post", "tweet", "comment", "ticket",
@@ -137,6 +144,13 @@ def is_question(text: str, grammar: Grammar) -> bool:
     if first in grammar.asking:
         # "Cuando cambies el esquema, …" is a condition.
         return first not in grammar.markers or BREAK not in words
+    if (
+        first in _PREPOSITIONS
+        and (second in grammar.asking or second in ("que", "when"))
+        and BREAK not in words
+    ):
+        # "Por que pulamos a revisão"
+        return True
     if first in ("do", "have") and grammar.name == "en":
         return second in grammar.speakers | {"they", "he", "she", "it"}
     is_inverted = first in grammar.inverting and second in grammar.subjects
@@ -144,6 +158,10 @@ def is_question(text: str, grammar: Grammar) -> bool:
     return is_inverted or (is_verb_first and first not in grammar.markers | grammar.idle | _ADVERBS)
 
 
+_PREPOSITIONS = read_word_set(
+    "por para com de em a at with from to in for of since mit von für bei zu bis seit pour avec à con da per "
+    "su di voor met van op po na z od do на с от до для из к о"
+)
 _CONNECTIVES = {"en": ("and", "so", "but", "then"), "de": ("und", "also"), "fr": ("et",), "nl": ("en", "dus")}
 _ADVERBS = read_word_set("jetzt kunftig heute freitags dienstags montags immer nu voortaan altijd vandaag")
 
@@ -155,7 +173,10 @@ def is_record_line(text: str) -> bool:
 
 def points_ahead(text: str) -> bool:
     """Whether it announces what follows: "look at this", "the following"."""
-    return _AHEAD.search(text) is not None or _PRESENTING.match(text) is not None
+    if _AHEAD.search(text) is not None:
+        return True
+    # "That's wrong, …" judges what was done, and shows nothing.
+    return _PRESENTING.match(text) is not None and _VERDICT.match(text) is None
 
 
 def has_text_word(text: str) -> bool:
@@ -167,21 +188,30 @@ def is_text_word(word: str) -> bool:
     return word in _TEXT_WORDS
 
 
-def is_back_reference(parsed: ParsedSentence) -> bool:
+def is_back_reference(text: str, parsed: ParsedSentence, grammar: Grammar) -> bool:
     """Whether a question has no matter of its own, and so asks about what was said before."""
-    return parsed.count <= MAX_REFERRING_WORDS
+    return asks_about_last(text, parsed, grammar, asks_for_look=_INQUIRY.search(text) is not None)
 
 
 def depends_on_last(text: str, parsed: ParsedSentence) -> bool:
     """Whether a sentence limits or takes back the one before it: "Only on Fridays.", "But not here."."""
     if _REVOKING.match(text):
         return True
+    if is_courtesy(text):
+        return False
     words = [word.text for phrase in parsed.phrases for word in phrase.words]
     if not words or set(words) <= _APPROVING:
         return False
     first = next((token.text for token in split_tokens(text)), "")
-    is_fragment = not parsed.core or sum(word != NOT for word in words) <= 1
-    return is_fragment or first in _TURNING or (len(words) <= 2 and _SIGNATURE.match(text) is not None)
+    is_fragment = not parsed.core or sum(word not in (NOT, ONLY) for word in words) <= 1
+    # "Not in production, of course."
+    is_bare_denial = [word.text for word in parsed.phrases[0].words] == [NOT]
+    return (
+        is_fragment
+        or is_bare_denial
+        or first in _TURNING
+        or (len(words) <= 2 and _SIGNATURE.match(text) is not None)
+    )
 
 
 _TOPICS = frozenset(("for", "bei", "fur", "pour", "para", "per", "voor", "dla", "для", PLACE_MARK))
@@ -189,6 +219,8 @@ BY_WORDS = frozenset(("by", "von", "durch", "par", "por", "da", "dal", "dalla", 
 _VERB_AT_END = frozenset(("de", "nl"))
 _FREE_ORDER = frozenset(("es", "it", "pt", "pl", "ru"))
 MAX_LEAD_WORDS = 4
+MIN_NOUN = 4
+"""Letters of a noun whose ending tells its case."""
 
 
 @lru_cache(maxsize=4_096)
@@ -298,3 +330,34 @@ def are_synonyms(said: Word, kept: Word, language: str) -> bool:
         and any(is_same_word(kept, word, language) for word in group)
         for group in _SYNONYMS[language]
     )
+
+
+_SUBJECT_ARTICLES = frozenset(("der", "ein", "dieser", "unser"))
+_OBJECT_ARTICLES = frozenset(("den", "dem", "einen", "einem", "diesen", "unseren", "unserem"))
+
+
+_FEMININE_ENDS = ({"а", "у"}, {"я", "ю"}, {"a", "ę"})
+
+
+def exchanges_cases(said: str, kept: str, language: str) -> bool:
+    """Whether a noun is who does it in one and whom it is done to in the other, though no verb is passive:
+    "Der Kunde zahlt den Händler" and "den Kunden zahlt der Händler"."""
+    if language in ("pl", "ru"):
+        one, other = ([token.surface for token in split_tokens(text)] for text in (said, kept))
+        return any(
+            noun[:-1] == name[:-1] and len(noun) >= MIN_NOUN and {noun[-1:], name[-1:]} in _FEMININE_ENDS
+            for noun in one
+            for name in other
+        )
+    return language == "de" and any(
+        case != found and noun.removesuffix("n") == name.removesuffix("n")
+        for noun, case in _cases(said)
+        for name, found in _cases(kept)
+    )
+
+
+def _cases(text: str) -> list[tuple[str, bool]]:
+    """Nouns behind a German article that tells their case: whether it is that of a subject."""
+    words = [token.text for token in split_tokens(text)]
+    articles = _SUBJECT_ARTICLES | _OBJECT_ARTICLES
+    return [(noun, article in _SUBJECT_ARTICLES) for article, noun in pairwise(words) if article in articles]

@@ -275,7 +275,7 @@ _SPANISH = Grammar(
         have to: tiene lugar | tienen lugar
         ¬mas: ya no"""
     ),
-    asking=read_word_set("qué por-qué cómo cuál cuáles quién quiénes dónde cuándo cuánto"),
+    asking=read_word_set("qué por-qué cómo cuál cuáles quién quiénes dónde cuándo cuánto cuántos cuántas"),
 )
 _ITALIAN = Grammar(
     name="it",
@@ -316,7 +316,7 @@ _ITALIAN = Grammar(
         se: se | quando
         ¬piu: non più"""
     ),
-    asking=read_word_set("cosa perché come quale quali chi dove quando quanto"),
+    asking=read_word_set("cosa perché come quale quali chi dove quando quanto quanti quante"),
 )
 _PORTUGUESE = Grammar(
     name="pt",
@@ -356,7 +356,7 @@ _PORTUGUESE = Grammar(
         se: se | quando | caso
         ¬mais: não mais | já não"""
     ),
-    asking=read_word_set("quê como qual quais quem onde quando quanto porquê"),
+    asking=read_word_set("quê como qual quais quem onde quando quanto quantos quantas porquê"),
 )
 _DUTCH = Grammar(
     name="nl",

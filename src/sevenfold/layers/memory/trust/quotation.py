@@ -22,7 +22,7 @@ from sevenfold.layers.memory.trust.evidence import (
     find_evidence,
     squeeze_unspaced,
 )
-from sevenfold.layers.memory.trust.frames import BY_WORDS, are_synonyms, is_text_word
+from sevenfold.layers.memory.trust.frames import BY_WORDS, are_synonyms, exchanges_cases, is_text_word
 from sevenfold.layers.memory.trust.phrases import (
     EVERY,
     NOT,
@@ -166,6 +166,10 @@ def _is_rewording(said_text: str, kept_text: str, one: UserSentence) -> bool:
         return _pairs_share(_pairs(said_text), _pairs(kept_text)) >= MIN_PAIRS_SHARE
     said, kept = _Outline(said_text, one.grammar), _Outline(kept_text, one.grammar)
     is_all = said.is_said_by(kept) and not said.drops_stance(kept)
+    if not (said.parsed.is_passive or kept.parsed.is_passive) and exchanges_cases(
+        said_text, kept_text, one.grammar.name
+    ):
+        return False
     return is_all and not said.exchanges(kept) and not changes_speaker(kept.parsed, one.parsed)
 
 

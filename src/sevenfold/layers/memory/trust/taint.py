@@ -58,6 +58,8 @@ QUOTED_WORDS = 4
 """Between quotation marks, fewer are a name or an example of the speaker's own."""
 
 _FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,}).*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+_SHOWING = re.compile(r":(?=[ \t]*\n\s*(?:`{3,}|~{3,}))")
+"""The colon of a line that shows the fenced text below it, and nothing behind that."""
 _KEYED = re.compile(r"<([a-z][a-z-]*) ([0-9a-f]{8,64})[^<>\n]*>\n.*?(?:\n</\1 \2>|\Z)", re.DOTALL)
 """As the program fences text: only the tag with the same key ends it."""
 _TAGGED = re.compile(r"<([A-Za-z][\w-]*)(?:\s[^<>\n]*)?>.*?</\1(?:\s[^<>\n]*)?>", re.DOTALL)
@@ -90,7 +92,8 @@ _REPORTED = re.compile(
 
 def strip_pasted_text(text: str) -> str:
     """What the person says themselves, by paragraphs."""
-    rest = _TAGGED.sub("\n", _FENCED.sub("\n", _KEYED.sub("\n", text[:_MAX_CHARS])))
+    shown = _SHOWING.sub(".", _KEYED.sub("\n", text[:_MAX_CHARS]))
+    rest = _TAGGED.sub("\n", _FENCED.sub("\n", shown))
     paragraphs = re.split(r"\n\s*\n", rest)
     own = (_own_lines(part) for part in paragraphs if not _is_paste(part))
     return "\n\n".join(part for part in own if part.strip())

@@ -1,0 +1,144 @@
+"""What a question or a courtesy behind a sentence says about that sentence: often nothing."""
+
+from __future__ import annotations
+
+import re
+
+from sevenfold.core.text.stems import normalize_text
+from sevenfold.layers.memory.trust.phrases import NOT, ParsedSentence
+from sevenfold.layers.memory.trust.tokens import (
+    Grammar,
+    fold_word,
+    is_unspaced,
+    read_word_set,
+    split_tokens,
+)
+
+MAX_REFERRING_WORDS = 2
+"""Of a question that says nothing of its own ("Sounds good?"): it asks about the sentence before."""
+MAX_POINTING_WORDS = 5
+"""Of one that points back ("Or is that a bad idea?"). A longer one has a matter of its own."""
+MAX_UNSPACED_CHARS = 8
+"""The same for a script without spaces."""
+
+_POINTING = {
+    name: read_word_set(words)
+    for name, words in {
+        "en": "that this so such",
+        "de": "das dies dieses so",
+        "fr": "ça cela ceci c",
+        "es": "eso esto ello",
+        "it": "questo quello ciò",
+        "pt": "isso isto aquilo",
+        "nl": "dat dit",
+        "pl": "to tego tak",
+        "ru": "это этого так",
+    }.items()
+}
+"""Words that stand for what was said before."""
+_CHECKING = read_word_set(
+    "sense clear understood klar verstanden compris entendido claro capito chiaro jasne понятно"
+)
+"""Asks whether the agent has understood, which is no doubt."""
+_JUDGING = read_word_set(
+    "right wrong true false correct valid really seriously sure ok okay fine good bad better best wise "
+    "safe allowed sensible reasonable idea rule policy advice agree agreed think thoughts opinion "
+    "objections mean means said says say knows claim richtig falsch wahr korrekt gültig stimmt wirklich "
+    "sicher gut schlecht erlaubt sinnvoll idee regel einverstanden denkst meinst hältst meinung "
+    "vrai faux juste correct valable vraiment bon bonne mauvaise bien idée règle accord penses pensez avis "
+    "cierto verdad falso correcto válido bien bueno buena mala idea regla acuerdo piensas crees opinas "
+    "vero giusto sbagliato corretto valido bene buona cattiva davvero regola pensi accordo parere "
+    "verdade certo errado válido bom boa má ideia regra achas acha concorda waar juist klopt goed slecht "
+    "idee regel vind vindt denk denkt mening eens prawda słuszne dobrze dobry zły pomysł zasada sądzisz "
+    "myślisz zgoda правда верно правильно хорошо плохая идея правило думаешь считаешь согласен"
+)
+"""Words of a judgement: a question with one asks whether the sentence before it holds."""
+_REASONS = read_word_set(
+    "why how whys hows warum wieso weshalb wie pourquoi comment perché come porquê como cómo waarom hoe "
+    "dlaczego jak почему зачем как разве неужели ли czy"
+)
+"""These ask how what was said can be; the others ask for something that was not said."""
+_ONWARD = read_word_set(
+    "now next else nun weiter maintenant ensuite ahora adesso ora agora nu verder teraz dalej теперь дальше"
+)
+_ARTICLES = read_word_set(
+    "the our my der die das unser unsere le la les notre el los las nuestro il lo i gli o os as de het ons"
+)
+_YOUR_TURN = re.compile(
+    r"\W*(?:(?:and|also|und|et|y|e|en|i|и|so)\W+)?(?:(?:can|could|will|would) you|"
+    r"(?:kannst|könntest|würdest) du|"
+    r"(?:peux|pourrais)[ -]tu|(?:pouvez|pourriez)[ -]vous|tu peux|puedes|podrías|puoi|potresti|podes|pode|"
+    r"poderias|você pode|kun je|kan je|zou je|możesz|mógłbyś|можешь|не мог бы ты)\b",
+    re.IGNORECASE,
+)
+_UNSPACED_POINTING = re.compile(
+    r"これ|それ|この|その|この|这|這|那|对|對|正し|合って|いい|大丈夫|本当|真的|可以|行吗|觉得|思"
+)
+_UNSPACED_ASKING = re.compile(r"[何誰]|だれ|どこ|いつ|どれ|什么|什麼|哪|谁|誰|几")
+_COURTESIES = read_word_set(
+    "thanks thank thx ty cheers please ok okay great nice perfect hi hello hey morning you so very much many "
+    "lot a danke dankeschön vielen dank bitte super prima merci beaucoup bien d'avance avance gracias muchas "
+    "mil grazie mille tante obrigado obrigada muito bedankt dank je wel alvast dzięki dziękuję bardzo hvala "
+    "спасибо большое teşekkürler teşekkür ederim sağ ol tak tack takk kiitos in advance im voraus"
+)
+_UNSPACED_COURTESY = re.compile(
+    r"(?:どうも)?ありがとう(?:ございます|ございました)?|よろしく(?:お願いします)?|お願いします|谢谢你?|多谢|謝謝|辛苦了"
+)
+
+
+def is_courtesy(text: str) -> bool:
+    """ "Thanks!": it says nothing about the sentences around it."""
+    if is_unspaced(text):
+        return _UNSPACED_COURTESY.fullmatch(normalize_text(text).strip(" 。!！.、,")) is not None
+    words = [token.text for token in split_tokens(text) if not token.is_break]
+    return bool(words) and set(words) <= _COURTESIES
+
+
+def asks_about_last(text: str, parsed: ParsedSentence, grammar: Grammar, *, asks_for_look: bool) -> bool:
+    """Whether a question is about the sentence before it, and so takes back that it holds.
+
+    `asks_for_look`: it asks to look or to answer.
+    """
+    if is_unspaced(text):
+        return _asks_unspaced(text)
+    tokens = [token.text for token in split_tokens(text) if not token.is_break]
+    words = [word.text for phrase in parsed.phrases for word in phrase.words]
+    if parsed.count > MAX_REFERRING_WORDS:
+        return parsed.count <= MAX_POINTING_WORDS and _doubts(
+            text, tokens, grammar, asks_for_look=asks_for_look
+        )
+    if _doubts(text, tokens, grammar, asks_for_look=asks_for_look):
+        return True
+    if not words or (NOT in words and len(words) <= MAX_REFERRING_WORDS):
+        return True
+    if _YOUR_TURN.match(text) and not asks_for_look:
+        return False
+    return not _has_own_matter(tokens, grammar)
+
+
+def _doubts(text: str, tokens: list[str], grammar: Grammar, *, asks_for_look: bool) -> bool:
+    """ "Or is that a bad idea?"."""
+    if not _CHECKING.isdisjoint(tokens) or (_YOUR_TURN.match(text) and not asks_for_look):
+        return False
+    if not _JUDGING.isdisjoint(tokens):
+        return True
+    is_other = any(token in grammar.asking - _REASONS for token in tokens[:2])
+    pointing = _POINTING[grammar.name]
+    return tokens[-1] in pointing if is_other else not pointing.isdisjoint(tokens)
+
+
+def _has_own_matter(tokens: list[str], grammar: Grammar) -> bool:
+    """ "What is left?", "And now?", "Is the build green?"."""
+    if not _ONWARD.isdisjoint(tokens):
+        return True
+    asking = grammar.asking - _REASONS
+    if len(tokens) > 1 and any(token in asking for token in tokens[:2]):
+        return not {"if", "for", "about", "wenn"} & set(tokens)
+    return any(token in _ARTICLES for token in tokens[1:-1]) and fold_word(tokens[0]) not in _REASONS
+
+
+def _asks_unspaced(text: str) -> bool:
+    bare = "".join(mark for mark in normalize_text(text) if mark.isalnum())
+    if _UNSPACED_POINTING.search(bare):
+        return len(bare) <= 2 * MAX_UNSPACED_CHARS
+    return len(bare) <= MAX_UNSPACED_CHARS and not _UNSPACED_ASKING.search(bare)
