@@ -243,6 +243,8 @@ def test_a_question_or_thanks_behind_a_sentence_does_not_take_it_back(after: str
         "Sounds good?",
         "What do you think?",
         "Who told you that?",
+        "What is the source?",
+        "Was sagt Anna dazu?",
         "Why?",
         "Stimmt das?",
         "¿Es cierto?",

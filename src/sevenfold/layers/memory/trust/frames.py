@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from sevenfold.layers.memory.trust.phrases import NOT, ONLY, PLACE_MARK, ParsedSentence, Phrase
-from sevenfold.layers.memory.trust.replies import asks_about_last, is_courtesy
+from sevenfold.layers.memory.trust.replies import asks_about_last, says_only_thanks
 from sevenfold.layers.memory.trust.tokens import (
     BREAK,
     Grammar,
@@ -197,7 +197,7 @@ def depends_on_last(text: str, parsed: ParsedSentence) -> bool:
     """Whether a sentence limits or takes back the one before it: "Only on Fridays.", "But not here."."""
     if _REVOKING.match(text):
         return True
-    if is_courtesy(text):
+    if says_only_thanks(text):
         return False
     words = [word.text for phrase in parsed.phrases for word in phrase.words]
     if not words or set(words) <= _APPROVING:

@@ -43,8 +43,10 @@ _CHECKING = read_word_set(
 _JUDGING = read_word_set(
     "right wrong true false correct valid really seriously sure ok okay fine good bad better best wise "
     "safe allowed sensible reasonable idea rule policy advice agree agreed think thoughts opinion "
-    "objections mean means said says say knows claim richtig falsch wahr korrekt gültig stimmt wirklich "
-    "sicher gut schlecht erlaubt sinnvoll idee regel einverstanden denkst meinst hältst meinung "
+    "objections mean means said says say knows claim source evidence proof text quote yours reason "
+    "richtig falsch wahr korrekt gültig stimmt wirklich "
+    "sicher gut schlecht erlaubt sinnvoll idee regel einverstanden denkst meinst hältst meinung sagt meint "
+    "quelle beweis zitat "
     "vrai faux juste correct valable vraiment bon bonne mauvaise bien idée règle accord penses pensez avis "
     "cierto verdad falso correcto válido bien bueno buena mala idea regla acuerdo piensas crees opinas "
     "vero giusto sbagliato corretto valido bene buona cattiva davvero regola pensi accordo parere "
@@ -86,7 +88,7 @@ _UNSPACED_COURTESY = re.compile(
 )
 
 
-def is_courtesy(text: str) -> bool:
+def says_only_thanks(text: str) -> bool:
     """ "Thanks!": it says nothing about the sentences around it."""
     if is_unspaced(text):
         return _UNSPACED_COURTESY.fullmatch(normalize_text(text).strip(" 。!！.、,")) is not None
