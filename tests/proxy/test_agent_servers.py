@@ -12,6 +12,7 @@ from sevenfold.cli import main
 from sevenfold.cli.proxy import find_upstreams
 from sevenfold.core.errors import InputError
 from sevenfold.proxy.agent_servers import (
+    MAX_AGENT_FILE_BYTES,
     find_named_servers,
     make_arguments,
     refuse_override,
@@ -111,6 +112,64 @@ def test_a_file_of_the_project_sends_no_key_to_a_server_of_its_choice(
         )
 
 
+KEY = '"ANTHROPIC_BASE_URL"'
+ENV = f'{{"env": {{{KEY}: "{GATE}"}}'
+
+
+@pytest.mark.parametrize(
+    ("agent", "name", "text"),
+    [
+        *(
+            ("claude", ".claude/settings.json", text)
+            for text in (
+                *(json.dumps({"env": {"ANTHROPIC_BASE_URL": url}}) for url in (f" {GATE}", f"{GATE}/$", 3)),
+                *(json.dumps({"env": {"ANTHROPIC_BASE_URL": url}}) for url in ("http://[", GATE.upper())),
+                json.dumps({"env": {"ANTHROPIC_BASE_URL": "http://gate.example\\@localhost"}}),
+                *(f"{ENV},}}", f"\ufeff{ENV}}}", f'{ENV}, "env.ANTHROPIC_BASE_URL": 1}}', f"{ENV}}} ]"),
+                ENV.replace("_", "\\u005f"),
+                f'{ENV}, "x": "{"y" * MAX_AGENT_FILE_BYTES}"}}',
+            )
+        ),
+        ("claude", ".claude/settings.local.json", ENV),
+        ("opencode", "opencode.jsonc", JSONC + "}"),
+        ("opencode", "opencode.json", '{"provider": {"openai": {"options": {"baseURL": "{env:X}"}}}}'),
+        ("qwen", ".env", f"  OPENAI_BASE_URL={GATE}\n"),
+        ("qwen", ".env", f"export\tOPENAI_BASE_URL={GATE}\n"),
+        ("qwen", ".env", f'OPENAI_BASE_URL={GATE}\nA="\nOPENAI_BASE_URL=http://localhost:1\n"\n'),
+        ("aider", ".env", "OPENAI_API_BASE=${GATE}\n"),
+    ],
+)
+def test_a_file_of_the_project_that_cannot_be_read_here_may_be_read_by_the_agent(
+    tmp_path: Path, agent: str, name: str, text: str
+) -> None:
+    write(tmp_path, f"project/{name}", text)
+    environ = {"HOME": str(tmp_path / "home")}
+    servers = find_named_servers(profile(agent), environ, tmp_path / "project")
+    with pytest.raises(InputError, match="--upstream"):
+        refuse_project_servers(servers.values())
+    # In the home directory it is the user's own, and names a server or none.
+    own = find_named_servers(profile(agent), {"HOME": str(tmp_path / "project")}, tmp_path / "project")
+    refuse_project_servers(own.values())
+
+
+@pytest.mark.parametrize(
+    ("agent", "name", "text"),
+    [
+        ("claude", ".claude/settings.json", '{"env": {"ANTHROPIC_BASE_URL": ""}, "a": "ANTHROPIC_BASE_URL"}'),
+        ("claude", ".claude/settings.json", '{"hooks": {},}'),
+        ("claude", ".claude/settings.json", "{"),
+        ("qwen", ".env", f"# OPENAI_BASE_URL={GATE}\nA=1 # instead of OPENAI_BASE_URL\nexport  B\n"),
+        ("qwen", ".env", "OPENAI_BASE_URL='http://localhost:4000/v1'\nMY_OPENAI_BASE_URL=x\n"),
+    ],
+)
+def test_a_file_of_the_project_that_sets_no_server_elsewhere_is_left_alone(
+    tmp_path: Path, agent: str, name: str, text: str
+) -> None:
+    write(tmp_path, f"project/{name}", text)
+    environ = {"HOME": str(tmp_path / "home")}
+    refuse_project_servers(find_named_servers(profile(agent), environ, tmp_path / "project").values())
+
+
 def test_run_starts_nothing_where_a_project_names_the_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -139,7 +198,7 @@ def test_what_the_agent_heeds_first_counts(tmp_path: Path) -> None:
     assert read_upstreams(tmp_path, "goose", ANTHROPIC_HOST="http://set:1").anthropic == "http://set:1"
 
 
-def test_arguments_lead_past_a_file_only_where_there_is_one(tmp_path: Path) -> None:
+def test_arguments_lead_past_a_file_whether_or_not_it_was_found(tmp_path: Path) -> None:
     write(tmp_path, "home/.claude/settings.json", json.dumps({"env": {"ANTHROPIC_BASE_URL": GATE}}))
     write(tmp_path, "home/.codex/config.toml", CODEX)
     environ = {"HOME": str(tmp_path / "home")}
@@ -147,7 +206,9 @@ def test_arguments_lead_past_a_file_only_where_there_is_one(tmp_path: Path) -> N
     servers = find_named_servers(claude, environ, tmp_path)
     option, settings = make_arguments(claude, servers, URL)
     assert (option, json.loads(settings)) == ("--settings", {"env": {"ANTHROPIC_BASE_URL": URL}})
-    assert make_arguments(claude, {}, URL) == ()
+    assert make_arguments(claude, {}, URL) == (option, settings)
+    assert make_arguments(claude, {}, URL, ["--settings", "mine.json"]) == ()
+    assert make_arguments(claude, {}, URL, ["--settings=mine.json"]) == ()
     refuse_override(claude, {}, ["--settings", "mine.json"])
     refuse_override(claude, servers, ["-p", "hello"])
     for given in (["--settings", "mine.json"], ["--settings={}"]):

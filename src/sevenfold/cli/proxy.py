@@ -193,7 +193,8 @@ def run_agent(options: Namespace, screen: Screen) -> int:
             url = server.run_url(run)
             copied = _copy_file(file, url, exits) if file is not None else RunCopy()
             arguments = drop_option(arguments, "--config") if copied.arguments else arguments
-            command = [program, *make_arguments(profile, servers, url), *copied.arguments, *arguments]
+            leading = make_arguments(profile, servers, url, arguments)
+            command = [program, *leading, *copied.arguments, *arguments]
             code = _run_program(command, {**environ, **profile.make_environ(url), **copied.variables})
         finally:
             server.stop()

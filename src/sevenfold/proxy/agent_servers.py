@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -21,7 +21,13 @@ from sevenfold.proxy.profiles import AgentProfile, ConfigKey, ProxiedApi
 
 MAX_AGENT_FILE_BYTES = 4 * 1024 * 1024
 _COMMENT = re.compile(r'("(?:\\.|[^"\\\n])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_TRAILING_COMMA = re.compile(r'("(?:\\.|[^"\\\n])*")|,(?=\s*[}\]])')
 _REFERENCE = re.compile(r"\{(\w+)\}")
+_URL = re.compile(r"https?://[^\s${\\]+", re.IGNORECASE)
+_LINE = re.compile(r"^(?:export +)?([\w-]+) *[:=] *(\"[^\"\n]*\"|'[^'\n]*'|[^#\s]+)", re.MULTILINE)
+_ESCAPE = re.compile(r"\\u([\da-fA-F]{4})")
+_UNREADABLE: object = object()
+_PARSED_SUFFIXES = (".json", ".jsonc", ".toml")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +37,7 @@ class NamedServer:
     path: Path
     api: ProxiedApi
     url: str
-    """As the file has it."""
+    """As the file has it; empty: it has one, or may have one, that cannot be read here."""
     key: str
     """Under which it stands there."""
     beats_environ: bool
@@ -51,20 +57,29 @@ class NamedServer:
 def find_named_servers(
     profile: AgentProfile, environ: Mapping[str, str], project: Path
 ) -> dict[ProxiedApi, NamedServer]:
-    """By API. A file that cannot be read names none: the agent says what is wrong with it."""
+    """By API. A file that cannot be read names none, as the agent says what is wrong with it; one of the
+    project may be read by the agent nevertheless, and names one without an address."""
     found: dict[ProxiedApi, NamedServer] = {}
     for key in profile.config_keys:
         path = _find_path(key, environ, project)
-        server = _read_server(key, path) if path is not None else None
-        if server is not None and path is not None:
-            is_home = key.file.startswith("~/") or path == _find_home(environ) / key.file
-            found[key.api] = replace(server, is_of_project=not is_home)
+        if path is None:
+            continue
+        is_of_project = not key.file.startswith("~/") and path != _find_home(environ) / key.file
+        server = _read_server(key, path, is_of_project=is_of_project)
+        if server is not None and (server.url or is_of_project):
+            found[key.api] = server
     return found
 
 
 def refuse_project_servers(servers: Iterable[NamedServer]) -> None:
     """A file that came with a project must not send a key and all that is said to a server of its choice."""
     for server in servers:
+        if server.is_of_project and not server.url:
+            raise InputError(
+                f"{server.path} lies in the project and sets {server.key} in a way that cannot be read here: "
+                "your key and all that is said might go there. Take it out, or add --upstream with the "
+                "address that requests are to go to"
+            )
         if server.is_of_project and not is_local_host(urlsplit(server.url).netloc):
             raise InputError(
                 f"{server.path} names the server {server.url}, and lies in the project: your key and all "
@@ -77,26 +92,38 @@ def refuse_override(
     profile: AgentProfile, servers: Mapping[ProxiedApi, NamedServer], given: Sequence[str]
 ) -> None:
     """Where the user gives the option that has to lead the agent past its file."""
-    option = profile.override[0] if profile.override else ""
-    is_given = any(word == option or word.startswith(f"{option}=") for word in given)
-    if servers and option.startswith("--") and is_given:
+    if servers and _is_given(profile, given):
         named = next(iter(servers.values()))
         raise InputError(
-            f"{named.path} names the server {named.url}, and a run has to name another by {option}, "
-            f"which is among your arguments; leave it out, or start `sevenfold proxy --agent {profile.name}` "
-            "and put its address there"
+            f"{named.path} names the server {named.url or 'in ' + named.key}, and a run has to name another "
+            f"by {profile.override[0]}, which is among your arguments; leave it out, or start "
+            f"`sevenfold proxy --agent {profile.name}` and put its address there"
         )
 
 
 def make_arguments(
-    profile: AgentProfile, servers: Mapping[ProxiedApi, NamedServer], url: str
+    profile: AgentProfile,
+    servers: Mapping[ProxiedApi, NamedServer],
+    url: str,
+    given: Sequence[str] = (),
 ) -> tuple[str, ...]:
-    """Arguments that lead the agent to this address of a run, whatever its files say."""
+    """Arguments that lead the agent to this address of a run, whatever its files say.
+
+    They are there also where no file names a server: the agent may read one that we cannot. An option that
+    the user gives is theirs.
+    """
     named = next(iter(servers.values()), None)
-    if named is None or not profile.override:
+    needs_key = any("{key}" in word for word in profile.override)
+    if not profile.override or (named is None and (needs_key or _is_given(profile, given))):
         return profile.make_arguments(url)
-    words = (word.replace("{url}", f"{url}{named.version}") for word in profile.override)
-    return tuple(word.replace("{key}", named.key) for word in words)
+    words = (word.replace("{url}", f"{url}{named.version if named else ''}") for word in profile.override)
+    return tuple(word.replace("{key}", named.key if named else "") for word in words)
+
+
+def _is_given(profile: AgentProfile, given: Sequence[str]) -> bool:
+    """Whether the user gives the option that has to lead the agent past its file."""
+    option = profile.override[0] if profile.override else ""
+    return option.startswith("--") and any(word == option or word.startswith(f"{option}=") for word in given)
 
 
 def _find_path(key: ConfigKey, environ: Mapping[str, str], project: Path) -> Path | None:
@@ -113,38 +140,73 @@ def _find_home(environ: Mapping[str, str]) -> Path:
     return Path(environ.get("HOME") or Path.home())
 
 
-def _read_server(key: ConfigKey, path: Path) -> NamedServer | None:
+def _read_server(key: ConfigKey, path: Path, *, is_of_project: bool) -> NamedServer | None:
+    """None where it names none for certain."""
     try:
-        if path.stat().st_size > MAX_AGENT_FILE_BYTES:
-            return None
-        fields = dict(_flatten(_parse(path), ""))
-    except (OSError, ValueError, RecursionError):
+        with path.open("rb") as file:
+            data = file.read(MAX_AGENT_FILE_BYTES + 1)
+    except OSError:
+        return None  # nor can the agent
+    name, value = key.key, _UNREADABLE
+    if len(data) <= MAX_AGENT_FILE_BYTES:
+        try:
+            name, value = _find_value(key, _parse(path.suffix, data.decode("utf-8-sig")))
+        except (ValueError, RecursionError):
+            value = _UNREADABLE if _may_hold(key, data) else None
+        if is_of_project and path.suffix not in _PARSED_SUFFIXES and _has_more(key, data):
+            value = _UNREADABLE
+    if value is None or value == "":
         return None
-    name = _REFERENCE.sub(lambda found: str(fields.get(found[1], "")), key.key)
-    url = fields.get(name)
-    if not isinstance(url, str) or not re.match(r"https?://[^${]+$", url):
-        return None
-    return NamedServer(path=path, api=key.api, url=url, key=name, beats_environ=key.beats_environ)
+    return NamedServer(
+        path=path,
+        api=key.api,
+        url=value if isinstance(value, str) and _is_url(value) else "",
+        key=name,
+        beats_environ=key.beats_environ,
+        is_of_project=is_of_project,
+    )
 
 
-def _parse(path: Path) -> Any:
-    text = path.read_text(encoding="utf-8")
-    if path.suffix in (".json", ".jsonc"):
+def _is_url(value: str) -> bool:
+    try:
+        return bool(_URL.fullmatch(value) and urlsplit(value).netloc)
+    except ValueError:
+        return False
+
+
+def _may_hold(key: ConfigKey, data: bytes) -> bool:
+    """Whether a file that cannot be parsed has the key in it, in any encoding or spelling."""
+    text = data.replace(b"\0", b"").decode("utf-8", "replace")
+    return key.key.rpartition(".")[2] in _ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
+
+
+def _has_more(key: ConfigKey, data: bytes) -> bool:
+    """Whether a file of lines sets it anywhere but in one line that can be read."""
+    text = data.replace(b"\0", b"").decode("utf-8", "replace")
+    lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
+    read = [found for found in _LINE.finditer("\n".join(lines)) if found[1] == key.key]
+    named = sum(len(re.findall(rf"(?<![\w-]){re.escape(key.key)}\s*[:=]", line)) for line in lines)
+    return named > len(read) or len({found[2] for found in read}) > 1
+
+
+def _find_value(key: ConfigKey, fields: Any) -> tuple[str, object]:
+    """The key with its references replaced, and what stands there."""
+    top = cast("dict[str, object]", fields) if isinstance(fields, dict) else {}
+    names = [_REFERENCE.sub(lambda found: str(top.get(found[1], "")), one) for one in key.key.split(".")]
+    value: object = cast("object", fields)
+    for name in names:
+        value = cast("dict[str, object]", value).get(name) if isinstance(value, dict) else None
+    return ".".join(names), value
+
+
+def _parse(suffix: str, text: str) -> Any:
+    if suffix in (".json", ".jsonc"):
         try:
             return json.loads(text)
         except ValueError:
-            return json.loads(_COMMENT.sub(lambda found: found[1] or "", text))
-    if path.suffix == ".toml":
+            bare = _COMMENT.sub(lambda found: found[1] or "", text)
+            return json.loads(_TRAILING_COMMA.sub(lambda found: found[1] or "", bare))
+    if suffix == ".toml":
         return tomllib.loads(text)
     # Of YAML and of files with variables, what stands on a line of its own.
-    lines = re.finditer(r"^(?:export +)?([\w-]+) *[:=] *(\"[^\"\n]*\"|'[^'\n]*'|[^#\s]+)", text, re.MULTILINE)
-    return {found[1]: found[2].strip("\"'") for found in lines}
-
-
-def _flatten(value: Any, start: str) -> Iterator[tuple[str, object]]:
-    """The values in it, by the names that lead there."""
-    if isinstance(value, dict):
-        for name, inner in cast("dict[str, Any]", value).items():
-            yield from _flatten(inner, f"{start}.{name}" if start else name)
-    else:
-        yield start, value
+    return {found[1]: found[2].strip("\"'") for found in _LINE.finditer(text)}

@@ -73,8 +73,8 @@ class AgentProfile:
     config_keys: tuple[ConfigKey, ...] = ()
     """Where its files may name a server that requests are to go to."""
     override: tuple[str, ...] = ()
-    """The arguments where a file names one, if variables or the arguments above would not do. `{key}` is
-    where it stands."""
+    """The arguments against what a file names, if variables or the arguments above would not do. Those with
+    `{key}`, which is where it stands, are used only if one does."""
     is_led_by_file: bool = False
     """Whether a file names where its requests go: a run has a copy of it (`agent_files`)."""
 
