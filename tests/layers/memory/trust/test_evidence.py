@@ -244,6 +244,7 @@ def test_a_question_or_thanks_behind_a_sentence_does_not_take_it_back(after: str
         "What do you think?",
         "Who told you that?",
         "What is the source?",
+        "Is it from the docs?",
         "Was sagt Anna dazu?",
         "Why?",
         "Stimmt das?",

@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from sevenfold.layers.memory.trust.phrases import NOT, ONLY, PLACE_MARK, ParsedSentence, Phrase
-from sevenfold.layers.memory.trust.replies import asks_about_last, says_only_thanks
+from sevenfold.layers.memory.trust.replies import MAX_REFERRING_WORDS, asks_about_last, says_only_thanks
 from sevenfold.layers.memory.trust.tokens import (
     BREAK,
     Grammar,
@@ -190,6 +190,9 @@ def is_text_word(word: str) -> bool:
 
 def is_back_reference(text: str, parsed: ParsedSentence, grammar: Grammar) -> bool:
     """Whether a question has no matter of its own, and so asks about what was said before."""
+    if has_text_word(text) and parsed.count <= MAX_REFERRING_WORDS:
+        # "Is it from the docs?"
+        return True
     return asks_about_last(text, parsed, grammar, asks_for_look=_INQUIRY.search(text) is not None)
 
 
