@@ -11,6 +11,7 @@ import pytest
 
 from sevenfold.cli import completion, main
 from sevenfold.cli.commands import COMMANDS
+from sevenfold.core.extras import render_install_command
 
 needs_shtab = pytest.mark.skipif(find_spec("shtab") is None, reason="shtab is not installed")
 
@@ -61,5 +62,5 @@ def test_without_the_library_it_says_what_to_install(
 
     monkeypatch.setattr(completion, "find_spec", find_nothing)
     assert main(["completion", "bash"]) == 2
-    said = "error: sevenfold completion needs shtab; run: pip install 'sevenfold[completion]'\n"
+    said = f"error: sevenfold completion needs shtab; run: {render_install_command('completion')}\n"
     assert capsys.readouterr().err == said

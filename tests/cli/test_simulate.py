@@ -15,6 +15,7 @@ import httpx2
 import pytest
 
 from sevenfold.cli import main
+from sevenfold.core.extras import render_install_command
 from sevenfold.core.json import read_object
 
 HEADERS = {"x-api-key": "k", "anthropic-version": "2026-10-21"}
@@ -171,4 +172,4 @@ def test_without_the_extra_it_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert main(["simulate"]) == 1
-    assert "pip install 'sevenfold[simulator]'" in capsys.readouterr().err
+    assert render_install_command("simulator") in capsys.readouterr().err

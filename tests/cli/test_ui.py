@@ -15,6 +15,7 @@ import pytest
 
 from sevenfold.cli import main
 from sevenfold.cli.ui import can_open_browser
+from sevenfold.core.extras import render_install_command
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +44,7 @@ def test_without_the_extra_it_says_which_one(
 ) -> None:
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert main(["ui", "--no-open"]) == 2
-    assert "pip install 'sevenfold[ui]'" in capsys.readouterr().err
+    assert render_install_command("ui") in capsys.readouterr().err
 
 
 def test_a_browser_is_opened_only_where_there_is_a_screen() -> None:

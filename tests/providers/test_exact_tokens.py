@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 
 from sevenfold.core.errors import SettingsError
+from sevenfold.core.extras import render_install_command
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import (
     Image,
@@ -102,5 +104,5 @@ def test_without_the_extra_it_is_said_what_to_install(
     tokenizer: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "tokenizers", None)
-    with pytest.raises(SettingsError, match=r"pip install 'sevenfold\[search\]'"):
+    with pytest.raises(SettingsError, match=re.escape(render_install_command("search"))):
         open_exact_estimator(tokenizer)

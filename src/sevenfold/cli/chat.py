@@ -67,6 +67,7 @@ from sevenfold.core.events import (
     SettingRefused,
     WriterFailed,
 )
+from sevenfold.core.extras import render_install_command
 from sevenfold.core.prices import sum_costs
 from sevenfold.core.settings.sections import AgentSettings, ChatSettings, PermissionMode
 from sevenfold.core.system import run_blocking
@@ -95,7 +96,7 @@ def render_setup_help(environ: Mapping[str, str], settings_path: str) -> tuple[s
         "  an Anthropic API key            export ANTHROPIC_API_KEY=...",
         "  an OpenAI-compatible server     export SEVENFOLD_AGENT_BASE_URL=http://127.0.0.1:11434/v1",
         "                                  and name its model: sevenfold chat --model NAME",
-        "  a GGUF file on this machine     pip install 'sevenfold[local]'",
+        f"  a GGUF file on this machine     {render_install_command('local')}",
         "                                  sevenfold chat --model path/to/model.gguf",
         "  no model at all                 sevenfold tour shows everything, offline, in a minute",
         "                                  sevenfold simulate is a model's API to test against",

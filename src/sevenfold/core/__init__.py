@@ -20,6 +20,7 @@ In reading order:
 - `text`: functions over text.
 - `settings`: declaring, reading and merging settings.
 - `events`, `errors`: everything that is reported or raised.
+- `extras`: how an optional part of the package is installed.
 - `clock`, `system`: time as an argument; system errors, sockets and threads.
 
 Nothing here reads or writes files, except data that comes with the package, or calls a provider. Time comes

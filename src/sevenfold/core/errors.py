@@ -74,9 +74,11 @@ _INDEX_NAMES = {"prometheus_client": "prometheus-client", "re2": "google-re2", "
 
 def describe_missing(what: str, modules: Sequence[str], *extras: str) -> str:
     """What needs which packages, and the command that installs them: one line, the same everywhere."""
+    from sevenfold.core.extras import render_install_command
+
     names = [_INDEX_NAMES.get(module, module) for module in modules]
     listed = " and ".join((", ".join(names[:-1]), names[-1]) if len(names) > 1 else names)
-    return f"{what} needs {listed}; run: pip install 'sevenfold[{','.join(extras)}]'"
+    return f"{what} needs {listed}; run: {render_install_command(*extras)}"
 
 
 class SevenfoldError(Exception):

@@ -38,6 +38,7 @@ from sevenfold.cli.screen import Screen, TableCell, Tone, format_count, shorten_
 from sevenfold.cli.workspace import require_folder
 from sevenfold.core import __version__
 from sevenfold.core.errors import GitError
+from sevenfold.core.extras import render_install_command
 from sevenfold.core.settings.sections import SandboxSettings
 from sevenfold.session.opening import Workspace
 from sevenfold.store.safe_git import GIT, find_git, read_git_version
@@ -133,7 +134,7 @@ def check_python() -> Iterator[DoctorFinding]:
                 extra.package,
                 "note",
                 f"not installed; needed for {extra.purpose}",
-                f"optional: pip install 'sevenfold[{extra.extra}]'",
+                f"optional: {render_install_command(extra.extra)}",
             )
         else:
             yield DoctorFinding(extra.package, "fine", found)

@@ -310,7 +310,7 @@ recall, rules, dreams, spend with its kill switch, the team, and what runs now.
 Only the browser that opens the printed link can use it: the page listens on 127.0.0.1,
 and the link works once. It loads nothing from the network. Every change that you make
 there is the same as with the commands, and `sevenfold memory undo` takes it back.
-Needs `pip install 'sevenfold[ui]'`.
+Needs the extra `ui`; where it is missing, the command says how to install it.
 """
 
 UI_EXAMPLES = """\
