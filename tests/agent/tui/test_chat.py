@@ -285,6 +285,21 @@ def test_the_status_line_names_model_and_mode(tmp_path: Path) -> None:
     play(tmp_path, [], story)
 
 
+def test_the_status_line_counts_what_layers_are_billed_after_the_turn(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        desk.keys.enter("Hello.")
+        await desk.keys.wait_for("Hi.")
+        await desk.keys.wait_until(lambda: not desk.chat.is_busy)
+        desk.chat.agent.subagent_usage.add_usage(
+            "extraction", "claude-opus-4-5", Usage(fresh=1_000_000), date(2026, 11, 15)
+        )
+        assert "$5.00" in desk.chat.status_line(80)
+        desk.keys.enter("/cost")
+        await desk.keys.wait_for("in all $5.00")
+
+    play(tmp_path, [make_response("Hi.")], story)
+
+
 def test_mail_to_a_session_that_was_taken_up_later_is_heard(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         second = desk.others[0]

@@ -155,7 +155,7 @@ class Chat(ChatInput):
             self._mail_task.cancel()
             self._mail_task = asyncio.create_task(self._handle_mail())
         await old.close("clear" if session is None else "resume")
-        self.view.status = replace(self.view.status, context_tokens=0, spent_usd=0.0, news="")
+        self.view.status = replace(self.view.status, context_tokens=0, news="")
         self.view.cache = None
         self.view.acts.clear()
         self._context = []
@@ -185,9 +185,6 @@ class Chat(ChatInput):
         """Of a session that goes on: the end of the conversation, and what it cost so far."""
         session, history = self.agent.session.id, self.agent.session.history
         self._earlier = await asyncio.to_thread(self.services.earlier_spend, session) if history else ()
-        total = sum_costs(one.cost for one in self._earlier)
-        self.view.earlier_usd = None if total is None else float(total.total)
-        self.view.status = replace(self.view.status, spent_usd=self.view.earlier_usd)
         if tail := render_history_tail(history, self._keyboard.renderer()):
             self.put(f"{tail}\n")
             self.say(f"session {session[:8]} goes on: {len(history)} messages", "good")
@@ -216,13 +213,17 @@ class Chat(ChatInput):
         return self._questions.render(renderer)
 
     def status_line(self, columns: int) -> str:
+        spent = self.spent
+        total, saved = sum_costs(one.cost for one in spent), compute_saved(spent)
         status = replace(
             self.view.status,
+            # Read each time: forks are billed after the turn that they follow.
+            spent_usd=None if total is None else float(total.total),
             mode=self.agent.mode,
             queued=len(self.agent.inbox),
             tasks=count_running(self.agent),
             cache=render_cache_state(self.view.cache, self._model, self._clock.now()),
-            saved_usd=None if (saved := compute_saved(self.spent)) is None else float(saved),
+            saved_usd=None if saved is None else float(saved),
         )
         return render_status_line(status, columns)
 

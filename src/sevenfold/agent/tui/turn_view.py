@@ -148,8 +148,6 @@ class TurnView:
         self._surface, self._clock = surface, clock or SystemClock()
         self._root, self._unfolding = root.rstrip("/"), unfolding
         self.status = status
-        self.earlier_usd: float | None = 0.0
-        """What the session was billed before it was opened here."""
         self.folds: deque[FoldedOutput] = deque(maxlen=MAX_FOLDS)
         self.acts: deque[LayerAct] = deque(maxlen=MAX_ACTS)
         """What layers did, the newest last."""
@@ -352,12 +350,7 @@ class TurnView:
             self.written_after_cut, self._is_after_cut = seen.reply.usage.written, False
         self._turn_tokens, self._streamed_chars = self._turn_tokens + seen.reply.usage.output, 0
         self.cache = read_cache_state(seen.reply.usage, self._clock.now()) or self.cache
-        self.status = replace(
-            self.status,
-            context_tokens=seen.context_tokens,
-            limit_tokens=seen.limit_tokens,
-            spent_usd=add_dollars(self.earlier_usd, seen.spent_usd),
-        )
+        self.status = replace(self.status, context_tokens=seen.context_tokens, limit_tokens=seen.limit_tokens)
 
     def _show_act(self, seen: LayerActed) -> None:
         self.acts.append(LayerAct(self._clock.now(), seen.event))
@@ -385,12 +378,6 @@ class TurnView:
         self.say(f"· {text}", "warning" if told.is_warning else "faint")
         if isinstance(seen.event, RetryScheduled) and (remedy := find_retry_remedy(seen.event)):
             self.say(remedy, "warning")
-
-
-def add_dollars(*sums: float | None) -> float | None:
-    """All together; None where one of them is not known: a part is no total."""
-    known = [one for one in sums if one is not None]
-    return sum(known) if len(known) == len(sums) else None
 
 
 def _head(title: str, seen: ToolEnded, lines: int, most: int) -> str:
