@@ -229,6 +229,10 @@ def test_a_server_with_a_version_of_its_own_gets_no_other() -> None:
     urls = Upstreams(openai="https://gate.example.org/api/v4", anthropic="https://gate.example.org")
     assert urls.make_url("/v1/chat/completions", {}) == "https://gate.example.org/api/v4/chat/completions"
     assert urls.make_url("/v1/messages", {}) == "https://gate.example.org/v1/messages"
+    beta = Upstreams(openai="https://gate.example.org/v1beta")
+    for path in ("/v1beta/openai/models", "/v1/openai/models", "/openai/models"):
+        assert beta.make_url(path, {}) == "https://gate.example.org/v1beta/openai/models"
+    assert beta.make_url("/v1alpha/models", {}) == "https://gate.example.org/v1beta/v1alpha/models"
 
 
 def test_every_agent_that_variables_lead_past_has_its_files_named() -> None:

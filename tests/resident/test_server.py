@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import socket
+import subprocess
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from pathlib import Path
@@ -19,7 +21,13 @@ from sevenfold.resident import client
 from sevenfold.resident.client import MAX_MESSAGE_BYTES, STATUS_ERROR, STATUS_OK, STATUS_RESTART
 from sevenfold.resident.hook_script import run_hook
 from sevenfold.resident.operations import ResidentOperations
-from sevenfold.resident.server import STUCK, ResidentServer, bind_socket, take_resident_lock
+from sevenfold.resident.server import (
+    STUCK,
+    ResidentServer,
+    bind_socket,
+    mark_stopping,
+    take_resident_lock,
+)
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 IDLE = timedelta(milliseconds=20)
@@ -175,10 +183,11 @@ def test_one_that_hangs_is_shown_and_can_be_ended(
 ) -> None:
     monkeypatch.setenv("SEVENFOLD_HOME", str(tmp_path))
     monkeypatch.setattr(resident, "STATUS_SECONDS", 0.05)
-    killed: list[int] = []
+    monkeypatch.setattr(resident, "END_SECONDS", 0.05)
+    killed: list[tuple[int, int]] = []
 
-    def kill(pid: int, _number: int) -> None:
-        killed.append(pid)
+    def kill(pid: int, number: int) -> None:
+        killed.append((pid, number))
 
     monkeypatch.setattr(os, "kill", kill)
     folder = client.make_run_folder(os.environ)
@@ -191,10 +200,71 @@ def test_one_that_hangs_is_shown_and_can_be_ended(
         assert (found.level, str(os.getpid()) in found.said) == ("broken", True)
         assert main(["resident", "stop", "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["is_hung"] is True
-    assert killed == [os.getpid()]
+    assert killed == [(os.getpid(), signal.SIGTERM), (os.getpid(), signal.SIGKILL)]
     os.close(lock)
     assert main(["resident"]) == 0
     assert "not running" in capsys.readouterr().out
+
+
+def test_one_that_finishes_its_work_is_not_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SEVENFOLD_HOME", str(tmp_path))
+    folder = client.make_run_folder(os.environ)
+    lock = take_resident_lock(folder, 0)
+    assert lock is not None
+    killed: list[int] = []
+
+    def kill(_pid: int, number: int) -> None:
+        """It hangs no longer when it is told to end."""
+        killed.append(number)
+        mark_stopping(lock)
+
+    monkeypatch.setattr(os, "kill", kill)
+    assert main(["resident", "stop", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said == {"is_running": True, "pid": os.getpid(), "is_stopping": True}
+    assert killed == [signal.SIGTERM]
+    for command in (["resident", "stop"], ["resident"]):
+        assert main(command) == 0
+        assert "is stopping" in capsys.readouterr().out
+    found = resident.check_resident()
+    assert (found.level, "is stopping" in found.said) == ("fine", True)
+    assert killed == [signal.SIGTERM]
+    # One that has been stopping for long hangs.
+    os.utime(Path(folder, client.LOCK_NAME), (0, 0))
+    assert resident.check_resident().level == "broken"
+    os.close(lock)
+
+
+def test_a_server_that_is_told_to_stop_says_so_in_its_lock(tmp_path: Path) -> None:
+    lock = take_resident_lock(str(tmp_path), 0)
+    assert lock is not None
+    server = ResidentServer(
+        ResidentOperations(environ={"SEVENFOLD_HOME": str(tmp_path)}), ManualClock(), idle=IDLE, lock=lock
+    )
+    assert not (tmp_path / client.LOCK_NAME).read_text().endswith("stopping\n")
+    server.stop()
+    assert (tmp_path / client.LOCK_NAME).read_text().endswith("stopping\n")
+    os.close(lock)
+
+
+def test_a_process_that_an_earlier_holder_named_is_not_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SEVENFOLD_HOME", str(tmp_path))
+    monkeypatch.setattr(resident, "NAME_SECONDS", 0.0)
+    lock = take_resident_lock(client.make_run_folder(os.environ), 0)
+    assert lock is not None
+    with subprocess.Popen(["sleep", "60"]) as other:
+        for named in (f"{other.pid} 0.0\n", "", "x", f"{2**40} 0.0\n"):
+            os.ftruncate(lock, 0)
+            os.pwrite(lock, named.encode(), 0)
+            assert main(["resident", "stop"]) == 0
+            assert "not running" in capsys.readouterr().out
+        assert other.poll() is None
+        other.kill()
+    os.close(lock)
 
 
 def test_the_end_of_a_turn_is_told_again_if_nobody_answered(tmp_path: Path) -> None:

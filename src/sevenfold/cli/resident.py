@@ -8,18 +8,35 @@ import os
 import signal
 import time
 from argparse import Namespace
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import cast
 
 from sevenfold.cli.inspect.doctor_store import DoctorFinding
 from sevenfold.cli.screen import Screen, format_count
 from sevenfold.core.errors import ResidentUnavailable
-from sevenfold.resident.client import LOCK_NAME, SOCKET_NAME, exchange, find_run_folder, request
+from sevenfold.resident.client import LOCK_NAME, SOCKET_NAME, STOPPING, exchange, find_run_folder, request
 from sevenfold.resident.hook_script import read_input, run_hook
 
 HOOK_SECONDS = 5.0
 """Somebody who types this command waits longer than an agent."""
 START_SECONDS = 30.0
 STATUS_SECONDS = 3.0
+END_SECONDS = 5.0
+"""For a process that does not answer to begin its end, before it is killed."""
+NAME_SECONDS = 0.2
+"""For a process that has just taken the lock to write its name there."""
+MAX_STOPPING_SECONDS = 60.0
+"""What has begun gets a third of that; a process that takes longer hangs."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResidentHolder:
+    """The process that holds the lock of the one resident process."""
+
+    pid: int
+    is_stopping: bool
+    """It finishes what it has begun, and then ends by itself."""
 
 
 def run_hook_command(options: Namespace, screen: Screen) -> int:
@@ -39,9 +56,9 @@ def run_resident_command(options: Namespace, screen: Screen) -> int:
     except ResidentUnavailable as error:
         if action == "start":
             raise
-        pid = find_holder()
-        if pid is not None:
-            return _handle_hung(pid, action, options, screen)
+        holder = find_holder()
+        if holder is not None:
+            return _handle_silent(holder, action, options, screen)
         if options.json:
             screen.show_json({"is_running": False})
         else:
@@ -60,39 +77,99 @@ def run_resident_command(options: Namespace, screen: Screen) -> int:
     return 0
 
 
-def find_holder() -> int | None:
+def find_holder() -> ResidentHolder | None:
     """The process that holds the lock of the one resident process, whether or not it answers."""
     try:
         fd = os.open(os.path.join(find_run_folder(os.environ), LOCK_NAME), os.O_RDONLY | os.O_NOFOLLOW)
     except OSError:
         return None
+    end = time.monotonic() + NAME_SECONDS
+    try:
+        while True:
+            before = os.pread(fd, 100, 0)
+            if not _is_locked(fd):
+                return None
+            words = os.pread(fd, 100, 0).decode("ascii", "replace").split()
+            if words and words[0].isdecimal() and words == before.decode("ascii", "replace").split():
+                pid, age = int(words[0]), time.time() - os.fstat(fd).st_mtime
+                if _has_open(pid, fd):
+                    return ResidentHolder(pid, STOPPING in words and age < MAX_STOPPING_SECONDS)
+            if time.monotonic() > end:
+                return None
+            time.sleep(0.02)
+    finally:
+        os.close(fd)
+
+
+def _is_locked(fd: int) -> bool:
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:
-        first = os.pread(fd, 100, 0).partition(b" ")[0]
-        return int(first) if first.isdigit() else None
-    finally:
-        os.close(fd)
+        return True
+    return False
+
+
+def _has_open(pid: int, fd: int) -> bool:
+    """Whether a process has the same file open; one that was named by an earlier holder has not. Where the
+    system does not say, whether there is such a process."""
+    folder = f"/proc/{pid}/fd"
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        if os.path.isdir("/proc/self/fd"):
+            return False
+        with suppress(OSError, OverflowError):
+            os.kill(pid, 0)
+            return True
+        return False
+    wanted = os.fstat(fd)
+    for name in names:
+        with suppress(OSError):  # closed meanwhile
+            if os.path.samestat(os.stat(f"{folder}/{name}"), wanted):
+                return True
+    return False
+
+
+def _handle_silent(holder: ResidentHolder, action: str, options: Namespace, screen: Screen) -> int:
+    """It lives and does not answer. What one that hangs was doing is taken up again by the next one."""
+    is_killed = False
+    if action == "stop" and not holder.is_stopping:
+        now = _end_hung(holder.pid)
+        is_killed, holder = now is None, now or holder
+    if options.json:
+        state = "is_stopping" if holder.is_stopping else "is_hung"
+        screen.show_json({"is_running": not is_killed, "pid": holder.pid, state: True})
+    elif is_killed:
+        screen.show_line(
+            f"process {holder.pid} did not answer, and was ended; the next request starts another"
+        )
+    else:
+        screen.show_line(describe_silent(holder))
+    return 0 if action == "stop" or holder.is_stopping else 1
+
+
+def _end_hung(pid: int) -> ResidentHolder | None:
+    """Ask a process to end, and kill it if it does not begin to; returned if it does."""
+    end = time.monotonic() + END_SECONDS
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGTERM)
+        while (found := find_holder()) is not None and found.pid == pid:
+            if found.is_stopping:
+                return found
+            if time.monotonic() > end:
+                os.kill(pid, signal.SIGKILL)
+                break
+            time.sleep(0.02)
     return None
 
 
-def _handle_hung(pid: int, action: str, options: Namespace, screen: Screen) -> int:
-    """It lives and says nothing. What it was doing is taken up again by the next one."""
-    if action == "stop":
-        os.kill(pid, signal.SIGKILL)
-    if options.json:
-        screen.show_json({"is_running": action != "stop", "pid": pid, "is_hung": True})
-    elif action == "stop":
-        screen.show_line(f"process {pid} did not answer, and was killed; the next request starts another")
-    else:
-        screen.show_line(describe_hung(pid))
-    return 0 if action == "stop" else 1
-
-
-def describe_hung(pid: int) -> str:
+def describe_silent(holder: ResidentHolder) -> str:
     """What it is, and what to do about it."""
+    if holder.is_stopping:
+        return f"process {holder.pid} is stopping: it finishes what it has begun, and then ends by itself"
     return (
-        f"process {pid} does not answer; end it with `sevenfold resident stop`: the next request starts one"
+        f"process {holder.pid} does not answer; end it with `sevenfold resident stop`: "
+        "the next request starts one"
     )
 
 
@@ -119,9 +196,10 @@ def check_resident() -> DoctorFinding:
     try:
         return DoctorFinding("resident", "fine", describe_resident(ask_running("status")))
     except ResidentUnavailable:
-        pid = find_holder()
-        if pid is not None:
-            return DoctorFinding("resident", "broken", describe_hung(pid))
+        holder = find_holder()
+        if holder is not None:
+            level = "fine" if holder.is_stopping else "broken"
+            return DoctorFinding("resident", level, describe_silent(holder))
         where = find_run_folder(os.environ)
         said = f"not running, and started when a hook or an MCP server needs it ({where})"
         return DoctorFinding("resident", "fine", said)

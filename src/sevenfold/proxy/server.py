@@ -97,7 +97,11 @@ class Upstreams:
     def make_url(self, path: str, headers: Mapping[str, str]) -> str:
         """The address for a path. A server that has a version of its own gets none of ours."""
         base = self.find(path, headers)
-        return base + (path.removeprefix("/v1") if _OWN_VERSION.search(base) else path)
+        own = _OWN_VERSION.search(base)
+        for version in (own[0], "/v1") if own else ():
+            if path == version or path.startswith(f"{version}/"):
+                return base + path[len(version) :]
+        return base + path
 
 
 @dataclass(frozen=True, slots=True)

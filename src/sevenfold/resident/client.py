@@ -27,6 +27,8 @@ MAX_MESSAGE_BYTES = 4 * 1024 * 1024
 STATUS_OK, STATUS_ERROR, STATUS_RESTART = b"+", b"-", b"!"
 
 SOCKET_NAME, LOCK_NAME, STARTING_NAME = "resident.sock", "resident.lock", "resident.starting"
+STOPPING = "stopping"
+"""Behind the process in the lock's file, once it takes no more requests."""
 LOG_NAME, QUEUE_NAME = "resident.log", "queue"
 MAX_LEFT_MESSAGES = 200
 """Messages that were left for the process. More would mean that it cannot be started at all."""

@@ -30,6 +30,7 @@ from sevenfold.resident.client import (
     STATUS_ERROR,
     STATUS_OK,
     STATUS_RESTART,
+    STOPPING,
     log_failure,
     make_run_folder,
 )
@@ -75,6 +76,17 @@ def take_resident_lock(folder: str, wait_seconds: float) -> int | None:
         return fd
 
 
+def mark_stopping(lock: int) -> None:
+    """Say in the lock's file that its holder finishes what it has begun, and takes no more requests."""
+    os.pwrite(lock, f"{os.getpid()} {__version__} {STOPPING}\n".encode(), 0)
+
+
+def _release_lock(lock: int) -> None:
+    """Whoever takes it next is not named by it yet, and this process no longer."""
+    os.ftruncate(lock, 0)
+    os.close(lock)
+
+
 def _is_served(folder: str) -> bool:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
         asking.settimeout(1)
@@ -114,8 +126,10 @@ class ResidentServer:
         *,
         idle: timedelta = IDLE,
         stop_seconds: float = _STOP_WAIT,
+        lock: int | None = None,
     ) -> None:
         self._service, self._clock, self._idle, self._stop_seconds = service, clock, idle, stop_seconds
+        self._lock = lock
         self._last = clock.uptime()
         self._stopping = asyncio.Event()
         self._busy = 0
@@ -137,6 +151,8 @@ class ResidentServer:
 
     def stop(self) -> None:
         self._stopping.set()
+        if self._lock is not None:
+            mark_stopping(self._lock)
 
     async def serve(self, listener: socket.socket) -> bool:
         """Returns whether everything that was begun has ended; threads that hang cannot be ended."""
@@ -148,6 +164,7 @@ class ResidentServer:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._stopping.wait(), min(60, self._idle.total_seconds()))
         finally:
+            self.stop()
             server.close()
             with suppress(FileNotFoundError):
                 os.unlink(path)
@@ -267,16 +284,16 @@ def serve_until_idle(environ: Mapping[str, str], *, idle: timedelta = IDLE) -> b
     if lock is None:
         return False
     try:
-        asyncio.run(_serve(folder, idle))
+        asyncio.run(_serve(folder, idle, lock))
     except Exception as error:
         log_failure(environ, f"the resident process ended: {type(error).__name__}: {error}")
         raise
     finally:
-        os.close(lock)
+        _release_lock(lock)
     return True
 
 
-async def _serve(folder: str, idle: timedelta) -> None:
+async def _serve(folder: str, idle: timedelta, lock: int) -> None:
     # Whoever waits for the socket may connect while these are loaded.
     listener = bind_socket(folder)
     from sevenfold.core.clock import SystemClock
@@ -284,13 +301,14 @@ async def _serve(folder: str, idle: timedelta) -> None:
 
     clock = SystemClock()
     service = ResidentOperations(clock, asks_model=True)
-    server = ResidentServer(service, clock, idle=idle)
+    server = ResidentServer(service, clock, idle=idle, lock=lock)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, server.stop)
     if not await server.serve(listener):
         # Waiting for its threads would keep the lock, and with it the next process from starting.
         log_failure(os.environ, "something that was begun did not end; the resident process ends without it")
+        _release_lock(lock)
         os._exit(1)
 
 
