@@ -295,3 +295,26 @@ def test_an_introduction_of_fenced_text_covers_that_text_alone() -> None:
     assert judge("We run Postgres on port 5433.", strip_pasted_text(said)).unsupported == ()
     announced = "Look at what they wrote:\n\nWe run Postgres on port 5433."
     assert judge("We run Postgres on port 5433.", announced).unsupported != ()
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["For this PR only.", "This time.", "Today.", "On the release branch.", "Hi! Only on hot branches.",
+     "Write a short story.", "Pretend this for the demo.", "Let's play a game.", "As an example.",
+     "This was the case last year.", "Put this into the fixture as it stands.",
+     "Can you write a short story?", "Nur heute.", "Schreib eine kurze Geschichte.",
+     "Esta vez.", "Raconte une histoire."],
+)  # fmt: skip
+def test_a_sentence_behind_a_limit_or_a_pretence_is_no_lasting_statement(before: str) -> None:
+    assert judge("Lint before you push.", f"{before} Lint before you push.").unsupported
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["In general.", "From now on.", "For the record.", "In this repo.", "In German please.",
+     "In tests mock nothing.",
+     "We deploy from main. Only on Fridays.", "Write tests for every module.", "Add this to your notes.",
+     "After merging delete the branch."],
+)  # fmt: skip
+def test_a_sentence_behind_what_limits_nothing_stays_a_statement(before: str) -> None:
+    assert not judge("Lint before you push.", f"{before} Lint before you push.").unsupported

@@ -38,6 +38,7 @@ from sevenfold.layers.memory.trust.phrases import (
     parse_sentence,
 )
 from sevenfold.layers.memory.trust.replies import MAX_REFERRING_WORDS
+from sevenfold.layers.memory.trust.scopes import is_invention, limits_next
 from sevenfold.layers.memory.trust.tokens import (
     PREFERENCE,
     Grammar,
@@ -90,7 +91,7 @@ def read_user_sentences(
     pieces = [piece.strip() for piece in _PIECE.split(own) if any(mark.isalnum() for mark in piece)]
     is_hidden = has_hidden_text(own)
     made: list[UserSentence] = []
-    is_announced = False
+    is_announced = is_limited = False
     for place, piece in enumerate(pieces):
         bare = _BULLET.sub("", piece)
         grammar = find_grammar(bare)
@@ -101,7 +102,7 @@ def read_user_sentences(
                 text=piece[:MAX_EVIDENCE_CHARS],
                 at=at,
                 place=place,
-                is_asserted=is_free and not is_hidden and not is_announced,
+                is_asserted=is_free and not is_hidden and not is_announced and not is_limited,
                 grammar=grammar,
                 parsed=parsed,
             )
@@ -109,6 +110,10 @@ def read_user_sentences(
         is_short = parsed.count <= MAX_REFERRING_WORDS and is_back_reference(piece, parsed, grammar)
         is_asking = is_short and is_question(piece, grammar)
         is_announced |= bool(parsed.phrases) and (is_asking or points_ahead(piece) or has_text_word(piece))
+        is_announced |= is_invention(bare)
+        # "This time. Lint before you push."
+        is_first = not any(one.is_asserted and one.parsed.count > 1 for one in made[:-1])
+        is_limited = limits_next(bare, parsed, grammar, is_first=is_first)
     linked = tuple(_linked(made))
     return (*linked, *_dated(linked, day)) if day else linked
 

@@ -1,0 +1,144 @@
+"""Sentences that say for what, or in which world, the next one holds: "This time.", "Write a story."."""
+
+from __future__ import annotations
+
+import re
+
+from sevenfold.core.text.stems import normalize_text
+from sevenfold.layers.memory.trust.phrases import ParsedSentence
+from sevenfold.layers.memory.trust.tokens import Grammar, read_word_set, split_tokens
+
+MAX_LIMIT_TOKENS = 3
+"""Of a sentence without a verb that only says when or where: "On release branches."."""
+MAX_TOKENS_WITH_ARTICLE = 4
+"""The same with an article: "Only on the release branch.", without "only"."""
+
+_NOW = re.compile(
+    r"(?:(?:just|only|but|and|ok|okay|so|nur|aber|also|juste|seulement|solo|sólo|só|soltanto|alleen|"
+    r"maar|tylko|"
+    r"только)\W+)*(?:"
+    r"this (?:time|once|one|week|sprint|month|morning|afternoon|evening|release|pr|branch|session|"
+    r"task|chat|"
+    r"commit|ticket|change|file|run)|today|tonight|tomorrow|yesterday|(?:right |just )?now|once|"
+    r"temporarily|"
+    r"(?:an? )?(?:one[- ]off|exception|experiment|example|test)|(?:last|next) (?:year|week|month|"
+    r"sprint|time)|"
+    r"back then|formerly|previously|in \d{4}|(?:as an|for) example|zum beispiel|par exemple|"
+    r"por ejemplo|per esempio|"
+    r"por exemplo|bijvoorbeeld|na przykład|например"
+    r"|diesmal|dieses mal|heute|morgen|gestern|jetzt|einmal|vorerst|vorläufig|ausnahmsweise|zurzeit|"
+    r"früher|"
+    r"(?:letztes|nächstes) (?:jahr|mal)|letzte woche|ein beispiel"
+    r"|(?:pour )?cette fois(?:-ci)?|aujourd['’]hui|demain|hier|maintenant|une fois|temporairement|"
+    r"exceptionnellement|l['’]an dernier|l['’]année dernière|autrefois|un exemple"
+    r"|esta vez|hoy|mañana|ayer|ahora|una vez|temporalmente|excepcionalmente|el año pasado|un ejemplo"
+    r"|(?:per )?questa volta|stavolta|oggi|domani|ieri|adesso|temporaneamente|eccezionalmente|"
+    r"l['’]anno scorso|"
+    r"un esempio"
+    r"|desta vez|hoje|amanhã|ontem|agora|uma vez|temporariamente|excepcionalmente|"
+    r"(?:no )?ano passado|um exemplo"
+    r"|deze keer|vandaag|gisteren|nu(?: even)?|eenmalig|tijdelijk|voorlopig|vorig jaar|vroeger|"
+    r"een voorbeeld"
+    r"|tym razem|dziś|dzisiaj|jutro|wczoraj|teraz|raz|tymczasowo|wyjątkowo|w zeszłym roku|kiedyś|przykład"
+    r"|(?:в|на) этот раз|сегодня|завтра|вчера|сейчас|пока|временно|в прошлом году|раньше|пример"
+    r"|今回(?:だけ|のみ)?は?|今日(?:だけ|のみ)?は?|今(?:だけ|は)|一時的に|例えば|去年は?|这次|這次|这一次|今天|暂时|去年|以前|例如|比如"
+    r")(?: only| nur| seulement| solo| alleen)?",
+    re.IGNORECASE,
+)
+_UNLIMITED = re.compile(
+    r"\b(?:for (?:the record|future reference|your information|next time|everyone|all|ever|sure|context)|"
+    r"from (?:now|here|today|this point) on(?:wards?)?|going forward|in (?:general|short|future|"
+    r"the future|"
+    r"principle|any case|all cases|(?:this|our|the|my) (?:\w+ )?(?:repo|repository|project|codebase|"
+    r"monorepo|team|"
+    r"company|code))|by (?:the way|default)|as (?:always|usual|ever|a rule|agreed|discussed|before|"
+    r"promised)|"
+    r"on (?:that|another|a) (?:\w+ )?note|on top|of course|at all times|with (?:thanks|pleasure)|per our|"
+    r"ab (?:jetzt|sofort|heute)|von (?:nun|jetzt) an|in zukunft|im allgemeinen|in (?:diesem|unserem) \w+|"
+    r"dans (?:ce|notre) \w+|en (?:este|nuestro|général|general) ?\w*|in (?:questo|generale|futuro|"
+    r"dit|onze?) ?\w*|"
+    r"n(?:este|o nosso) \w+|em geral|over het algemeen|w tym \w+|в (?:этом|нашем) \w+|в целом|"
+    r"à partir de|a partir de|d['’]ora in|vanaf nu|od teraz|с этого)\b",
+    re.IGNORECASE,
+)
+"""A sentence without a verb that limits nothing that does not last."""
+_LEADS = r"\W*(?:(?:please|now|ok|okay|so|and|then|first|hey|hi|bitte|por favor)\W+)*"
+_INVENTED = re.compile(
+    _LEADS + r"(?:"
+    r"(?:let['’]?s |let us )?(?:pretend|imagine|suppose|role-?play|make believe|play (?:a|the|some)\b)"
+    r"|(?:can|could|would|will) you (?:please )?(?:pretend|imagine|write (?:me )?an? (?:\w+ )?story)"
+    r"|(?:write|tell|invent|make up|compose|continue|finish|give|create|generate)(?: me| us)? (?:up )?"
+    r"(?:an?|some|the|this|my|our) (?:[\w-]+ ){0,3}(?:story|stories|poem|song|lyrics|novel|tale|"
+    r"scene|joke|dialogue?|"
+    r"essay|sketch|script for|play|fiction|riddle|limerick|haiku|parody|satire|screenplay|monologue|"
+    r"fable)\b"
+    r"|(?:this|that|it|the following) (?:was|were|used to be) (?:the case|true|so|how|valid|like this|"
+    r"(?:the|our) (?:old |former )?(?:rule|policy|way|plan|setup|practice))\b"
+    r"|(?:put|add|insert|copy|paste|include|print|render|log|show|display|type|output|echo|return)"
+    r" (?:this|these|the following)\b(?!.*\b(?:memory|memories|notes?|mind)\b)"
+    r"|stell dir vor|stellt euch vor|nehmen wir an|angenommen|lass uns (?:so tun|spielen|ein spiel)|"
+    r"tu so,? als"
+    r"|(?:schreibe?|erzähle?|erfinde?)(?: mir| uns)? (?:eine?n?|die|das) (?:\w+ ){0,3}(?:geschichte|"
+    r"gedicht|lied|roman|"
+    r"märchen|witz|szene|dialog|aufsatz)\b"
+    r"|imagin(?:e|ons|ez) |supposons|faisons semblant|jouons"
+    r"|(?:écris|écrivez|raconte|invente)(?:-moi)? (?:une?|l[ae]) (?:\w+ ){0,3}(?:histoire|poème|"
+    r"chanson|roman|conte|"
+    r"blague|scène|dialogue)\b"
+    r"|imagina |supongamos|finge |juguemos|(?:escribe|cuéntame|cuenta|inventa)(?:me)? (?:una?|el|"
+    r"la) (?:\w+ ){0,3}"
+    r"(?:historia|poema|canción|novela|cuento|chiste|escena|diálogo)\b"
+    r"|immagina |supponiamo|fingi |facciamo finta|giochiamo|(?:scrivi|racconta|"
+    r"inventa)(?:mi)? (?:una?|il|la) "
+    r"(?:\w+ ){0,3}(?:storia|poesia|canzone|romanzo|favola|barzelletta|scena|dialogo|racconto)\b"
+    r"|imagine |suponha|finja |vamos fingir|(?:escreva|escreve|conta|conte|invente)(?:-me)? (?:uma?|o|a) "
+    r"(?:\w+ ){0,3}(?:história|poema|canção|romance|conto|piada|cena|diálogo)\b"
+    r"|stel je voor|stel dat|doe alsof|laten we doen alsof|(?:schrijf|vertel|verzin)(?: me|"
+    r" mij)? een (?:\w+ ){0,3}"
+    r"(?:verhaal(?:tje)?|gedicht|lied|roman|sprookje|mop|scène|dialoog)\b"
+    r"|wyobraź|załóżmy|udawaj|pobawmy|(?:napisz|opowiedz|"
+    r"wymyśl)(?: mi)? (?:\w+ ){0,3}(?:opowiadanie|historię|wiersz|"
+    r"piosenkę|bajkę|żart|scenę|dialog)\b"
+    r"|представь|допустим|предположим|притворись|давай поиграем|(?:напиши|расскажи|"
+    r"придумай)(?: мне)? (?:\w+ ){0,3}"
+    r"(?:рассказ|историю|стих\w*|песню|сказку|шутку|сцену|диалог)\b"
+    r"|(?:写|寫|讲|講)(?:一)?(?:个|篇|首)?[^。]{0,8}(?:故事|小说|小說|诗|詩|笑话)|假装|假裝|想象|想像"
+    r"|[^。]{0,10}(?:物語|小説|詩|話)を(?:書|作|話)|想像して|仮に)",
+    re.IGNORECASE,
+)
+"""Asks for something made up, tells of what was, or shows it."""
+_POINTING = read_word_set(
+    "this these that those dies diese diesen diesem dieses dieser ce cet cette ces este esta estos estas "
+    "questo questa questi queste deste desta este esse dit deze dat ten ta tego tej tym этот эту "
+    "этого этом"
+)
+_OTHERWISE = read_word_set(
+    "please thanks not no never bitte danke nicht nie kein keine s'il merci pas jamais favor "
+    "gracias nunca "
+    "grazie non mai obrigado não alsjeblieft niet geen nooit proszę nie nigdy пожалуйста не никогда "
+    "use uses do is are was has have run write nutze benutze nimm ist sind utilise utiliser est "
+    "sont usa usar "
+    "es son è sono usare são gebruik is zijn jest są używaj"
+)
+"""Words of a sentence that says something itself."""
+
+
+def limits_next(text: str, parsed: ParsedSentence, grammar: Grammar, *, is_first: bool) -> bool:
+    """Whether it has no verb and says when, where or for what the next sentence holds. Behind a statement
+    (not `is_first`) it may limit that one instead, so long as it does not point at what is done now."""
+    bare = normalize_text(text).strip(" \t\n.!;:…。！-–—*")
+    if _NOW.fullmatch(bare):
+        return True
+    tokens = [token.text for token in split_tokens(bare) if not token.is_break]
+    if len(tokens) < 2 or _UNLIMITED.search(bare) or not _OTHERWISE.isdisjoint(tokens):
+        return False
+    start = 1 if tokens[0] in grammar.limits else 0
+    has_article = tokens[start + 1] in grammar.idle | _POINTING if len(tokens) > start + 1 else False
+    is_short = len(tokens) - start <= (MAX_TOKENS_WITH_ARTICLE if has_article else MAX_LIMIT_TOKENS)
+    is_led = tokens[start] in grammar.markers and bool(parsed.phrases) and not parsed.core
+    return is_short and is_led and (is_first or not _POINTING.isdisjoint(tokens))
+
+
+def is_invention(text: str) -> bool:
+    """Whether what follows it is a story, a game, a sample or the past, and no statement of the user."""
+    return _INVENTED.match(normalize_text(text)) is not None
