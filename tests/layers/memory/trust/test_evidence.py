@@ -318,3 +318,24 @@ def test_a_sentence_behind_a_limit_or_a_pretence_is_no_lasting_statement(before:
 )  # fmt: skip
 def test_a_sentence_behind_what_limits_nothing_stays_a_statement(before: str) -> None:
     assert not judge("Lint before you push.", f"{before} Lint before you push.").unsupported
+
+
+@pytest.mark.parametrize(
+    "after",
+    ["Forget that.", "Actually that is wrong.", "No, sorry. Forget that, please.", "Never mind.",
+     "That's not true, I was thinking of Porto.", "Das stimmt nicht.", "C'est faux."],
+)  # fmt: skip
+def test_the_next_message_may_take_one_back(after: str) -> None:
+    assert judge("We use pnpm.", "We use pnpm.", after).unsupported
+    assert judge("We use pnpm.", "We use pnpm.", "Thanks!", after).unsupported
+    # It says nothing of what came before that, and the user may say it again.
+    assert not judge("We use pnpm.", "We use pnpm.", "What is left?", after).unsupported
+    assert not judge("We use pnpm.", "We use pnpm.", after, "We use pnpm.").unsupported
+
+
+@pytest.mark.parametrize(
+    "after",
+    ["Undo that.", "Ignore this warning in the logs.", "Drop that column.", "That is wrong in main.py."],
+)
+def test_a_message_about_the_work_takes_nothing_back(after: str) -> None:
+    assert not judge("We use pnpm.", "We use pnpm.", after).unsupported

@@ -95,3 +95,11 @@ def test_each_sentence_is_parsed_once_for_all_that_a_model_wrote(monkeypatch: py
     monkeypatch.setattr(quotation, "parse_sentence", count)
     assert quote_user(written, found.unsupported, found.evidence, sources.sentences) is None
     assert len(parsed) <= len(sources.sentences) + len(found.unsupported)
+
+
+def test_a_sentence_that_the_next_message_takes_back_is_not_quoted() -> None:
+    said = "The payments service is owned by the Lisbon team."
+    sources = ConversationSources(split_passages([Message("user", said), Message("user", "Forget that.")]))
+    written = "The Lisbon team owns the payments service."
+    found = sources.attribute(written)
+    assert quote_user(written, found.unsupported, found.evidence, sources.sentences) is None

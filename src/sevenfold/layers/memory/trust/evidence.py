@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from sevenfold.core.text.absolute_dates import resolve_relative_dates
 from sevenfold.core.text.stems import normalize_text
@@ -26,6 +26,7 @@ from sevenfold.layers.memory.trust.frames import (
     is_record_line,
     points_ahead,
     read_otherwise,
+    takes_back_message,
 )
 from sevenfold.layers.memory.trust.phrases import (
     EVERY,
@@ -37,7 +38,7 @@ from sevenfold.layers.memory.trust.phrases import (
     find_grammar,
     parse_sentence,
 )
-from sevenfold.layers.memory.trust.replies import MAX_REFERRING_WORDS
+from sevenfold.layers.memory.trust.replies import MAX_REFERRING_WORDS, says_only_thanks
 from sevenfold.layers.memory.trust.scopes import is_invention, limits_next
 from sevenfold.layers.memory.trust.tokens import (
     PREFERENCE,
@@ -141,7 +142,8 @@ def _linked(sentences: Sequence[UserSentence]) -> Iterator[UserSentence]:
 
 def find_evidence(sentences: Sequence[str], said: Sequence[UserSentence]) -> EvidenceFound:
     """What these sentences of a memory rest on. `said`: all that the user said, in order."""
-    asserted = [one for one in said if one.is_asserted]
+    taken_back = _find_taken_back(said)
+    asserted = [one for one in said if one.is_asserted and one.at not in taken_back]
     support = [_unrevoked(_support(sentence, asserted), said) for sentence in sentences]
     while True:
         used = _join(part for parts in support for part in parts)
@@ -153,6 +155,26 @@ def find_evidence(sentences: Sequence[str], said: Sequence[UserSentence]) -> Evi
     unsupported = tuple(text for text, parts in zip(sentences, support, strict=True) if not parts)
     said_once = {(one.at, one.place): one for one, _ in used}
     return EvidenceFound(tuple(said_once.values()), unsupported)
+
+
+def _find_taken_back(said: Sequence[UserSentence]) -> set[int]:
+    """The messages that the user took back at the beginning of the next: "Forget that.". Thanks between the
+    two count for nothing."""
+    messages: dict[int, dict[int, str]] = {}
+    for one in said:
+        messages.setdefault(one.at, {}).setdefault(one.place, one.text)
+    ats = sorted(messages)
+    taken_back: set[int] = set()
+    for place, at in enumerate(ats):
+        texts = [text for _, text in sorted(messages[at].items())]
+        if takes_back_message(" ".join(texts[:2])):
+            before = (one for one in reversed(ats[:place]) if not _is_thanks(messages[one].values()))
+            taken_back |= set(islice(before, 1))
+    return taken_back
+
+
+def _is_thanks(sentences: Iterable[str]) -> bool:
+    return all(map(says_only_thanks, sentences))
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,29 @@ _REVOKING = re.compile(
     re.IGNORECASE,
 )
 """Takes back the sentence before it."""
+_DENYING = re.compile(
+    r"\W*(?:(?:oh|no|nope|wait|hm+|sorry|actually|oops|well|ok|okay|nein|nee|non|perdón|scusa|"
+    r"desculpa|nie|нет)\W+)*(?:"
+    r"(?:that|this|it|what i (?:just )?(?:said|wrote|told you))(?:'s|’s| is| was) (?:actually |"
+    r"just |all |completely )?"
+    r"(?:wrong|not (?:true|right|correct|so)|incorrect|false|untrue|outdated|nonsense|a mistake|"
+    r"my mistake|a lie)"
+    r"|i was wrong|i (?:made a mistake|misspoke|lied)|my (?:bad|mistake)"
+    r"|das (?:ist|war) (?:falsch|nicht (?:wahr|richtig)|quatsch)|(?:das )?stimmt (?:so |gar )?nicht"
+    r"|(?:c'est|c’est|c'était) faux|ce n['’]est pas (?:vrai|juste)|(?:eso )?(?:es|está) (?:falso|"
+    r"mal)|no es (?:cierto|verdad)"
+    r"|(?:è|era) (?:falso|sbagliato)|non è vero|(?:isso )?(?:é falso|está errado)|não é verdade"
+    r"|dat (?:klopt niet|is (?:fout|niet waar))|to (?:nieprawda|błąd)|это (?:неверно|неправда|не так)"
+    r")\b",
+    re.IGNORECASE,
+)
+"""Says that the message before it is wrong."""
+_CLAUSE_END = re.compile(
+    r"\s*(?:(?:please|again|then|actually|about|what|i|just|said|for|now|though|after all|bitte|"
+    r"wieder)\b\s*)*"
+    r"(?:[^\w\s]|$)",
+    re.IGNORECASE,
+)
 _INVERSION = re.compile(r"\b\w+-(?:t-)?(?:nous|vous|tu|on|il|elle|ils|elles|je)\b|\best-ce\b", re.IGNORECASE)
 _VERB_FIRST = frozenset(("wir", "ich", "du", "ihr", "we", "wij", "jij", "ik", "jullie"))
 _RECORD = re.compile(
@@ -215,6 +238,13 @@ def depends_on_last(text: str, parsed: ParsedSentence) -> bool:
         or first in _TURNING
         or (len(words) <= 2 and _SIGNATURE.match(text) is not None)
     )
+
+
+def takes_back_message(text: str) -> bool:
+    """Whether a message begins by taking back the one before it. "Undo that" is about what was done."""
+    match = _REVOKING.match(text) or _DENYING.match(text)
+    is_undone = match is not None and "undo" in match.group().casefold()
+    return match is not None and not is_undone and _CLAUSE_END.match(text, match.end()) is not None
 
 
 _TOPICS = frozenset(("for", "bei", "fur", "pour", "para", "per", "voor", "dla", "для", PLACE_MARK))
