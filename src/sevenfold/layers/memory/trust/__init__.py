@@ -9,6 +9,7 @@
 - `languages`: function words of nine languages.
 - `frames`: questions, announcements and corrections around a sentence, and what else says the same.
 - `replies`: whether a question or thanks behind a sentence is about it.
+- `scopes`: whether a sentence limits the next one, or announces something made up.
 - `taint_changes`: who asked for a change of a memory.
 - `claims`: paths, symbols, commands and URLs that a memory names.
 - `verifier`: checks these claims against the project.
