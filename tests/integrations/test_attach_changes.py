@@ -151,3 +151,23 @@ def test_a_breakpoint_that_moves_changes_nothing(tmp_path: Path, model: str) -> 
     assert thoughts == list(range(ROUNDS))
     assert listener.events == []
     assert all(entry.usage.read > 0 for entry in sim.ledger.entries[1:] if entry.usage)
+
+
+def test_a_list_that_leaves_another_inside_what_was_summed_up_is_a_session_of_its_own(
+    tmp_path: Path,
+) -> None:
+    examples: list[Any] = [
+        {"role": role, "content": f"example {number}"}
+        for number in range(3)
+        for role in ("user", "assistant")
+    ]
+    first = [*examples, {"role": "user", "content": "SECRET " + "words of a story " * 4_000}]
+    with Simulator(lambda _: say("Noted.")) as sim:
+        client: Any = attach(sim.client(), project=tmp_path, environ={"HOME": str(tmp_path)})
+        client.messages.create(model=SIGNED[0], max_tokens=500, messages=first)
+        client._run(client.sessions[0].compact())
+        other = [*examples, {"role": "user", "content": "else"}]
+        client.messages.create(model=SIGNED[0], max_tokens=500, messages=other)
+        assert len(client.sessions) == 2
+        assert sim.last.usage.prompt < 200
+        client.close()

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from sevenfold.core.messages import Text, Thinking
+from sevenfold.integrations import conversations
 from sevenfold.integrations.attached_client import attach
 from sevenfold.testing import Prompt, Reply, Simulator, call_tool, say
 from tests.session.talk import Listener
@@ -141,3 +142,157 @@ def test_without_a_project_nothing_is_looked_for(sim: Simulator, tmp_path: Path)
     with attach(sim.client(), project=None, environ={"HOME": str(tmp_path)}) as client:
         caller.turn(client, "two")
     assert len(caller.sessions) == 1
+
+
+# Another's conversation is never taken for the caller's: its summary would be in the request.
+
+EXAMPLE = [{"role": "user", "content": "Classify: I love it."}, {"role": "assistant", "content": "good"}]
+STORY = "words of a long story go here and on. " * 400
+
+
+class Talker(Caller):
+    """A loop without tools, that keeps the text of an answer alone."""
+
+    system = "You are brief."
+
+    def turn(self, client: Any, prompt: str) -> None:
+        self.messages.append({"role": "user", "content": prompt})
+        answer = client.messages.create(
+            model=self.model, max_tokens=500, system=self.system, messages=self.messages
+        )
+        self.messages.append({"role": "assistant", "content": answer.content[0].text})
+
+    def run_compacted(self, *prompts: str, after: tuple[str, ...] = ()) -> None:
+        """Compacted between the two, in a process of its own."""
+        client: Any = attach(self.sim.client(max_retries=0), **self.options())
+        for prompt in prompts:
+            self.turn(client, prompt)
+        client._run(client.sessions[0].compact())
+        for prompt in after:
+            self.turn(client, prompt)
+        client.close()
+
+
+def tell(count: int) -> list[str]:
+    return [f"SECRET-{number} {STORY}" for number in range(count)]
+
+
+def test_a_short_list_does_not_go_on_with_a_compacted_session_that_ends_alike(
+    sim: Simulator, tmp_path: Path
+) -> None:
+    sim.reset(lambda _: say("Noted."))
+    first, other = Talker(sim, tmp_path), Talker(sim, tmp_path)
+    first.run_compacted(*tell(8), after=("Thanks, start over", "Hi"))
+    other.messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Noted."}]
+    other.run("What is the weather?")
+    assert len(first.sessions) == 2
+    assert sim.last.usage.prompt < 200
+    # Nor one that is as long, and differs only in what was summed up.
+    changed = Talker(sim, tmp_path)
+    changed.messages = [dict(message) for message in first.messages]
+    changed.messages[0]["content"] = "another beginning"
+    changed.run("What is the weather?")
+    assert len(first.sessions) == 3
+
+
+@pytest.mark.parametrize("after", [(), ("more", "and more")])
+def test_a_compacted_session_is_found_by_all_that_was_said_in_it(
+    sim: Simulator, tmp_path: Path, after: tuple[str, ...]
+) -> None:
+    sim.reset(lambda prompt: say(f"Noted {prompt.number}."))
+    caller = Talker(sim, tmp_path)
+    caller.run_compacted(*tell(8), after=after)
+    caller.run("one")
+    caller.run("two")
+    assert len(caller.sessions) == 1
+    assert sim.last.usage.prompt < 25_000  # of 45,000 without a summary
+
+
+def test_programs_with_one_example_in_front_have_sessions_of_their_own(
+    sim: Simulator, tmp_path: Path
+) -> None:
+    sim.reset(lambda _: say("good"))
+    for number, text in enumerate(("an invoice", "a letter", "a letter"), 1):
+        caller = Talker(sim, tmp_path)
+        caller.messages = list(EXAMPLE)
+        caller.run(f"Classify: {text}")
+        assert len(caller.sessions) == number
+        assert "HistoryChanged" not in caller.listener.names()
+
+
+@pytest.mark.parametrize("lost", [1, 2, 3, 4])
+def test_a_list_without_the_last_answers_and_another_question_is_a_new_session(
+    sim: Simulator, tmp_path: Path, lost: int
+) -> None:
+    sim.reset(lambda prompt: say(f"answer {prompt.number}"))
+    caller, again = Talker(sim, tmp_path), Talker(sim, tmp_path)
+    caller.run(*(f"question {number}" for number in range(6)))
+    again.messages = caller.messages[: -2 * lost]
+    again.run("another way")
+    assert len(caller.sessions) == 2
+
+
+def test_the_question_whose_answer_was_lost_may_be_asked_again(sim: Simulator, tmp_path: Path) -> None:
+    sim.reset(lambda prompt: say(f"answer {prompt.number}"))
+    caller, again = Talker(sim, tmp_path), Talker(sim, tmp_path)
+    caller.run("one", "two", "three")
+    again.messages = caller.messages[:-2]
+    again.run("three")
+    assert len(caller.sessions) == 1
+    again.run("four")
+    assert len(caller.sessions) == 1
+
+
+def test_of_two_sessions_with_the_same_words_none_is_taken(sim: Simulator, tmp_path: Path) -> None:
+    sim.reset(lambda _: say("Done."))
+    first, second = Talker(sim, tmp_path), Talker(sim, tmp_path)
+    first.run("one")
+    second.run("one")
+    second.run("two")
+    assert len(first.sessions) == 3
+
+
+def test_another_system_prompt_or_model_begins_a_session(sim: Simulator, tmp_path: Path) -> None:
+    for changed in ({"system": "You review."}, {"model": "claude-opus-4-5"}):
+        home = tmp_path / next(iter(changed))
+        sim.reset(lambda prompt: say(f"answer {prompt.number}"))
+        first, other = Talker(sim, home), Talker(sim, home)
+        first.run("one")
+        other.messages = list(first.messages)
+        for name, value in changed.items():
+            setattr(other, name, value)
+        other.run("two")
+        assert len(first.sessions) == 2
+
+
+def test_another_result_of_the_same_call_begins_a_session(sim: Simulator, tmp_path: Path) -> None:
+    caller = Caller(sim, tmp_path)
+    caller.run("one", "two")
+    caller.messages[2]["content"][0]["content"] = LONG.replace("build", "trial")
+    caller.run("three")
+    assert len(caller.sessions) == 2
+
+
+@pytest.mark.parametrize("what", ["removed", "continued"])
+def test_a_session_that_changes_before_it_is_open_is_not_taken(
+    sim: Simulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    sim.reset(lambda prompt: say(f"answer {prompt.number}"))
+    caller, copy = Talker(sim, tmp_path), Talker(sim, tmp_path)
+    caller.run("one")
+    copy.messages = list(caller.messages)
+    find = conversations.find_earlier_session
+
+    def find_and_wait(*given: Any) -> Any:
+        found = find(*given)
+        monkeypatch.setattr(conversations, "find_earlier_session", find)
+        if what == "continued":
+            copy.run("two")
+        else:
+            next(tmp_path.glob(".sevenfold/projects/*/sessions/*.jsonl")).unlink()
+        return found
+
+    monkeypatch.setattr(conversations, "find_earlier_session", find_and_wait)
+    caller.run("another two")
+    assert len(caller.sessions) == (2 if what == "continued" else 1)
+    assert "HistoryChanged" not in caller.listener.names()

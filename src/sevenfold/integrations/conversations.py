@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 from weakref import WeakSet
 
-from sevenfold.core.errors import ClientClosed, InputError, SessionBusy
+from sevenfold.core.errors import ClientClosed, FileMissing, InputError, SessionBusy
 from sevenfold.core.events import Emit
 from sevenfold.core.json import Json, JsonObject, freeze_object, thaw
 from sevenfold.core.requests import RequestParams
 from sevenfold.core.system import run_blocking
 from sevenfold.providers.provider import Provider
 from sevenfold.session import Session
-from sevenfold.session.earlier import find_earlier_session
+from sevenfold.session.earlier import EarlierSession, find_earlier_session
 from sevenfold.session.history import SharedCount
 from sevenfold.session.opening import Workspace, WorkspaceOptions
 from sevenfold.session.pipeline import SessionResources
@@ -204,22 +204,31 @@ class SessionOpener:
     ) -> Session:
         """The session that these messages go on with, or a new one. `provider` is who writes summaries and
         notes."""
-        opened = await run_blocking(lambda: self._open_resources(messages))
+        opened = await run_blocking(lambda: self._open_resources(messages, frame))
         session = await Session.start(frame, opened, provider)
         if self.adds_context:
             await session.add_context()
         return session
 
-    def _open_resources(self, messages: Sequence[object]) -> SessionResources:
+    def _open_resources(self, messages: Sequence[object], frame: RequestParams) -> SessionResources:
         workspace = self._open_workspace()
         earlier = None
         if not workspace.is_in_memory:
-            earlier = find_earlier_session(workspace.project.sessions, messages)
+            earlier = find_earlier_session(workspace.project.sessions, messages, frame)
+        resumed = self._resume(workspace, earlier) if earlier is not None else None
+        return resumed or SessionResources.open(workspace, clearable=self.clearable)
+
+    def _resume(self, workspace: Workspace, earlier: EarlierSession) -> SessionResources | None:
+        """None where it is no longer what was found."""
         try:
-            return SessionResources.open(workspace, earlier, clearable=self.clearable)
-        except SessionBusy:
-            # Whoever has it open goes on with it; these messages are a copy.
-            return SessionResources.open(workspace, clearable=self.clearable)
+            opened = SessionResources.open(workspace, earlier.id, clearable=self.clearable)
+        except (SessionBusy, FileMissing):
+            # Whoever has it open goes on with it, and these messages are a copy; or somebody removed it.
+            return None
+        if earlier.is_unchanged(workspace.project.sessions):
+            return opened
+        opened.exits.close()  # another process went on with it meanwhile
+        return None
 
     def close(self) -> None:
         workspace, self._workspace = self._workspace, None

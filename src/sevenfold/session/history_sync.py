@@ -14,7 +14,7 @@ from sevenfold.core.messages import (
     is_same_message,
     without_message_thinking,
 )
-from sevenfold.core.requests import with_result_texts
+from sevenfold.core.requests import ENGINE_ENTRY, with_result_texts
 from sevenfold.layers.conversation import Conversation, RecordedReply
 from sevenfold.layers.microcompact.facts import is_cleared_marker
 from sevenfold.layers.tool_results.spill import SpillLayer
@@ -57,8 +57,26 @@ class HistorySync:
             await self._follow_list(history)
 
     def count_shared(self, messages: Sequence[object]) -> SharedCount:
-        """How much of a list seems to be what was followed so far."""
-        return self._tracker.count_shared(messages)
+        """How much of a list seems to be what was followed so far.
+
+        Nothing where it goes another way before the end of what a summary stands for: another conversation
+        may begin alike, and would be sent what this one said.
+        """
+        shared = self._tracker.count_shared(messages)
+        is_other_way = shared.prefix == shared.total < len(self._tracker)
+        return SharedCount(0, 0) if is_other_way and shared.total < self._summed_up else shared
+
+    @property
+    def _summed_up(self) -> int:
+        """Messages up to the last one that stands in a summary alone; 0 without a compaction."""
+        conversation = self.conversation
+        if not conversation.boundaries and not self._is_resumed:
+            return 0
+        place_of = conversation.places.place_of
+        shown = {place_of(item.entry) for item in conversation.shown if item.entry != ENGINE_ENTRY}
+        return next(
+            (at for at in range(place_of(len(conversation.entries)), 0, -1) if at - 1 not in shown), 0
+        )
 
     @property
     def followed(self) -> int:
