@@ -130,7 +130,7 @@ def _is_earlier(sessions: Folder, entry: SessionEntry, wanted: _Wanted, mark: by
 
 def _holds_history(sessions: Folder, entry: SessionEntry, wanted: _Wanted) -> bool:
     """Whether the list holds all that the session does. The first message that it lacks ends the reading."""
-    comparison = _Comparison(wanted)
+    comparison = _Comparison(wanted=wanted)
     for line in scan_transcript(sessions, entry.id, end=entry.size_bytes, kinds=("cut", "decision")):
         if isinstance(line, StoredRecord):
             comparison.prepare(line.record)
@@ -147,7 +147,7 @@ class _Answer:
     """Of the request that it answers; empty where the caller wrote it."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Comparison:
     """A session's whole history next to the caller's list. A boundary ends nothing here: what is before it
     stands in the transcript too, and messages that were written again have their old ids."""
