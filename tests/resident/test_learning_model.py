@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -15,8 +16,9 @@ from sevenfold.core.errors import InputError, ProviderMissing
 from sevenfold.core.events import SettingRefused
 from sevenfold.core.json import freeze_object
 from sevenfold.core.models import Model
-from sevenfold.core.prices import CATALOG
+from sevenfold.core.prices import CATALOG, compute_cost
 from sevenfold.core.settings.sections import OtherAgentsSettings
+from sevenfold.core.usage import Usage
 from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.providers.openai import ChatProvider
 from sevenfold.providers.provider import Provider
@@ -25,7 +27,8 @@ from sevenfold.resident import learning_model
 from sevenfold.resident.client import LOG_NAME
 from sevenfold.resident.learning_model import OTHER_AGENTS_KIND, open_learning_provider, sum_learning_cost
 from sevenfold.resident.operations import ResidentOperations
-from sevenfold.session.governor import SpendStore
+from sevenfold.session.budget import SpendSettings
+from sevenfold.session.governor import Governor, SpendStore
 from sevenfold.session.opening import Workspace, WorkspaceOptions
 
 MODEL = "claude-haiku-4-5"
@@ -159,6 +162,21 @@ def test_over_the_cap_rules_learn_and_the_log_says_so(machine: Machine) -> None:
     assert silent.requests == []
     assert len(machine.read_memories()) == 1
     assert "would go over other_agents.cents_per_day, which is 1" in machine.read_log()
+
+
+def test_a_call_under_way_elsewhere_counts_for_the_cap(machine: Machine) -> None:
+    machine.configure(model=MODEL, cents_per_day=50, key_file="/key")
+    silent = ScriptedProvider()
+    machine.models = [silent]
+    with closing(SpendStore.open(machine.home / "own")) as book:
+        other = Governor(book, SpendSettings(), clock=ManualClock())
+        price = compute_cost(Usage(output=1_000_000), CATALOG.find(MODEL), when=ManualClock().now().date())
+        assert price is not None
+        half_dollar = Usage(output=int(500_000 / price.total) - 10)
+        asyncio.run(other.hold(OTHER_AGENTS_KIND, MODEL, half_dollar))
+        machine.teach("From now on, always write commit messages in English.")
+    assert silent.requests == []
+    assert "would go over other_agents.cents_per_day, which is 50" in machine.read_log()
 
 
 def test_a_price_that_nobody_knows_is_not_paid(machine: Machine) -> None:

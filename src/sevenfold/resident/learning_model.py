@@ -32,7 +32,6 @@ from sevenfold.core.prices import Catalog, compute_cost
 from sevenfold.core.requests import ModelRequest, ModelResponse, RequestParams
 from sevenfold.core.settings.sections import OtherAgentsSettings
 from sevenfold.core.text.safe_text import fence_text, truncate_bytes
-from sevenfold.core.tokens.estimation import estimate_message
 from sevenfold.core.usage import Usage
 from sevenfold.layers.forks.policy import ForkBrief
 from sevenfold.layers.forks.runner import ForkResult, ToolRunner, run_fork
@@ -40,8 +39,15 @@ from sevenfold.layers.memory.extraction.drafts import ConversationSnapshot, Reco
 from sevenfold.layers.memory.extraction.writer import ForkTools
 from sevenfold.providers.provider import OnDelta, Provider, ProviderWrapper
 from sevenfold.resident.client import log_failure
-from sevenfold.session.budget import MICROS_PER_CENT, MICROS_PER_USD, SPEND_DAY, SpendSettings
-from sevenfold.session.governor import DEFAULT_OUTPUT_TOKENS, GovernedProvider, Governor, SpendStore
+from sevenfold.session.budget import (
+    MICROS_PER_CENT,
+    MICROS_PER_USD,
+    SPEND_DAY,
+    SpendHold,
+    SpendSettings,
+    SpendState,
+)
+from sevenfold.session.governor import GovernedProvider, Governor, SpendStore
 from sevenfold.session.opening import Workspace
 
 OTHER_AGENTS_KIND = "other agents"
@@ -112,11 +118,17 @@ class LearningModel:
         parent = _make_parent(model, self.shown.history if self.shown else ())
         caps = workspace.settings.of(SpendSettings)
         governor = Governor(
-            book, caps, session=self.session, catalog=catalog, clock=self.clock, emit=self.emit
+            book,
+            caps,
+            session=self.session,
+            catalog=catalog,
+            clock=self.clock,
+            emit=self.emit,
+            check=lambda state, hold: check_learning_cap(book, settings, state, hold, now=self.clock.now()),
         )
         inner = open_learning_provider(settings, model)
-        capped = _CappedProvider(inner, book, settings, catalog, self.clock)
-        governed = GovernedProvider(capped, governor)
+        held = GovernedProvider(inner, governor, is_cached=False)
+        governed = _PricedProvider(held, settings, catalog, self.clock)
         try:
             async with asyncio.timeout(MAX_MODEL_WAIT.total_seconds()):
                 return await run_fork(parent, brief, governed, run_tool=run_tool, emit=self.emit)
@@ -178,38 +190,37 @@ async def _refuse_reading(use: ToolUse) -> ToolResult:
     return ToolResult(use.id, f"{use.name} cannot be used here", is_error=True)
 
 
-class _CappedProvider(ProviderWrapper):
-    """Makes no call that would go over the cap of a day, and none whose price nobody knows."""
+class _PricedProvider(ProviderWrapper):
+    """Makes no call whose price nobody knows, unless its server wants no key."""
 
     def __init__(
-        self, inner: Provider, book: SpendStore, settings: OtherAgentsSettings, catalog: Catalog, clock: Clock
+        self, inner: Provider, settings: OtherAgentsSettings, catalog: Catalog, clock: Clock
     ) -> None:
         super().__init__(inner)
-        self._book, self._settings, self._catalog, self._clock = book, settings, catalog, clock
+        self._settings, self._catalog, self._clock = settings, catalog, clock
 
     async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
-        now = self._clock.now()
-        spent = await asyncio.to_thread(lambda: sum_learning_cost(self._book, now))
-        expected = self._expect(request, now)
-        if spent + expected > self._settings.cents_per_day * MICROS_PER_CENT:
+        model, today = self._catalog.find(request.frame.model), self._clock.now().date()
+        cost = compute_cost(Usage(fresh=1, output=1), model, when=today, catalog=self._catalog)
+        if cost is None and self._settings.key_file is not None:
             raise SpendRefused(
-                f"other agents took ${spent / MICROS_PER_USD:.4f} in the last day; one more call, of about "
-                f"${expected / MICROS_PER_USD:.4f}, would go over other_agents.cents_per_day, which is "
-                f"{self._settings.cents_per_day}"
+                f"the price of {model.name} is not known, so other_agents.cents_per_day cannot be kept; "
+                f'set it in [models."{model.name}"]'
             )
         return await self._inner.send(request, on_delta)
 
-    def _expect(self, request: ModelRequest, now: datetime) -> int:
-        model = self._catalog.find(request.frame.model)
-        usage = Usage(fresh=sum(map(estimate_message, request.messages)), output=DEFAULT_OUTPUT_TOKENS)
-        cost = compute_cost(usage, model, when=now.date(), catalog=self._catalog)
-        if cost is not None:
-            return int(cost.total * MICROS_PER_USD)
-        if self._settings.key_file is None:
-            return 0  # a server that wants no key
+
+def check_learning_cap(
+    book: SpendStore, settings: OtherAgentsSettings, state: SpendState, hold: SpendHold, *, now: datetime
+) -> None:
+    """Refuse a call that would go over the cap of a day, with what other processes hold for theirs."""
+    held = sum(one.expense.micro_usd for one in state.held if one.kind == OTHER_AGENTS_KIND)
+    spent, expected = sum_learning_cost(book, now) + held, hold.expense.micro_usd
+    if spent + expected > settings.cents_per_day * MICROS_PER_CENT:
         raise SpendRefused(
-            f"the price of {model.name} is not known, so other_agents.cents_per_day cannot be kept; set it "
-            f'in [models."{model.name}"]'
+            f"other agents took ${spent / MICROS_PER_USD:.4f} in the last day; one more call, of about "
+            f"${expected / MICROS_PER_USD:.4f}, would go over other_agents.cents_per_day, which is "
+            f"{settings.cents_per_day}"
         )
 
 

@@ -191,8 +191,11 @@ class Governor:
         catalog: Catalog = CATALOG,
         clock: Clock | None = None,
         emit: Emit = ignore_event,
+        check: Callable[[SpendState, SpendHold], None] | None = None,
     ) -> None:
+        """`check` may raise `SpendRefused` for a cap of its own, with no other call being held meanwhile."""
         self._store, self._settings, self._session = book, settings, session
+        self._check = check
         self._catalog, self._clock, self._emit = catalog, clock or SystemClock(), emit
 
     @classmethod
@@ -301,6 +304,8 @@ class Governor:
         return None if usd is None else _micro(usd.total)
 
     def _held(self, state: SpendState, hold: SpendHold) -> SpendState:
+        if self._check is not None:
+            self._check(state, hold)
         planned = plan_hold(state, hold, self._clock.now(), self._settings)
         if isinstance(planned, SpendRefusal):
             raise SpendRefused(planned.reason)
@@ -369,12 +374,19 @@ may be passed by what calls under way take beyond what was expected."""
 
 
 class GovernedProvider(ProviderWrapper):
-    """Holds before each call and settles after it, by whose call it is. `free` names who is not governed."""
+    """Holds before each call and settles after it, by whose call it is. `free` names who is not governed.
+    Without `is_cached` a marked prompt is expected to be paid in full, since nobody sent it before."""
 
     def __init__(
-        self, inner: Provider, governor: Governor, *, free: frozenset[str] = frozenset({MAIN_KIND})
+        self,
+        inner: Provider,
+        governor: Governor,
+        *,
+        free: frozenset[str] = frozenset({MAIN_KIND}),
+        is_cached: bool = True,
     ) -> None:
         super().__init__(inner)
+        self._is_cached = is_cached
         self._governor, self._free = governor, free
         self._weights = ListMemo[Message, int](estimate_message)
 
@@ -402,9 +414,9 @@ class GovernedProvider(ProviderWrapper):
         """A marked prompt is a fork's, and comes out of the cache; any other is paid in full."""
         prompt = sum(self._weights.of(request.messages))
         output = min(request.frame.max_tokens, DEFAULT_OUTPUT_TOKENS)
-        return (
-            Usage(read=prompt, output=output) if request.breakpoints else Usage(fresh=prompt, output=output)
-        )
+        if request.breakpoints and self._is_cached:
+            return Usage(read=prompt, output=output)
+        return Usage(fresh=prompt, output=output)
 
 
 def group_charges(charges: Iterable[SpendCharge]) -> dict[str, list[SpendCharge]]:
