@@ -14,7 +14,7 @@ import argparse
 import re
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -26,7 +26,7 @@ from tests.stories.stage import Stage
 IMAGES = Path(__file__).resolve().parent.parent / "docs" / "images"
 ROW, CHARACTER = 18, 8.4
 """Pixels of one row, and of one character at 14 pixels."""
-COLOURS = {
+DARK_COLOURS = {
     "default": "#d4d4d4",
     "black": "#666666",
     "red": "#f48771",
@@ -45,7 +45,40 @@ COLOURS = {
     "brightcyan": "#4fc1ff",
     "brightwhite": "#ffffff",
 }
-BACKGROUND = "#1e1e1e"
+LIGHT_COLOURS = {
+    "default": "#1f2328",
+    "black": "#24292f",
+    "red": "#a40e26",
+    "green": "#116329",
+    "brown": "#7d4e00",
+    "blue": "#0550ae",
+    "magenta": "#8250df",
+    "cyan": "#1b7c83",
+    "white": "#57606a",
+    "brightblack": "#57606a",
+    "brightred": "#a40e26",
+    "brightgreen": "#116329",
+    "brightbrown": "#633c01",
+    "brightblue": "#0550ae",
+    "brightmagenta": "#8250df",
+    "brightcyan": "#1b7c83",
+    "brightwhite": "#57606a",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Palette:
+    """What a terminal makes of the sixteen colours."""
+
+    colours: Mapping[str, str]
+    background: str
+
+    def find_colour(self, name: str) -> str:
+        """Of the sixteen by name, of the others as six digits."""
+        return self.colours.get(name) or f"#{name}"
+
+
+DARK, LIGHT = Palette(DARK_COLOURS, "#1e1e1e"), Palette(LIGHT_COLOURS, "#ffffff")
 MASKS = (
     (r"session [0-9a-f]{8}", "session 3f2a91c0"),
     (r"sevenfold \d\S*", "sevenfold"),
@@ -113,13 +146,18 @@ def draw_answer(place: Place, columns: int) -> str:
         return draw_screen(stage, place)
 
 
-def draw_question(place: Place, columns: int) -> str:
+def draw_question(place: Place, columns: int, palette: Palette = DARK, background: str = "15;0") -> str:
     (place.project / "parser.py").write_text(PROGRAM, encoding="utf-8")
-    with place.chat(columns=columns, TERM="xterm-256color") as stage:
+    with place.chat(columns=columns, TERM="xterm-256color", COLORFGBG=background) as stage:
         stage.enter("split at semicolons")
         stage.wait_for("yes")
         stage.wait_until(lambda: stage.is_drawn and 'split(";")' in stage.shown, "it is asked")
-        return draw_screen(stage, place)
+        return draw_screen(stage, place, palette)
+
+
+def draw_light(place: Place, columns: int) -> str:
+    """On a light background, which the terminal names."""
+    return draw_question(place, columns, LIGHT, background="0;15")
 
 
 def draw_models(place: Place, columns: int) -> str:
@@ -143,6 +181,7 @@ def draw_sessions(place: Place, columns: int) -> str:
 SCREENS = {
     "chat-answer": draw_answer,
     "chat-question": draw_question,
+    "chat-light": draw_light,
     "chat-models": draw_models,
     "chat-sessions": draw_sessions,
 }
@@ -157,15 +196,15 @@ def mask(text: str, place: Place) -> str:
     return re.sub(r"\$\d+\.\d+", "$0.03", text) if "% context" in text else text
 
 
-def draw_screen(stage: Stage, place: Place) -> str:
+def draw_screen(stage: Stage, place: Place, palette: Palette = DARK) -> str:
     """What stands on the screen, as SVG."""
-    rows = [read_row(stage, at) for at in range(len(stage.screen.display))]
+    rows = [read_row(stage, at, palette) for at in range(len(stage.screen.display))]
     while rows and not "".join(part.text for part in rows[-1]).strip():
         rows.pop()
     height, width = ROW * len(rows) + 16, round(CHARACTER * len(stage.screen.display[0])) + 16
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}">',
-        f'<rect width="{width}" height="{height}" rx="6" fill="{BACKGROUND}"/>',
+        f'<rect width="{width}" height="{height}" rx="6" fill="{palette.background}"/>',
         # Chromium collapses spaces in spite of `xml:space`; other viewers know that alone.
         "<style>text { white-space: pre }</style>",
         '<g font-family="monospace" font-size="14" xml:space="preserve">',
@@ -201,23 +240,18 @@ class Part:
     is_bold: bool
 
 
-def read_row(stage: Stage, at: int) -> list[Part]:
+def read_row(stage: Stage, at: int, palette: Palette) -> list[Part]:
     cells, found = stage.screen.buffer[at], list[Part]()
     for column in range(len(stage.screen.display[at].rstrip())):
         cell = cells[column]
-        ground = "" if cell.bg == "default" else find_colour(cell.bg)
-        part = Part(cell.data, find_colour(cell.fg), ground, cell.bold)
+        ground = "" if cell.bg == "default" else palette.find_colour(cell.bg)
+        part = Part(cell.data, palette.find_colour(cell.fg), ground, cell.bold)
         last = found[-1] if found else None
         if last and last.ground == ground and (replace(last, text=part.text) == part or cell.data == " "):
             found[-1] = replace(last, text=last.text + cell.data)
         else:
             found.append(part)
     return found
-
-
-def find_colour(name: str) -> str:
-    """Of the sixteen by name, of the others as six digits."""
-    return COLOURS.get(name) or f"#{name}"
 
 
 def draw_all(columns: int = 100) -> dict[str, str]:
