@@ -29,7 +29,7 @@ def brain(prompt: Prompt) -> Reply | str:
         return say(calls={"write": {"file_path": "dog.txt", "content": "The dog ran.\n"}})
     if asked.startswith("start an agent"):
         return say(calls={"agent": LOOK})
-    if asked.startswith("look slowly"):
+    if asked.startswith(("look slowly", "wait for it")):
         return say(calls={"shell": {"command": "echo looking; sleep 60", "access": "read"}})
     return f"You said: {asked}"
 
@@ -112,7 +112,8 @@ def test_input_tools_and_commands_are_whole(place: Place, columns: int) -> None:
         assert "sevenfold memory revert" not in flatten(stage.everything)
         see_custom_command(walk)
         see_denial(walk)
-        see_reports(walk, place)
+        see_reports(walk)
+        see_background(walk)
         see_agent(walk)
         walk.leave()
     assert (place.project / "talk.md").exists()
@@ -147,7 +148,7 @@ def see_denial(walk: Walk) -> None:
     assert flatten(walk.stage.everything).count("not without a leash") == 1, "a denial is shown once"
 
 
-def see_reports(walk: Walk, place: Place) -> None:
+def see_reports(walk: Walk) -> None:
     walk.enter("/cost", "in all $", "without Sevenfold")
     walk.enter("/why", "the cache was neither broken nor cut in this session")
     walk.enter("/permissions", "mode ask; /mode changes it", "there are no rules;")
@@ -169,6 +170,19 @@ def see_reports(walk: Walk, place: Place) -> None:
     walk.rest()
 
 
+def see_background(walk: Walk) -> None:
+    walk.stage.enter("wait for it")
+    walk.see_now("○ shell")
+    walk.see_now("running shell")
+    walk.stage.type("\x02")
+    walk.see("the user sent it to the background as task-1", "It is done.")
+    walk.see_now("○ task-1")
+    walk.rest()
+    walk.stage.enter("/kill task-1")
+    walk.see("task-1 was ended")
+    walk.rest()
+
+
 def see_agent(walk: Walk) -> None:
     walk.stage.enter("start an agent")
     walk.stage.wait_until(
@@ -178,7 +192,7 @@ def see_agent(walk: Walk) -> None:
     walk.see("It is done.")
     walk.stage.enter("/tasks")
     walk.see_now("background tasks and agents")
-    walk.stage.type("\r")
+    walk.stage.type("2")
     walk.see_now("leave it running")
     walk.stage.type("k\r")
     walk.see("was ended")

@@ -59,6 +59,29 @@ def test_a_command_that_takes_too_long_is_ended_with_all_it_printed(tmp_path: Pa
     assert text_of(output) == "before\n[it was ended after 1 s]"
 
 
+def test_a_command_sent_to_the_background_goes_on_as_a_task(tmp_path: Path) -> None:
+    async def story() -> None:
+        bench = Bench(tmp_path)
+        assert not bench.shell.move_to_background(), "nothing runs"
+        printed = asyncio.Event()
+        given = freeze_object({"command": "echo before; while [ ! -e go ]; do :; done; echo after"})
+        running = asyncio.create_task(bench.shell.run(given, bench.place, lambda _: printed.set()))
+        await printed.wait()
+        assert bench.shell.has_foreground
+        assert bench.shell.move_to_background()
+        output = await running
+        assert text_of(output).startswith("before\n[the user sent it to the background as task-1;")
+        assert not output.is_error
+        assert not bench.shell.has_foreground
+        (task,) = bench.tasks.running()
+        (bench.place.root / "go").touch()
+        await task.over.wait()
+        assert task.job.output.text() == "before\nafter\n"
+        assert task.state == "ended with exit code 0"
+
+    asyncio.run(story())
+
+
 def test_a_command_that_prints_without_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_module, "MAX_OUTPUT_FILE_BYTES", 3 * 1024 * 1024)
     monkeypatch.setattr(job, "MAX_OUTPUT_FILE_BYTES", 3 * 1024 * 1024)

@@ -7,8 +7,9 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from sevenfold.agent.sandbox.command import CommandExit
 from sevenfold.agent.sandbox.folders import SandboxRunStore
-from sevenfold.agent.sandbox.job import BackgroundTask, BackgroundTasks, CommandRequest, SandboxJob
+from sevenfold.agent.sandbox.job import MAX_TASKS, BackgroundTask, BackgroundTasks, CommandRequest, SandboxJob
 from sevenfold.agent.sandbox.sandbox import Sandbox
 from sevenfold.agent.sandbox.supervisor import TERMINATION_GRACE_SECONDS
 from sevenfold.agent.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec, error_output
@@ -73,6 +74,9 @@ class ShellTool:
     ) -> None:
         self._sandbox, self._tasks, self._mode, self._run_store = sandbox, tasks, mode, run_store
         self._settings = settings or ShellSettings()
+        self._foreground: dict[SandboxJob, asyncio.Timeout] = {}
+        """What is waited for, and until when."""
+        self._leaving: set[SandboxJob] = set()
         self._spec = ToolSpec("shell", _DESCRIPTION, self._schema())
 
     @property
@@ -109,21 +113,51 @@ class ShellTool:
         job = SandboxJob(request, self._sandbox, place, self._run_store)
         return await self._run_to_end(job, self._seconds(given), on_progress)
 
+    @property
+    def has_foreground(self) -> bool:
+        """Whether a call waits for a command now."""
+        return bool(self._foreground)
+
+    def move_to_background(self) -> bool:
+        """Wait no longer for commands that run: they become tasks. False: none was moved."""
+        room = MAX_TASKS - len(self._tasks.running())
+        leaving = [job for job in self._foreground if job not in self._leaving][: max(room, 0)]
+        for job in leaving:
+            self._leaving.add(job)
+            self._foreground[job].reschedule(0)  # by the loop's clock: at once
+        return bool(leaving)
+
     async def _run_to_end(self, job: SandboxJob, seconds: int, on_progress: OnProgress) -> ToolOutput:
-        is_late = False
+        is_late = is_moved = False
+        ended: CommandExit | None = None
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(seconds) as limit:
+                self._foreground[job] = limit
                 await job.watch(on_progress)
         except TimeoutError:
+            is_moved = job in self._leaving
+            if is_moved:
+                return self._go_on_in_background(job)
             is_late = True
             job.cut(f"it was ended after {seconds} s")
             with suppress(TimeoutError):
                 async with asyncio.timeout(TERMINATION_GRACE_SECONDS):
                     await job.watch(on_progress)
         finally:
-            ended = await job.close()
+            self._foreground.pop(job, None)
+            self._leaving.discard(job)
+            if not is_moved:
+                ended = await job.close()
             self._tasks.take_back()
-        return ToolOutput(job.render_output(job.output.text()), is_error=is_late or ended.code != 0)
+        return ToolOutput(
+            job.render_output(job.output.text()), is_error=is_late or ended is None or ended.code != 0
+        )
+
+    def _go_on_in_background(self, job: SandboxJob) -> ToolOutput:
+        task = self._tasks.start(lambda: job)
+        printed = job.output.read_new().rstrip("\n")
+        said = f"the user sent it to the background as {task.id}; its end will be told, task_output reads it"
+        return ToolOutput("\n".join(part for part in (printed, f"[{said}]") if part))
 
     def _read_request(self, given: JsonObject, place: ToolContext) -> CommandRequest:
         line = replace_lone_surrogates(get_string(given, "command"))

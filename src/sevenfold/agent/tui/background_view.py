@@ -9,7 +9,7 @@ from typing import Protocol
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.sandbox.job import BackgroundTasks
 from sevenfold.agent.subagents.agent_team import AgentSummary, AgentTool
-from sevenfold.agent.tools.shell import TaskOutputTool
+from sevenfold.agent.tools.shell import ShellTool, TaskOutputTool
 from sevenfold.agent.tui.choice_menu import Choice, ChoiceMenu
 from sevenfold.agent.tui.session_list import render_history_tail
 from sevenfold.agent.tui.text_renderer import TextRenderer, TextTone
@@ -45,6 +45,10 @@ class TaskChat(Protocol):
 def find_background_tasks(agent: Agent) -> BackgroundTasks | None:
     """The background commands; None where the agent has no tool for them."""
     return next((tool.tasks for tool in agent.toolbox.tools if isinstance(tool, TaskOutputTool)), None)
+
+
+def find_shell_tool(agent: Agent) -> ShellTool | None:
+    return next((tool for tool in agent.toolbox.tools if isinstance(tool, ShellTool)), None)
 
 
 def find_agent_tool(agent: Agent) -> AgentTool | None:

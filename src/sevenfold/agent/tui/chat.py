@@ -207,7 +207,13 @@ class Chat(ChatInput):
         if not self.view.status.is_working or self._questions.is_asking:
             return ""
         elapsed = self._clock.uptime() - self._started
-        return BusyLine(phase=self.view.phase, elapsed=elapsed, tokens=self.view.turn_tokens).render(renderer)
+        line = BusyLine(
+            phase=self.view.phase,
+            elapsed=elapsed,
+            tokens=self.view.turn_tokens,
+            can_leave=self.has_foreground,
+        )
+        return line.render(renderer)
 
     def question(self, renderer: TextRenderer) -> str:
         return self._questions.render(renderer)

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from sevenfold.agent.loop.agent import Agent
 from sevenfold.agent.loop.rewind import extract_typed_text, take_back_prompt
+from sevenfold.agent.tui.background_view import find_shell_tool
 from sevenfold.agent.tui.choice_menu import ChoiceMenu, MenuKey
 from sevenfold.agent.tui.open_questions import OpenQuestions, QuestionSurface
 from sevenfold.agent.tui.permission_prompt import PermissionPrompt
@@ -204,6 +205,16 @@ class ChatInput:
             return ""
         self._context = [*taken.context, *self._context]
         return taken.text
+
+    @property
+    def has_foreground(self) -> bool:
+        shell = find_shell_tool(self.agent)
+        return shell is not None and shell.has_foreground
+
+    def send_to_background(self) -> None:
+        shell = find_shell_tool(self.agent)
+        if shell is None or not shell.move_to_background():
+            self.say("no more commands fit into the background; /kill NAME ends one", "warning")
 
     async def paste_image(self) -> str:
         folder = self.agent.place.session_folder

@@ -50,6 +50,15 @@ class KeyDelegate(Protocol):
         """Esc, with no menu to close."""
         ...
 
+    @property
+    def has_foreground(self) -> bool:
+        """A command runs that is waited for."""
+        ...
+
+    def send_to_background(self) -> None:
+        """Have it go on beside the turn."""
+        ...
+
 
 def add_work_keys(
     keys: KeyBindings,
@@ -58,7 +67,8 @@ def add_work_keys(
     is_empty: Filter,
     unfold: Callable[[str], str],
 ) -> None:
-    """Up with an empty input takes back what waits, Ctrl-G opens an editor, Ctrl-V pastes an image."""
+    """Up with an empty input takes back what waits, Ctrl-G opens an editor, Ctrl-V pastes an image, and
+    Ctrl-B sends a running command to the background; with none it moves the cursor."""
     from prompt_toolkit.filters import Condition
 
     @keys.add("up", filter=typing & is_empty & Condition(lambda: delegate.has_queue))
@@ -70,6 +80,10 @@ def add_work_keys(
         event.current_buffer.text = unfold(event.current_buffer.text)
         event.current_buffer.open_in_editor()
 
+    @keys.add("c-b", filter=typing & Condition(lambda: delegate.has_foreground))
+    def send_to_background(_: KeyPressEvent) -> None:
+        delegate.send_to_background()
+
     @keys.add("c-v", filter=typing)
     def paste_image(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
@@ -79,7 +93,7 @@ def add_work_keys(
 
         event.app.create_background_task(paste())
 
-    _ = (take_back, edit, paste_image)
+    _ = (take_back, edit, send_to_background, paste_image)
 
 
 def add_menu_keys(keys: KeyBindings, delegate: KeyDelegate, typing: Filter, is_empty: Filter) -> None:

@@ -128,6 +128,7 @@ _KEYS = (
     ("Ctrl-R", "search what you typed before"),
     ("↑", "take back what waits, or what you typed before"),
     ("Ctrl-G, Ctrl-V", "edit the text in $EDITOR; paste an image"),
+    ("Ctrl-B", "send the running command to the background"),
     ("Ctrl-O", "unfold pasted text, or the last output"),
     ("/  @", "a command, a file: a menu opens as you type"),
     ("!command", "run it and show the model; !!command only runs it"),

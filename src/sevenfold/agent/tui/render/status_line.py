@@ -79,6 +79,8 @@ class BusyLine:
     """Since the turn began."""
     tokens: int = 0
     """That the model wrote in this turn so far."""
+    can_leave: bool = False
+    """It runs a command that can go to the background."""
 
     def render(self, renderer: TextRenderer) -> str:
         """In a narrow terminal the tokens go first, then the hint, and then the end of what it does."""
@@ -87,7 +89,12 @@ class BusyLine:
         doing = f"{frame} working {int(self.elapsed.total_seconds())} s: {self.phase}"
         arrow = "↓ " if renderer.has_unicode else ""
         tokens = [f"{arrow}{self.tokens:,} tokens"] if self.tokens else []
-        for parts in ([doing, *tokens, _INTERRUPT_HINT], [doing, _INTERRUPT_HINT]):
+        leaving = [_BACKGROUND_HINT] if self.can_leave else []
+        for parts in (
+            [doing, *tokens, _INTERRUPT_HINT, *leaving],
+            [doing, _INTERRUPT_HINT, *leaving],
+            [doing, _INTERRUPT_HINT],
+        ):
             if len(_GAP.join(parts)) < renderer.columns:
                 return renderer.line(_GAP.join(parts), "accent")
         return renderer.line(renderer.cut(doing), "accent")
@@ -97,6 +104,7 @@ FRAME_TIME = timedelta(seconds=0.5)
 """Twice a second looks alive, and costs few bytes even over a slow line."""
 _FRAMES, _PLAIN_FRAMES = "⠋⠙⠸⠴⠦⠇", "|/-\\"
 _INTERRUPT_HINT = "Esc interrupts"
+_BACKGROUND_HINT = "Ctrl-B: background"
 
 
 def _context(status: StatusLine) -> str:
