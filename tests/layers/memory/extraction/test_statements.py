@@ -231,3 +231,16 @@ def test_every_language_has_every_row_it_needs() -> None:
         assert needed <= rows, language
         assert rows <= {item.name for item in fields(Cues)}, language
         read_cues(language)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "In this repo dependencies are out of date.",
+        "In our repo passwords are stored in plain text.",
+        "Whenever users click save, tell us the error in a toast.",
+        "Whenever I deploy the server starts to warn us about disk.",
+    ],
+)
+def test_a_state_that_passes_is_no_statement(said: str) -> None:
+    assert find_statements(said) == ()

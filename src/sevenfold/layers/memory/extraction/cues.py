@@ -52,7 +52,8 @@ lead: please | also | and | but | so | ok | okay | yes | yeah | yep | no | nope 
 remember: (?:can you |could you )?(?:remember(?! to)|keep in mind|bear in mind|make a note|take note
     |memori[sz]e|note for later|note that|note(?=:)|(?:don't|do not) forget(?! to)|for the record
     |for future reference|save (?:this|that|it) (?:to|in) (?:your )?memory)
-onward: whenever .* (?:ask|ping|tell|warn|remind|call|check with) (?:me|us) | from now on
+onward: whenever (?!(?:the |an? )?(?:users?|customers?|visitors?)\b).* (?<!to )(?:ask|ping
+    |tell|warn|remind|call|check with) (?:me|us) | from now on
     | from here on | from today on | going forward | in (?:the )?future | as a rule
     | under no circumstances | by default,? (?:use|run|write|we) | (?:whenever|(?:every|each
     |any) time) (?:you|we) | the (?:rule|convention|policy|standard) (?:here )?(?:is|stays|remains)
@@ -80,7 +81,8 @@ state: (?:show|display|hide|render|disable|enable|highlight|scroll|animate|redir
     | happens? | is | was | were | finds? | manage[sd]? | finish(?:es)? | enough | broken | down | failing
     | slow | red | green | stuck | done | ready | behind | late | finished | running | passing | missing
     | wrong | still | \d+ ?% | happens | on | at | by | from
-status: broken | down | failing | fails | failed | slow | red | green | stuck | done | ready
+status: broken | out of (?:date|sync) | outdated | in (?:plain|clear) ?text
+    | down | failing | fails | failed | slow | red | green | stuck | done | ready
     | behind schedule | late | finished | passing | missing | again | \d+ ?% | a (?:bug|problem|issue|meeting
     |call|demo) | bug | problem | (?:is|are|was|were) (?:\w+ )?\w+ing | fixed | expected | should be | a mess
     | got | was | were | had | did | broke | crashed | went | came | rejected
