@@ -339,3 +339,23 @@ def test_the_next_message_may_take_one_back(after: str) -> None:
 )
 def test_a_message_about_the_work_takes_nothing_back(after: str) -> None:
     assert not judge("We use pnpm.", "We use pnpm.", after).unsupported
+
+
+@pytest.mark.parametrize(
+    ("said", "written"),
+    [
+        ("Run make lint before the commit.", "Always run make lint before commits."),
+        ("Run make lint before the commit.", "Run make lint before every commit."),
+        (
+            "Restart the staging database after the import.",
+            "The staging database is restarted after imports.",
+        ),
+    ],
+)
+def test_one_task_is_no_rule_for_every_such_task(said: str, written: str) -> None:
+    assert judge(written, said).unsupported
+
+
+def test_a_rule_may_name_one_for_all() -> None:
+    said = "From now on, run make lint before the commit."
+    assert not judge("Always run make lint before commits.", said).unsupported

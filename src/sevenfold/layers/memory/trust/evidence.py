@@ -39,7 +39,7 @@ from sevenfold.layers.memory.trust.phrases import (
     parse_sentence,
 )
 from sevenfold.layers.memory.trust.replies import MAX_REFERRING_WORDS, says_only_thanks
-from sevenfold.layers.memory.trust.scopes import is_invention, limits_next
+from sevenfold.layers.memory.trust.scopes import is_invention, limits_next, makes_general
 from sevenfold.layers.memory.trust.tokens import (
     PREFERENCE,
     Grammar,
@@ -275,6 +275,8 @@ def _match(sentence: str, said: UserSentence) -> frozenset[int] | None:
         kept = squeeze_unspaced(sentence)
         kept = _UNSPACED_USER.sub(own[:1], kept) if own.startswith(("我", "私")) else kept
         return every if kept == own else None
+    if said.grammar.name == "en" and makes_general(said.text, sentence):
+        return None
     kept = parse_sentence(sentence, said.grammar)
     is_turned = kept.is_passive or said.parsed.is_passive
     if not is_turned and exchanges_cases(said.text, sentence, said.grammar.name):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from sevenfold.core.text.stems import normalize_text
 from sevenfold.layers.memory.trust.phrases import ParsedSentence
@@ -142,3 +143,25 @@ def limits_next(text: str, parsed: ParsedSentence, grammar: Grammar, *, is_first
 def is_invention(text: str) -> bool:
     """Whether what follows it is a story, a game, a sample or the past, and no statement of the user."""
     return _INVENTED.match(normalize_text(text)) is not None
+
+
+_ONE = re.compile(
+    r"\b(?:before|after|during|for|on|at|with|in|when|once) the ([a-z]+)\b(?! \w+ing\b)", re.IGNORECASE
+)
+_MANY = re.compile(
+    r"(?:\b(?:every|each|any|all|whenever|always|never|from now on|going forward|in (?:the )?future|"
+    r"as a rule|by default|remember|must|should)\b)",
+    re.IGNORECASE,
+)
+
+
+def makes_general(said: str, kept: str) -> bool:
+    """Whether "before the commit", of one task, has become "before commits", of each."""
+    if _MANY.search(said):
+        return False
+    words = {token.text for token in split_tokens(said)}
+    kept_words = [token.text for token in split_tokens(kept)]
+    named = {match[1].casefold() for match in _ONE.finditer(said)}
+    general = {f"{one}{end}" for one in named for end in ("s", "es")} - words
+    is_every = any(one in ("every", "each", "any") and two in named for one, two in pairwise(kept_words))
+    return is_every or not general.isdisjoint(kept_words)
