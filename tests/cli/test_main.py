@@ -285,3 +285,14 @@ def test_a_resident_process_that_does_not_run_is_no_error(
     monkeypatch.setenv("SEVENFOLD_HOME", str(tmp_path))
     assert main(["resident"]) == 0
     assert capsys.readouterr().out == "not running; it starts when a hook or an MCP server needs it\n"
+
+
+def test_help_is_a_command_too(capsys: pytest.CaptureFixture[str]) -> None:
+    for words, said in ((["help"], "usage: sevenfold COMMAND"), (["help", "replay"], "--policy")):
+        assert main(words) == 0
+        assert said in capsys.readouterr().out
+
+
+def test_an_option_without_its_value_lists_the_choices(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", "--policy"]) == 2
+    assert "expected one argument: sevenfold, balanced" in capsys.readouterr().err

@@ -80,7 +80,7 @@ def test_files_read_again_cost_what_their_copies_took_to_send() -> None:
     advice = advise(Story(fill=fill, reads=reads))["reads"]
     # A tenth of the 940,000 prompt tokens, which cost 2.55 dollars.
     assert advice.high_usd == Decimal("0.255")
-    assert advice.title == "2 files were read again 4 times, though unchanged"
+    assert advice.title == "2 unchanged files were read again, 4 times in all"
     assert [item.usd for item in advice.evidence] == [Decimal("0.17"), Decimal("0.085")]
 
 
@@ -99,7 +99,7 @@ def test_large_results_are_worth_what_a_preview_would_have_spared() -> None:
         ("claude-code", "Bash", "export BASH_MAX_OUTPUT_LENGTH=10000"),
         ("claude-code", "mcp__maps__find", "export MAX_MCP_OUTPUT_TOKENS=5000"),
         ("claude-code", "Grep", ""),
-        ("codex", "exec_command", "tool_output_token_limit = 5000  # in ~/.codex/config.toml"),
+        ("codex", "exec_command", "tool_output_token_limit = 5000"),
         ("messages", "Read", ""),
     ],
 )
@@ -150,3 +150,13 @@ def test_the_schemas_of_a_server_are_weighed_by_their_length() -> None:
     (use,) = uses.finish(fill)
     assert (use.server, use.tools, use.calls) == ("maps", 2, 0)
     assert 600 < use.carried_tokens < 900
+
+
+def test_a_setting_of_codex_is_not_mixed_with_variables_of_the_shell() -> None:
+    large = replace(result(), tool="Read", tokens=20_000, usd=Decimal("1.0"))
+    stories = (Story(results=(large,)), Story(name="s2", agent="codex", results=(large,)))
+    found = plan_advice(report_of(*stories), None)
+    assert {item.command for item in found if item.kind == "results"} == {
+        "tool_output_token_limit = 5000",
+        "export CLAUDE_CODE_FILE_READ_MAX_OUTPUT_TOKENS=5000",
+    }

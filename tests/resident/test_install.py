@@ -408,3 +408,20 @@ def test_a_file_that_nothing_can_be_added_to_is_refused_with_the_way_out(
     assert main(["install", agent]) == 2
     assert said in capsys.readouterr().err
     assert read_tree(home) == {name: text.encode()}
+
+
+def test_a_dry_run_leaves_nothing_and_sums_up(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own = home.parent / "own"
+    write_configs(home, "claude-code")
+    assert main(["install", "claude-code", "--dry-run"]) == 0
+    told = capsys.readouterr().out
+    assert "2 files to be changed" in told
+    assert "to be created" in told
+    assert not (own / "installed").exists()
+    assert main(["install", "claude-code"]) == 0
+    assert main(["install", "claude-code", "--uninstall"]) == 0
+    assert not (own / "installed").exists()
+    capsys.readouterr()
+    assert main(["install", "claude-code", "--uninstall"]) == 0
+    assert "nothing to change: claude-code has nothing of Sevenfold" in capsys.readouterr().out
+    assert not (own / "installed").exists()

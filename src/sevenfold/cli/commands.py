@@ -4,6 +4,7 @@ runs.
 
 from __future__ import annotations
 
+import sys
 from argparse import Action, ArgumentError, ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -384,6 +385,15 @@ class _Parser(ArgumentParser):
             known = [str(choice) for choice in action.choices]
             raise ArgumentError(action, f"{value!r} is unknown{_suggest(str(value), known)}")
 
+    def _match_argument(self, action: Action, arg_strings_pattern: str) -> int:
+        try:
+            return super()._match_argument(action, arg_strings_pattern)
+        except ArgumentError as error:
+            if action.choices is None or not action.option_strings:
+                raise
+            listed = ", ".join(map(str, action.choices))
+            raise ArgumentError(action, f"{error.message}: {listed}") from None
+
     def option_names(self) -> list[str]:
         return list(self._option_string_actions)
 
@@ -420,7 +430,10 @@ class _RootParser(_Parser):
     def parse_args(  # pyright: ignore[reportIncompatibleMethodOverride] - the overloads differ in `namespace`
         self, args: Sequence[str] | None = None, namespace: None = None
     ) -> Namespace:
-        options, unknown = self.parse_known_args(args, namespace)
+        given = list(sys.argv[1:] if args is None else args)
+        if given[:1] == ["help"]:
+            given = [*given[1:], "--help"]
+        options, unknown = self.parse_known_args(given, namespace)
         if unknown:
             parser = self.commands.get(str(options.command), self)
             listed = " ".join(unknown)

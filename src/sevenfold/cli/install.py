@@ -11,13 +11,14 @@ import hashlib
 import os
 import sys
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
-from sevenfold.cli.screen import Screen
+from sevenfold.cli.screen import Screen, format_count
 from sevenfold.cli.workspace import open_workspace
 from sevenfold.core.errors import FileMissing, InputError, WireError
 from sevenfold.core.fields import read_fields, write_fields
@@ -97,22 +98,44 @@ class _Edit:
 def run_install(options: Namespace, screen: Screen) -> int:
     agent, is_dry = cast("AgentName", options.agent), cast("bool", options.dry_run)
     changes = plan_install(agent, find_install_paths())
-    with Folder.open(open_workspace().home / INSTALLED_FOLDER / agent, create=True) as folder:
-        record = _read_record(folder)
-        edits = (
-            _plan_removal(_add_recorded(changes, record), record, folder)
-            if options.uninstall
-            else _plan_edits(changes, record, folder)
-        )
-        if not is_dry:
-            if options.uninstall:
-                _write_files(edits)
-                _forget(record, folder)
-            else:
-                _keep(edits, record, folder)
-                _write_files(edits)
+    place = open_workspace().home / INSTALLED_FOLDER / agent
+    if options.uninstall:
+        edits = _uninstall(changes, place, is_dry=is_dry)
+    else:
+        edits = _install(changes, place, is_dry=is_dry)
     _report(edits, options, screen)
     return 0
+
+
+def _install(changes: Sequence[ConfigChange], place: Path, *, is_dry: bool) -> list[_Edit]:
+    if is_dry and not place.is_dir():
+        return _plan_edits(changes, InstallRecord(), None)
+    with Folder.open(place, create=True) as folder:
+        record = _read_record(folder)
+        edits = _plan_edits(changes, record, folder)
+        if not is_dry:
+            _keep(edits, record, folder)
+            _write_files(edits)
+    return edits
+
+
+def _uninstall(changes: Sequence[ConfigChange], place: Path, *, is_dry: bool) -> list[_Edit]:
+    if not place.is_dir():
+        edits = _plan_removal(changes, InstallRecord(), None)
+        if not is_dry:
+            _write_files(edits)
+        return edits
+    with Folder.open(place) as folder:
+        record = _read_record(folder)
+        edits = _plan_removal(_add_recorded(changes, record), record, folder)
+        if not is_dry:
+            _write_files(edits)
+            _forget(record, folder)
+    if not is_dry:
+        for left in (place, place.parent):
+            with suppress(OSError):  # other agents are installed, or a person keeps something there
+                left.rmdir()
+    return edits
 
 
 def find_install_paths() -> InstallPaths:
@@ -137,7 +160,7 @@ def _find_folder(variable: str) -> Path | None:
     return Path(os.path.abspath(found)) if found else None
 
 
-def _plan_edits(changes: Sequence[ConfigChange], record: InstallRecord, folder: Folder) -> list[_Edit]:
+def _plan_edits(changes: Sequence[ConfigChange], record: InstallRecord, folder: Folder | None) -> list[_Edit]:
     """Everything is planned before anything is written: one file that cannot be read stops all of it."""
     edits: list[_Edit] = []
     for change in changes:
@@ -164,7 +187,9 @@ def _add_recorded(changes: Sequence[ConfigChange], record: InstallRecord) -> lis
     return [*changes, *(replace(change, path=Path(file.path)) for file, change in named if change)]
 
 
-def _plan_removal(changes: Sequence[ConfigChange], record: InstallRecord, folder: Folder) -> list[_Edit]:
+def _plan_removal(
+    changes: Sequence[ConfigChange], record: InstallRecord, folder: Folder | None
+) -> list[_Edit]:
     edits: list[_Edit] = []
     for change in changes:
         real, state, text = _read_config(change)
@@ -246,8 +271,8 @@ def _read_record(folder: Folder) -> InstallRecord:
         return InstallRecord()
 
 
-def _read_backup(known: InstalledFile, folder: Folder) -> bytes | None:
-    return folder.read(known.backup, max_bytes=MAX_CONFIG_BYTES) if known.backup else None
+def _read_backup(known: InstalledFile, folder: Folder | None) -> bytes | None:
+    return folder.read(known.backup, max_bytes=MAX_CONFIG_BYTES) if known.backup and folder else None
 
 
 def _find_missing(folder: Path) -> list[Path]:
@@ -272,17 +297,24 @@ def _report(edits: Sequence[_Edit], options: Namespace, screen: Screen) -> None:
             screen.show_text(edit.diff())
     changed = [edit for edit in edits if edit.action != "unchanged"]
     if not changed:
-        screen.show_line("nothing to change: it is as it should be", "faint")
+        state = "has nothing of Sevenfold in its files" if options.uninstall else "is set up already"
+        screen.show_line(f"nothing to change: {options.agent} {state}", "faint")
     elif options.dry_run:
+        screen.show_line(_summarize(changed))
         screen.show_line("nothing was changed; run it without --dry-run to do this", "faint")
     else:
         for edit in changed:
             screen.show_line(f"{edit.action} {edit.path}")
         if not options.uninstall:
             screen.show_line(
-                f"start {options.agent} again if it is running: it reads this at its start", "faint"
+                f"if {options.agent} is running, restart it: it reads these files when it starts", "faint"
             )
         if options.agent == "codex" and not options.uninstall:
             screen.show_line(
                 "Codex runs the hooks once you have reviewed them: start codex and type /hooks", "faint"
             )
+
+
+def _summarize(edits: Sequence[_Edit]) -> str:
+    counts = Counter(edit.action for edit in edits)
+    return ", ".join(f"{format_count(count, 'file')} to be {action}" for action, count in counts.items())

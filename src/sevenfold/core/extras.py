@@ -20,8 +20,11 @@ _PACKAGE = "sevenfold"
 
 def render_install_command(*extras: str) -> str:
     """The command that adds the extras to this installation, for a shell in the current folder."""
-    arguments = render_pip_arguments(_find_origin(), extras, os.getcwd())
-    return f"{_render_pip()} install {arguments}"
+    try:
+        folder = os.getcwd()
+    except OSError:  # it was removed
+        folder = os.sep
+    return f"{_render_pip(folder)} install {render_pip_arguments(_find_origin(), extras, folder)}"
 
 
 def render_pip_arguments(origin: Mapping[str, object], extras: tuple[str, ...], folder: str) -> str:
@@ -77,10 +80,10 @@ def _find_origin() -> Mapping[str, object]:
     return cast("Mapping[str, object]", found) if isinstance(found, dict) else {}
 
 
-def _render_pip() -> str:
+def _render_pip(folder: str) -> str:
     """The pip of this interpreter: by its name where that is the one on the path."""
     own, found = os.path.dirname(sys.executable), shutil.which("pip")
     if found is not None and os.path.dirname(found) == own:
         return "pip"
-    python = sys.executable.removeprefix(f"{os.getcwd()}{os.sep}")
+    python = sys.executable.removeprefix(os.path.join(folder, ""))
     return f"{shlex.quote(python if os.sep in python else sys.executable)} -m pip"

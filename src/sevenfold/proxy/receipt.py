@@ -32,7 +32,7 @@ def render_receipt(entries: Sequence[ProxyEntry], catalog: Catalog = CATALOG) ->
     billed = [entry for entry in entries if entry.usage is not None]
     if not billed:
         return [
-            f"{_count(len(entries), 'request')}, and no response with a usage" if entries else "no requests"
+            f"{_count(len(entries), 'request')}; no response reported its usage" if entries else "no requests"
         ]
     usage = sum_usage(entry.usage for entry in billed if entry.usage is not None)
     cost = sum_costs(entry.cost for entry in billed)

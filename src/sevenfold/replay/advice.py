@@ -107,8 +107,8 @@ def _advise_clearing(saving: SavingRange | None, report: ReplayReport) -> Iterat
         title=f"Sevenfold would have saved {part} of {saving.describe_scope(report)}",
         why=(
             "It removes old tool results from the context when that costs less than sending them again. "
-            f"Estimated on {_count(saving.sessions, 'session')}. The range is the error of the estimate on "
-            "sessions that it was not fitted to."
+            f"Estimated on {_count(saving.sessions, 'session')}. The range is how far such "
+            "estimates were off on sessions that were not used to tune them."
         ),
         action="Start your agent with `sevenfold run`, or use `sevenfold chat`. Session by session:",
         command="sevenfold replay --policy sevenfold",
@@ -275,8 +275,8 @@ def _advise_reads(sessions: Sequence[SessionReport]) -> Iterator[Advice]:
         return
     yield Advice(
         kind="reads",
-        title=f"{_count(len(files), 'file')} {'was' if len(files) == 1 else 'were'} read again "
-        f"{_count(times, 'time')}, though unchanged",
+        title=f"{_count(len(files), 'unchanged file')} {'was' if len(files) == 1 else 'were'} read again, "
+        f"{_count(times, 'time')} in all",
         why="The same content was already in the context. Every copy was sent with each later call.",
         action="Tell the agent so, in CLAUDE.md or AGENTS.md:",
         command="Do not read a file again that is in your context and has not changed.",
@@ -293,8 +293,14 @@ def _advise_results(sessions: Sequence[SessionReport]) -> Iterator[Advice]:
         for item in session.costly_results
         if item.tokens >= LARGE_RESULT_TOKENS and item.usd is not None
     ]
-    if not found:
-        return
+    # A command is for one place: Codex reads a settings file, and other agents the variables of the shell.
+    for is_codex in (False, True):
+        part = [one for one in found if (one[0] == "codex") is is_codex]
+        if part:
+            yield _advise_large(part, is_codex=is_codex)
+
+
+def _advise_large(found: Sequence[tuple[ForeignAgent, CostlyResult]], *, is_codex: bool) -> Advice:
     large = [item for _, item in found]
     limits = list(dict.fromkeys(filter(None, (_name_limit(agent, item.tool) for agent, item in found))))
     saved = sum((_saved(item) for item in large), Decimal(0))
@@ -308,12 +314,14 @@ def _advise_results(sessions: Sequence[SessionReport]) -> Iterator[Advice]:
         )
         for item in large
     ]
-    yield Advice(
+    place = " in ~/.codex/config.toml" if is_codex else ""
+    return Advice(
         kind="results",
-        title=f"{_count(len(large), 'tool result')} of more than {LARGE_RESULT_TOKENS:,} tokens "
+        title=f"{_count(len(large), 'tool result')} {'of Codex ' if is_codex else ''}"
+        f"of more than {LARGE_RESULT_TOKENS:,} tokens "
         f"cost {_usd(sum((item.usd or Decimal(0) for item in large), Decimal(0)))}",
         why=f"A preview of {PREVIEW_TOKENS:,} tokens of each saves this much, if the rest is not needed.",
-        action="Read parts of files, and limit what tools may return" + (":" if limits else "."),
+        action="Read parts of files, and limit what tools may return" + (f"{place}:" if limits else "."),
         command="\n".join(limits),
         low_usd=None,
         high_usd=saved,
@@ -324,7 +332,7 @@ def _advise_results(sessions: Sequence[SessionReport]) -> Iterator[Advice]:
 def _name_limit(agent: ForeignAgent, tool: str) -> str:
     """The agent's own setting that limits what this tool returns."""
     if agent == "codex":
-        return "tool_output_token_limit = 5000  # in ~/.codex/config.toml"
+        return "tool_output_token_limit = 5000"
     if agent != "claude-code":
         return ""
     if tool.startswith(MCP_PREFIX):

@@ -74,7 +74,7 @@ def test_undo_names_what_it_takes_back_and_redo_does_it_again(
     again = parsed("undo")
     assert (again["keys"], again["step"], "-Spaces." in again["diff"]) == (["b.md"], "undo", True)
     assert "done again: b.md" in ask("redo")
-    assert "whole history" in ask("log")
+    assert "no older changes" in ask("log")
     assert main(["memory", "log", "--limit", "2"]) == 0
     assert "5 older changes not shown; --limit 7" in capsys.readouterr().err
 

@@ -17,16 +17,17 @@ from hypothesis import strategies as st
 from sevenfold.core import secrets
 from sevenfold.core import secrets as secrets_module
 from sevenfold.core.errors import InputError
+from sevenfold.core.extras import render_install_command
 from sevenfold.core.secrets import (
     MAX_FINDINGS,
     MAX_SCAN_CHARS,
-    SCAN_REFUSAL_TEXTS,
     Allowance,
     Fingerprint,
     HintMatcher,
     Inspection,
     SecretFinding,
     compile_pattern,
+    describe_refusal,
     find_secrets,
 )
 from sevenfold.core.secrets.rules import SECRET_RULES, SecretRule
@@ -360,7 +361,7 @@ def test_without_the_engine_everything_is_blocked_with_what_to_install(
 ) -> None:
     monkeypatch.setattr(secrets, "has_re2", lambda: False)
     assert inspect("nothing to hide") == Inspection(refusal="no engine")
-    assert "sevenfold[team]" in SCAN_REFUSAL_TEXTS["no engine"]
+    assert render_install_command("team") in describe_refusal("no engine")
 
 
 def test_the_engine_is_looked_for_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,7 +94,7 @@ def test_a_dream_that_changed_something_says_what_and_how_to_take_it_back() -> N
         "  2 written",
         "  1 archived",
         "  left as it is: d.md: in use",
-        "  let go: x is 1: stale",
+        "  dropped: x is 1: stale",
         "  something new waits for you: `sevenfold memory review`",
         "  `sevenfold dream undo d2` takes it back",
     ]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.core.secrets import SCAN_REFUSAL_TEXTS
+from sevenfold.core.secrets import describe_refusal
 from sevenfold.team.server import scanning as scanning_module
 from sevenfold.team.server.database import OrgId
 from sevenfold.team.server.messages import ApiError
@@ -100,7 +100,7 @@ def _is_alive(pid: int) -> bool:
 
 def test_a_text_that_cannot_be_looked_through_is_not_said_to_hold_a_secret() -> None:
     unread: BlockedFindings = [
-        {"rule": "refused", "name": SCAN_REFUSAL_TEXTS["too much work"], "line": 1, "fingerprint": ""}
+        {"rule": "refused", "name": describe_refusal("too much work"), "line": 1, "fingerprint": ""}
     ]
     with pytest.raises(ApiError, match="cannot be looked through") as refused:
         refuse_blocked({"a.md": unread}, 3)

@@ -29,7 +29,7 @@ _ROWS: dict[type[Event], _Row] = {
     events.ResultSpilled: _Row(1, "a result of {size_bytes:,} bytes went to disk, a preview stands in"),
     events.CheckpointFailed: _Row(None, "the edit of {path} cannot be taken back: {reason}", True),
     events.SpillFailed: _Row(1, "a result of {size_bytes:,} bytes could not be stored: {reason}", True),
-    events.ResultsCleared: _Row(2, "{results} old tool results left the prompt, {tokens:,} tokens"),
+    events.ResultsCleared: _Row(2, "{old_results} left the prompt, {tokens:,} tokens"),
     events.ProviderClearingEnded: _Row(
         2, "{reason}: {cleared} results are cleared here, {restored} are sent whole again"
     ),
@@ -47,10 +47,8 @@ _ROWS: dict[type[Event], _Row] = {
     events.RungFailed: _Row(4, "no summary by {rung}: {reason}", True),
     events.BreakerOpened: _Row(4, "{breaker} stopped after {count} failures: {reason}", True),
     events.DraftRefused: _Row(5, "{key} is not remembered ({rule}): {reason}"),
-    events.ExtractionEnded: _Row(
-        5, "the turn was looked through: {written} remembered, {waiting} wait for review, {refused} refused"
-    ),
-    events.ExtractionSkipped: _Row(5, "the turn was not looked through: {reason}"),
+    events.ExtractionEnded: _Row(5, "the turn was searched for memories: {found}"),
+    events.ExtractionSkipped: _Row(5, "the turn was not searched for memories: {reason}"),
     events.IndexCut: _Row(5, "the index of memories was cut by {lines} lines: {reason}", True),
     events.MemoryLagged: _Row(5, "files of the memory folder are behind its history: {reason}", True),
     events.MemoryChanged: _Row(5, "{keys} changed ({kind}, by {who})"),
@@ -167,7 +165,23 @@ def render_event_text(event: Event) -> EventText | None:
         # A new event needs no entry here: its own name and fields are shown.
         name = values.pop("event")
         return EventText(f"{name}: " + ", ".join(f"{key} {value}" for key, value in values.items()))
-    return EventText(row.text.format_map(values), row.layer, row.is_warning)
+    return EventText(row.text.format_map({**values, **_word_counts(event)}), row.layer, row.is_warning)
+
+
+def _word_counts(event: Event) -> dict[str, str]:
+    """Counts as words: singular where there is one, and without zeros."""
+    match event:
+        case events.ResultsCleared():
+            return {"old_results": f"{event.results:,} old tool result{'' if event.results == 1 else 's'}"}
+        case events.ExtractionEnded():
+            counts = (
+                (event.written, "remembered"),
+                (event.waiting, "to review"),
+                (event.refused, "refused"),
+            )
+            return {"found": ", ".join(f"{count:,} {what}" for count, what in counts if count)}
+        case _:
+            return {}
 
 
 _UNDO: dict[type[Event], str] = {

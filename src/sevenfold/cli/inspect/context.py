@@ -167,7 +167,7 @@ def _show_window(facts: ContextFacts, screen: Screen) -> None:
         ("warning", window.warning),
         ("automatic compaction" if window.is_automatic else "compaction by hand only", window.auto_compact),
         ("new input is refused" if not window.is_automatic else "blocking", window.blocking),
-        ("effective window, the answer's room taken off", window.effective),
+        ("window less the room kept for the answer", window.effective),
     ]
     for name, point in sorted(points, key=lambda item: item[1]):
         text = f"{name} at {format_tokens(point)}"
@@ -272,12 +272,12 @@ def _show_cut(after: NextCompaction, facts: ContextFacts, screen: Screen) -> Non
     if after.clears_results:
         told = format_count(after.clears_results, "old result")
         screen.show_line(f"  the next request clears {told} first", "faint")
-    screen.show_line(f"  now it would go by {plan.rung}: {STRATEGY_TEXTS.get(plan.rung, '')}")
+    screen.show_line(f"  method, if it ran now: {plan.rung}: {STRATEGY_TEXTS.get(plan.rung, '')}")
     kept = f"{format_count(plan.kept_messages, 'message')}, {format_tokens(plan.kept_tokens)} tokens"
     total = f"; the view would have {format_tokens(plan.total_tokens)}" if plan.total_tokens else ""
     screen.show_line(f"  kept word for word: {kept}{total}")
     for skip in plan.skipped:
-        screen.show_line(f"  not by {skip.rung}: {skip.reason}", "faint")
+        screen.show_line(f"  {skip.rung} cannot be used: {skip.reason}", "faint")
     if plan.notes_tokens is None:
         screen.show_line("  notes: none written yet", "faint")
     else:

@@ -134,7 +134,7 @@ def check_python() -> Iterator[DoctorFinding]:
                 extra.package,
                 "note",
                 f"not installed; needed for {extra.purpose}",
-                f"optional: {render_install_command(extra.extra)}",
+                render_install_command(extra.extra),
             )
         else:
             yield DoctorFinding(extra.package, "fine", found)
@@ -266,12 +266,9 @@ def _show(findings: Sequence[DoctorFinding], screen: Screen) -> None:
         ]
         for finding in findings
     )
-    acted = [finding for finding in findings if finding.advice]
-    if acted:
-        screen.show_line("")
-        screen.show_line("What to do", "strong")
-        for finding in acted:
-            screen.show_line(f"  {finding.area}: {finding.advice}")
+    advised = [finding for finding in findings if finding.advice]
+    _show_advice("What to do", [one for one in advised if one.level != "note"], screen)
+    _show_advice("Optional", [one for one in advised if one.level == "note"], screen)
     broken = sum(finding.level == "broken" for finding in findings)
     worries = sum(finding.level == "worry" for finding in findings)
     screen.show_line("")
@@ -282,3 +279,11 @@ def _show(findings: Sequence[DoctorFinding], screen: Screen) -> None:
         screen.show_line(f"Nothing is broken; {format_count(worries, 'thing')} to look at.", "warning")
     else:
         screen.show_line("Everything is in order.")
+
+
+def _show_advice(title: str, findings: Sequence[DoctorFinding], screen: Screen) -> None:
+    if findings:
+        screen.show_line("")
+        screen.show_line(title, "strong")
+    for finding in findings:
+        screen.show_line(f"  {finding.area}: {finding.advice}")

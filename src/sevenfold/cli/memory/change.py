@@ -237,7 +237,7 @@ def show_memory_log(options: Namespace, context: MemoryContext) -> int:
         older = f"{format_count(len(changes) - limit, 'older change')} not shown"
         context.screen.note(f"note: {older}; --limit {len(changes)} shows all")
     elif changes and not context.is_json:
-        context.screen.show_line("this is the whole history", "faint")
+        context.screen.show_line("no older changes", "faint")
     return 0
 
 

@@ -143,10 +143,12 @@ def _outcomes(known: MemoryOverview, *, is_gate: bool) -> str:
 def _show_origin(known: MemoryOverview, context: MemoryContext) -> None:
     stored, origin, screen = known.stored, known.stored.origin, context.screen
     screen.show_line(stored.memory.key, "strong")
-    words = f"words: {origin.said_by}"
-    taint = f", through {', '.join(sorted(origin.taint))}" if origin.taint else ""
+    # Who acted is named already; whose words they are is told where that is somebody else.
+    words = [] if origin.said_by in (origin.who, "unknown") else [f"words of {origin.said_by}"]
+    taint = [f"source: {', '.join(sorted(origin.taint))}"] if origin.taint else []
+    about = f" ({', '.join((*words, *taint))})" if words or taint else ""
     who = f"{origin.author}, a teammate" if origin.author else origin.who
-    screen.show_line(f"{format_time(stored.modified)} by {who} ({words}{taint}): {origin.why}", "faint")
+    screen.show_line(f"{format_time(stored.modified)} by {who}{about}: {origin.why}", "faint")
     for sentence in origin.evidence:
         screen.show_line(f"the user said: {sentence}", "faint")
     if origin.session:

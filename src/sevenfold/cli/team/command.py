@@ -177,7 +177,7 @@ def resolve_team_conflict(options: Namespace, context: TeamContext) -> int:
     text = _chosen(options, team, conflict)
     resolved = ResolvedConflict(conflict, text, None if before is None else before.sha256)
     asyncio.run(settle_conflict(team, context.memory_context.memory, resolved, wait=TEAM_LOCK_TIMEOUT))
-    return _exchanged(context, team, f"{conflict.key} is settled")
+    return _exchanged(context, team, f"the conflict over {conflict.key} is resolved")
 
 
 def delete_team_memory(options: Namespace, context: TeamContext) -> int:

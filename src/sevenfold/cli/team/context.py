@@ -128,7 +128,7 @@ def show_sync_report(report: SyncReport, screen: Screen) -> None:
     said = [
         f"{_count(len(keys))} {what}"
         for keys, what in (
-            (report.taken, "came"),
+            (report.taken, "received"),
             (report.dropped, "deleted by others"),
             (report.merged, "merged"),
             (report.sent, "sent"),

@@ -28,6 +28,7 @@ from sevenfold.cli.tour.team import TEAM_SCENE, StepOutput
 from sevenfold.core import events
 from sevenfold.core.errors import describe_missing
 from sevenfold.core.events import Event
+from sevenfold.layers.memory.extraction.settings import EXTRACTION_KIND
 
 MAX_TOUR_COLUMNS = 100
 
@@ -39,7 +40,8 @@ EVENT_REASONS: dict[type[Event], str] = {
     events.ResultsCleared: "Layer 2, microcompaction: the decision is made by price. The removed results are "
     "on disk, and a marker in their place says where.",
     events.HistoryCompacted: "Layer 4, compaction: the conversation continues from the notes and the last "
-    "rounds. The transcript on disk keeps everything.",
+    "rounds. The transcript on disk keeps everything. The shorter prompt is written to "
+    "the cache once, which costs more than a read; each later request then reads fewer tokens.",
     events.ExtractionEnded: "Layer 5, memory: a fork of the conversation reviewed the turn. What the user "
     "taught becomes a file with a history. Text from tools would wait for your approval.",
     events.MemoryRecalled: "Layer 5, recall: found by words in a millisecond, without a model. It is "
@@ -197,10 +199,16 @@ class TourView(TourGuide):
             self._say(EVENT_REASONS[kind], "accent", indent=2)
 
     def _show_fork(self, fork: events.ForkEnded) -> None:
+        is_extraction = fork.kind == EXTRACTION_KIND
+        if is_extraction and events.ForkEnded in self._explained:
+            return  # one follows every turn, and reads the same share
         if fork.rounds != 1 or not self._cached_tokens:
             return  # a sum of several requests says nothing of what the first one found
+        if is_extraction:
+            self._explained.add(events.ForkEnded)
         share = format_share(min(fork.read_tokens, self._cached_tokens), self._cached_tokens)
         told = f"a fork read {share} of the {self._cached_tokens:,} tokens that the conversation had cached"
+        told += ", to look for memories; one follows every turn" if is_extraction else ""
         self._say(f"· layer 7: {told}", "faint")
 
     def show_bill(self, here: TourBill) -> None:

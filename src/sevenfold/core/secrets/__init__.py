@@ -84,12 +84,16 @@ MAX_CANDIDATES = 4_000
 MAX_FINDINGS = 50
 """Enough to show; one is enough to block."""
 
-SCAN_REFUSAL_TEXTS = {
-    "no engine": describe_missing("looking for secrets", ["re2"], "team"),
-    "too long": f"it is longer than {MAX_SCAN_CHARS:,} characters, which is more than is scanned",
-    "too much work": "it takes more work than any ordinary text; split it, or take out what is encoded",
-}
-"""What to tell the user for each refusal."""
+
+def describe_refusal(refusal: ScanRefusal) -> str:
+    """What to tell the user."""
+    match refusal:
+        case "no engine":
+            return describe_missing("looking for secrets", ["re2"], "team")
+        case "too long":
+            return f"it is longer than {MAX_SCAN_CHARS:,} characters, which is more than is scanned"
+        case "too much work":
+            return "it takes more work than any ordinary text; split it, or take out what is encoded"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,9 +284,10 @@ def refuse_secrets(text: str) -> None:
     found = find_secrets(text, key=_KEY)
     if found.findings:
         first = found.findings[0]
+        where = f"line {first.line}" if "\n" in text.strip() else "the text"
         raise InputError(
-            f"line {first.line} looks like a secret ({first.name}); memories go into every prompt, so write "
+            f"{where} looks like a secret ({first.name}); memories go into every prompt, so write "
             "where it is kept instead"
         )
     if found.refusal is not None:
-        raise InputError(f"it cannot be remembered: {SCAN_REFUSAL_TEXTS[found.refusal]}")
+        raise InputError(f"it cannot be remembered: {describe_refusal(found.refusal)}")

@@ -234,12 +234,12 @@ class DreamRecord:
         found = [f"dream {self.id} {_SAID.get(self.outcome, self.outcome)}{told}"]
         counts = (
             (len(self.changed), "written"),
-            (len(self.removed), "merged into others or let go"),
+            (len(self.removed), "merged into others or removed"),
             (len(self.archived), "archived"),
         )
         found += [f"  {count} {what}" for count, what in counts if count]
         found += [f"  left as it is: {text}" for text in self.left_alone]
-        found += [f"  let go: {text}" for text in self.let_go]
+        found += [f"  dropped: {text}" for text in self.let_go]
         if self.waiting:
             found.append("  something new waits for you: `sevenfold memory review`")
         if self.transaction:

@@ -80,8 +80,9 @@ def check_key(key: str, own: frozenset[str] = frozenset()) -> tuple[str, ...]:
         if _is_device(part):
             raise KeyRefused(f"key {key[:80]!r} is refused: {part[:80]!r} is a device's name on some systems")
         if not is_key_part(part):
+            where = f" for its part {part[:80]!r}" if len(parts) > 1 else ""
             raise KeyRefused(
-                f"key {key[:80]!r} is refused for its part {part[:80]!r}: use 1 to 200 letters, digits, "
+                f"key {key[:80]!r} is refused{where}: use 1 to 200 letters, digits, "
                 "'.', '_' and '-', starting with none of '.' and '-' and not ending with '.'"
             )
     return parts

@@ -179,6 +179,8 @@ def plan_new_memory(
             f"a description of {len(description):,} characters is too long: it is one line of at most "
             f"{MAX_TYPED_DESCRIPTION:,}; give the text itself as the memory"
         )
+    for part in (text, description):  # before they are put together: a finding names a line as it was typed
+        check_written(part)
     written = write_memory(name.removesuffix(".md"), description, kind, text, applies_to=applies_to)
     if is_gate:
         written = change_field(written, "gate", ACKNOWLEDGE_GATE)

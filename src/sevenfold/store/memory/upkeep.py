@@ -407,7 +407,7 @@ class MemoryUpkeep:
 
     def _adopted(self) -> LoggedTransaction:
         found: list[LoggedChange] = []
-        origin = Origin(who="user", why="what was there when its history began")
+        origin = Origin(who="user", why="found when the history was started")
         for key in [*self._files.keys(), INDEX_FILE]:
             look = self._files.inspect(key)
             if look and look.text is not None and look.placement.stamp:

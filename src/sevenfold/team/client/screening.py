@@ -13,10 +13,10 @@ from sevenfold.core.errors import FileMissing, InputError
 from sevenfold.core.json import Json, JsonObject, freeze_object, read_object, write_json
 from sevenfold.core.secrets import (
     MAX_SCAN_CHARS,
-    SCAN_REFUSAL_TEXTS,
     Allowance,
     Fingerprint,
     Inspection,
+    describe_refusal,
     find_secrets,
 )
 from sevenfold.core.system import run_blocking
@@ -164,7 +164,7 @@ def _place(line: int, texts: Sequence[str]) -> int:
 
 def _reason(found: Inspection) -> str:
     if not found.findings:
-        return SCAN_REFUSAL_TEXTS[found.refusal] if found.refusal else ""
+        return describe_refusal(found.refusal) if found.refusal else ""
     first = found.findings[0]
     more = f", and {len(found.findings) - 1} more" if len(found.findings) > 1 else ""
     return f"line {first.line}: {first.name} ({first.rule}, fingerprint {first.fingerprint}){more}"

@@ -19,11 +19,11 @@ from weakref import WeakValueDictionary
 
 from sevenfold.core.secrets import (
     MAX_SCAN_CHARS,
-    SCAN_REFUSAL_TEXTS,
     Allowance,
     Fingerprint,
     Inspection,
     SecretFinding,
+    describe_refusal,
     find_secrets,
 )
 from sevenfold.team.server.database import OrgId, Tx, sql_text
@@ -137,7 +137,7 @@ def _told(inspection: Inspection) -> BlockedFindings:
     told = [_finding(one) for one in inspection.findings]
     if inspection.refusal is not None:
         told.append(
-            {"rule": "refused", "name": SCAN_REFUSAL_TEXTS[inspection.refusal], "line": 1, "fingerprint": ""}
+            {"rule": "refused", "name": describe_refusal(inspection.refusal), "line": 1, "fingerprint": ""}
         )
     return told
 
