@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from sevenfold.core.usage import Usage
-from sevenfold.proxy.ledger import ProxyEntry, ProxyLedger, find_break
+from sevenfold.proxy.ledger import ProxyEntry, ProxyLedger, RequestTarget, find_break
 from sevenfold.proxy.receipt import render_receipt
-from sevenfold.proxy.requests import RequestFacts
+from sevenfold.proxy.requests import UNREAD_REQUEST, RequestFacts
 from sevenfold.store.files.folder import Folder
 
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
@@ -39,7 +39,6 @@ def book(
         facts=facts,
         status=200,
         usage=Usage(read=read, written_5m=written, fresh=10, output=5),
-        first_byte=timedelta(),
     )
 
 
@@ -123,7 +122,6 @@ def test_a_provider_that_caches_by_itself_need_not_say_what_it_keeps() -> None:
         "agent": "codex",
         "client": "me",
         "status": 200,
-        "first_byte": timedelta(),
     }
     ledger.add(facts=facts, usage=Usage(fresh=20_000, output=5), **given)
     lost = ledger.add(facts=replace(facts, tools="u"), usage=Usage(fresh=20_000, output=5), **given)
@@ -134,7 +132,7 @@ def test_a_provider_that_caches_by_itself_need_not_say_what_it_keeps() -> None:
 def test_a_pause_is_measured_against_how_long_the_prompt_was_to_stay() -> None:
     ledger = ProxyLedger()
     session = replace(FACTS, session="s")
-    given: dict[str, Any] = {"agent": "claude", "client": "me", "status": 200, "first_byte": timedelta()}
+    given: dict[str, Any] = {"agent": "claude", "client": "me", "status": 200}
     ledger.add(at=NOW, facts=session, usage=Usage(written_1h=50_000), **given)
     ledger.add(at=NOW, facts=session, usage=Usage(read=50_000), **given)
     for minutes, cause in ((12, "unexplained"), (90, "78 minutes passed")):
@@ -186,3 +184,37 @@ def test_a_receipt_sums_up_by_purpose_and_names_the_breaks() -> None:
     silent = [*ledger.entries, replace(ledger.entries[0], usage=None, cost=None)]
     assert "1 response without usage: the sums above leave out their cost" in render_receipt(silent)
     assert render_receipt([]) == ["no requests"]
+
+
+def test_a_receipt_says_why_requests_failed() -> None:
+    ledger = ProxyLedger()
+    entry = book(ledger, FACTS)
+    gone = "127.0.0.1:9 cannot be reached: ConnectError: no"
+    unreached = replace(
+        entry,
+        usage=None,
+        status=502,
+        target=RequestTarget(method="POST", path="/v1/messages", host="127.0.0.1:9", error=gone),
+    )
+    assert render_receipt([unreached] * 8) == [
+        "8 requests; no response reported its usage",
+        f"8 requests failed: {gone}",
+    ]
+    assert unreached.to_json()["error"] == gone
+    probe = replace(
+        unreached,
+        facts=UNREAD_REQUEST,
+        status=404,
+        target=RequestTarget(method="HEAD", path="/", host="127.0.0.1:9"),
+    )
+    told = "1 request that asked no model got an error: HEAD / at 127.0.0.1:9 answered 404"
+    assert told in render_receipt([entry, probe])
+    assert {"method": "HEAD", "path": "/", "host": "127.0.0.1:9"}.items() <= dict(probe.to_json()).items()
+
+
+def test_a_first_bill_says_why_the_cache_costs_more() -> None:
+    ledger = ProxyLedger()
+    book(ledger, FACTS, written=50_000)
+    assert "the first request pays for writing the cache" in render_receipt(ledger.entries)[1]
+    book(ledger, LONGER, read=50_000)
+    assert "the first request" not in render_receipt(ledger.entries)[1]

@@ -209,7 +209,16 @@ def test_an_upstream_that_cannot_be_reached_is_an_error_that_says_so() -> None:
         server.stop()
     assert status == 502
     assert b"127.0.0.1:9 cannot be reached" in body
-    assert [entry.status for entry in server.app.ledger.entries] == [502]
+    (entry,) = server.app.ledger.entries
+    assert (entry.status, str(entry.target)) == (502, "POST /v1/messages at 127.0.0.1:9")
+    assert "127.0.0.1:9 cannot be reached" in entry.target.error
+
+
+def test_a_probe_of_an_agent_goes_to_the_only_api_that_it_asks() -> None:
+    urls = Upstreams("http://one:1", "http://two:2")
+    assert urls.make_url("/", {}, find_profile("claude")) == "http://one:1/"
+    assert urls.make_url("/v1/models", {}, find_profile("codex")) == "http://two:2/v1/models"
+    assert urls.make_url("/v1/responses", {}, find_profile("claude")) == "http://two:2/v1/responses"
 
 
 def test_a_proxy_in_front_of_itself_is_refused() -> None:

@@ -213,9 +213,8 @@ def run_agent(options: Namespace, screen: Screen) -> int:
 
 def _name_upstreams(profile: AgentProfile, upstreams: Upstreams) -> str:
     """Those that this agent may ask."""
-    apis = {key.api for key in profile.config_keys} or {"anthropic", "openai"}
     named = {"anthropic": upstreams.anthropic, "openai": upstreams.openai}
-    return " or ".join(dict.fromkeys(url for api, url in named.items() if api in apis))
+    return " or ".join(dict.fromkeys(url for api, url in named.items() if api in profile.apis))
 
 
 def _find_startable(name: str) -> AgentProfile:

@@ -48,6 +48,26 @@ class LostPrefix:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RequestTarget:
+    """Where a request was sent to."""
+
+    method: str = ""
+    path: str = ""
+    """Without the query."""
+    host: str = ""
+    error: str = ""
+    """Why no response came."""
+    first_byte: timedelta = timedelta()
+    """Between the request and the first byte of the response's body."""
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path} at {self.host}"
+
+
+NO_TARGET = RequestTarget()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProxyEntry:
     """One request."""
 
@@ -62,9 +82,8 @@ class ProxyEntry:
     """None where nothing was billed, or no price is known."""
     cost_without_caching: Cost | None = None
     cache_break: LostPrefix | None = None
-    first_byte: timedelta = timedelta()
-    """Between the request and the first byte of the response's body."""
     touch: RequestTouch = NO_TOUCH
+    target: RequestTarget = NO_TARGET
 
     def to_json(self) -> JsonObject:
         facts, usage, lost = self.facts, self.usage, self.cache_break
@@ -75,7 +94,11 @@ class ProxyEntry:
             "purpose": facts.purpose,
             "model": facts.model or None,
             "status": self.status,
-            "first_byte_ms": round(self.first_byte.total_seconds() * 1000),
+            "method": self.target.method or None,
+            "path": self.target.path or None,
+            "host": self.target.host or None,
+            "error": self.target.error or None,
+            "first_byte_ms": round(self.target.first_byte.total_seconds() * 1000),
             "dollars": None if self.cost is None else str(self.cost.total),
             "dollars_without_caching": (
                 None if self.cost_without_caching is None else str(self.cost_without_caching.total)
@@ -161,8 +184,8 @@ class ProxyLedger:
         facts: RequestFacts,
         status: int,
         usage: Usage | None,
-        first_byte: timedelta,
         touch: RequestTouch = NO_TOUCH,
+        target: RequestTarget = NO_TARGET,
     ) -> ProxyEntry:
         """Book one request. `client` tells apart those who share neither conversations nor caches."""
         with self._lock:
@@ -177,8 +200,8 @@ class ProxyLedger:
                 cost=self._price(compute_cost, facts, usage, at),
                 cost_without_caching=self._price(compute_uncached_cost, facts, usage, at),
                 cache_break=_explain(previous, at, facts, usage, touch),
-                first_byte=first_byte,
                 touch=touch,
+                target=target,
             )
             if facts.is_model_call and usage is not None:
                 self._remember(client, entry)

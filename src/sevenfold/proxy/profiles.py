@@ -85,6 +85,11 @@ class AgentProfile:
         return tuple(argument.replace(URL, url) for argument in self.arguments)
 
     @property
+    def apis(self) -> frozenset[ProxiedApi]:
+        """That it may ask."""
+        return frozenset(key.api for key in self.config_keys) or frozenset(_APIS)
+
+    @property
     def can_start(self) -> bool:
         return bool(self.variables or self.arguments or self.is_led_by_file)
 

@@ -24,6 +24,7 @@ MAX_LEDGER_BYTES = 256 * 1024 * 1024
 MAX_SHOWN_BREAKS = 20
 """Of one receipt; an agent that breaks its prefix in every request would fill the screen."""
 
+CLIENT_LEFT = 499
 _MILLION = Decimal(1_000_000)
 
 
@@ -31,9 +32,12 @@ def render_receipt(entries: Sequence[ProxyEntry], catalog: Catalog = CATALOG) ->
     """What the requests cost, what the layers did, and where the cache broke."""
     billed = [entry for entry in entries if entry.usage is not None]
     if not billed:
-        return [
-            f"{_count(len(entries), 'request')}; no response reported its usage" if entries else "no requests"
-        ]
+        none = (
+            "no requests"
+            if not entries
+            else f"{_count(len(entries), 'request')}; no response reported its usage"
+        )
+        return [none, *_render_errors(entries)]
     usage = sum_usage(entry.usage for entry in billed if entry.usage is not None)
     cost = sum_costs(entry.cost for entry in billed)
     plain = sum_costs(entry.cost_without_caching for entry in billed)
@@ -42,7 +46,7 @@ def render_receipt(entries: Sequence[ProxyEntry], catalog: Catalog = CATALOG) ->
     lines = [
         f"{_count(len(billed), 'model call')} in {_count(conversations, 'conversation')}, "
         f"{share:.1%} of {usage.prompt:,} prompt tokens from the cache",
-        f"cost {_usd(cost)}; without caching {_usd(plain)}",
+        f"cost {_usd(cost)}; without caching {_usd(plain)}{_explain_more(cost, plain)}",
     ]
     by_purpose = dict.fromkeys(entry.facts.purpose for entry in billed)
     for purpose in by_purpose:
@@ -52,12 +56,39 @@ def render_receipt(entries: Sequence[ProxyEntry], catalog: Catalog = CATALOG) ->
     silent = sum(
         entry.facts.is_model_call and entry.usage is None and entry.status < 400 for entry in entries
     )
-    failed = sum(entry.status >= 400 for entry in entries)
     lines += (
         [f"{_count(silent, 'response')} without usage: the sums above leave out their cost"] if silent else []
     )
-    lines += [f"{_count(failed, 'request')} failed"] if failed else []
-    return [*lines, *_render_failures(entries)]
+    return [*lines, *_render_errors(entries), *_render_failures(entries)]
+
+
+def _explain_more(cost: Cost | None, plain: Cost | None) -> str:
+    """Why a short session costs more with the cache than without."""
+    is_more = cost is not None and plain is not None and cost.total > plain.total
+    return (
+        ": the first request pays for writing the cache, and later ones read it for less" if is_more else ""
+    )
+
+
+def _render_errors(entries: Iterable[ProxyEntry]) -> list[str]:
+    """Requests that failed, by the reason."""
+    told: dict[tuple[str, str], int] = {}
+    for entry in entries:
+        if entry.status >= 400:
+            said = _describe_error(entry)
+            told[said] = told.get(said, 0) + 1
+    return [f"{_count(count, 'request')} {verb}: {why}" for (verb, why), count in told.items()]
+
+
+def _describe_error(entry: ProxyEntry) -> tuple[str, str]:
+    target = entry.target
+    if target.error:
+        return "failed", target.error
+    if entry.status == CLIENT_LEFT:
+        return "ended early", f"the agent closed {target} before the response"
+    # An agent asks for what a server may not have, to see whether it is there.
+    is_probe = entry.facts.wire == "other"
+    return ("that asked no model got an error" if is_probe else "failed"), f"{target} answered {entry.status}"
 
 
 def _count(number: int, thing: str) -> str:

@@ -36,7 +36,7 @@ from sevenfold.proxy.headers import (
     read_scope_headers,
 )
 from sevenfold.proxy.layers import ProxyLayers
-from sevenfold.proxy.ledger import ProxyLedger
+from sevenfold.proxy.ledger import NO_TARGET, ProxyLedger, RequestTarget
 from sevenfold.proxy.profiles import AgentProfile, find_profile, recognize_agent
 from sevenfold.proxy.requests import UNREAD_REQUEST, find_wire_format, read_request
 from sevenfold.proxy.responses import UsageReader
@@ -82,11 +82,11 @@ class Upstreams:
             if parts.scheme not in ("http", "https") or not parts.netloc or parts.username:
                 raise InputError(f"the upstream {url!r} is no address; expected http(s)://HOST[:PORT][/PATH]")
 
-    def find(self, path: str, headers: Mapping[str, str]) -> str:
-        # An Anthropic client names its key so; OpenAI's name theirs as a bearer.
-        is_messages = (
-            find_wire_format(path) == "messages" or "anthropic-version" in headers or "x-api-key" in headers
-        )
+    def find(self, path: str, headers: Mapping[str, str], profile: AgentProfile | None = None) -> str:
+        wire = find_wire_format(path)  # An Anthropic client names its key as below; OpenAI's as a bearer.
+        is_messages = wire == "messages" or "anthropic-version" in headers or "x-api-key" in headers
+        if wire == "other" and profile is not None and len(profile.apis) == 1:
+            is_messages = "anthropic" in profile.apis  # a probe has no header that tells
         return (self.anthropic if is_messages else self.openai).rstrip("/")
 
     def leads_to(self, port: int) -> bool:
@@ -94,9 +94,9 @@ class Upstreams:
         parts = [urlsplit(url) for url in (self.anthropic, self.openai)]
         return any(one.port == port and is_local_host(one.netloc) for one in parts)
 
-    def make_url(self, path: str, headers: Mapping[str, str]) -> str:
+    def make_url(self, path: str, headers: Mapping[str, str], profile: AgentProfile | None = None) -> str:
         """The address for a path. A server that has a version of its own gets none of ours."""
-        base = self.find(path, headers)
+        base = self.find(path, headers, profile)
         own = _OWN_VERSION.search(base)
         for version in (own[0], "/v1") if own else ():
             if path == version or path.startswith(f"{version}/"):
@@ -150,8 +150,7 @@ class ProxyApp:
 
     def book(self, booking: _Booking) -> None:
         """Write a request down, however it ended. Blocks."""
-        profile = (booking.run.profile if booking.run else None) or recognize_agent(booking.headers)
-        prepared = booking.prepared
+        profile, prepared = booking.profile, booking.prepared
         usage = booking.reader.read_usage() if booking.reader else None
         facts = prepared.facts if prepared else UNREAD_REQUEST
         if facts is UNREAD_REQUEST:
@@ -163,8 +162,8 @@ class ProxyApp:
             facts=facts,
             status=booking.status,
             usage=usage,
-            first_byte=booking.first_byte,
             touch=booking.touch,
+            target=booking.target,
         )
         if self.layers is not None and prepared is not None:
             has_call = booking.reader is not None and booking.reader.has_call
@@ -243,7 +242,11 @@ class _Booking:
     prepared: PreparedTurn | None = None
     touch: RequestTouch = NO_TOUCH
     first_byte_at: timedelta | None = None
-    first_byte: timedelta = timedelta()
+    target: RequestTarget = NO_TARGET
+
+    @property
+    def profile(self) -> AgentProfile | None:
+        return (self.run.profile if self.run else None) or recognize_agent(self.headers)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -271,12 +274,8 @@ class _Exchange:
         booking = _Booking(at=app.clock.now(), path=path, headers=headers, body=body, run=run)
         if is_stale:
             booking.touch = RequestTouch(failures=("run: its token is not known; the request is left alone",))
-        if (
-            run is not None
-            and run.has_layers
-            and app.layers is not None
-            and find_wire_format(path) != "other"
-        ):
+        is_known = find_wire_format(path) != "other"
+        if run is not None and run.has_layers and app.layers is not None and is_known:
             await self._prepare(booking, run)
         await self._forward(booking)
 
@@ -336,7 +335,8 @@ class _Exchange:
 
         app, began, path, prepared = self.app, self.app.clock.uptime(), booking.path, booking.prepared
         query = self.scope.get("query_string", b"").decode("latin-1")
-        url = app.upstreams.make_url(path, booking.headers) + (f"?{query}" if query else "")
+        url = app.upstreams.make_url(path, booking.headers, booking.profile) + (f"?{query}" if query else "")
+        booking.target = RequestTarget(method=self.scope["method"], path=path, host=urlsplit(url).netloc)
         # Made here and not by the client, which would add headers and cookies of its own.
         request = httpx2.Request(
             self.scope["method"],
@@ -356,12 +356,13 @@ class _Exchange:
         except httpx2.HTTPError as error:
             if self.is_started:
                 raise  # the client sees a response that broke off, as it would without us
-            booking.status = 502
-            host = urlsplit(url).netloc
-            await self._refuse(502, f"{host} cannot be reached: {type(error).__name__}: {error}")
+            told = f"{booking.target.host} cannot be reached: {type(error).__name__}: {error}"
+            booking.status, booking.target = 502, replace(booking.target, error=told)
+            await self._refuse(502, told)
         finally:
             gone.cancel()
-            booking.first_byte = (booking.first_byte_at or app.clock.uptime()) - began
+            waited = (booking.first_byte_at or app.clock.uptime()) - began
+            booking.target = replace(booking.target, first_byte=waited)
             # What the request says is read after the response: nothing waits for it.
             await run_blocking(lambda: app.book(booking))
 
