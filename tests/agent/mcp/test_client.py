@@ -25,6 +25,7 @@ from sevenfold.core.events import (
     McpSkipped,
     UntrustedEntered,
 )
+from sevenfold.core.extras import render_install_command
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.messages import Image, Text
 from sevenfold.core.settings.sections import McpServer, McpSettings
@@ -356,7 +357,7 @@ def test_without_the_library_the_reason_is_told(monkeypatch: pytest.MonkeyPatch,
         told = Told()
         client = McpClient.start({"own": STDIO}, PATIENT, cwd=tmp_path, environ={}, emit=told.emit)
         assert await client.tools() == ()
-        assert "sevenfold[mcp]" in str(told.of(McpSkipped)[0])
+        assert render_install_command("mcp") in str(told.of(McpSkipped)[0])
         await client.close()
 
     asyncio.run(check())
