@@ -361,3 +361,10 @@ def test_retries_count_down_in_the_status_line_and_take_one_line_above(paper: Pa
     assert len(paper.printed) == 1, "an answer with a code has a server: nothing is said of the network"
     view.watch(DeltaReceived(TextDelta("hello")))
     assert "retry" not in view.phase
+
+
+def test_the_status_line_names_the_retry_that_is_waited_for(view: TurnView) -> None:
+    for retry in (1, 4):
+        event = RetryScheduled(model="m", retry=retry, of=10, seconds=2.0, reason="gone")
+        watch(view, LayerActed(event))
+    assert "retry 4 of 10" in view.status.news

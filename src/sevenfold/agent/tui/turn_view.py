@@ -362,6 +362,8 @@ class TurnView:
             wait = timedelta(seconds=seen.event.seconds)
             self._retry = _Retry(seen.event, self._clock.uptime() + wait)
             if seen.event.retry > 1:
+                told = render_event_text(seen.event)
+                self.status = replace(self.status, news=told.text if told else "")
                 return  # the status line counts; one line for all attempts is enough
         told = render_event_text(seen.event)
         if told is None:
