@@ -36,7 +36,7 @@ def test_it_is_installed_from_where_it_came(origin: dict[str, object], arguments
 def test_a_local_path_is_named_as_seen_from_here(tmp_path: Path) -> None:
     checkout = tmp_path / "my checkout"
     (checkout / "docs").mkdir(parents=True)
-    origin = {"url": checkout.as_uri(), "dir_info": {}}
+    origin: dict[str, object] = {"url": checkout.as_uri(), "dir_info": {}}
     assert render_pip_arguments(origin, ("ui",), str(checkout)) == "'.[ui]'"
     assert render_pip_arguments(origin, ("ui",), str(tmp_path)) == "'./my checkout[ui]'"
     assert render_pip_arguments(origin, ("ui",), str(checkout / "docs")) == f"'{checkout}[ui]'"

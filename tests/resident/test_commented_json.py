@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -131,13 +132,15 @@ class Writer:
         return self.draw(st.sampled_from(SPACES)).format(c=f"c{self.comments}.")
 
     def write(self, value: object) -> str:
-        if not isinstance(value, dict | list):
+        if isinstance(value, dict):
+            members = cast(dict[str, object], value).items()
+            pairs = [
+                f"{json.dumps(key)}{self.space()}:{self.space()}{self.write(one)}" for key, one in members
+            ]
+        elif isinstance(value, list):
+            pairs = [self.write(one) for one in cast(list[object], value)]
+        else:
             return json.dumps(value)
-        pairs = (
-            [f"{json.dumps(key)}{self.space()}:{self.space()}{self.write(one)}" for key, one in value.items()]
-            if isinstance(value, dict)
-            else [self.write(one) for one in value]
-        )
         parts = [f"{self.space()}{one}{self.space()}" for one in pairs]
         last = f",{self.space()}" if parts and self.draw(st.booleans()) else ""
         first, end = "{}" if isinstance(value, dict) else "[]"
@@ -161,20 +164,22 @@ def documents(draw: st.DrawFn) -> str:
     return writer.space() + writer.write(config) + writer.space()
 
 
-def edit(text: str, draw: st.DrawFn) -> str:
+def edit(text: str, data: st.DataObject) -> str:
     """A comment or a member more, anywhere but in our entry."""
     plain = blank_comments(text)
     own = plain.index('"sevenfold"')
     brace = plain.index("{", own)
     end = brace + json.JSONDecoder().raw_decode(plain[brace:])[1]
     places = [found.end() for found in TOKEN.finditer(text) if not own < found.end() < end]
-    at = draw(st.sampled_from([0, *places]))
+    at = data.draw(st.sampled_from([0, *places]))
     line_end = text.rfind("\n", 0, at)
     if "//" in text[line_end + 1 : at]:
         return text[:at] + "\n// edited\n" + text[at:]
-    if plain[at - 1 : at] == "{" and plain[at:].split()[0] != "}" and draw(st.booleans()):
+    if plain[at - 1 : at] == "{" and plain[at:].split()[0] != "}" and data.draw(st.booleans()):
         return f'{text[:at]}"new": 1, // edited\n{text[at:]}'
-    return text[:at] + draw(st.sampled_from([" // edited\n", "/* edited */", "\n// edited\n"])) + text[at:]
+    return (
+        text[:at] + data.draw(st.sampled_from([" // edited\n", "/* edited */", "\n// edited\n"])) + text[at:]
+    )
 
 
 def list_comments(text: str) -> list[str]:
@@ -193,7 +198,7 @@ def test_any_document_is_given_back(data: st.DataObject) -> None:
 def test_a_document_that_was_edited_meanwhile_loses_the_entry_alone(data: st.DataObject) -> None:
     edited = add_json_entry(data.draw(documents()), "mcp", "sevenfold", ENTRY)
     for _ in range(data.draw(st.integers(1, 3))):
-        edited = edit(edited, data.draw)
+        edited = edit(edited, data)
     removed = remove_json_entry(edited, "mcp", "sevenfold")
     others = {key: value for key, value in table(edited).items() if key != "sevenfold"}
     assert {"mcp": {}, **parse(removed)} == {**parse(edited), "mcp": others}
@@ -204,4 +209,4 @@ def test_a_document_that_was_edited_meanwhile_loses_the_entry_alone(data: st.Dat
 def table(text: str) -> dict[str, object]:
     found = parse(text).get("mcp", {})
     assert isinstance(found, dict)
-    return found
+    return cast(dict[str, object], found)
