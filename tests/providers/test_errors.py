@@ -106,6 +106,14 @@ def test_a_connection_that_breaks_once_an_answer_has_begun_breaks_the_answer() -
         "\ud83d".encode()
 
 
+def test_an_address_that_cannot_be_reached_is_named_without_its_password() -> None:
+    request = httpx2.Request("POST", "http://ann:secret@127.0.0.1:9/v1/messages")
+    error = anthropic.APIConnectionError(request=request)
+    error.__cause__ = httpx2.ConnectError("All connection attempts failed")
+    text = "http://127.0.0.1:9 cannot be reached: ConnectError: All connection attempts failed"
+    assert str(map_anthropic_error(error)) == text
+
+
 def test_a_mistake_of_our_own_is_not_taken_for_the_providers() -> None:
     with pytest.raises(TypeError, match="mistake"), map_anthropic_errors():
         raise TypeError("mistake")
@@ -287,7 +295,7 @@ def test_without_its_library_a_provider_says_what_to_install(
     provider: type[AnthropicProvider] | type[ChatProvider] | type[ResponsesProvider],
 ) -> None:
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(InputError, match=rf"install 'sevenfold\[{library}\]'"):
+    with pytest.raises(InputError, match=rf"pip install .*\[{library}\]'"):
         asyncio.run(provider().send(ask()))
 
 

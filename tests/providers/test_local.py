@@ -132,5 +132,5 @@ def test_without_the_library_the_extra_is_named(tmp_path: Path, monkeypatch: pyt
     path = tmp_path / "some.gguf"
     path.write_bytes(b"GGUF")
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
-    with pytest.raises(InputError, match=r"sevenfold\[local\]"):
+    with pytest.raises(InputError, match=r"pip install .*\[local\]"):
         asyncio.run(_send_and_close(LocalProvider(path), ask(user("x"))))

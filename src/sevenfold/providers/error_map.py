@@ -239,7 +239,15 @@ def _make_redirect_error(fault: ProviderFault) -> ProviderRefused:
 
 
 def make_unreachable_error(error: BaseException) -> ProviderUnreachable:
-    return ProviderUnreachable(_told(error))
+    """With the address where the SDK's error names its request: that is what a reader checks first."""
+    url = urlsplit(str(getattr(getattr(error, "request", None), "url", "")))
+    if not url.hostname:
+        return ProviderUnreachable(_told(error))
+    cause = error.__cause__
+    why = f"{type(cause).__name__}: {cause}" if cause is not None and str(cause) else str(error)
+    # Not `netloc`, which may hold a password.
+    address = f"{url.scheme}://{url.hostname}{f':{url.port}' if url.port else ''}"
+    return ProviderUnreachable(f"{address} cannot be reached: {why}")
 
 
 def make_broken_error(error: BaseException) -> ReplyBroken:

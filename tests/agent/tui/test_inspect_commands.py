@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -221,7 +222,16 @@ def test_the_bill_is_by_layer_against_none_of_them() -> None:
     assert lines[0].startswith("conversation")
     assert lines[1].startswith("layer 3, notes")
     assert "without Sevenfold at least $" in lines[-1]
-    assert "saved $" in lines[-1]
+    assert "Sevenfold saved $" in lines[-1]
+
+
+def test_a_bill_that_does_not_pay_yet_says_by_how_much() -> None:
+    ledger = UsageLedger()
+    ledger.add_usage("main", "claude-opus-5-5", Usage(written_5m=1_000, output=10), NOON.date())
+    ledger.add_usage("extraction", "claude-opus-5-5", Usage(read=1_000, output=100), NOON.date())
+    assert re.search(
+        r"no layers\): Sevenfold has cost \$0\.\d+ more so far$", render_cost_lines(ledger.spent())[-1]
+    )
 
 
 def write(folder: Path, name: str, text: str) -> None:

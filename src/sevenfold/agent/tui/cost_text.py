@@ -109,12 +109,13 @@ def render_cost_lines(spent: Sequence[SpendSummary]) -> list[str]:
     plain = sum_costs(one.cost_without_caching for one in spent)
     own = sum_costs(one.cost_without_caching for one in spent if one.who == MAIN_KIND)
     lines.append(f"in all {render_cost(total)}; without caching {render_cost(plain)}")
-    if own is not None and total is not None:
-        saved = own.total - total.total
-        verb = "saved" if saved >= 0 else "cost more"
+    saved = compute_saved(spent)
+    if saved is not None:
+        amount = render_dollars(abs(saved))
+        so_far = f"saved {amount}" if saved >= 0 else f"has cost {amount} more so far"
         lines.append(
-            f"without Sevenfold at least {render_cost(own)}: the same conversation, no cache, no layers; "
-            f"{verb} {render_dollars(abs(saved))}"
+            f"without Sevenfold at least {render_cost(own)} (the same conversation, no cache, no layers): "
+            f"Sevenfold {so_far}"
         )
     return lines
 
