@@ -52,9 +52,10 @@ home, forks = sys.argv[1], sys.argv[2] == "True"
 session = Session.open(FRAME, project=home, environ={"HOME": home})
 session.history.append(Message("user", "go"))
 session.prepare()
-child = os.fork() if forks else os.getpid()
-if child:
-    print(session.id, child, flush=True)
+# A child says so itself: by then it holds nothing more.
+is_parent = forks and os.fork()
+if not is_parent:
+    print(session.id, os.getpid(), flush=True)
 sys.stdin.read()
 os._exit(0)
 """
