@@ -135,7 +135,7 @@ def _end_layers_unless_interrupted(app: ProxyApp, screen: Screen) -> None:
     try:
         _end_layers(app)
     except KeyboardInterrupt:
-        screen.note("interrupted: what was said last was not looked through for memories")
+        screen.note("interrupted: the last turn was not searched for memories")
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -357,7 +357,7 @@ def _show_receipt(app: ProxyApp, folder: Path | str, screen: Screen) -> None:
         waiting = f", {learnt.waiting} {verb} for you: sevenfold memory review" if learnt.waiting else ""
         screen.note(f"learnt: {format_count(learnt.written, 'memory')}{waiting}")
     for error in layers.learn_errors if layers is not None else ():
-        screen.note(f"not looked through for memories: {error}")
+        screen.note(f"the last turn was not searched for memories: {error}")
     if ledger.write_error:
         screen.note(f"the ledger lacks requests: {ledger.write_error}")
     elif ledger.entries:

@@ -245,9 +245,8 @@ def make_unreachable_error(error: BaseException) -> ProviderUnreachable:
         return ProviderUnreachable(_told(error))
     cause = error.__cause__
     why = f"{type(cause).__name__}: {cause}" if cause is not None and str(cause) else str(error)
-    # Not `netloc`, which may hold a password.
-    address = f"{url.scheme}://{url.hostname}{f':{url.port}' if url.port else ''}"
-    return ProviderUnreachable(f"{address} cannot be reached: {why}")
+    address = url.netloc.rpartition("@")[2]  # without a password
+    return ProviderUnreachable(f"{url.scheme}://{address} cannot be reached: {why}")
 
 
 def make_broken_error(error: BaseException) -> ReplyBroken:

@@ -1,7 +1,7 @@
 """The layers under agents that somebody else wrote: all conversations, and what is done around each request.
 
 `ProxyLayers.prepare` turns a request of a run into the one that is sent (`turns`), and `answered` writes down
-what came of it. When a turn has ended, what was said in it is looked through for memories. A layer that
+what came of it. When a turn has ended, it is searched for memories. A layer that
 fails decides nothing in this request, and the ledger says so.
 """
 

@@ -109,7 +109,9 @@ class ShellTool:
         self._tasks.take_back()
         if get_flag(given, "background"):
             task = self._tasks.start(lambda: SandboxJob(request, self._sandbox, place, self._run_store))
-            return ToolOutput(f"{task.id} runs in the background; its end will be told, task_output reads it")
+            return ToolOutput(
+                f"{task.id} runs in the background; you are told when it ends; task_output reads it"
+            )
         job = SandboxJob(request, self._sandbox, place, self._run_store)
         return await self._run_to_end(job, self._seconds(given), on_progress)
 
@@ -156,7 +158,9 @@ class ShellTool:
     def _go_on_in_background(self, job: SandboxJob) -> ToolOutput:
         task = self._tasks.start(lambda: job)
         printed = job.output.read_new().rstrip("\n")
-        said = f"the user sent it to the background as {task.id}; its end will be told, task_output reads it"
+        said = (
+            f"the user sent it to the background as {task.id}; task_output reads it, and its end is announced"
+        )
         return ToolOutput("\n".join(part for part in (printed, f"[{said}]") if part))
 
     def _read_request(self, given: JsonObject, place: ToolContext) -> CommandRequest:
