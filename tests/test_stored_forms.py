@@ -161,7 +161,7 @@ SYNCS = (
         remote={TeamKey("team/a.md"): TeamEntry(3, SUM), TeamKey("team/b.md"): TeamEntry(4, None)},
         bases={TeamKey("team/a.md"): TeamEntry(2, SUM)},
         incoming=PendingWrite("m1", {TeamKey("team/a.md"): TeamEntry(3, SUM)}, {TeamKey("team/c.md"): SUM}),
-        doomed={TeamKey("team/d.md"): SUM},
+        deleting={TeamKey("team/d.md"): SUM},
         refused={TeamKey("team/e.md"): RefusedText(SUM, "a secret")},
         pending=Commit(
             CommitId("c1"),

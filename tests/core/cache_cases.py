@@ -92,7 +92,7 @@ def hashes(body: JsonObject, choices: CacheChoices = DEFAULT_CACHE_CHOICES) -> l
     return [part.digest for part in parts(body, choices)]
 
 
-class Desk:
+class CacheSetup:
     """Sends requests to one cache, a minute apart unless told otherwise."""
 
     def __init__(self, choices: CacheChoices = DEFAULT_CACHE_CHOICES) -> None:

@@ -18,6 +18,7 @@ from sevenfold.core.canonical import (
     canonical_bytes,
     chain_digest,
     digest,
+    find_cache_control,
     strip_cache_control,
 )
 from sevenfold.core.json import freeze, read_json
@@ -200,3 +201,18 @@ def test_order_and_length_are_part_of_a_chain() -> None:
     assert ab != chain_digest(chain_digest(EMPTY_DIGEST, b"b"), b"a")
     assert ab != chain_digest(EMPTY_DIGEST, b"ab")
     assert chain_digest(EMPTY_DIGEST, b"a") != digest(b"a")
+
+
+def test_the_last_breakpoint_of_a_block_is_found_its_own_first() -> None:
+    first, last = freeze({"type": "ephemeral"}), freeze({"type": "ephemeral", "ttl": "1h"})
+    inside = [
+        {"type": "text", "cache_control": first},
+        {"type": "text", "cache_control": last},
+        {"type": "x"},
+    ]
+    assert find_cache_control(freeze({"type": "x", "content": inside})) == last
+    assert find_cache_control(freeze({"type": "x", "content": inside, "cache_control": first})) == first
+    assert find_cache_control(freeze({"type": "document", "source": {"content": inside[:1]}})) == first
+    assert find_cache_control(freeze([])) is None
+    for nothing in ({"type": "x"}, {"content": "text"}, {"content": [{"type": "x"}]}, {"source": "url"}):
+        assert find_cache_control(freeze(nothing)) is None

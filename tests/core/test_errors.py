@@ -8,7 +8,7 @@ import pytest
 
 import sevenfold
 from sevenfold.core import errors
-from sevenfold.core.errors import SevenfoldError
+from sevenfold.core.errors import SevenfoldError, TeamRefused
 
 STEP = 4
 """Columns a level of the drawing is set in."""
@@ -52,3 +52,22 @@ def test_every_error_says_what_it_means(error: type[SevenfoldError]) -> None:
 
 def test_no_error_is_caught_by_accident_as_one_of_pythons_own() -> None:
     assert [error for error in every_error() if issubclass(error, (OSError, ValueError, LookupError))] == []
+
+
+@pytest.mark.parametrize(
+    ("status", "is_known"),
+    [
+        (400, True),
+        (413, True),
+        (422, True),
+        (0, False),
+        (401, False),
+        (403, False),
+        (409, False),
+        (500, False),
+    ],
+)
+def test_a_refused_commit_was_not_applied_where_the_answer_is_about_the_commit(
+    status: int, *, is_known: bool
+) -> None:
+    assert TeamRefused("no", status=status).was_never_applied is is_known

@@ -6,7 +6,7 @@ from uuid import RFC_4122, UUID
 import pytest
 from hypothesis import given
 
-from sevenfold.core.json import EMPTY_OBJECT, JsonObject
+from sevenfold.core.json import EMPTY_OBJECT, JsonObject, freeze
 from sevenfold.core.messages import (
     THINKING_PLACEHOLDER,
     Block,
@@ -20,8 +20,10 @@ from sevenfold.core.messages import (
     ToolResult,
     ToolUse,
     ToolUseId,
+    find_breakpoint,
     has_user_text,
     is_breakpoint_allowed,
+    is_same_message,
     new_record_id,
     read_block,
     read_message,
@@ -145,3 +147,53 @@ def test_breakpoints_are_taken_off_wherever_they_stand_and_nothing_else_changes(
     assert found.blocks[0] is plain
     for unmarked in (Message("user", "text"), Message("user", (plain,)), found):
         assert without_breakpoints(unmarked) is unmarked
+
+
+def marked(text: str) -> Text:
+    return Text(text, JsonObject({"cache_control": JsonObject({"type": "ephemeral"})}))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        ("Hello", (Text("Hello"),), True),
+        ((Text("Hello"),), (marked("Hello"),), True),
+        (
+            (ToolResult(ToolUseId("t"), "ok"),),
+            (ToolResult(ToolUseId("t"), (marked("ok"),)),),
+            True,
+        ),
+        ("Hello", "Hallo", False),
+        ("Hello", (Text("Hel"), Text("lo")), False),
+        ((ToolResult(ToolUseId("t"), "ok"),), (ToolResult(ToolUseId("u"), "ok"),), False),
+    ],
+)
+def test_the_form_of_a_text_and_breakpoints_make_no_other_message(
+    one: str | tuple[Block, ...], other: str | tuple[Block, ...], is_same: bool
+) -> None:
+    assert is_same_message(Message("user", one), Message("user", other)) is is_same
+    assert not is_same_message(Message("user", one), Message("assistant", one))
+
+
+def test_a_breakpoint_is_found_on_a_block_and_inside_it_the_last_one() -> None:
+    first = JsonObject({"type": "ephemeral"})
+    last = JsonObject({"type": "ephemeral", "ttl": "1h"})
+    inner = (Text("a", JsonObject({"cache_control": first})), Text("b", JsonObject({"cache_control": last})))
+    assert find_breakpoint(Text("a")) is None
+    assert find_breakpoint(inner[0]) == first
+    assert find_breakpoint(ToolResult(ToolUseId("t"), inner)) == last
+    assert find_breakpoint(ToolResult(ToolUseId("t"), (inner[0], Text("c")))) == first
+    assert find_breakpoint(ToolResult(ToolUseId("t"), "text")) is None
+    own = ToolResult(ToolUseId("t"), inner, extra=JsonObject({"cache_control": first}))
+    assert find_breakpoint(own) == first
+    opaque = freeze({"type": "new", "content": [{"type": "text", "text": "a", "cache_control": last}]})
+    assert isinstance(opaque, JsonObject)
+    assert find_breakpoint(Opaque(opaque)) == last
+
+
+def test_a_message_without_breakpoints_is_left_alone_and_one_with_some_loses_them_alone() -> None:
+    plain = Message("user", (Text("a"), ToolResult(ToolUseId("t"), (Text("b"),))))
+    assert without_breakpoints(plain) is plain
+    assert without_breakpoints(Message("user", "a")) == Message("user", "a")
+    result = ToolResult(ToolUseId("t"), (marked("b"),), extra=marked("").extra)
+    assert without_breakpoints(Message("user", (marked("a"), result))) == plain

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import errno
 import inspect
+import os
+import re
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import closing
@@ -12,8 +17,22 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.core.errors import DiskFault, InputError
-from sevenfold.core.system import LoopThread, listen, run_blocking
+from sevenfold.core.errors import (
+    AccessDenied,
+    DiskFault,
+    DiskFull,
+    FileMissing,
+    InputError,
+    SevenfoldError,
+)
+from sevenfold.core.system import (
+    LoopThread,
+    is_process_alive,
+    listen,
+    map_os_error,
+    map_os_errors,
+    run_blocking,
+)
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.transcript.transcript import Transcript
 from tests.store.transcripts import SESSION, ids, said, stored
@@ -208,3 +227,44 @@ def test_an_address_of_no_interface_is_refused_with_one_to_try() -> None:
 def test_a_port_that_is_taken_is_refused_with_one_to_try() -> None:
     with closing(listen("127.0.0.1", 0)) as taken, pytest.raises(InputError, match="try --port 0"):
         listen("127.0.0.1", taken.getsockname()[1])
+
+
+@pytest.mark.parametrize(
+    ("number", "kind", "advice"),
+    [
+        (errno.ENOSPC, DiskFull, "free some space"),
+        (errno.EFBIG, DiskFull, "ulimit"),
+        (errno.EROFS, AccessDenied, "owner and mode"),
+        (errno.ENOENT, FileMissing, "check the name"),
+        (errno.EIO, DiskFault, "system log"),
+    ],
+)
+def test_an_error_of_the_system_becomes_ours_with_advice(
+    number: int, kind: type[SevenfoldError], advice: str
+) -> None:
+    words = rf"cannot write it: {re.escape(os.strerror(number))}; .*{advice}"
+    with pytest.raises(kind, match=words), map_os_errors("write it"):
+        raise OSError(number, os.strerror(number))
+    with map_os_errors("write it"):
+        pass
+
+
+def test_an_error_without_a_number_keeps_its_words() -> None:
+    assert str(map_os_error(OSError("odd"), "read it")) == (
+        "cannot read it: odd; check the device and the system log"
+    )
+    assert "cannot read it: OSError;" in str(map_os_error(OSError(), "read it"))
+
+
+def test_a_process_is_alive_until_it_was_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    assert is_process_alive(child.pid)
+    child.communicate()
+    assert not is_process_alive(child.pid)
+    assert not is_process_alive(2**70)
+
+    def refuse(pid: int, signal: int) -> None:
+        raise PermissionError(pid, signal)
+
+    monkeypatch.setattr(os, "kill", refuse)
+    assert is_process_alive(child.pid)

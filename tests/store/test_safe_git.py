@@ -199,6 +199,8 @@ def test_the_branch_of_a_checkout_is_read_from_its_head(tmp_path: Path) -> None:
     assert read_branch(repo) == commit[:12]
     (repo / ".git" / "HEAD").write_text(f"ref: refs/heads/{'x' * 300}\nsecond line\n")
     assert read_branch(repo) == "x" * 250
+    (repo / ".git" / "HEAD").write_text("a line of another file, to which HEAD is a link\n")
+    assert read_branch(repo) == ""
     assert read_branch(tmp_path) == ""
 
 

@@ -106,11 +106,11 @@ def _class_codec(kind: type) -> _Codec:
     def write(value: object) -> Json:
         wire: dict[str, Json] = {}
         for each in spread_last:
-            held: object = getattr(value, each.attribute)
+            part: object = getattr(value, each.attribute)
             if each.is_spread:
-                wire |= cast("JsonObject", each.codec.write(held))
-            elif not each.form.omits_default or held != each.default:
-                wire[each.name] = each.codec.write(held)
+                wire |= cast("JsonObject", each.codec.write(part))
+            elif not each.form.omits_default or part != each.default:
+                wire[each.name] = each.codec.write(part)
         return JsonObject(wire)
 
     return _Codec(read, write)
@@ -135,8 +135,8 @@ def _field_codec(each: Field[object], hint: object) -> _FieldCodec:
 
 
 def _form(hint: object) -> JsonForm:
-    told = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
-    return next((each for each in told if isinstance(each, JsonForm)), JsonForm())
+    notes = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+    return next((each for each in notes if isinstance(each, JsonForm)), JsonForm())
 
 
 def _codec(hint: object) -> _Codec:

@@ -133,7 +133,7 @@ def nesting_depth(value: Json) -> int:
         if isinstance(item, (JsonObject, tuple)):
             level += 1
             deepest = max(deepest, level)
-            waiting += [(held, level) for held in (item.values() if isinstance(item, JsonObject) else item)]
+            waiting += [(inner, level) for inner in (item.values() if isinstance(item, JsonObject) else item)]
     return deepest
 
 
@@ -224,8 +224,8 @@ def _dumped(value: _Dumping) -> object:
         return value.model_dump(mode="json", by_alias=True, exclude_unset=True)
     except Exception as error:
         # Somebody else's code may raise anything.
-        told = f"{type(error).__name__}: {error}"
-        raise WireError(f"model_dump of a {type(value).__name__} failed: {told}; send a dict") from error
+        reason = f"{type(error).__name__}: {error}"
+        raise WireError(f"model_dump of a {type(value).__name__} failed: {reason}; send a dict") from error
 
 
 def _steps_to_flaw(value: object) -> Iterator[str]:
@@ -361,3 +361,16 @@ def get_choice(given: JsonObject, key: str, words: tuple[str, ...], default: str
 
 def _said(value: Json) -> str:
     return "missing" if value is None else f"{value!r:.80}"
+
+
+def replace_lone_surrogates(text: str) -> str:
+    """A text as UTF-8 can hold it, the text itself where nothing is wrong.
+
+    A JSON escape can name half a character. Halves that belong together are joined, others replaced."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text

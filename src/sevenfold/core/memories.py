@@ -96,8 +96,8 @@ def write_memory(
     applies_to: Sequence[str] = (),
 ) -> str:
     """The file of a new memory."""
-    told = " ".join(description.split())
-    fields: dict[str, FieldValue] = {"name": name, **({"description": told} if told else {}), "type": kind}
+    text = " ".join(description.split())
+    fields: dict[str, FieldValue] = {"name": name, **({"description": text} if text else {}), "type": kind}
     if applies_to:
         fields[_APPLIES_TO] = tuple(applies_to)
     return write_frontmatter(fields, f"\n{body.strip()}\n")
@@ -108,8 +108,8 @@ def rewrite_memory(
 ) -> str:
     """The file of a memory with another text. All else in its head stays, with None also when it applies."""
     if before.document.fault or not before.document.fields:
-        told = before.applies_to if applies_to is None else applies_to
-        return write_memory(before.name, description, kind, body, applies_to=told)
+        kept = before.applies_to if applies_to is None else applies_to
+        return write_memory(before.name, description, kind, body, applies_to=kept)
     text = change_body(before.text, f"\n{body.strip()}\n")
     for name, value, was in (("description", description, before.description), ("type", kind, before.kind)):
         text = text if value == was else change_field(text, name, value)
@@ -128,8 +128,8 @@ def change_field(text: str, name: str, value: str | Sequence[str] | None) -> str
 
     A field that stands under `metadata:` is overruled by the one that is put on top.
     """
-    told = value if isinstance(value, str) or value is None else tuple(value)
-    fresh = "" if told is None else write_frontmatter({name: told}, "").split("\n")[1] + "\n"
+    written = value if isinstance(value, str) or value is None else tuple(value)
+    fresh = "" if written is None else write_frontmatter({name: written}, "").split("\n")[1] + "\n"
     document = read_frontmatter(text)
     if document.fault:
         raise InputError(f"the head cannot be changed: {document.fault}")
@@ -349,7 +349,7 @@ RULE_PHASES: dict[RulePhase, tuple[str, ...]] = {
     ),
     "before-push": (
         *("git push", "jj git push", "hg push", "gh pr create", "gh pr merge"),
-        *("glab mr create", "glab mr merge"),
+        *("glab mr create", "glab mr merge", "git send-email"),
     ),
     "before-install": (
         *("pip* install", "python* -m pip install", "pipx install", "conda install", "mamba install"),
@@ -360,11 +360,14 @@ RULE_PHASES: dict[RulePhase, tuple[str, ...]] = {
         *("composer install", "composer require", "nix-env -i*"),
         *("npm install", "npm i", "npm ci", "yarn add", "pnpm add", "pnpm install", "bun add", "bun install"),
         *("cargo add", "cargo install", "go get", "go install", "gem install", "bundle add", "brew install"),
-        *("apt install", "apt-get install"),
+        *("apt install", "apt-get install", "npm install-clean", "deno add", "deno install", "dotnet add"),
+        *("dotnet tool install", "snap install", "choco install", "winget install", "rustup component add"),
+        *("rustup target add", "rustup toolchain install"),
     ),
     "before-delete": (
         *("rm", "rmdir", "unlink", "shred", "git rm", "git clean", "git branch -d", "git branch -D"),
-        *("git worktree remove", "git stash drop", "git stash clear"),
+        *("git worktree remove", "git stash drop", "git stash clear", "rimraf", "trash", "trash-put"),
+        *("Remove-Item", "del"),
     ),
 }
 """Each moment, and the commands that are it; `|` stands for the end, with nothing but options before it. A

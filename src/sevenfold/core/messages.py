@@ -6,10 +6,10 @@ came: equality is content. `read_message` and `write_message` convert without lo
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from operator import is_
-from os import urandom
 from typing import Literal, NewType, TypeAlias
 
 from sevenfold.core.canonical import CACHE_CONTROL, find_cache_control, strip_block
@@ -38,7 +38,7 @@ _UUID_VERSION_4 = 0x4 << 76 | 0x2 << 62
 
 def new_record_id() -> RecordId:
     # As `uuid4().hex`, without the object in between: each request needs several.
-    bits = int.from_bytes(urandom(16)) & ~_UUID_FIXED_BITS | _UUID_VERSION_4
+    bits = int.from_bytes(os.urandom(16)) & ~_UUID_FIXED_BITS | _UUID_VERSION_4
     return RecordId(f"{bits:032x}")
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject, freeze, write_json
+from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject, freeze, replace_lone_surrogates, write_json
 from sevenfold.core.messages import (
     Block,
     Compaction,
@@ -27,7 +27,6 @@ from sevenfold.core.messages import (
     ToolUseId,
     write_block,
 )
-from sevenfold.core.text.safe_text import replace_lone_surrogates
 
 
 def replace_block_surrogates(block: Block) -> Block:
@@ -194,8 +193,8 @@ def block_type(block: Block) -> str:
 
 def describe_block(block: Block, why: str) -> Text:
     """A block that cannot be sent as what it is, as text."""
-    told = write_json(freeze(write_block(block))).decode()
-    return Text(f"[{why}: {told}]")
+    text = write_json(freeze(write_block(block))).decode()
+    return Text(f"[{why}: {text}]")
 
 
 def unwrap_result(result: ToolResult, why: str) -> Iterator[Block]:

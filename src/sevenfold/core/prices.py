@@ -121,8 +121,8 @@ def build_catalog(settings: Settings) -> Catalog:
         spoken = [
             item for item in settings.resolved if item.key.startswith("models.") and item.value is not None
         ]
-        told = "; ".join(f"{item.origin}: {item.key} = {item.value}" for item in spoken)
-        raise SettingsError(f"{error} (from {told})") from error
+        sources = "; ".join(f"{item.origin}: {item.key} = {item.value}" for item in spoken)
+        raise SettingsError(f"{error} (from {sources})") from error
 
 
 def _find_unlisted(name: str) -> Model:

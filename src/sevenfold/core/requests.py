@@ -284,7 +284,7 @@ class ViewMessages:
     items: list[ViewMessage] = field(default_factory=list[ViewMessage])
     _messages: list[Message] = field(default_factory=list[Message])
     """The items' own, side by side."""
-    _is_lent: bool = False
+    _is_shared: bool = False
     """Somebody has a beginning of that list: what stands in it may not be changed any more."""
     _places: dict[ToolUseId, int] = field(default_factory=dict[ToolUseId, int])
     _by_entry: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
@@ -296,7 +296,7 @@ class ViewMessages:
         return iter(self.items)
 
     def messages(self) -> ListPrefix[Message]:
-        self._is_lent = True
+        self._is_shared = True
         return ListPrefix(self._messages)
 
     def place(self, use: ToolUseId) -> int | None:
@@ -324,12 +324,12 @@ class ViewMessages:
     def swap(self, index: int, message: Message, weight: float) -> None:
         """Another wording of the same message."""
         self.items[index] = replace(self.items[index], message=message, weight=weight)
-        if self._is_lent:
-            self._messages, self._is_lent = list(self._messages), False
+        if self._is_shared:
+            self._messages, self._is_shared = list(self._messages), False
         self._messages[index] = message
 
     def start_over(self, items: Iterable[ViewMessage]) -> None:
-        self.items, self._messages, self._is_lent = [], [], False
+        self.items, self._messages, self._is_shared = [], [], False
         self._places, self._by_entry = {}, {}
         for item in items:
             self.append(item)

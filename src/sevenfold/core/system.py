@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import errno
 import os
-import socket
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar
 
 from sevenfold.core.errors import (
     AccessDenied,
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     # Where it is used, and not at the top: everything that touches a file imports this module, and a command
     # without an event loop would wait for asyncio to load.
     import asyncio
+    import socket
 
 
 @contextmanager
@@ -123,6 +123,8 @@ def is_process_alive(pid: int) -> bool:
 
 def listen(address: str, port: int, *, backlog: int = 2048) -> socket.socket:
     """Bound and listening, so that a client may connect before anybody accepts. Port 0: any free one."""
+    import socket
+
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     # The protocol is named because asyncio turns Nagle's delay, 40 ms an answer, off only where it is.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -137,6 +139,31 @@ def listen(address: str, port: int, *, backlog: int = 2048) -> socket.socket:
         hint = "name an address of this machine, such as 127.0.0.1" if is_foreign else "try --port 0"
         raise InputError(f"cannot listen on {address} port {port}: {error}; {hint}") from error
     return listener
+
+
+class ServerOptions(TypedDict):
+    """What uvicorn is given for every server of ours that listens for this machine alone."""
+
+    ws: Literal["none"]
+    lifespan: Literal["off"]
+    log_config: None
+    log_level: str
+    access_log: bool
+    date_header: bool
+    server_header: bool
+    timeout_graceful_shutdown: int
+
+
+LOCAL_SERVER_OPTIONS = ServerOptions(
+    ws="none",
+    lifespan="off",
+    log_config=None,  # logging belongs to whoever embeds us, and the terminal to the user
+    log_level="critical",
+    access_log=False,
+    date_header=False,
+    server_header=False,
+    timeout_graceful_shutdown=1,  # an open stream would keep it for ever
+)
 
 
 def listener_url(address: str, listener: socket.socket) -> str:

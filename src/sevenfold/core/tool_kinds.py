@@ -20,8 +20,8 @@ from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.events import Emit, ignore_event
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import ToolUse
-from sevenfold.core.text.command_lines import parse_commands
 from sevenfold.core.text.globs import find_text_paths
+from sevenfold.core.text.shell_parser import parse_commands
 
 Effect: TypeAlias = Literal[
     "read",

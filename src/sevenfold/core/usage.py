@@ -6,6 +6,7 @@ counting, where the whole includes its parts, is turned into this one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -17,6 +18,15 @@ MAX_COUNT = 10**12
 
 UNTOTALED_KINDS = frozenset({"compaction", "advisor_message"})
 """Kinds of iteration that the totals leave out, though they are billed."""
+
+_SIMULATED_ID = re.compile(r"(?:msg_|resp_|chatcmpl-|toolu_|call_)(?:[0-9a-f]{6})?0{8}\d{8,10}")
+
+
+def is_simulated_id(name: str) -> bool:
+    """Whether an answer or a tool call with this id is one of our simulator's, for which nobody is billed.
+    A provider's ids hold random letters."""
+    return _SIMULATED_ID.fullmatch(name) is not None
+
 
 _COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 

@@ -124,8 +124,8 @@ class MailSigner:
 
     def _sealed(self, fields: object, number: int) -> str:
         # The number too: order rests on it, and a name can be changed or a file copied to another.
-        told = canonical_bytes({"to": self._mailbox, "number": number, "mail": fields})
-        return hmac.new(self._key, told, "sha256").hexdigest()
+        signed = canonical_bytes({"to": self._mailbox, "number": number, "mail": fields})
+        return hmac.new(self._key, signed, "sha256").hexdigest()
 
 
 def _read_key(control: Folder) -> bytes:

@@ -15,7 +15,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -173,8 +173,13 @@ def _read(call: _Call, code: int, output: bytes, errors: bytes) -> str:
 # Links lead to the objects and refs of the repository. The configuration is written here, and takes over only
 # settings whose values are words of a fixed list, so it names no program that git could run.
 
-_LINKED = ("objects", "refs", "packed-refs", "logs", "shallow", "info/exclude")
-"""What git reads as data. Never `config`, `hooks` or `info/attributes`."""
+_LINKED = ("objects", "refs", "packed-refs", "shallow", "info/exclude")
+"""What git reads as data. Never `config`, `hooks` or `info/attributes`, and not `logs`: git deletes the
+log of a branch that it deletes, through any link on the way."""
+
+_NO_LINKS = ("HEAD", "objects", "packed-refs", "refs")
+"""What must lie in the repository itself, with all that is in `refs`. Links would have git read, write or
+delete files of another repository, or any others, whose names the agent may choose."""
 
 _BOOLEAN = frozenset({"true", "false", "yes", "no", "on", "off", "1", "0"})
 _COPIED = {
@@ -221,6 +226,8 @@ async def plain_repository(common: Path, head: Path) -> AsyncGenerator[PlainRepo
 
 
 def _fill(folder: Path, common: Path, head: Path) -> None:
+    for part in _list_links(common, head):
+        raise GitError(f"{part} is a link; no worktree is made of a repository with parts elsewhere")
     content = read_small(head)
     if content is None:
         raise GitError(f"{head} cannot be read; is {common} a git repository?")
@@ -230,6 +237,23 @@ def _fill(folder: Path, common: Path, head: Path) -> None:
         # A link that leads nowhere yet is right for `packed-refs`, which git makes when it needs it.
         os.symlink(common / name, folder / name)
     _write_config(folder, {})
+
+
+def _list_links(common: Path, head: Path) -> Iterator[Path]:
+    checked = (head, *(common / name for name in _NO_LINKS))
+    yield from (path for path in checked if path.is_symlink())
+    for folder in (common / "objects", common / "objects" / "pack"):
+        yield from (Path(entry) for entry in _scan(folder) if entry.is_symlink())
+    for folder, folders, files in os.walk(common / "refs"):
+        yield from (path for path in (Path(folder, name) for name in (*folders, *files)) if path.is_symlink())
+
+
+def _scan(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as found:
+            return list(found)
+    except OSError:  # not there: git says what it lacks
+        return []
 
 
 def _write_config(folder: Path, settings: dict[str, str]) -> None:

@@ -5,12 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
-from sevenfold.core.settings.sections import (
-    PermissionSettings,
-    PlaceSettings,
-    SyncSettings,
-    TeamSettings,
-)
+from sevenfold.core.settings import PlaceSettings
+from sevenfold.core.settings.sections import PermissionSettings, SyncSettings, TeamSettings
 
 
 def test_numbers_are_times_in_the_unit_of_their_name() -> None:

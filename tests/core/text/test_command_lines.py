@@ -119,3 +119,34 @@ def test_a_long_row_of_words_is_read_as_a_few_commands(part: str) -> None:
 
 def test_many_here_documents_that_do_not_end_are_read_as_commands() -> None:
     assert len(split_commands("".join(f"cat <<A{at}\n" for at in range(5_000)))) == 5_000
+
+
+@pytest.mark.parametrize(
+    ("wanted", "line"),
+    [
+        ("npm test", "npm run test"),
+        ("npm test", "npm t"),
+        ("npm test", "npm --prefix web run test"),
+        ("npm run test", "npm test -- --watch"),
+        ("yarn build", "yarn run build"),
+        ("make deploy", "gmake -C infra deploy"),
+        ("pytest", "xvfb-run -a pytest -q"),
+    ],
+)
+def test_a_command_is_found_by_its_other_names(wanted: str, line: str) -> None:
+    assert has_command(split_commands(line), wanted.split())
+
+
+@pytest.mark.parametrize(
+    ("wanted", "line"),
+    [
+        ("npm test", "npm run test:docs"),
+        ("npm install", "npm run install-hooks"),
+        ("pnpm i", "pnpm run i"),
+        ("npm test", "npm view test"),
+        ("make deploy", "cmake deploy"),
+        ("make deploy", "make deploy-docs"),
+    ],
+)
+def test_a_command_is_not_found_by_what_is_alike(wanted: str, line: str) -> None:
+    assert not has_command(split_commands(line), wanted.split())

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from sevenfold.core.json import EMPTY_OBJECT, JsonObject
+from sevenfold.core.json import EMPTY_OBJECT, JsonObject, replace_lone_surrogates
 from sevenfold.core.messages import (
     Block,
     Compaction,
@@ -22,7 +22,6 @@ from sevenfold.core.messages import (
     write_block,
 )
 from sevenfold.core.normalize_blocks import replace_block_surrogates
-from sevenfold.core.text.safe_text import replace_lone_surrogates
 
 HALF = "a\ud83db"
 WITHIN = JsonObject({"key": (HALF, JsonObject({HALF: 1}))})

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import (
     Block,
     Message,
@@ -203,3 +204,19 @@ def test_an_unknown_model_is_counted_too() -> None:
     tally = Tally(Catalog().find("someone-elses-model"))
     tally.add(human(100))
     assert tally.count().tokens > 0
+
+
+def test_a_count_goes_on_from_its_state_and_from_nothing_that_cannot_be_read() -> None:
+    first, other = Tally(OPUS), Tally(OPUS)
+    for tally in (first, other):
+        tally.add(human(100))
+    first.bill(Usage(fresh=3_000, output=40), reply(40))
+    other.add(reply(40))
+    first.add(human(70))
+    other.add(human(70))
+    state = first.describe_state()
+    for damage in ({"billed": "x"}, {"rows": None}, {"rows": (1, 2)}):
+        assert not other.restore_state(JsonObject({**state, **damage}))
+    assert other.count().is_wholly_estimated
+    assert other.restore_state(state)
+    assert (other.count(), other.calibration) == (first.count(), first.calibration)

@@ -113,7 +113,7 @@ def test_whoever_makes_a_file_while_another_is_moved_there_waits_and_finds_the_n
     refused: list[type[SevenfoldError]] = []
 
     def create_at_once() -> None:
-        with Folder.open(tmp_path, disk=LackingDisk(), patience=FolderTimeouts(timedelta(0))) as impatient:
+        with Folder.open(tmp_path, disk=LackingDisk(), timeouts=FolderTimeouts(timedelta(0))) as impatient:
             try:
                 impatient.create("cur/new.md", b"another")
             except SevenfoldError as error:
@@ -167,7 +167,7 @@ def test_a_folder_that_somebody_holds_for_long_is_named(tmp_path: Path) -> None:
     prepare(tmp_path)
     held = os.open(tmp_path / "cur", os.O_RDONLY)
     fcntl.flock(held, fcntl.LOCK_EX)
-    with Folder.open(tmp_path, disk=LackingDisk(), patience=FolderTimeouts(timedelta(0))) as folder:
+    with Folder.open(tmp_path, disk=LackingDisk(), timeouts=FolderTimeouts(timedelta(0))) as folder:
         with pytest.raises(LockBusy, match=str(tmp_path)):
             folder.move("old.md", "cur/new.md")
         os.close(held)

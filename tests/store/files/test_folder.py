@@ -388,3 +388,18 @@ def test_a_handle_that_fails_to_be_looked_at_or_closed_is_one_of_our_errors(
             act()
     disk.failing = ""
     folder.close()
+
+
+def test_what_is_appended_stands_behind_the_rest_and_a_full_disk_is_an_error_of_ours(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert folder.append("log.jsonl", b"one\n") == 4
+    assert folder.append("log.jsonl", b"two\n", durable=False) == 8
+
+    def refuse(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(SystemDisk, "write", refuse)
+    with pytest.raises(DiskFull, match=r"append to .*log\.jsonl: No space left"):
+        folder.append("log.jsonl", b"three\n")
+    assert folder.read("log.jsonl", max_bytes=100) == b"one\ntwo\n"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sevenfold.core.errors import KeyRefused
 from sevenfold.core.memories import WINDOWS_DEVICES
-from sevenfold.store.files.folder import MAX_KEY_PARTS, check_key, is_key_part
+from sevenfold.store.files.folder import MAX_KEY_PARTS, check_key, check_memory_key, is_key_part
 
 GOOD = [
     "a",
@@ -121,3 +121,33 @@ def test_a_key_is_accepted_only_if_every_part_is_plain_ascii(key: str) -> None:
         assert not part.endswith(".")
         assert part.lower().partition(".")[0] not in WINDOWS_DEVICES
     assert not parts or "/".join(parts) == key
+
+
+def test_the_reason_names_the_part_of_a_key_with_several() -> None:
+    with pytest.raises(KeyRefused, match=r"key 'a/\.git' is refused for its part '\.git': use 1 to 200"):
+        check_key("a/.git")
+    with pytest.raises(KeyRefused, match=r"key '\.git' is refused: use 1 to 200"):
+        check_key(".git")
+
+
+@pytest.mark.parametrize("key", ["a.md", "team/a.md", "logs/2026/03/2026-03-02.md", "memory.txt.md"])
+def test_a_memory_is_named_by_a_key_that_ends_in_md(key: str) -> None:
+    assert check_memory_key(key) == key
+
+
+@pytest.mark.parametrize(
+    ("key", "reason"),
+    [
+        ("a.txt", "end in .md"),
+        ("a.MD", "end in .md"),
+        ("team.md/a.md", "a folder on its way"),
+        ("Team.Md/a.md", "a folder on its way"),
+        ("MEMORY.md", "is the index"),
+        ("team/memory.md", "is the index"),
+        ("a/b/c/d/e.md", "5 deep; at most 4"),
+        ("../a.md", "refused"),
+    ],
+)
+def test_other_keys_are_no_memories_for_a_reason(key: str, reason: str) -> None:
+    with pytest.raises(KeyRefused, match=reason):
+        check_memory_key(key)

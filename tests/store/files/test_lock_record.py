@@ -74,8 +74,8 @@ DAMAGED = {
     "boot in numbers": spoilt("boot", 7),
     "strikes in words": spoilt("strikes", "many"),
     "faces in words": spoilt("faces", "many"),
-    "no face": spoilt("faces", ["a face"]),
-    "half a face": spoilt("faces", [{"pid": 1}]),
+    "no pid file": spoilt("faces", ["a pid file"]),
+    "half a pid file": spoilt("faces", [{"pid": 1}]),
     "success in numbers": spoilt("last_success", 5),
 }
 

@@ -39,7 +39,7 @@ def is_free(control: Folder, name: str = "m") -> bool:
 
 
 def test_those_who_are_not_told_wait_as_long_as_the_folder_says(control: Folder) -> None:
-    with mutex(control, "m"), Folder.open(control.path, patience=FolderTimeouts(mutex=AT_ONCE)) as hasty:
+    with mutex(control, "m"), Folder.open(control.path, timeouts=FolderTimeouts(mutex=AT_ONCE)) as hasty:
         with pytest.raises(LockBusy, match="over 0 s"), mutex(hasty, "m"):
             pass
         with mutex(hasty, "another"):

@@ -99,7 +99,7 @@ def test_giving_up_rolls_the_time_back_to_the_last_success_or_to_none(
 
 
 @pytest.mark.parametrize("crashes", [1, 2, 3])
-def test_a_crash_leaves_its_time_on_the_face_and_that_is_no_success(
+def test_a_crash_leaves_its_time_on_the_pid_file_and_that_is_no_success(
     lock: Lock, file: Path, clock: ManualClock, events: list[Event], crashes: int
 ) -> None:
     for _ in range(crashes):
@@ -113,10 +113,10 @@ def test_a_crash_leaves_its_time_on_the_face_and_that_is_no_success(
     assert {type(event) for event in events} == {LeaseReclaimed}
 
 
-def test_a_crash_between_the_record_and_the_face_is_no_success_either(
+def test_a_crash_between_the_record_and_the_pid_file_is_no_success_either(
     control: Folder, memory: Folder, clock: ManualClock
 ) -> None:
-    def crash_before_face() -> None:
+    def crash_before_pid_file() -> None:
         counting = FaultyDisk()
         with Folder.open(memory.path, disk=counting, own=frozenset([PID_FILE])) as faulty:
             counting.seen.clear()
@@ -128,7 +128,7 @@ def test_a_crash_between_the_record_and_the_face_is_no_success_either(
 
     lock = Lock(control, "dream", clock=clock, pid_file=PidFile(memory))
     for turn in range(3):
-        assert children.finish(children.start(crash_before_face)) == -9
+        assert children.finish(children.start(crash_before_pid_file)) == -9
         assert lock.read_state().token == turn + 1
         assert lock.read_state().last_success is None
         clock.pass_time(DEFAULT_LEASE)
@@ -153,7 +153,7 @@ def touch(file: Path, when: datetime) -> None:
     os.utime(file, (when.timestamp(), when.timestamp()))
 
 
-def test_a_backup_that_touches_our_face_is_no_success(lock: Lock, file: Path, clock: ManualClock) -> None:
+def test_a_backup_that_touches_our_pid_file_is_no_success(lock: Lock, file: Path, clock: ManualClock) -> None:
     lock.acquire().publish(lambda: None)
     success = clock.now()
     clock.pass_time(30 * timedelta(hours=1))
@@ -175,7 +175,7 @@ def test_a_touch_while_we_hold_the_lock_is_put_right_when_we_let_go(
     assert lock.read_state().last_success is None
 
 
-def test_a_touched_face_of_a_process_of_ours_that_lives_on_holds_nothing(
+def test_a_touched_pid_file_of_a_process_of_ours_that_lives_on_holds_nothing(
     lock: Lock, file: Path, clock: ManualClock, alive: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "getpid", lambda: alive)
@@ -193,7 +193,7 @@ def test_another_program_that_lives_on_may_succeed_more_than_once(
         clock.pass_time(DAY)
         write_foreign(file, dead, clock.now())
         assert lock.read_state().last_success == clock.now()
-        # It is seen on the face when we take the lock, and is not ours for that.
+        # It is seen in the PID file when we take the lock, and is not ours for that.
         lock.acquire().release()
 
 
@@ -245,8 +245,8 @@ def test_a_dead_holder_and_our_own_process_hold_nothing(
 @pytest.mark.parametrize("ahead", [timedelta(seconds=10), FOREIGN_HOLD])
 def test_a_clock_a_little_ahead_counts_as_now(ahead: timedelta) -> None:
     now = ManualClock().now()
-    face = PidStamp(1, make_pid_stamp(now + ahead).modified_ns)
-    assert find_outside_success(face, (), now) == now
+    stamp = PidStamp(1, make_pid_stamp(now + ahead).modified_ns)
+    assert find_outside_success(stamp, (), now) == now
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ def test_times_before_the_epoch_say_nothing() -> None:
 
 
 @pytest.mark.parametrize("ending", ["publish", "give up"])
-def test_a_face_that_another_program_took_meanwhile_is_theirs(
+def test_a_pid_file_that_another_program_took_meanwhile_is_theirs(
     lock: Lock, file: Path, clock: ManualClock, alive: int, ending: str
 ) -> None:
     lease = lock.acquire()
@@ -286,7 +286,7 @@ def plant_twin(file: Path) -> None:
 
 
 @pytest.mark.parametrize("plant", [plant_folder, plant_twin])
-def test_a_spoilt_face_stops_nobody_and_is_told(
+def test_a_spoilt_pid_file_stops_nobody_and_is_told(
     lock: Lock, file: Path, events: list[Event], plant: Callable[[Path], None], clock: ManualClock
 ) -> None:
     plant(file)
@@ -305,7 +305,7 @@ class DenyingDisk(SystemDisk):
         return super().open_beneath(root_fd, path, flags)
 
 
-def test_a_face_that_an_agent_took_the_rights_from_stops_nobody(
+def test_a_pid_file_that_an_agent_took_the_rights_from_stops_nobody(
     control: Folder, memory: Folder, clock: ManualClock
 ) -> None:
     with Folder.open(memory.path, disk=DenyingDisk(), own=frozenset([PID_FILE])) as denied:
@@ -314,7 +314,7 @@ def test_a_face_that_an_agent_took_the_rights_from_stops_nobody(
         assert lock.read_state().last_success == clock.now()
 
 
-def test_a_link_in_place_of_the_face_is_replaced_and_not_followed(
+def test_a_link_in_place_of_the_pid_file_is_replaced_and_not_followed(
     lock: Lock, file: Path, outside: Path
 ) -> None:
     file.symlink_to(outside / "secret.md")
@@ -323,7 +323,7 @@ def test_a_link_in_place_of_the_face_is_replaced_and_not_followed(
     assert not file.is_symlink()
 
 
-def test_what_stands_on_the_face_is_read_from_one_file(memory: Folder, file: Path) -> None:
+def test_what_stands_on_the_pid_file_is_read_from_one_file(memory: Folder, file: Path) -> None:
     assert PidFile(memory).read() is None
     PidFile(memory).write(PidStamp(12, 4_000_000_000))
     assert PidFile(memory).read() == PidStamp(12, 4_000_000_000)

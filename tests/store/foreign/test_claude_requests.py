@@ -134,6 +134,17 @@ def test_a_request_is_compared_with_the_one_that_was_answered_before(
     assert changes(*lines, answer(2, 10_000, 10)) == ["", expected]
 
 
+def test_a_prompt_and_its_tools_come_with_the_first_request_that_has_them_and_when_they_change() -> None:
+    lines = [shape("s1"), shape("s2", "Be kind.", ("Read",)), *(asked(number) for number in (1, 2, 3))]
+    for number, name in enumerate(("s1", "s1", "s2", "s2"), 1):
+        lines += [request(number, [f"m{number}"], shape=name), answer(number, 0, 10_000)]
+    found = [entry for entry in read(*lines) if isinstance(entry, ForeignRequest)]
+    assert ["Be brief." in one.system for one in found] == [True, False, False, False]
+    assert ["Be kind." in one.system for one in found] == [False, False, True, False]
+    assert ["Use Bash." in one.tools for one in found] == [True, False, False, False]
+    assert ["Use Read." in one.tools for one in found] == [False, False, True, False]
+
+
 def test_the_prompt_in_front_is_known_and_nothing_is_missing_in_the_log(tmp_path: Path) -> None:
     lines = (asked(1), shape("s1"), request(1, ["m1"]), answer(1, 0, 10_000), asked(2))
     found = report(tmp_path, *lines, request(2, ["m2"], keep=1), answer(2, 10_000, 100)).fill

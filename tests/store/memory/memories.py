@@ -20,7 +20,7 @@ WEB = Origin(who="fork", why="read on a page", session="s1", taint=frozenset(["w
 
 
 @dataclass(slots=True, kw_only=True)
-class Ground:
+class MemorySetup:
     """A project somewhere, and all that was told of its memories."""
 
     place: Path

@@ -30,19 +30,19 @@ from sevenfold.store.memory.records import (
 from sevenfold.store.memory.sidecars import BrokenMark, MarkStore, UseStore
 from sevenfold.store.transcript.records import write_line
 from tests.examples import up_to
-from tests.store.memory.memories import SAID, WEB, Ground, files, put, text_about
+from tests.store.memory.memories import SAID, WEB, MemorySetup, files, put, text_about
 
 FIRST = Origin(who="fork", why="extracted", session="first", messages=("m1", "m2"), said_by="user")
 SECOND = Origin(who="fork", why="extracted", session="second", said_by="user")
 
 
 @pytest.fixture
-def ground(tmp_path: Path) -> Ground:
-    return Ground(place=tmp_path)
+def setup(tmp_path: Path) -> MemorySetup:
+    return MemorySetup(place=tmp_path)
 
 
-def test_the_log_tells_who_why_and_from_what(ground: Ground) -> None:
-    with ground.opened() as memory:
+def test_the_log_tells_who_why_and_from_what(setup: MemorySetup) -> None:
+    with setup.opened() as memory:
         put(memory, "a.md", "one", FIRST)
         done = put(memory, "b.md", "two")
         assert [item.id for item in memory.log()][:1] == [done.id]
@@ -53,8 +53,8 @@ def test_the_log_tells_who_why_and_from_what(ground: Ground) -> None:
             memory.transaction("nowhere")
 
 
-def test_a_diff_can_be_read_by_a_person(ground: Ground) -> None:
-    with ground.opened() as memory:
+def test_a_diff_can_be_read_by_a_person(setup: MemorySetup) -> None:
+    with setup.opened() as memory:
         put(memory, "a.md", "one\ntwo\n")
         done = memory.commit([Write("a.md", "one\n2", ANYTHING), Write("b.md", "new\n", None)], SAID)
         told = memory.diff(done.id)
@@ -65,8 +65,8 @@ def test_a_diff_can_be_read_by_a_person(ground: Ground) -> None:
         assert "+++ /dev/null" in memory.diff(waiting.id)
 
 
-def test_blame_names_the_transaction_of_each_line(ground: Ground) -> None:
-    with ground.opened() as memory:
+def test_blame_names_the_transaction_of_each_line(setup: MemorySetup) -> None:
+    with setup.opened() as memory:
         one = put(memory, "a.md", "first\nsecond\nthird\n", FIRST)
         two = put(memory, "a.md", "first\nchanged\nthird\nfourth\n", SECOND)
         told = [(line.line, line.transaction) for line in memory.blame("a.md")]
@@ -76,8 +76,8 @@ def test_blame_names_the_transaction_of_each_line(ground: Ground) -> None:
             memory.blame("b.md")
 
 
-def test_undo_takes_back_one_transaction_after_the_other(ground: Ground) -> None:
-    with ground.opened() as memory:
+def test_undo_takes_back_one_transaction_after_the_other(setup: MemorySetup) -> None:
+    with setup.opened() as memory:
         put(memory, "a.md", "one", FIRST)
         before = files(memory)
         memory.commit([Write("a.md", "two", ANYTHING), Write("b.md", "B", None)], SECOND)
@@ -95,8 +95,8 @@ def test_undo_takes_back_one_transaction_after_the_other(ground: Ground) -> None
             memory.undo()
 
 
-def test_an_undo_can_itself_be_reverted(ground: Ground) -> None:
-    with ground.opened() as memory:
+def test_an_undo_can_itself_be_reverted(setup: MemorySetup) -> None:
+    with setup.opened() as memory:
         put(memory, "a.md", "one")
         put(memory, "a.md", "two")
         undone = memory.undo()
@@ -104,8 +104,8 @@ def test_an_undo_can_itself_be_reverted(ground: Ground) -> None:
         assert memory.read("a.md").memory.text == "two"
 
 
-def test_only_what_nobody_touched_since_is_reverted(ground: Ground) -> None:
-    with ground.opened() as memory:
+def test_only_what_nobody_touched_since_is_reverted(setup: MemorySetup) -> None:
+    with setup.opened() as memory:
         done = memory.commit([Write("a.md", "one", None), Write("b.md", "one", None)], SAID)
         put(memory, "b.md", "two")
         with pytest.raises(MemoryConflict) as caught:
@@ -114,22 +114,22 @@ def test_only_what_nobody_touched_since_is_reverted(ground: Ground) -> None:
         assert memory.keys() == ("a.md", "b.md")
 
 
-def test_what_changed_nothing_cannot_be_reverted(ground: Ground) -> None:
-    with ground.opened() as memory:
+def test_what_changed_nothing_cannot_be_reverted(setup: MemorySetup) -> None:
+    with setup.opened() as memory:
         waiting = memory.propose([Write("a.md", "one", None)], WEB, "")
         with pytest.raises(InputError, match="changed no memory"):
             memory.revert(waiting.id)
 
 
-def test_trust_is_taken_back_by_a_revert(ground: Ground) -> None:
-    with ground.opened() as memory:
+def test_trust_is_taken_back_by_a_revert(setup: MemorySetup) -> None:
+    with setup.opened() as memory:
         put(memory, "team/a.md", "one", WEB)
         memory.revert(memory.trust("team/a.md").id)
         assert not memory.read("team/a.md").is_trusted
 
 
-def test_an_accepted_index_is_reverted_too(ground: Ground) -> None:
-    with ground.opened() as memory:
+def test_an_accepted_index_is_reverted_too(setup: MemorySetup) -> None:
+    with setup.opened() as memory:
         put(memory, "a.md")
         before = files(memory)
         (memory.path / INDEX_FILE).write_text("# Mine\n" + before[INDEX_FILE])
@@ -140,8 +140,8 @@ def test_an_accepted_index_is_reverted_too(ground: Ground) -> None:
         assert files(memory) == before
 
 
-def test_a_memory_is_restored_to_an_older_text(ground: Ground) -> None:
-    with ground.opened() as memory:
+def test_a_memory_is_restored_to_an_older_text(setup: MemorySetup) -> None:
+    with setup.opened() as memory:
         done = put(memory, "a.md", "one", FIRST)
         put(memory, "a.md", "two")
         memory.commit([Remove("a.md", ANYTHING)], SAID)
@@ -160,8 +160,8 @@ def everything(memory: MemoryDir) -> bytes:
     return b"".join(path.read_bytes() for path in sorted(project.rglob("*")) if path.is_file())
 
 
-def test_a_purged_session_leaves_no_byte(ground: Ground) -> None:
-    with ground.opened() as memory:
+def test_a_purged_session_leaves_no_byte(setup: MemorySetup) -> None:
+    with setup.opened() as memory:
         put(memory, "a.md", text_about("a", "Kept."), SECOND)
         put(memory, "a.md", text_about("a", "Secret of the first."), FIRST)
         put(memory, "b.md", "Secret alone.", FIRST)
@@ -175,14 +175,14 @@ def test_a_purged_session_leaves_no_byte(ground: Ground) -> None:
         assert files(memory)["a.md"] == text_about("a", "Kept.")
         assert memory.log()[0].kind == "purge"
         assert memory.purge(session="first").transactions == 0
-    assert ground.of(MemoryPurged) == [MemoryPurged("a session", 3)]
-    with ground.opened() as memory:
+    assert setup.of(MemoryPurged) == [MemoryPurged("a session", 3)]
+    with setup.opened() as memory:
         put(memory, "d.md")
         assert (memory.waiting(), memory.keys()) == ((), ("a.md", "d.md"))
 
 
-def test_a_purged_memory_is_gone_with_its_name(ground: Ground) -> None:
-    with ground.opened() as memory:
+def test_a_purged_memory_is_gone_with_its_name(setup: MemorySetup) -> None:
+    with setup.opened() as memory:
         memory.commit([Write("divorce.md", "one", None), Write("b.md", "two", None)], SAID)
         (memory.path / "divorce.md").write_text("edited outside")
         memory.notice()
@@ -193,8 +193,8 @@ def test_a_purged_memory_is_gone_with_its_name(ground: Ground) -> None:
         assert memory.read("b.md").origin == SAID
 
 
-def test_purge_by_who_says_where_its_words_live_on(ground: Ground) -> None:
-    with ground.opened() as memory:
+def test_purge_by_who_says_where_its_words_live_on(setup: MemorySetup) -> None:
+    with setup.opened() as memory:
         put(memory, "a.md", "a line of the dream\n", Origin(who="dream", why="merged"))
         put(memory, "a.md", "a line of the dream\nand the user's\n")
         done = memory.purge(who="dream")
@@ -205,8 +205,8 @@ def test_purge_by_who_says_where_its_words_live_on(ground: Ground) -> None:
                 memory.purge(**wrong)
 
 
-def test_another_process_goes_on_after_a_purge(ground: Ground) -> None:
-    with ground.opened() as one, ground.opened() as other:
+def test_another_process_goes_on_after_a_purge(setup: MemorySetup) -> None:
+    with setup.opened() as one, setup.opened() as other:
         put(one, "a.md", "one", FIRST)
         put(other, "b.md", "two")
         one.purge(session="first")
@@ -230,8 +230,8 @@ changes = st.lists(
 def test_undoing_everything_goes_back_through_every_state(
     tmp_path_factory: pytest.TempPathFactory, plan: list[list[Write | Remove]]
 ) -> None:
-    ground = Ground(place=tmp_path_factory.mktemp("memory"))
-    with ground.opened() as memory:
+    setup = MemorySetup(place=tmp_path_factory.mktemp("memory"))
+    with setup.opened() as memory:
         states = [files(memory)]
         for step in plan:
             there = memory.keys()
@@ -263,9 +263,9 @@ def test_what_was_put_in_place_is_told_without_reading_and_says_the_same_as_a_re
     )
 
 
-def test_a_purge_says_which_other_memory_the_words_were_merged_into(ground: Ground) -> None:
+def test_a_purge_says_which_other_memory_the_words_were_merged_into(setup: MemorySetup) -> None:
     line = "The door opens with the quokka code."
-    with ground.opened() as memory:
+    with setup.opened() as memory:
         put(memory, "before.md", f"{line}\n")
         put(memory, "a.md", f"{line}\n", FIRST)
         put(
@@ -278,8 +278,8 @@ def test_a_purge_says_which_other_memory_the_words_were_merged_into(ground: Grou
         assert memory.purge(session="first").still_holding == ("b.md",)
 
 
-def test_a_purge_leaves_nothing_in_the_accounts_of_dreams_and_beside(ground: Ground) -> None:
-    with ground.opened() as memory:
+def test_a_purge_leaves_nothing_in_the_accounts_of_dreams_and_beside(setup: MemorySetup) -> None:
+    with setup.opened() as memory:
         put(memory, "quokka.md", "The quokka code is long.", FIRST)
         put(memory, "b.md")
         control = memory.project.control
@@ -288,10 +288,10 @@ def test_a_purge_leaves_nothing_in_the_accounts_of_dreams_and_beside(ground: Gro
             dreams.replace("d1.json", told)
             dreams.replace("d1.diff", b"+The quokka code is long.")
             copy.replace("quokka.md", b"The quokka code is long.")
-        UseStore(control).add([MemoryUse("quokka.md", "recalled")], ground.clock.now())
-        MarkStore(control).put({"quokka.md": BrokenMark("0" * 64, ("quokka",), ground.clock.now())})
+        UseStore(control).add([MemoryUse("quokka.md", "recalled")], setup.clock.now())
+        MarkStore(control).put({"quokka.md": BrokenMark("0" * 64, ("quokka",), setup.clock.now())})
         memory.purge(session="first")
-        left = [path for path in ground.place.rglob("*") if path.is_file() and b"quokka" in path.read_bytes()]
+        left = [path for path in setup.place.rglob("*") if path.is_file() and b"quokka" in path.read_bytes()]
         assert left == []
         account = json.loads(Path(control.path / "dreams" / "d1.json").read_bytes())
         assert account == {"id": "d1", "transaction": "t1"}

@@ -13,18 +13,18 @@ from sevenfold.core.events import Event, MemoryRefused
 from sevenfold.core.memories import INDEX_FILE, Origin
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.project.project import Project, claude_memory_path
-from tests.store.memory.memories import Ground, files, index, put
+from tests.store.memory.memories import MemorySetup, files, index, put
 
 NESTED = "---\nname: deploys\nmetadata:\n  node_type: memory\n  type: project\n---\nNever on Fridays.\n"
 
 
 @pytest.fixture
-def ground(tmp_path: Path) -> Ground:
-    return Ground(place=tmp_path)
+def setup(tmp_path: Path) -> MemorySetup:
+    return MemorySetup(place=tmp_path)
 
 
-def test_what_is_written_to_a_folder_is_read_back(ground: Ground, tmp_path: Path) -> None:
-    with ground.opened() as memory:
+def test_what_is_written_to_a_folder_is_read_back(setup: MemorySetup, tmp_path: Path) -> None:
+    with setup.opened() as memory:
         put(memory, "a.md", NESTED)
         put(memory, "team/b.md", "B\n")
         put(memory, "archive/c.md", "C\n")
@@ -32,7 +32,7 @@ def test_what_is_written_to_a_folder_is_read_back(ground: Ground, tmp_path: Path
         assert (tmp_path / "out" / INDEX_FILE).read_text() == index(memory)
         with pytest.raises(FileExists):
             write_memory_folder(memory, tmp_path / "out")
-    other = Ground(place=tmp_path / "other")
+    other = MemorySetup(place=tmp_path / "other")
     other.place.mkdir()
     with other.opened() as memory:
         found = read_memory_folder(tmp_path / "out")

@@ -16,18 +16,18 @@ from sevenfold.store.memory.changes import ANYTHING, TransactionId, Write
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.memory.records import LoggedTransaction, format_log_line, read_log_entry
 from tests.examples import up_to
-from tests.store.memory.memories import SAID, WEB, Ground, files, put
+from tests.store.memory.memories import SAID, WEB, MemorySetup, files, put
 
 FIRST = Origin(who="fork", why="extracted", session="first", said_by="user")
 
 
 @pytest.fixture
-def ground(tmp_path: Path) -> Ground:
-    return Ground(place=tmp_path)
+def setup(tmp_path: Path) -> MemorySetup:
+    return MemorySetup(place=tmp_path)
 
 
-def test_undo_takes_back_exactly_the_last_change_of_whatever_kind(ground: Ground) -> None:
-    with ground.opened() as memory:
+def test_undo_takes_back_exactly_the_last_change_of_whatever_kind(setup: MemorySetup) -> None:
+    with setup.opened() as memory:
         first = put(memory, "a.md", "one", FIRST)
         put(memory, "b.md", "two")
         memory.revert(first.id)
@@ -44,8 +44,8 @@ def test_undo_takes_back_exactly_the_last_change_of_whatever_kind(ground: Ground
         assert memory.read("team/c.md").is_trusted
 
 
-def test_what_a_person_decided_waits_again_once_it_is_undone(ground: Ground) -> None:
-    with ground.opened() as memory:
+def test_what_a_person_decided_waits_again_once_it_is_undone(setup: MemorySetup) -> None:
+    with setup.opened() as memory:
         put(memory, "a.md", "mine")
         (memory.path / "a.md").write_text("edited outside")
         [edited] = memory.notice()
@@ -56,7 +56,7 @@ def test_what_a_person_decided_waits_again_once_it_is_undone(ground: Ground) -> 
         memory.undo()
         assert [one.id for one in memory.waiting()] == [proposed.id]
         memory.undo()
-    with ground.opened() as memory:
+    with setup.opened() as memory:
         assert {one.id: one.is_outside for one in memory.waiting()} == {proposed.id: False, edited.id: False}
         assert files(memory)["a.md"] == "mine"
         memory.redo()
@@ -68,9 +68,9 @@ def test_what_a_person_decided_waits_again_once_it_is_undone(ground: Ground) -> 
             memory.redo()
 
 
-def test_what_came_from_a_team_is_not_undone_and_not_lost(ground: Ground) -> None:
+def test_what_came_from_a_team_is_not_undone_and_not_lost(setup: MemorySetup) -> None:
     sync = Origin(who="sync", why="received from the team", taint=frozenset(["team"]))
-    with ground.opened() as memory:
+    with setup.opened() as memory:
         put(memory, "mine.md", "one")
         put(memory, "team/a.md", "theirs", sync)
         memory.undo()
@@ -82,8 +82,8 @@ def test_what_came_from_a_team_is_not_undone_and_not_lost(ground: Ground) -> Non
         assert memory.read("team/b.md").memory.text == "theirs"
 
 
-def test_a_purge_cannot_be_undone_and_nothing_older_is(ground: Ground) -> None:
-    with ground.opened() as memory:
+def test_a_purge_cannot_be_undone_and_nothing_older_is(setup: MemorySetup) -> None:
+    with setup.opened() as memory:
         put(memory, "a.md", "one")
         put(memory, "b.md", "two", FIRST)
         memory.purge(session="first")
@@ -94,8 +94,8 @@ def test_a_purge_cannot_be_undone_and_nothing_older_is(ground: Ground) -> None:
         assert memory.keys() == ("a.md",)
 
 
-def test_two_processes_undo_two_changes(ground: Ground) -> None:
-    with ground.opened() as one, ground.opened() as other:
+def test_two_processes_undo_two_changes(setup: MemorySetup) -> None:
+    with setup.opened() as one, setup.opened() as other:
         put(one, "a.md", "one")
         put(other, "b.md", "two")
         put(one, "c.md", "three")
@@ -159,15 +159,15 @@ def _world(memory: MemoryDir) -> tuple[object, ...]:
 def test_undo_and_redo_walk_through_every_state(
     tmp_path_factory: pytest.TempPathFactory, acts: list[str]
 ) -> None:
-    ground = Ground(place=tmp_path_factory.mktemp("memory"))
+    setup = MemorySetup(place=tmp_path_factory.mktemp("memory"))
     past, future = list[tuple[object, ...]](), list[tuple[object, ...]]()
-    with ground.opened() as one:
+    with setup.opened() as one:
         for act in acts:
-            ground.clock.pass_time(timedelta(minutes=1))
+            setup.clock.pass_time(timedelta(minutes=1))
             here, last = _world(one), one.generation()
             came, went = (past, future) if act == "undo" else (future, past)
             try:
-                with ground.opened() as other:
+                with setup.opened() as other:
                     ACTS[act](other)
             except (InputError, FileMissing, LookupError):
                 assert _world(one) == here

@@ -83,3 +83,11 @@ def test_nothing_is_written_through_what_a_repository_planted(project: Path, tmp
 
     assert prey.read_text() == "mine\n"
     assert (victim / ".git/info/exclude").read_bytes() == before
+
+
+def test_a_list_that_cannot_be_written_is_a_reason_and_no_error(project: Path) -> None:
+    exclude = project / ".git/info/exclude"
+    exclude.unlink(missing_ok=True)
+    exclude.mkdir()
+    assert str(exclude) in exclude_from_git(project, NAME)
+    assert exclude_from_git(project.parent, NAME) != ""

@@ -14,8 +14,7 @@ import pytest
 from sevenfold.core.errors import KeyRefused, ProjectError, SevenfoldError
 from sevenfold.core.events import ignore_event
 from sevenfold.core.memories import MemoryUse
-from sevenfold.core.settings import Settings
-from sevenfold.core.settings.sections import PlaceSettings
+from sevenfold.core.settings import PlaceSettings, Settings
 from sevenfold.store.files.folder import FOLDER_TIMEOUTS, Folder, FolderTimeouts
 from sevenfold.store.files.lock_state import PID_FILE, make_pid_stamp
 from sevenfold.store.files.locks import LockSettings
@@ -37,6 +36,7 @@ VERBS: dict[str, Callable[[Folder, str], object]] = {
     "stat": lambda folder, key: folder.stat(key),
     "replace": lambda folder, key: folder.replace(key, b"mine"),
     "create": lambda folder, key: folder.create(key, b"mine"),
+    "append": lambda folder, key: folder.append(key, b"mine"),
     "remove": lambda folder, key: folder.remove(key),
     "move from": lambda folder, key: folder.move(key, "taken.md"),
     "move to": lambda folder, key: folder.move("topic.md", key),
@@ -198,15 +198,15 @@ def test_settings_say_how_long_those_in_a_project_wait_for_one_another(
     said = FolderTimeouts(timedelta(seconds=3), timedelta(seconds=45), timedelta(hours=2))
     with open_project(work, settled(work, tmp_path, environ), user_home=tmp_path / "ann") as project:
         folders = (project.folder, project.sessions, project.memory, project.mail, project.control)
-        assert [folder.patience for folder in folders] == [said] * 5
+        assert [folder.timeouts for folder in folders] == [said] * 5
         with project.sessions.subfolder("one") as below:
-            assert below.patience == said
+            assert below.timeouts == said
 
 
 def test_a_caller_that_asks_for_no_lock_settings_gets_their_defaults(tmp_path: Path, work: Path) -> None:
     settings = read_settings([PlaceSettings], root=work, environ={}, managed_file=tmp_path / "managed.toml")
     with open_project(work, settings, user_home=tmp_path / "ann") as project:
-        assert project.control.patience == LockSettings().timeouts == FOLDER_TIMEOUTS
+        assert project.control.timeouts == LockSettings().timeouts == FOLDER_TIMEOUTS
         assert settings.of(PlaceSettings).sweep_every == FOLDER_TIMEOUTS.sweep
 
 

@@ -147,7 +147,7 @@ def test_it_is_swept_as_often_as_was_said(home: Path, work: Path) -> None:
         left = leave_half_made(project)
     for hours, swept in ((3, False), (5, True)):
         clock = ManualClock(now + timedelta(hours=hours))
-        Project.open(work, home=home, clock=clock, patience=often).close()
+        Project.open(work, home=home, clock=clock, timeouts=often).close()
         assert left.exists() != swept
 
 

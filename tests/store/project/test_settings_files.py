@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 from sevenfold.core.errors import SettingsError
 from sevenfold.core.events import Event, SettingRefused
 from sevenfold.core.prices import ModelSettings
-from sevenfold.core.settings import Settings, SettingSource
-from sevenfold.core.settings.sections import PlaceSettings
+from sevenfold.core.settings import PlaceSettings, Settings, SettingSource
 from sevenfold.layers.compaction.policy import CompactSettings
 from sevenfold.layers.tool_results.policy import ToolResultSettings
 from sevenfold.store.project.settings_files import (

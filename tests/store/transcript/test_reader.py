@@ -167,7 +167,7 @@ def test_a_boundary_that_cannot_be_read_is_none_and_what_is_before_it_counts(
     ]
 
 
-def test_a_boundary_glued_to_a_fragment_is_found(sessions: Folder) -> None:
+def test_a_boundary_joined_to_a_fragment_is_found(sessions: Folder) -> None:
     found = resumed(sessions, said("1"), boundary("b1"), said("2"), b"fragment", boundary("b2"), said("3"))
     assert found.boundary
     assert found.boundary.record.id == "b2"
@@ -204,7 +204,7 @@ def test_bad_lines_are_told_with_place_and_length_and_left_where_they_are(sessio
     assert (sessions.path / FILE).read_bytes() == data
 
 
-def test_a_line_glued_to_a_fragment_is_read(sessions: Folder) -> None:
+def test_a_line_joined_to_a_fragment_is_read(sessions: Folder) -> None:
     fragment = write_line(said("lost", "x" * 100))[:50]
     write_raw(sessions, said("1"), fragment, said("2"), said("3"))
     first = len(write_line(said("1")))

@@ -195,7 +195,7 @@ def test_a_lock_that_is_let_go_late_costs_nothing(sessions: Folder) -> None:
 
 def test_who_holds_it_too_long_is_named(sessions: Folder) -> None:
     with (
-        Folder.open(sessions.path, patience=FolderTimeouts(mutex=timedelta(0))) as folder,
+        Folder.open(sessions.path, timeouts=FolderTimeouts(mutex=timedelta(0))) as folder,
         Transcript.open(folder, SESSION) as transcript,
         sessions.opened(FILE, os.O_RDWR) as fd,
     ):

@@ -71,7 +71,7 @@ def read_prompt_params(
         _cites(block.wire) for block in blocks if block.kind in INSPECTED_TYPES and block.level == "messages"
     )
     output = _object(body.get("output_config"))
-    knobs = (
+    given = (
         PromptParam(SPEED_PARAM, "system", _unless(body.get("speed"), "standard")),
         PromptParam("citations", "system", cites or None),
         PromptParam("thinking", choices.thinking_level, _thinking(body, model)),
@@ -80,7 +80,7 @@ def read_prompt_params(
         PromptParam("task_budget", choices.output_level, output.get("task_budget")),
         PromptParam("tool_choice", "messages", _tool_choice(body)),
     )
-    return tuple(sorted(knobs, key=lambda knob: PROMPT_LEVELS.index(knob.level)))
+    return tuple(sorted(given, key=lambda param: PROMPT_LEVELS.index(param.level)))
 
 
 def _cites(block: JsonObject) -> bool:
@@ -109,8 +109,8 @@ def _effort(output: JsonObject, model: Model) -> Json:
 
 def _tool_choice(body: JsonObject) -> Json:
     choice = _object(body.get("tool_choice"))
-    told = {key: value for key, value in choice.items() if value is not None and value is not False}
-    return None if told in ({}, {"type": "auto"}) else JsonObject(told)
+    given = {key: value for key, value in choice.items() if value is not None and value is not False}
+    return None if given in ({}, {"type": "auto"}) else JsonObject(given)
 
 
 def _unless(value: Json, default: str) -> Json:
@@ -184,11 +184,11 @@ def render_prompt(
     known_as = catalog.find(model)
     blocks = list_blocks(body) if listed is None else listed
     shown = list_rendered_blocks(body, blocks, known_as, choices)
-    knobs = read_prompt_params(body, shown, known_as, choices)
+    given = read_prompt_params(body, shown, known_as, choices)
     ttls = {marker.path: marker.ttl for marker in find_block_breakpoints(body, blocks)}
-    opening = _opening(shown, knobs, choices, after)
+    opening = _opening(shown, given, choices, after)
     known = _known(shown, after, len(opening))
-    hashes = _chained(shown, knobs, choices, after, known=known, opening=opening)
+    hashes = _chained(shown, given, choices, after, known=known, opening=opening)
     rest = range(len(opening), len(shown))
     tokens = (_tokens(shown[index], known.get(index), count) for index in rest)
     parts = (
@@ -205,18 +205,18 @@ def render_prompt(
             for block, digest, size in zip(shown[len(opening) :], hashes, tokens, strict=True)
         ),
     )
-    return RenderedPrompt(model=model, params=knobs, parts=parts, blocks=shown, choices=choices)
+    return RenderedPrompt(model=model, params=given, parts=parts, blocks=shown, choices=choices)
 
 
 def _opening(
     blocks: Sequence[PromptBlock],
-    knobs: tuple[PromptParam, ...],
+    given: tuple[PromptParam, ...],
     choices: CacheChoices,
     after: RenderedPrompt | None,
 ) -> tuple[PromptPart, ...]:
     """The first parts of the earlier prompt, up to a block that is not the same object. Only automatic
     breakpoints can differ."""
-    if after is None or after.choices != choices or after.params != knobs:
+    if after is None or after.choices != choices or after.params != given:
         return ()
     pairs = enumerate(map(is_, blocks, after.blocks))
     length = min(len(blocks), len(after.blocks))
@@ -243,7 +243,7 @@ def _tokens(block: PromptBlock, known: PromptPart | None, count: PartCounter) ->
 
 def _chained(
     blocks: Sequence[PromptBlock],
-    knobs: tuple[PromptParam, ...],
+    given: tuple[PromptParam, ...],
     choices: CacheChoices,
     after: RenderedPrompt | None,
     known: Mapping[int, PromptPart],
@@ -251,7 +251,7 @@ def _chained(
 ) -> Iterator[Digest]:
     """The hash after each block behind the opening. While all before it was the same, a known part's hash is
     taken as it is."""
-    earlier = after.parts if after and after.choices == choices and after.params == knobs else ()
+    earlier = after.parts if after and after.choices == choices and after.params == given else ()
     in_step = True
     current, level = EMPTY_DIGEST, 0
     if opening:
@@ -263,7 +263,7 @@ def _chained(
             current = known[index].digest
         else:
             for name in PROMPT_LEVELS[level:reached]:
-                current = chain_digest(current, _salt(name, knobs))
+                current = chain_digest(current, _salt(name, given))
             current = chain_digest(current, _hashed(block, choices))
             # A breakpoint that moved makes a block unequal and leaves its hash as it was.
             in_step = in_step and earlier[index].digest == current
@@ -280,8 +280,8 @@ def _is_same(block: PromptBlock, other: PromptBlock) -> bool:
     return not any(key in block.wire for key in ORDERED_FIELDS) and block.wire == other.wire
 
 
-def _salt(level: PromptLevel, knobs: Sequence[PromptParam]) -> bytes:
-    turned = {knob.name: knob.value for knob in knobs if knob.level == level and knob.value is not None}
+def _salt(level: PromptLevel, given: Sequence[PromptParam]) -> bytes:
+    turned = {param.name: param.value for param in given if param.level == level and param.value is not None}
     return canonical_bytes({"level": level, "knobs": turned})
 
 
@@ -358,12 +358,12 @@ def find_first_difference(previous: RenderedPrompt, current: RenderedPrompt) -> 
         PROMPT_LEVELS.index(previous.parts[index].level), PROMPT_LEVELS.index(current.parts[index].level)
     )
     turned = [after for before, after in zip(previous.params, current.params, strict=True) if before != after]
-    if any(knob.name == SPEED_PARAM for knob in turned):
+    if any(param.name == SPEED_PARAM for param in turned):
         return PromptDifference("model", SPEED_PARAM, index, missed)
     # A parameter counts from the start of its level, so it comes before a block that differs there or later.
-    for knob in turned:
-        if PROMPT_LEVELS.index(knob.level) <= level:
-            return PromptDifference("params", knob.name, index, missed)
+    for param in turned:
+        if PROMPT_LEVELS.index(param.level) <= level:
+            return PromptDifference("params", param.name, index, missed)
     return PromptDifference(_CAUSES[PROMPT_LEVELS[level]], current.parts[index].path, index, missed)
 
 

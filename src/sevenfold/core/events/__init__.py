@@ -111,6 +111,7 @@ if TYPE_CHECKING:
         RuleShown,
         RulesSkipped,
         TeamConflicted,
+        TeamDeletionLost,
         TeamEntryRefused,
         TeamFileHeld,
         TeamSecretBlocked,
@@ -260,6 +261,7 @@ if TYPE_CHECKING:
         | SweepFailed
         | TailSealed
         | TeamConflicted
+        | TeamDeletionLost
         | TeamEntryRefused
         | TeamFileHeld
         | TeamSecretBlocked
@@ -308,8 +310,8 @@ _NAMES = {
     "learning": """
         ClaimsBroken DraftRefused DreamDegraded DreamEnded DreamProgressed DreamSkipped DreamSpared
         DreamStarted ExtractionEnded ExtractionSkipped IndexRebuilt MemoryRecalled RecallSkipped
-        RuleAnswered RuleShown RulesSkipped TeamConflicted TeamEntryRefused TeamFileHeld TeamSecretBlocked
-        TeamStopped TeamSynced TeamTextKept TeamUnreached TeamVersionLost VectorsUnused
+        RuleAnswered RuleShown RulesSkipped TeamConflicted TeamDeletionLost TeamEntryRefused TeamFileHeld
+        TeamSecretBlocked TeamStopped TeamSynced TeamTextKept TeamUnreached TeamVersionLost VectorsUnused
     """,
     "memory": """
         ConditionRefused IndexCut MemoryChanged MemoryEdited MemoryLagged MemoryPurged MemoryQuarantined

@@ -116,7 +116,8 @@ class ToolFailed:
 
 @dataclass(frozen=True, slots=True)
 class LoopDetected:
-    """The model made the same call this often in a turn, and it failed each time."""
+    """The model made the same call this often in a turn, and it failed each time; or this many of its answers
+    held only calls that failed."""
 
     tool: str
     count: int

@@ -245,6 +245,14 @@ class TeamVersionLost:
 
 
 @dataclass(frozen=True, slots=True)
+class TeamDeletionLost:
+    """The server has a text again that was deleted for all: it was set back. The text is here again, too."""
+
+    key: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
 class TeamUnreached:
     """The server did not answer in time: the memories that are here are used, and what is new waits."""
 

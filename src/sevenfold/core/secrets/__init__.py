@@ -19,10 +19,10 @@ from importlib.util import find_spec
 from typing import Literal, NewType, Protocol, TypeAlias, cast
 
 from sevenfold.core.errors import InputError, describe_missing
+from sevenfold.core.json import replace_lone_surrogates
 from sevenfold.core.secrets.decoded_views import BudgetExceeded, DecodedView, decode_views
 from sevenfold.core.secrets.rules import RANDOM_RULE, SECRET_RULES, SecretRule, SecretRuleId
 from sevenfold.core.secrets.values import find_random_tokens, is_likely_secret, is_placeholder
-from sevenfold.core.text.safe_text import replace_lone_surrogates
 
 
 # RE2 only: its time is linear in the text, and a file made for the purpose can stop a backtracking engine for
@@ -44,7 +44,7 @@ class _Set(Protocol):
 
 
 def has_re2() -> bool:
-    """Whether the package `google-re2` is installed; it comes with `sevenfold[team]`."""
+    """Whether the package `google-re2` is installed."""
     return find_spec("re2") is not None
 
 
@@ -185,7 +185,7 @@ class _Hit:
     view: str
     value: str = field(repr=False)
 
-    def is_told_by(self, other: _Hit) -> bool:
+    def is_covered_by(self, other: _Hit) -> bool:
         """Whether it is the same secret. The place alone says nothing: what was decoded may hold two."""
         overlap = self.start < other.end and other.start < self.end
         return overlap and (self.value in other.value or other.value in self.value)
@@ -240,7 +240,7 @@ def _stands_alone(view: DecodedView, start: int, end: int) -> bool:
 def _add(found: list[_Hit], hits: Iterable[_Hit]) -> None:
     """Keep what no earlier hit has told of already: the first rule that finds a value names it."""
     for hit in hits:
-        if any(hit.is_told_by(other) for other in found):
+        if any(hit.is_covered_by(other) for other in found):
             continue
         # Those beyond are not looked at, so an allowance for all that are shown must not let the text pass.
         if len(found) >= MAX_FINDINGS:

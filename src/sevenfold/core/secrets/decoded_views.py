@@ -192,12 +192,12 @@ def _plain(text: str) -> str | None:
     normal = unicodedata.normalize("NFKC", text)
     if len(normal) > MAX_RUN_CHARS:
         raise BudgetExceeded
-    other = normal.translate(_disguises())
+    other = normal.translate(_lookalikes())
     return None if other == text else other
 
 
 @lru_cache(maxsize=1)
-def _disguises() -> dict[int, str | None]:
+def _lookalikes() -> dict[int, str | None]:
     """Characters that show nothing, and those that show as one of ours."""
     unseen = (one for one in range(0x80, sys.maxunicode) if unicodedata.category(chr(one)) in {"Cf", "Mn"})
     return {**dict.fromkeys(unseen), **{ord(one): ours for one, ours in _LOOKALIKES.items()}}

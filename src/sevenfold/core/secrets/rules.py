@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, NewType, TypeAlias
 
 SecretRuleId = NewType("SecretRuleId", str)
-SecretKind: TypeAlias = Literal["format", "key", "password", "url", "told", "jumbled"]
+SecretKind: TypeAlias = Literal["format", "key", "password", "url", "stated", "random"]
 """How a value is judged: by its shape alone, or by what is said to be one: a key, a password, one in a URL,
 one in a sentence, one that only stands beside the word."""
 
@@ -297,7 +297,7 @@ _TOOLS = (
         "Sumo Logic access id",
         "sumo",
         "(?i:sumo)(?s:.){0,60}?[^A-Za-z0-9](?P<value>su[A-Za-z0-9]{12})(?:[^A-Za-z0-9]|$)",
-        "told",
+        "stated",
     ),
     _format("posthog-key", "PostHog key", "phc_ phx_ phs_", "ph[cxs]_[A-Za-z0-9]{32,}"),
     _format("clojars-token", "Clojars token", "CLOJARS_", "(?i:CLOJARS_)[a-z0-9]{60}"),
@@ -363,10 +363,10 @@ _GIVEN = r"[\"'`*\])]{0,3}\s{0,4}(?::=|=>|->|==|=|:|\|)\s{0,4}"
 _QUOTES = "[\"'`*]{0,3}"
 _WORDS = f"{_PASS}|mot de passe|contraseña|senha|wachtwoord|пароль|密码|口令|パスワード|비밀번호"
 _LINKS = r"(?:\b(?:is|was|to|ist|lautet|est|es)\b| é |это|是|为|は|:|：|=|->|→|—)"
-_TOLD = r"(?P<value>[^\s\"'`,;<>|]*(?:[0-9!@#$%^&*?~+]|[a-z][A-Z]|[A-Z][A-Z])[^\s\"'`,;<>|]*)"
+_STATED = r"(?P<value>[^\s\"'`,;<>|]*(?:[0-9!@#$%^&*?~+]|[a-z][A-Z]|[A-Z][A-Z])[^\s\"'`,;<>|]*)"
 """A password in a sentence has something in it that the words of the sentence have not."""
 
-_JUMBLED = "(?P<value>[A-Za-z0-9!@#$%^&*?~+_.-]{7,})"
+_RANDOM = "(?P<value>[A-Za-z0-9!@#$%^&*?~+_.-]{7,})"
 
 _GENERIC = (
     _format(
@@ -405,7 +405,7 @@ _GENERIC = (
         "key secret token credential auth",
         rf"(?:^|[^?&])(?i:\b{_NAME}|_{_NAME}|\bauth|\bkey){_GIVEN}[\"'`]?"
         r"(?P<value>[^\s\"'`,;<>|]{8,15})(?:[\s\"'`,;]|$)",
-        "jumbled",
+        "random",
     ),
     _format(
         "password-assignment",
@@ -435,15 +435,15 @@ _GENERIC = (
         "Password beside its name",
         "pw pass 비번 비밀번호 패스워드 암호",
         rf"(?:(?:\b|_)(?i:pw|pswd|pass|{_PASS})|비번|패스워드|암호|비밀번호)[\"'`)]{{0,2}}"
-        rf"(?:\s?[:=(/-]\s?| )[\"'`(]?(?:[A-Za-z0-9._@-]+\s?[/:]\s?)?{_JUMBLED}",
-        "jumbled",
+        rf"(?:\s?[:=(/-]\s?| )[\"'`(]?(?:[A-Za-z0-9._@-]+\s?[/:]\s?)?{_RANDOM}",
+        "random",
     ),
     _format(
         "password-pair",
         "Name and password of a host",
         "/",
-        rf"\b[0-9]+(?:\.[0-9]{{1,3}}){{3}}[^\n/]{{0,24}}[ (>-][A-Za-z][A-Za-z0-9._-]{{1,20}}/{_JUMBLED}",
-        "jumbled",
+        rf"\b[0-9]+(?:\.[0-9]{{1,3}}){{3}}[^\n/]{{0,24}}[ (>-][A-Za-z][A-Za-z0-9._-]{{1,20}}/{_RANDOM}",
+        "random",
     ),
     _format(
         "secret-element",
@@ -467,22 +467,22 @@ _GENERIC = (
         "pass pwd pw secret token key",
         r"(?P<value>[^\s\"'`,;<>|]{7,})[\"'`]? (?:is|was) (?:the|my|our) "
         r"(?:[A-Za-z]+ )?(?:pass(?:word|wd|phrase)|pwd|pw|secret|token|key)\b",
-        "jumbled",
+        "random",
     ),
     _format(
         "password-in-prose",
         "Password in a sentence",
         "pass kennwort pwd contrase senha wachtwoord пароль 密码 口令 パスワード 비밀번호",
-        rf"(?:^|[^$])(?i:{_WORDS})[^\n]{{0,40}}?{_LINKS}\s{{0,3}}{_QUOTES}{_TOLD}",
-        "told",
+        rf"(?:^|[^$])(?i:{_WORDS})[^\n]{{0,40}}?{_LINKS}\s{{0,3}}{_QUOTES}{_STATED}",
+        "stated",
     ),
     _format(
         "password-with",
         "Password in a sentence",
         "pass pwd kennwort log sign",
         rf"(?i:(?:with|using|and|mit|avec|con)(?: the| dem)? (?:{_WORDS})"
-        rf"|(?:log ?in|logged in|sign ?in)[^\n]{{1,60}}? with) {_QUOTES}{_TOLD}",
-        "told",
+        rf"|(?:log ?in|logged in|sign ?in)[^\n]{{1,60}}? with) {_QUOTES}{_STATED}",
+        "stated",
     ),
 )
 

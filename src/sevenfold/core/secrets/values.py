@@ -106,11 +106,11 @@ def is_likely_secret(value: str, kind: SecretKind) -> bool:
         return len(value) < 16 or entropy_bits(value) >= 2.7
     if kind == "key":
         return _is_key(value.rstrip(".:"))
-    if kind == "jumbled":
+    if kind == "random":
         return _is_mixed(value.rstrip(".:?)"))
     if kind == "url":
         return len(value) > 3 and not _ORDINARY.fullmatch(value) and not _is_named_part(value)
-    return _is_password(value.rstrip(".:?)"), is_told=kind == "told")
+    return _is_password(value.rstrip(".:?)"), is_stated=kind == "stated")
 
 
 def _is_mixed(value: str) -> bool:
@@ -167,18 +167,18 @@ def _is_key(value: str) -> bool:
     )
 
 
-def _is_password(value: str, *, is_told: bool) -> bool:
+def _is_password(value: str, *, is_stated: bool) -> bool:
     if len(value) < 6 or value.lower() in _SCHEMES or _ORDINARY.fullmatch(value) or _CODE.search(value):
         return False
     words, symbols = _word_share(value), not _SYMBOLS.isdisjoint(value)
     digits, letters = any(map(str.isdigit, value)), any(map(str.isalpha, value))
-    if is_told:
+    if is_stated:
         is_mixed = (digits or symbols) and len(_TURNS.findall(value)) > 1
-        return letters and ((digits and (symbols or words < 0.5)) or is_mixed or _is_jumbled(value))
-    return letters and ((digits and symbols) or ((digits or symbols) and words < 0.8) or _is_jumbled(value))
+        return letters and ((digits and (symbols or words < 0.5)) or is_mixed or _looks_random(value))
+    return letters and ((digits and symbols) or ((digits or symbols) and words < 0.8) or _looks_random(value))
 
 
-def _is_jumbled(value: str) -> bool:
+def _looks_random(value: str) -> bool:
     """Letters of both cases in an order that no word and no name has."""
     letters = "".join(filter(str.isalpha, value))
     if len(letters) < 8 or letters[1:].islower() or letters.isupper():
@@ -295,7 +295,7 @@ _PLAIN_WORDS = _listed(
     blob tree branch git version cursor nonce tenant object message session parent public begin build index
     resolved signature salt iv color seed address contract tx txid block bucket job run node pod cluster pin
     pinned merge base encoded data svg icon font url donate donations certificate example tag pubkey
-    publickey"""
+    publickey sitekey"""
 )
 """They say that a value is something else, unless a word nearer to it says that it is a key."""
 _HINTS = (

@@ -11,7 +11,8 @@ A section is one frozen dataclass, in the module that reads it:
 
 - `kinds`: the kinds of values, and what each accepts.
 - `merge`: all sources merged into one `Settings`.
-- `sections`: the sections of the agent itself.
+- `sections`: the sections of the agent itself. Those of memory, and of where files are kept, stand at the end
+  of this module: every command that opens a project needs them, and few need the others.
 
 `store/project/settings_files.py` reads the files. `merge` does not know which sections exist: the caller
 passes them in.
@@ -21,13 +22,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import Field, dataclass, field, fields, replace
+from datetime import timedelta
 from decimal import Decimal
 from enum import Enum
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any, ClassVar, Protocol, TypeVar, cast
 
+from sevenfold.core import events
 from sevenfold.core.errors import SettingsError
-from sevenfold.core.events import SettingRefused
 from sevenfold.core.json import EMPTY_OBJECT, JsonObject
 from sevenfold.core.settings.kinds import (
     MAX_INTEGER,
@@ -241,7 +243,7 @@ class Settings:
     sections: tuple[SettingsSection, ...]
     named: tuple[NamedSettings, ...]
     resolved: tuple[ResolvedSetting, ...]
-    refused: tuple[SettingRefused, ...]
+    refused: tuple[events.SettingRefused, ...]
 
     def of(self, section: type[S]) -> S:
         """The one section of this class."""
@@ -309,3 +311,54 @@ def _spec(section: type[SettingsSection], item: Field[Any]) -> SettingSpec:
         never_from=rule.never_from,
         never_because=rule.never_because,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySettings:
+    SECTION: ClassVar[str] = "memory"
+
+    enabled: bool = switch(True)
+    """On: what is known of a project is the reason to have this. Off reads and writes no memory; what is kept
+    stays where it is."""
+
+    trust_outside: bool = switch(False)
+    """Off: an edit past the engine may be a script's, so it waits for a person. On accepts it at once, as one
+    may want where another agent keeps the same folder."""
+
+
+HOME_FOLDER = ".sevenfold"
+"""In the user's own folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceSettings:
+    SECTION: ClassVar[str] = "places"
+
+    home: PurePath | None = file_path(  # noqa: RUF009 - it makes a field
+        None,
+        alias="SEVENFOLD_HOME",
+        never_from=(SettingSource.COMMITTED, SettingSource.LOCAL, SettingSource.USER),
+        never_because="home is where the user file lies, for every project; set SEVENFOLD_HOME instead",
+    )
+    """Unset: ~/.sevenfold, where people look for what a tool keeps for them."""
+
+    memory_dir: PurePath | None = file_path(  # noqa: RUF009 - it makes a field
+        None, alias="SEVENFOLD_MEMORY_DIR"
+    )
+    """Unset: memory/ in the project's own folder under home, so that all worktrees share it and no repository
+    holds it."""
+
+    claude_memory: bool = switch(False)
+    """Off: another agent's folder is its own. On keeps a project's memories where Claude Code does, so that
+    both have the same; a `memory_dir` goes before it."""
+
+    sweep_hours: int = amount(24, at_most=8_760)
+    """Half-made files of dead writers cost nothing but room; looking for them goes through every folder."""
+
+    @property
+    def sweep_every(self) -> timedelta:
+        return timedelta(hours=self.sweep_hours)
+
+    def home_folder(self, user_home: Path) -> Path:
+        """Where `home` is, said or not."""
+        return user_home / HOME_FOLDER if self.home is None else Path(self.home)

@@ -12,8 +12,8 @@ from pathlib import PurePath
 from reprlib import Repr
 from typing import cast
 
+from sevenfold.core import events
 from sevenfold.core.errors import SettingsError
-from sevenfold.core.events import SettingRefused
 from sevenfold.core.settings import (
     ENV_PREFIX,
     NamedSection,
@@ -102,9 +102,9 @@ class SettingsCollector:
 
     sections: tuple[type[SettingsSection], ...]
     values: list[SourcedValue] = field(default_factory=list[SourcedValue])
-    refused: list[SettingRefused] = field(default_factory=list[SettingRefused])
+    refused: list[events.SettingRefused] = field(default_factory=list["events.SettingRefused"])
     problems: list[str] = field(default_factory=list[str])
-    waiting: list[SettingRefused] = field(default_factory=list[SettingRefused])
+    waiting: list[events.SettingRefused] = field(default_factory=list["events.SettingRefused"])
     """Those of the refused that count once a person has agreed to their file."""
     specs: tuple[SettingSpec, ...] = field(init=False)
     _advice: dict[str, str] = field(default_factory=dict[str, str])
@@ -125,9 +125,9 @@ class SettingsCollector:
                 self._bad(draft, word, table, f"a table, [{word}]")
             elif is_named_section(section):
                 named = cast("type[NamedSection]", section)
-                self._hear_named(draft, named, cast("Mapping[str, object]", table))
+                self._collect_named(draft, named, cast("Mapping[str, object]", table))
             else:
-                self._hear_table(draft, section, None, cast("Mapping[str, object]", table))
+                self._collect_table(draft, section, None, cast("Mapping[str, object]", table))
 
     def collect_environment(self, environ: Mapping[str, str]) -> None:
         """Variables of our own name, their aliases, and the switches that turn something off."""
@@ -136,19 +136,19 @@ class SettingsCollector:
             # Our own name comes last, and so wins: it is the more deliberate one where an alias is set too.
             for variable in filter(None, (spec.alias, spec.variable)):
                 spoken.add(variable)
-                self._hear_variable(spec, variable, environ.get(variable, ""))
+                self._collect_variable(spec, variable, environ.get(variable, ""))
             if spec.off_by:
-                self._hear_off_switch(spec, spec.off_by, environ.get(spec.off_by, ""))
+                self._collect_off_switch(spec, spec.off_by, environ.get(spec.off_by, ""))
         for variable in environ:
             if variable.startswith(ENV_PREFIX) and variable not in spoken:
-                self._notice_stranger(variable, spoken)
+                self._warn_of_unknown(variable, spoken)
 
     def refuse(self, where: str, key: str, reason: str) -> None:
         """Leave a setting out, and say why."""
         advice = self._advice.get(where)
-        self.refused.append(SettingRefused(where, key, f"{reason}; {advice}" if advice else reason))
+        self.refused.append(events.SettingRefused(where, key, f"{reason}; {advice}" if advice else reason))
 
-    def _hear_named(
+    def _collect_named(
         self, draft: RawSettings, section: type[NamedSection], tables: Mapping[str, object]
     ) -> None:
         for name, table in tables.items():
@@ -160,9 +160,9 @@ class SettingsCollector:
             elif draft.source is SettingSource.COMMITTED:
                 self.refuse(draft.where, key, f"a committed file never adds or changes a {section.EACH}")
             else:
-                self._hear_table(draft, section, name, cast("Mapping[str, object]", table))
+                self._collect_table(draft, section, name, cast("Mapping[str, object]", table))
 
-    def _hear_table(
+    def _collect_table(
         self,
         draft: RawSettings,
         section: type[SettingsSection],
@@ -176,9 +176,9 @@ class SettingsCollector:
                 shown = {item: format_key(section.SECTION, name, item) for item in known}
                 self._unknown(draft, format_key(section.SECTION, name, word), word, shown)
             elif raw is not None:
-                self._hear_value(draft, SettingKey(spec, name), raw)
+                self._collect_value(draft, SettingKey(spec, name), raw)
 
-    def _hear_value(self, draft: RawSettings, slot: SettingKey, raw: object) -> None:
+    def _collect_value(self, draft: RawSettings, slot: SettingKey, raw: object) -> None:
         value = slot.spec.kind.read(raw)
         if value is None:
             self._bad(draft, slot.key, raw, slot.spec.kind.allowed)
@@ -213,7 +213,7 @@ class SettingsCollector:
             for claim in claims
         ]
 
-    def _hear_variable(self, spec: SettingSpec, variable: str, text: str) -> None:
+    def _collect_variable(self, spec: SettingSpec, variable: str, text: str) -> None:
         if text and SettingSource.ENVIRONMENT in spec.never_from:
             self.refuse("environment", variable, spec.never_because)
             return
@@ -225,7 +225,7 @@ class SettingsCollector:
         elif text:
             self._bad_variable(variable, text, spec.kind.allowed)
 
-    def _hear_off_switch(self, spec: SettingSpec, variable: str, text: str) -> None:
+    def _collect_off_switch(self, spec: SettingSpec, variable: str, text: str) -> None:
         word = text.strip().lower()
         if word in TRUE_WORDS:
             self.values.append(
@@ -242,7 +242,7 @@ class SettingsCollector:
             # Another program's, which may well mean something else by it.
             self.refuse("environment", variable, f"cannot be {said}")
 
-    def _notice_stranger(self, variable: str, spoken: set[str]) -> None:
+    def _warn_of_unknown(self, variable: str, spoken: set[str]) -> None:
         """Reported, not fatal: an environment is shared, and may be meant for another release."""
         hint = did_you_mean(variable, {name: name for name in spoken})
         ours = tuple(f"{ENV_PREFIX}{section.SECTION.upper()}_" for section in self.sections)
@@ -253,11 +253,11 @@ class SettingsCollector:
         said = f"{_repr.repr(raw)}: expected {allowed}"
         if draft.source is not SettingSource.COMMITTED:
             self.problems.append(f"{_place(draft)}: {key} = {said}")
-        elif self._may_tell(draft):
+        elif self._may_quote(draft):
             self.refuse(draft.where, key, f"cannot be {said}")
 
     def _unknown(self, draft: RawSettings, key: str, word: str, known: Mapping[str, str]) -> None:
-        if draft.source is SettingSource.COMMITTED and not self._may_tell(draft):
+        if draft.source is SettingSource.COMMITTED and not self._may_quote(draft):
             return
         hint = did_you_mean(word, known) or "there are " + ", ".join(known.values())
         if draft.source is SettingSource.COMMITTED:
@@ -265,16 +265,16 @@ class SettingsCollector:
         else:
             self.problems.append(f"{_place(draft)}: {key} is not a setting; {hint}")
 
-    def _may_tell(self, draft: RawSettings) -> bool:
+    def _may_quote(self, draft: RawSettings) -> bool:
         """Whether a fault in a committed file is one of its first.
 
         It is somebody else's slip, or meant for another release, and must not stop everybody who has a copy;
         nor may a hostile one keep us busy with telling.
         """
-        told = self._faults[draft.where] = self._faults.get(draft.where, 0) + 1
-        if told == MAX_FAULTS + 1:
+        count = self._faults[draft.where] = self._faults.get(draft.where, 0) + 1
+        if count == MAX_FAULTS + 1:
             self.refuse(draft.where, "(more)", f"{MAX_FAULTS} faults are told of, and there are others")
-        return told <= MAX_FAULTS
+        return count <= MAX_FAULTS
 
 
 def format_key(*words: str | None) -> str:
@@ -340,43 +340,43 @@ def merge_settings(
     environ: Mapping[str, str],
     user_home: PurePath,
     problems: Iterable[str] = (),
-    refused: Iterable[SettingRefused] = (),
+    refused: Iterable[events.SettingRefused] = (),
 ) -> Settings:
     """The settings that these sources amount to, or one error with every problem in them.
 
     `problems` and `refused` are those met before, while the sources were read; `user_home` is what `~` stands
     for.
     """
-    hearing = SettingsCollector(sections=tuple(sections), refused=list(refused), problems=list(problems))
+    collector = SettingsCollector(sections=tuple(sections), refused=list(refused), problems=list(problems))
     for draft in drafts:
-        hearing.collect(draft)
-    hearing.collect_environment(environ)
-    if hearing.problems:
-        raise SettingsError(_report(hearing.problems))
-    ranked = sorted(hearing.values, key=lambda claim: _RANK[claim.origin.source])
-    strongest = {claim.slot: _settled(claim, user_home) for claim in _judge_rows(hearing, ranked)}
+        collector.collect(draft)
+    collector.collect_environment(environ)
+    if collector.problems:
+        raise SettingsError(_report(collector.problems))
+    ranked = sorted(collector.values, key=lambda claim: _RANK[claim.origin.source])
+    strongest = {claim.slot: _settled(claim, user_home) for claim in _judge_rows(collector, ranked)}
     names = _names(strongest)
     return Settings(
         tuple(
-            _build(item, None, hearing.specs, strongest)
-            for item in hearing.sections
+            _build(item, None, collector.specs, strongest)
+            for item in collector.sections
             if not is_named_section(item)
         ),
         tuple(
-            NamedSettings(name, _build(section, name, hearing.specs, strongest))
+            NamedSettings(name, _build(section, name, collector.specs, strongest))
             for section, known in names.items()
             for name in known
         ),
-        tuple(_chosen(hearing.specs, names, strongest)),
-        tuple(hearing.refused),
+        tuple(_chosen(collector.specs, names, strongest)),
+        tuple(collector.refused),
     )
 
 
-def _judge_rows(hearing: SettingsCollector, ranked: Iterable[SourcedValue]) -> list[SourcedValue]:
+def _judge_rows(collector: SettingsCollector, ranked: Iterable[SourcedValue]) -> list[SourcedValue]:
     """The claims without the rows that exceed their table's base; each of those is refused."""
     ranked = list(ranked)
     whole = {claim.slot: claim for claim in ranked if claim.slot.part is None}
-    specs = {(spec.section, spec.name): spec for spec in hearing.specs}
+    specs = {(spec.section, spec.name): spec for spec in collector.specs}
     kept: list[SourcedValue] = []
     for claim in ranked:
         spec, part = claim.slot.spec, claim.slot.part
@@ -387,7 +387,7 @@ def _judge_rows(hearing: SettingsCollector, ranked: Iterable[SourcedValue]) -> l
                 claim, LimitTable({part: cast("int", claim.value)}), base, whole.get(base)
             )
         if objection:
-            hearing.refuse(claim.origin.where or claim.origin.source.value, claim.slot.key, objection)
+            collector.refuse(claim.origin.where or claim.origin.source.value, claim.slot.key, objection)
         else:
             kept.append(claim)
     return kept

@@ -1,5 +1,4 @@
-"""Settings sections of the agent: hooks, MCP, permissions, sandbox, shell, sync, subagents, web, memory, and
-where files are kept.
+"""Settings sections of the agent: hooks, MCP, permissions, sandbox, shell, sync, subagents and web.
 
 They are here because every module that reads settings files needs them.
 """
@@ -8,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import ClassVar, Literal, TypeAlias, cast
 
 from sevenfold.core.json import EMPTY_OBJECT, JsonObject
@@ -270,52 +269,3 @@ class WebSettings:
 
     max_bytes: int = limit(5_000_000, at_least=1_000)
     """Of one page: articles have a tenth of it, and nobody reads more through a model."""
-
-
-@dataclass(frozen=True, slots=True)
-class MemorySettings:
-    SECTION: ClassVar[str] = "memory"
-
-    enabled: bool = switch(True)
-    """On: what is known of a project is the reason to have this. Off reads and writes no memory; what is kept
-    stays where it is."""
-
-    trust_outside: bool = switch(False)
-    """Off: an edit past the engine may be a script's, so it waits for a person. On accepts it at once, as one
-    may want where another agent keeps the same folder."""
-
-
-HOME_FOLDER = ".sevenfold"
-"""In the user's own folder."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlaceSettings:
-    SECTION: ClassVar[str] = "places"
-
-    home: PurePath | None = file_path(
-        None,
-        alias="SEVENFOLD_HOME",
-        never_from=(SettingSource.COMMITTED, SettingSource.LOCAL, SettingSource.USER),
-        never_because="home is where the user file lies, for every project; set SEVENFOLD_HOME instead",
-    )
-    """Unset: ~/.sevenfold, where people look for what a tool keeps for them."""
-
-    memory_dir: PurePath | None = file_path(None, alias="SEVENFOLD_MEMORY_DIR")
-    """Unset: memory/ in the project's own folder under home, so that all worktrees share it and no repository
-    holds it."""
-
-    claude_memory: bool = switch(False)
-    """Off: another agent's folder is its own. On keeps a project's memories where Claude Code does, so that
-    both have the same; a `memory_dir` goes before it."""
-
-    sweep_hours: int = amount(24, at_most=8_760)
-    """Half-made files of dead writers cost nothing but room; looking for them goes through every folder."""
-
-    @property
-    def sweep_every(self) -> timedelta:
-        return timedelta(hours=self.sweep_hours)
-
-    def home_folder(self, user_home: Path) -> Path:
-        """Where `home` is, said or not."""
-        return user_home / HOME_FOLDER if self.home is None else Path(self.home)

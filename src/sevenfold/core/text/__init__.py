@@ -4,7 +4,8 @@
   terminal.
 - `markdown`: frontmatter, and the imports of instruction files.
 - `globs`: path patterns, gitignore rules, and the paths that a text names.
-- `command_lines`: the commands in a shell command line.
+- `shell_parser`: the words of each simple command in a shell command line.
+- `command_lines`: the commands in a shell command line, also those that others run.
 - `stems`: words, sentences and clauses, for comparing who said what.
 - `facts`: what a memory states, and whether two texts state the same.
 - `absolute_dates`: relative dates made absolute.

@@ -53,6 +53,12 @@ _GENERAL = re.compile(
     re.IGNORECASE,
 )
 """In a sentence that speaks of no one day, or of a date as a thing."""
+_UNSURE = re.compile(
+    r"\b(?:maybe|perhaps|probably|presumably|apparently|reportedly|allegedly|supposedly|seems?|looks like|"
+    r"according to|says?|thinks?|believes?|claims?)\b",
+    re.IGNORECASE,
+)
+"""Somebody else's word, of whose day nothing is known, or a guess."""
 _HABIT = re.compile(r"\b(?:always|never|every|each|whenever|usually|often)\b", re.IGNORECASE)
 _ASKED = re.compile(
     r"\s*(?:[-*+]\s+|\d+[.)]\s+)?(?:\*\*[^*]*\*\*:?\s*)?(?:please |do not |don['’]t |just |then )?"
@@ -87,11 +93,29 @@ _SHOWN = re.compile(
 )
 """Before a text that something shows each time: "the bot posts: deployed yesterday"."""
 _WAS = re.compile(r"\b(?:was|were|had)\b", re.IGNORECASE)
-_COPULA = re.compile(r"\s+(?:was|were|is|has|had|will be)\b", re.IGNORECASE)
+_PREDICATE = re.compile(r"\s+(?:(?i:was|were|is|has|had|will be)|[a-z]+s)\b")
 _WILL_HAPPEN = re.compile(
     r"\b(?:will|going to|due|deadline|starts?|begins?|ends?|expires?|launches?|leaves?|arrives?|closes?|"
     r"opens?|ships?|goes live|moves?|away|on leave|out of office|planned|scheduled|postponed)\b",
     re.IGNORECASE,
+)
+_OPENING = re.compile(
+    r"\s*(?:[-*+]\s+|\d+[.)]\s+)?(?:\*\*(?:why|how to apply):?\*\*:?\s+)?"
+    r"(?:(?:(?i:we|i|he|she|they|it)|(?i:the|our|their|his|her|its|an?|both|all)(?:\s+[\w'’`/.-]+){1,4}?"
+    r"|[A-Z0-9`][\w'’`/.-]*(?:\s+(?:and\s+)?[\w'’`/.-]+){0,3}?)\s+)?"
+    r"(?:(?:has|have|is|are|been|also|then|just|finally|already|not|never|again|\w+ly)\s+)*"
+    rf"(?i:{_HAPPENED.pattern}|{_WILL_HAPPEN.pattern}|was|were|had)\b"
+)
+"""How a sentence opens that reports: with who or what it was, and its verb. A speaker, a label, a command or
+a clause that says which one is meant fits in nowhere."""
+_FOLLOWS = re.compile(
+    r"\s*(?:$|[.,;:!)(–—]|(?:and|but|because|so|to|from|after|before|when|while|where|on|in|into|onto|with"
+    r"|without|by|at|for|as|since|due|instead|of|via|over|under|about|between|until|through|during|against|the|an?|our|we"
+    r"|i|he|she|they|it|was the|[A-Z]\S*)\b)"
+)
+"""Behind a date: no verb, of which the part before would be the subject."""
+_RETOLD = re.compile(
+    r"\b(?:said|told|asked|claimed|titled|called|named|guess|heard|thought)\b", re.IGNORECASE
 )
 _PRESENT = re.compile(
     r"\b(?:is|are|am|has|have|does|any|old|older|newer|nowadays)\b|['’](?:s|re|ve)\b"
@@ -104,7 +128,8 @@ _AHEAD = frozenset(["tomorrow", "the day after tomorrow"])
 _KEPT = re.compile(
     r"(?P<fence>^ {0,3}(`{3,}|~{3,})[^\n]*\n.*?(?:^ {0,3}\2[^\n]*$|\Z))"
     r"|``.*?``|`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|„[^“”\n]*[“”]|‘[^’\n]*’|(?<!\w)'[^'\n]*'(?!\w)"
-    r"|^[^\S\n]*(?:\||#)[^\n]*|\bhttps?://\S+|^ {0,3}>[^\n]*",
+    r"|^[^\S\n]*(?:\||#)[^\n]*|^[^\n]*\S \| \S[^\n]*|\bhttps?://\S+|^ {0,3}>[^\n]*"
+    r"|<!--.*?-->|^[^\n]*</?[a-z]+[^>\n]*>[^\n]*|(?:\A|(?<=:\n)|(?<=\n\n)) {4}[^\n]*",
     re.DOTALL | re.MULTILINE,
 )
 _SENTENCE = re.compile(r"[^.!?\n]*(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?]?|\n")
@@ -130,7 +155,7 @@ def _dated(prose: str, day: date, *, events_only: bool) -> str:
 def _spelled(sentence: str, day: date, *, events_only: bool) -> str:
     if _HABIT.search(sentence):
         return sentence
-    is_plain = not (_GENERAL.search(sentence) or _ASKED.match(sentence))
+    is_plain = not any(sign.search(sentence) for sign in (_GENERAL, _UNSURE)) and not _ASKED.match(sentence)
 
     def replace_date(match: re.Match[str]) -> str:
         is_open = not events_only and (match["shift"] or "").lower() != "today"
@@ -146,10 +171,14 @@ def _is_event(sentence: str, match: re.Match[str]) -> bool:
     end = min((bound.start() for bound in bounds if bound.start() >= match.end()), default=len(sentence))
     before, after = sentence[start : match.start()], sentence[match.end() : end]
     clause, said = f"{before} {after}", (match["shift"] or "").lower()
+    if (match["lead"] or "").lower() == "of" and said == "today":
+        return False
     if (match["lead"] or "").lower() == "as of":
         return not sentence[: match.start()].strip(" \t-*+")  # "as of today the API is v2"
+    if not _reports(sentence, match):
+        return False
     is_span = bool(match["span"]) and match["span"].lower() not in _DAYS
-    is_subject = is_span and not before.strip(" \t-*+") and _COPULA.match(after) is not None
+    is_subject = is_span and not before.strip(" \t-*+") and _PREDICATE.match(after) is not None
     if _SUBORDINATE.search(before) or _SHOWN.search(sentence, 0, match.start()) or is_subject:
         return False
     near, span = (match["near"] or "").lower(), (match["span"] or "").lower()
@@ -159,6 +188,15 @@ def _is_event(sentence: str, match: re.Match[str]) -> bool:
         return False
     is_past = said in _AGO or bool(match["count"]) or near == "last"
     return bool(_HAPPENED.search(clause) or (is_past and _WAS.search(clause)))
+
+
+def _reports(sentence: str, match: re.Match[str]) -> bool:
+    """Whether a sentence opens as a report does, with or without its date in front."""
+    rest = sentence[match.end() :]
+    text = f"{sentence[: match.start()].rstrip()} {rest.lstrip(' ,')}"
+    if _RETOLD.search(text) or not _FOLLOWS.match(rest):
+        return False
+    return _OPENING.match(text) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,131 +8,12 @@ scripts are not evaluated.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from itertools import pairwise
 
 from sevenfold.core.text.globs import matches_name
-
-# The parser reads quotes, comments, redirections and here-documents as a shell does, up to simple commands.
-
-_TOKEN = re.compile(
-    r"""[^\S\n]*(?:
-        (?P<comment>\#[^\n]*)
-      | (?P<duplicate>\d*[<>]&(?:\d+|-))
-      | (?:\d*|&)(?P<redirect><<-|<<<|[<>]+)[&|]?
-      | (?P<word>(?:\$?"(?:[^"\\]|\\.)*"|\$'(?:[^'\\]|\\.)*'|'[^']*'|\\.|[^\s;&|<>()`"'\\])+)
-      | (?P<end>[;&|()`]+|\n)
-      | (?P<stray>.)
-    )""",
-    re.VERBOSE | re.DOTALL,
-)
-_PART = re.compile(r"""\$?"((?:[^"\\]|\\.)*)"|\$'((?:[^'\\]|\\.)*)'|'([^']*)'|\\(.)|(.)""", re.DOTALL)
-_CONTROLS = {"n": "\n", "t": "\t"}
-_ESCAPED = re.compile(r'\\(["\\$`])')
-MAX_OPEN_HEREDOCS = 50
-"""Here-documents that are looked for and have no end: then `<<` means something else in this line."""
-_DOCUMENT = ("<<", "<<-")
-_STRING = "<<<"
-
-
-@dataclass(slots=True)
-class SimpleCommand:
-    words: list[str] = field(default_factory=list[str])
-    """Without quotes, and without redirections but for a here-string."""
-    heredocs: list[str] = field(default_factory=list[str])
-    """Here-documents on its row, also those that another command of the row may pass on to it."""
-    substituted: list[str] = field(default_factory=list[str])
-    """Command lines whose output stands in its words, or in a here-document."""
-    end: str = ""
-    """What stands between it and the next command: `|`, `&&`, `)`."""
-
-
-def parse_commands(line: str) -> list[SimpleCommand]:
-    """The simple commands of a line, or of several; some may have no words."""
-    reader = _Reader(line.replace("\\\n", ""))
-    reader.read()
-    return reader.commands
-
-
-class _Reader:
-    def __init__(self, line: str) -> None:
-        self._line = line
-        self.commands = [SimpleCommand()]
-        self._row = 0
-        """The first command of this row."""
-        self._awaited: list[str] = []
-        """How the here-documents of this row end, as that is written."""
-        self._endless: set[str] = set()
-        """Ends that do not come any more."""
-
-    def read(self) -> None:
-        at, redirect = 0, ""
-        while token := _TOKEN.match(self._line, at):
-            at = token.end()
-            if token["word"] is not None:
-                self._take(token["word"], redirect)
-                redirect = ""
-            elif token["redirect"] is not None:
-                redirect = token["redirect"]
-            elif token["end"] is not None:
-                self.commands[-1].end = ("<" if redirect == "<" else "") + token["end"]
-                redirect = ""
-                at = self._end_row(at) if token["end"] == "\n" else at
-                self.commands.append(SimpleCommand())
-
-    def _take(self, word: str, redirect: str) -> None:
-        if redirect in _DOCUMENT:
-            self._awaited.append(word)
-        elif redirect in ("", _STRING):
-            command, bare = self.commands[-1], _bare(word)
-            command.words.append(bare)
-            command.substituted += _substituted(bare)
-
-    def _end_row(self, at: int) -> int:
-        """Past the here-documents that follow a row."""
-        row, awaited = self.commands[self._row :], self._awaited
-        self._row, self._awaited = len(self.commands), []
-        for written in awaited:
-            name = _bare(written)
-            is_hopeless = name in self._endless or len(self._endless) >= MAX_OPEN_HEREDOCS
-            end = None if is_hopeless else _find_end(name, self._line, at)
-            if end is None:
-                self._endless.add(name)
-                break  # it was none: `$((1 << x))`
-            body, at = self._line[at : end.start()], end.end()
-            for command in row:
-                command.heredocs.append(body)
-            if name == written:
-                row[0].substituted += _substituted(body)
-        return at
-
-
-def _find_end(name: str, line: str, at: int) -> re.Match[str] | None:
-    return re.compile(rf"^\t*{re.escape(name)}$", re.MULTILINE).search(line, at)
-
-
-def _bare(word: str) -> str:
-    return "".join(map(_plain, _PART.finditer(word)))
-
-
-def _plain(part: re.Match[str]) -> str:
-    if part[1] is not None:
-        return _ESCAPED.sub(r"\1", part[1])
-    if part[2] is not None:
-        return re.sub(r"\\(.)", lambda found: _CONTROLS.get(found[1], found[1]), part[2], flags=re.DOTALL)
-    return part[3] or part[4] or part[5] or ""
-
-
-def _substituted(text: str) -> Iterator[str]:
-    yield from re.findall(r"`([^`]*)`", text)
-    for opened in re.finditer(r"\$\(", text):
-        depth = 1
-        for closed in re.finditer(r"[()]", text[opened.end() :]):
-            depth += 1 if closed[0] == "(" else -1
-            if not depth:
-                yield text[opened.end() : opened.end() + closed.start()]
-                break
-
+from sevenfold.core.text.shell_parser import SimpleCommand, parse_commands
 
 _MAX_CHARS = 100_000
 _MAX_DEPTH = 3
@@ -143,7 +24,7 @@ MAX_REMOTE_READINGS = 8
 """Readings of `ssh` and its like: each is read as a line of its own."""
 
 _ASSIGNED = re.compile(r"[A-Za-z_]\w*=")
-_GLUED = re.compile(r"(?:-[A-Za-z]|--[a-z-]+=)(?=\S)")
+_OPTION = re.compile(r"(?:-[A-Za-z]|--[a-z-]+=)(?=\S)")
 _KEYWORDS = frozenset(["then", "do", "else", "elif", "if", "while", "until", "!", "{", "coproc"])
 _WRAPPERS = {
     **dict.fromkeys(("sudo", "doas", "env", "nice", "nohup", "exec", "command", "builtin", "eval"), 0),
@@ -151,7 +32,10 @@ _WRAPPERS = {
     **dict.fromkeys(("unshare", "busybox", "parallel", "npx", "bunx", "uvx", "caffeinate", "chronic"), 0),
     **dict.fromkeys(("time", "runuser", "systemd-run", "run0", "pkexec", "setpriv", "prlimit", "numactl"), 0),
     **dict.fromkeys(("fakeroot", "firejail", "unbuffer", "xvfb-run", "dbus-run-session", "wsl", "entr"), 0),
-    **dict.fromkeys(("timeout", "flock", "chroot", "taskset", "chrt", "function", "script"), 1),
+    **dict.fromkeys(("timeout", "flock", "chroot", "taskset", "chrt", "function", "script", "cmd"), 1),
+    **dict.fromkeys(("retry", "dotenv", "tini", "dumb-init", "torsocks", "proxychains4", "cpulimit"), 0),
+    **dict.fromkeys(("systemd-inhibit", "tsocks", "daemonize", "start-stop-daemon", "sshpass", "chpst"), 0),
+    **dict.fromkeys(("with-contenv", "watchexec", "screen", "nodemon", "hyperfine", "concurrently"), 0),
     **dict.fromkeys(("gosu", "su-exec", "s6-setuidgid", "envdir", "envchain"), 1),
 }
 """What runs the command behind it, and how many words of its own stand between, options not counted."""
@@ -173,27 +57,63 @@ _COMMAND_MARKS = {
     "nix": frozenset(["-c", "--command"]),
 }
 """Words of a program behind which a command begins."""
+_REMOTE = {"ssh": 1, "mosh": 1}
 _ELSEWHERE = {
-    **dict.fromkeys(("ssh", "mosh"), 1),
-    **dict.fromkeys(("docker", "podman", "nerdctl", "kubectl", "oc", "lxc"), 2),
+    **_REMOTE,
+    **dict.fromkeys(("docker", "docker-compose", "podman", "nerdctl", "kubectl", "oc", "lxc"), 2),
 }
 """The same, where the command runs somewhere else: of the host, or of `exec` and the container."""
 _STDIN_SHELLS = frozenset(["bash", "sh", "zsh", "dash", "ash", "fish", "ksh"])
 _SHELLS = frozenset(
     [
         *_STDIN_SHELLS,
-        *("eval", "su", "trap", "env", "flock", "watch", "script", "parallel", *_ELSEWHERE),
+        *("eval", "su", "trap", "env", "flock", "watch", "script", "parallel", *_REMOTE),
+        *("new-session", "new-window", "split-window", "send-keys"),  # of tmux
     ]
 )
 """What takes a command line as one of its words, or is fed with one."""
+_LINE_TAKERS = frozenset(
+    [
+        *("hyperfine", "concurrently", "watchexec", "entr", "nodemon", "screen", "pwsh", "powershell"),
+        *("tmux new", "tmux neww", "tmux splitw", "git submodule foreach"),
+    ]
+)
+"""The same as the program alone, or with its verb."""
+_GIT_RUNNING = frozenset([("submodule", "foreach"), ("bisect", "run")])
+"""What git runs a command with."""
+_TAKES_OPERANDS = re.compile(
+    r"ag|alias|apropos|awk|cargo|cat|cd|chmod|chown|code|cp|declare|diff|echo|egrep|export|find|gh|git|glab|go"
+    r"|grep|head|help|hg|jq|less|ln|ls|make|man|mkdir|mv|notify-send|npm|printf|pytest|read|rg|rm|rmdir|say"
+    r"|sed|set|sort|svn|tail|tar|tee|test|tldr|touch|type|vim|wc|whereis|which|zip|\[\[?"
+)
+"""Programs behind whose `--` stand files or words. Behind that of others a command may."""
 _FED = frozenset(["source", ".", "at", "batch"])
 """The same as the program alone, as these words have other uses."""
 _LINE_OPTIONS = {
     **dict.fromkeys(("npx", "npm"), frozenset(["-c", "--call"])),
     "nix-shell": frozenset(["--run", "--command"]),
+    "git": frozenset(["-x", "--exec"]),
+    **dict.fromkeys(("nodemon", "watchexec"), frozenset(["--exec", "-x"])),
     **dict.fromkeys(("runuser", "sg", "vagrant", "gcloud", "mise", "rtx"), frozenset(["-c", "--command"])),
 }
 """Options of a program that take a command line."""
+_ANY_LINE_OPTIONS = frozenset(["--command", "--exec", "--cmd"])
+"""Of every program."""
+_RUN_VERBS = frozenset(["run", "exec"])
+"""Behind which programs that are not known may take one too."""
+_KNOWN = frozenset(
+    [
+        *_WRAPPERS,
+        *_RUNNING,
+        *_ELSEWHERE,
+        *_COMMAND_MARKS,
+        *_LINE_OPTIONS,
+        *_SHELLS,
+        "tmux",
+        "for",
+    ]
+)
+"""Programs of which is known what they run."""
 _PRINTERS = frozenset(["echo", "printf"])
 _SHELL_VALUES = frozenset(["-o", "+o", "-O", "+O", "--rcfile", "--init-file"])
 _MODULE_RUNNERS = re.compile(r"(?:python|pypy)[\d.]*|py")
@@ -208,6 +128,14 @@ _VALUED = {
 """Programs whose options are known: those that take the next word, before the word that says what to do."""
 
 
+_MAKES, _SCRIPTED = frozenset(["gmake", "bmake"]), frozenset(["npm", "pnpm", "yarn", "bun"])
+_RUN_SCRIPT = frozenset(["run", "run-script"])
+_LIFECYCLE = frozenset(["test", "start", "stop", "restart"])  # which `npm` runs by name alone too
+_SCRIPT_VERBS = frozenset([*_RUN_SCRIPT, *_LIFECYCLE, "t", "tst"])
+_OWN_VERBS = frozenset(
+    ["i", "install", "ci", "add", "remove", "rm", "up", "update", "dlx", "publish", "link"]
+)
+"""What `pnpm` and `yarn` do themselves, even if a script has that name."""
 END_OF_COMMAND = "|"
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)\}?")
 _DECLARING = (["export"], ["declare"], ["local"], ["readonly"], ["typeset"])
@@ -235,6 +163,25 @@ def split_commands(line: str, depth: int = _MAX_DEPTH) -> tuple[tuple[str, ...],
     return tuple(found)
 
 
+def _list_spellings(command: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """A command as it stands, and what it is called otherwise: `npm t` and `npm run test` are `npm test`."""
+    program, *rest = command or ("",)
+    yield (program, *rest)
+    if program in _MAKES:
+        yield ("make", *rest)
+    verbs = (at for at, word in enumerate(rest) if word in _SCRIPT_VERBS)
+    at = next(verbs, -1) if program in _SCRIPTED else -1
+    if at < 0 or any("-" not in (last[:1], word[:1]) for last, word in pairwise(command[: at + 1])):
+        return
+    head, word, behind = (program, *rest[:at]), rest[at], rest[at + 1 :]
+    by_name = program in ("pnpm", "yarn") and _OWN_VERBS.isdisjoint(behind[:1])
+    if word in _RUN_SCRIPT and behind and (by_name or behind[0] in _LIFECYCLE):
+        yield (*head, *behind)
+    elif word not in _RUN_SCRIPT:
+        name = "test" if word in ("t", "tst") else word
+        yield from ((*head, name, *behind), (*head, "run", name, *behind))
+
+
 def _with_values(words: list[str], values: dict[str, list[str]]) -> list[str]:
     """The words with what variables of the same line stand for: `GIT=git; $GIT push`."""
     assigned = words[1:] if words[:1] in _DECLARING else words
@@ -255,9 +202,25 @@ def has_command(commands: Sequence[Sequence[str]], wanted: Sequence[str]) -> boo
     """Whether one of the commands begins with these words; `*` in a word stands for any letters. Options may
     stand between them, with a value each: `git -C there push` is `git push`. `|` is the end: behind it stand
     options at most."""
+    spelled = (spelling for command in commands for spelling in _list_spellings(command))
     if wanted[-1:] == [END_OF_COMMAND]:
-        return any(_begins(one, wanted[:-1]) and not any(map(_is_operand, one[1:])) for one in commands)
-    return bool(wanted) and any(_begins(command, wanted) for command in commands)
+        return any(_begins(one, wanted[:-1]) and not any(map(_is_operand, one[1:])) for one in spelled)
+    return bool(wanted) and any(
+        _begins(command, wanted) or _passes_on(command, wanted) for command in spelled
+    )
+
+
+def _passes_on(command: Sequence[str], wanted: Sequence[str]) -> bool:
+    """Whether a program that is not known is given these words as they are: it may run them."""
+    size = len(wanted)
+    if size < 2 or command[0] in _KNOWN or _TAKES_OPERANDS.fullmatch(command[0]):
+        return False
+    for at in range(1, min(len(command), MAX_COMMAND_STARTS) - size + 1):
+        if _TAKES_OPERANDS.fullmatch(command[at - 1]):
+            return False
+        if all(map(matches_name, wanted, command[at : at + size])):
+            return True
+    return False
 
 
 def _is_operand(word: str) -> bool:
@@ -297,7 +260,12 @@ def _find_starts(words: Sequence[str], at: int, program: str) -> Iterator[int]:
         if said is None:
             return
         yield from _starts(words, said + 1, operands)
+    if not _TAKES_OPERANDS.fullmatch(program):
+        marks |= {"--"}
     yield from (start for start in behind if words[start - 1] in marks)
+    if program == "git":
+        run = (at + 2 for at in behind if (words[at - 1], words[at]) in _GIT_RUNNING)
+        yield from (start for here in run for start in _starts(words, here - 1, 0))
 
 
 def _modules(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
@@ -321,18 +289,18 @@ def _starts(words: Sequence[str], at: int, operands: int) -> set[int]:
     left = [(at, operands, False)]
     while left:
         state = left.pop()
-        here, owed, is_value = state
+        here, missing, is_value = state
         if here >= min(len(words), at + MAX_COMMAND_STARTS) or state in seen:
             continue
         seen.add(state)
         is_option = words[here].startswith("-")
         if is_option or _ASSIGNED.match(words[here]) or words[here] == "compose":
-            left.append((here + 1, owed, is_option))
+            left.append((here + 1, missing, is_option))
             continue
         if is_value:
-            left.append((here + 1, owed, False))
-        if owed:
-            left.append((here + 1, owed - 1, False))
+            left.append((here + 1, missing, False))
+        if missing:
+            left.append((here + 1, missing - 1, False))
         else:
             found.add(here)
     return found
@@ -342,23 +310,28 @@ def _inner_lines(simple: SimpleCommand, commands: Sequence[Sequence[str]]) -> It
     """Command lines that a command holds in its words, is fed with, or hands to another machine."""
     yield from simple.substituted
     if not _SHELLS.isdisjoint(word.rpartition("/")[2] for word in simple.words):
-        yield from (_GLUED.sub("", word, count=1) for word in simple.words if " " in word or "\n" in word)
+        yield from (_OPTION.sub("", word, count=1) for word in simple.words if " " in word or "\n" in word)
         yield from simple.heredocs
+    elif any(" ".join(command[:size]) in _LINE_TAKERS for command in commands for size in (1, 2, 3)):
+        yield from (word for word in simple.words if " " in word)
     elif any(command[0] in _FED for command in commands) or simple.words[:1] == ["$"]:
         yield from (*simple.words, *simple.heredocs)
     for command in commands:
         yield from _option_lines(command)
         if command[0] in _ELSEWHERE:
             starts = sorted(_starts(command, 1, _ELSEWHERE[command[0]]))[:MAX_REMOTE_READINGS]
-            yield from (" ".join(command[start : start + MAX_COMMAND_STARTS]) for start in starts)
+            join = " ".join if command[0] in _REMOTE else shlex.join
+            yield from (join(command[start : start + MAX_COMMAND_STARTS]) for start in starts)
 
 
 def _option_lines(command: Sequence[str]) -> Iterator[str]:
-    options = _LINE_OPTIONS.get(command[0], frozenset())
-    for at, word in enumerate(command[1:MAX_COMMAND_STARTS] if options else (), 1):
-        option, glued, line = word.partition("=")
+    options = _LINE_OPTIONS.get(command[0], frozenset()) | _ANY_LINE_OPTIONS
+    if not _TAKES_OPERANDS.fullmatch(command[0]):
+        options |= _RUN_VERBS
+    for at, word in enumerate(command[1:MAX_COMMAND_STARTS], 1):
+        option, equals, line = word.partition("=")
         if option in options:
-            yield line if glued else " ".join(command[at + 1 : at + 2])
+            yield line if equals else " ".join(command[at + 1 : at + 2])
 
 
 def _printed_lines(

@@ -273,4 +273,4 @@ class FactIndex:
             exact = min((self._held.get(token, []) for token in fact.hard), key=len)
             if len(fact.bag) < few or len(exact) <= sum(map(len, rare)):
                 return exact
-        return dict.fromkeys(said for held in rare for said in held)
+        return dict.fromkeys(said for group in rare for said in group)

@@ -13,17 +13,6 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 
-def replace_lone_surrogates(text: str) -> str:
-    """The text itself where nothing is wrong. Halves that belong together are joined, others replaced."""
-    if text.isascii():
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
-
-
 @dataclass(frozen=True, slots=True)
 class Fence:
     label: str

@@ -19,11 +19,14 @@ from sevenfold.core.memories import Taint
 UNSPACED_CHARS = r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f]"
 """A character of Japanese, Chinese, Korean or Thai, as a regular expression."""
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
+_ALNUM = re.compile(r"[^\W_]")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
-_SENTENCE = re.compile(
-    r"(?<=[.!?])[\"')\]]*\s+(?!(?:Januar|Februar|März|April|Mai|Juni|Juli|Oktober|Dezember)\b)|\n+|(?<=;)\s+"
+SENTENCE_END = re.compile(
+    r"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bz\.B\.)[\"')\]]*\s+"
+    r"(?!(?:Januar|Februar|März|April|Mai|Juni|Juli|Oktober|Dezember)\b)(?!(?<=\d\.\s)\d)"
+    r"|\n+|(?<=;)\s+|(?<=[。！？])"
 )
-"""Not inside "am 3. März"."""
+"""Not inside "am 3. März", "24. 12. 2026" and "e.g. this"."""
 _CLAUSE = re.compile(r"\s*(?:[,;:()]\s|\s[—–-]+\s|\b(?:and|but|then|because|so that)\b)\s*", re.IGNORECASE)
 _BULLET = re.compile(r"^\s*(?:[-*•+]|\d+[.)])\s+|^\s*#+\s+|^\s*>+\s?")
 _LABEL = re.compile(
@@ -86,10 +89,9 @@ def normalize_text(text: str) -> str:
 
 def split_sentences(text: str) -> tuple[str, ...]:
     """Sentences and lines, without bullets and labels."""
-    parts = (
-        _LABEL.sub("", _BULLET.sub("", part)).strip(" *_") for part in _SENTENCE.split(normalize_text(text))
-    )
-    return tuple(part for part in parts if any(mark.isalnum() for mark in part))
+    pieces = SENTENCE_END.split(normalize_text(text))
+    parts = (_LABEL.sub("", _BULLET.sub("", piece)).strip(" *_") for piece in pieces)
+    return tuple(part for part in parts if _ALNUM.search(part))
 
 
 def split_clauses(sentence: str) -> tuple[str, ...]:
@@ -140,12 +142,19 @@ def make_slug(text: str, words: int = 6) -> str:
 
 def _stems(text: str) -> Iterator[str]:
     for match in _WORD.finditer(text.replace("_", " ")):
-        word = match.group().removesuffix("'s")
-        parts = _PART.findall(word) if word.isascii() and word.isalnum() else [word]
-        for part in parts:
-            lower = part.casefold()
-            if lower not in _IDLE and lower.replace("'", "") not in _NO and not lower.endswith("n't"):
-                yield stem(lower)
+        yield from _stems_of_word(match.group())
+
+
+@lru_cache(maxsize=65_536)
+def _stems_of_word(found: str) -> tuple[str, ...]:
+    word = found.removesuffix("'s")
+    parts = _PART.findall(word) if word.isascii() and word.isalnum() else [word]
+    lower = (part.casefold() for part in parts)
+    return tuple(stem(part) for part in lower if not _is_idle(part))
+
+
+def _is_idle(word: str) -> bool:
+    return word in _IDLE or word.replace("'", "") in _NO or word.endswith("n't")
 
 
 @lru_cache(maxsize=16_384)

@@ -69,6 +69,8 @@ FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | NEVER_INHERIT
 READ_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | NEVER_INHERIT
 """Non-blocking, so that opening a FIFO returns and can be refused instead of waiting for its writer."""
 
+APPEND_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+
 
 class SystemDisk:
     """The kernel's own file system calls."""

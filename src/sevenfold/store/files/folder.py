@@ -19,6 +19,7 @@ from datetime import datetime, timedelta
 from pathlib import Path, PurePath
 from typing import Self
 
+from sevenfold.core import events
 from sevenfold.core.errors import (
     AccessDenied,
     FileDamaged,
@@ -27,10 +28,11 @@ from sevenfold.core.errors import (
     KeyRefused,
     NotRegular,
 )
-from sevenfold.core.events import Emit, TempSwept
+from sevenfold.core.events import Emit
 from sevenfold.core.memories import INDEX_FILE, WINDOWS_DEVICES, MemoryKey
 from sevenfold.core.system import map_os_errors
 from sevenfold.store.files.disk import (
+    APPEND_FLAGS,
     FOLDER_FLAGS,
     NEVER_INHERIT,
     READ_FLAGS,
@@ -148,11 +150,11 @@ class Folder:
     """One open directory. Safe to share between threads: it keeps no position and no cache."""
 
     def __init__(
-        self, fd: int, path: Path, disk: Disk, own: frozenset[str], patience: FolderTimeouts = FOLDER_TIMEOUTS
+        self, fd: int, path: Path, disk: Disk, own: frozenset[str], timeouts: FolderTimeouts = FOLDER_TIMEOUTS
     ) -> None:
         self._disk = disk
         self._own = own
-        self.patience = patience
+        self.timeouts = timeouts
         try:
             self._device = disk.stat(fd).st_dev
         except BaseException:
@@ -170,14 +172,14 @@ class Folder:
         create: bool = False,
         disk: Disk = SYSTEM_DISK,
         own: frozenset[str] = frozenset(),
-        patience: FolderTimeouts = FOLDER_TIMEOUTS,
+        timeouts: FolderTimeouts = FOLDER_TIMEOUTS,
     ) -> Self:
         """Hold `path` open. `create` makes it and its missing parents, each durable before the next."""
         with map_os_errors(f"open folder {path}"):
             check_path(path)
             if create:
                 make_folders(path, disk)
-            return cls(disk.open(str(path), FOLDER_FLAGS), path, disk, own, patience)
+            return cls(disk.open(str(path), FOLDER_FLAGS), path, disk, own, timeouts)
 
     def __enter__(self) -> Self:
         return self
@@ -240,6 +242,17 @@ class Folder:
         """
         self._put(key, data, fresh=False, modified_ns=modified_ns, durable=durable)
 
+    def append(self, key: str, data: bytes, *, durable: bool = True) -> int:
+        """Write `data` behind what a file holds, and make the file if need be; the size that it has then.
+
+        In one write, so that lines of two processes never mix. A full disk may leave a part of it.
+        """
+        with self.opened(key, APPEND_FLAGS) as fd, map_os_errors(f"append to {self._say(key)}"):
+            write_all(self._disk, fd, data)
+            if durable:
+                self._disk.fsync(fd)
+            return self._disk.stat(fd).st_size
+
     def create(self, key: str, data: bytes) -> None:
         """Make a file that must not be there yet: all of it or nothing, durable on return."""
         self._put(key, data, fresh=True)
@@ -258,7 +271,7 @@ class Folder:
             self._parent(new) as (target, new_name),
             map_os_errors(f"move {self._say(old)} to {new}"),
         ):
-            self._refuse_twin(target, new_name)
+            self._refuse_duplicate(target, new_name)
             self._new_names(target).move(old_name, new_name, old_fd=source)
             self._disk.fsync(target)
             self._disk.fsync(source)
@@ -275,13 +288,13 @@ class Folder:
             self._make(parts[: depth + 1])
         with map_os_errors(f"open folder {self._say(key)}"):
             fd = self._disk.open_beneath(self._fd, "/".join(parts), FOLDER_FLAGS)
-            return Folder(fd, self.path.joinpath(*parts), self._disk, self._own, self.patience)
+            return Folder(fd, self.path.joinpath(*parts), self._disk, self._own, self.timeouts)
 
     def without_own(self) -> Folder:
         """The same directory for those to whom the names of our own do not exist: every verb refuses them."""
         with map_os_errors(f"open folder {self.path}"):
             fd = self._disk.open_beneath(self._fd, ".", FOLDER_FLAGS)
-            return Folder(fd, self.path, self._disk, frozenset(), self.patience)
+            return Folder(fd, self.path, self._disk, frozenset(), self.timeouts)
 
     def open_file(self, key: str, flags: int) -> int:
         """A checked handle for a caller that keeps it (a transcript, a mutex); made durably with O_CREAT."""
@@ -293,7 +306,7 @@ class Folder:
                 fd = self._disk.open_beneath(self._fd, path, flags | os.O_NONBLOCK)
                 return self._checked_regular(fd, key)
         with self._parent(key) as (parent, name), map_os_errors(f"create {self._say(key)}"):
-            self._refuse_twin(parent, name)
+            self._refuse_duplicate(parent, name)
             fd = self._disk.open_beneath(parent, name, flags | os.O_NONBLOCK)
             self._checked_regular(fd, key)
             try:
@@ -325,7 +338,7 @@ class Folder:
                         self._disk.unlink(name, dir_fd=self._fd)
                         swept += 1
         if swept:
-            emit(TempSwept(str(self.path), swept))
+            emit(events.TempSwept(str(self.path), swept))
         return swept
 
     def _put(
@@ -333,7 +346,7 @@ class Folder:
     ) -> None:
         with self._parent(key) as (parent, name), map_os_errors(f"write {self._say(key)}"):
             if durable:
-                self._refuse_twin(parent, name)
+                self._refuse_duplicate(parent, name)
             temp = TEMP_PREFIX + secrets.token_hex(8)
             try:
                 self._write_temp(parent, temp, data, modified_ns, durable=durable)
@@ -350,7 +363,7 @@ class Folder:
                 self._disk.fsync(parent)
 
     def _new_names(self, fd: int) -> ExclusiveRenamer:
-        return ExclusiveRenamer(self._disk, fd, str(self.path), self.patience.mutex)
+        return ExclusiveRenamer(self._disk, fd, str(self.path), self.timeouts.mutex)
 
     def _write_temp(
         self, parent: int, temp: str, data: bytes, modified_ns: int | None, *, durable: bool
@@ -383,13 +396,13 @@ class Folder:
     def _make(self, parts: tuple[str, ...]) -> None:
         key = "/".join(parts)
         with self._parent(key) as (parent, name), map_os_errors(f"make folder {self._say(key)}"):
-            self._refuse_twin(parent, name)
+            self._refuse_duplicate(parent, name)
             with suppress(FileExistsError):
                 self._disk.mkdir(name, dir_fd=parent)
             # Also when it was there: whoever made it may have died before making the name durable.
             self._disk.fsync(parent)
 
-    def _refuse_twin(self, parent: int, name: str) -> None:
+    def _refuse_duplicate(self, parent: int, name: str) -> None:
         """A name that differs from another in case alone is the same file on half the world's disks."""
         folded = name.casefold()
         for other in self._disk.names(parent):

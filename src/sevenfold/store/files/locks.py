@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import ClassVar
 
+from sevenfold.core import events
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import (
     FileDamaged,
@@ -29,7 +30,7 @@ from sevenfold.core.errors import (
     SevenfoldError,
     StoreError,
 )
-from sevenfold.core.events import Emit, LeaseReclaimed, LockFaceFailed, LockRebuilt, ignore_event
+from sevenfold.core.events import Emit, ignore_event
 from sevenfold.core.fields import read_fields, write_fields
 from sevenfold.core.json import read_object, write_json
 from sevenfold.core.settings import amount
@@ -56,14 +57,14 @@ from sevenfold.store.files.lock_state import (
 def mutex(folder: Folder, name: str, *, wait: timedelta | None = None) -> Generator[None]:
     """Hold `name`.mutex in `folder` for the block; `LockBusy` when it cannot be had in time.
 
-    That is `wait`, or as long as the folder's patience lasts.
+    That is `wait`, or the timeout of the folder.
     """
     key = f"{name}.mutex"
     while True:
         with _handle(folder, key) as fd:
             with map_os_errors(f"lock {folder.path}/{key}"):
                 take_flock(
-                    folder.disk, fd, folder.patience.mutex if wait is None else wait, f"{folder.path}/{key}"
+                    folder.disk, fd, folder.timeouts.mutex if wait is None else wait, f"{folder.path}/{key}"
                 )
                 if folder.disk.stat(fd).st_nlink == 0:
                     continue  # somebody cleaned up while we waited: others lock a new file of that name
@@ -242,7 +243,7 @@ class Lock:
             )
             self._write(taken, stamp, make_pid_stamp(now))
             if state.holder:
-                self._emit(LeaseReclaimed(self._name, state.token, token, reason))
+                self._emit(events.LeaseReclaimed(self._name, state.token, token, reason))
         return Lease(self, token, nonce)
 
     def renew(self, token: int, nonce: str = "") -> None:
@@ -305,7 +306,7 @@ class Lock:
             stamp = self._read_pid_stamp()
         except StoreError as error:
             # What was published counts, whatever becomes of the PID file.
-            self._emit(LockFaceFailed(self._name, str(error)))
+            self._emit(events.LockFaceFailed(self._name, str(error)))
             self._write(state)
             return
         # Where another program took it meanwhile it is theirs to change.
@@ -323,7 +324,7 @@ class Lock:
         except (InputError, FileDamaged) as error:
             # The token must never go back: microseconds since 1970 are beyond any count of holders.
             token = int(self._clock.now().timestamp() * 1_000_000)
-            self._emit(LockRebuilt(self._name, token, str(error)))
+            self._emit(events.LockRebuilt(self._name, token, str(error)))
             return LockState(token=token)
 
     def _read_file(self) -> LockState:
@@ -350,7 +351,7 @@ class Lock:
                 self._pid_file.write(mark)
             except SevenfoldError as error:
                 # Exclusion does not rest on it, so whoever spoils it must not stop the work.
-                self._emit(LockFaceFailed(self._name, str(error)))
+                self._emit(events.LockFaceFailed(self._name, str(error)))
 
 
 def _is_held(state: LockState, token: int, nonce: str) -> bool:

@@ -196,14 +196,14 @@ def _introduced(about: JsonFields) -> Iterator[ForeignSession]:
 
 
 def _instructed(about: JsonFields, line: JsonFields) -> Iterator[ForeignInput]:
-    told = get_text(get_object(about, "base_instructions"), "text") or get_text(about, "instructions")
-    if told:
+    text = get_text(get_object(about, "base_instructions"), "text") or get_text(about, "instructions")
+    if text:
         yield ForeignInput(
             conversation=MAIN_CONVERSATION,
             key=NO_LINE_KEY,
             at=get_time(line, "timestamp"),
             role="system",
-            blocks=(Text(told),),
+            blocks=(Text(text),),
             source="system_prompt",
         )
 

@@ -19,6 +19,12 @@ from sevenfold.core.messages import Block, Role, Text, ToolUseId, read_block
 from sevenfold.core.usage import Usage, read_stored_usage
 
 ForeignAgent: TypeAlias = Literal["claude-code", "codex", "messages", "sevenfold"]
+AGENT_NAMES: dict[ForeignAgent, str] = {
+    "claude-code": "Claude Code",
+    "codex": "Codex",
+    "messages": "messages",
+    "sevenfold": "Sevenfold",
+}
 CacheDialect: TypeAlias = Literal["anthropic", "openai"]
 """Whose way of caching: the prefix of a breakpoint is kept, or every prompt is."""
 ForeignSource: TypeAlias = Literal["human", "attachment", "memory", "summary", "system_prompt"]
@@ -73,6 +79,8 @@ class ForeignOutput:
     dialect: CacheDialect = "anthropic"
     cleared_tokens: int = 0
     """What the provider took out of this request by itself (`context_management`)."""
+    is_simulated: bool | None = None
+    """Whether our simulator answered; None where the log does not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -287,14 +295,14 @@ class PlainReader:
 
 
 def _introduced(line: JsonFields, meta: JsonFields) -> Iterator[ForeignEntry]:
-    told = get_text(meta, "system")
-    if told:
+    text = get_text(meta, "system")
+    if text:
         yield ForeignInput(
             conversation=MAIN_CONVERSATION,
             key=LineKey(""),
             at=_moment(line, meta),
             role="system",
-            blocks=(Text(told),),
+            blocks=(Text(text),),
             source="system_prompt",
         )
     session = get_name(meta, "session", "session_id") or get_name(line, "session_id")

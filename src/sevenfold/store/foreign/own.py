@@ -93,6 +93,7 @@ class OwnReader:
             model=get_name(value, "model"),
             usage=usage,
             dialect=dialect,
+            is_simulated=value.get("is_simulated") is True,
         )
         if who != _MAIN:
             yield call

@@ -16,9 +16,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
+from sevenfold.core import events
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import FileMissing, InputError, MemoryConflict
-from sevenfold.core.events import Emit, IndexCut, MemoryChanged, MemoryPurged, MemoryQuarantined, ignore_event
+from sevenfold.core.events import Emit, ignore_event
+from sevenfold.core.json import replace_lone_surrogates
 from sevenfold.core.memories import (
     INDEX_FILE,
     USER_WIDE_PREFIX,
@@ -28,8 +30,7 @@ from sevenfold.core.memories import (
     is_indexed,
     read_memory,
 )
-from sevenfold.core.settings.sections import MemorySettings, PlaceSettings
-from sevenfold.core.text.safe_text import replace_lone_surrogates
+from sevenfold.core.settings import MemorySettings, PlaceSettings
 from sevenfold.store.files.disk import may_exist
 from sevenfold.store.files.folder import check_memory_key
 from sevenfold.store.files.locks import LockSettings
@@ -195,7 +196,7 @@ class MemoryDir:
         with self._fresh():
             part = fit_index(replace_lone_surrogates(self._upkeep.index.render()))
         if part.cut_lines:
-            self._emit(IndexCut(part.cut_lines, part.warning))
+            self._emit(events.IndexCut(part.cut_lines, part.warning))
         return IndexText(part.text, part.cut_lines, part.warning)
 
     def generation(self) -> int:
@@ -244,7 +245,7 @@ class MemoryDir:
         found = self._record(plan)
         for change in found.changes:
             taint = ", ".join(sorted(found.origin_of(change).taint))
-            self._emit(MemoryQuarantined(found.id, change.key, taint, reason))
+            self._emit(events.MemoryQuarantined(found.id, change.key, taint, reason))
         return found.to_review()
 
     def was_asked(self, changes: Sequence[Write | Remove]) -> bool:
@@ -350,9 +351,8 @@ class MemoryDir:
         with self._fresh():
             entry = self._history.find(id_)
             undone = self._history.plan_revert(entry.id)
-        return self._change(
-            "revert", undone, Origin(who="user", why=why or f"takes back {entry.id}"), of=entry.id
-        )
+        origin = Origin(who="user", why=why or f"takes back {entry.id}")
+        return self._change("revert", undone, origin, of=entry.id)
 
     def undo(self, why: str = "") -> Transaction:
         """Take back the last change of whatever kind, and with every further call the one before.
@@ -385,7 +385,7 @@ class MemoryDir:
             gone = {key for key in done.keys if key not in self._store.state.versions}
             forget_traces(self._state, done.keys, gone)
         if done.transactions:
-            self._emit(MemoryPurged(source.kind, done.versions))
+            self._emit(events.MemoryPurged(source.kind, done.versions))
         return done
 
     @contextmanager
@@ -423,8 +423,9 @@ class MemoryDir:
                 raise InputError(f"{of} waits no longer; somebody else has seen to it")
             changed = plan_changes(state, changes, of if kind == "accept" else "")
             changed = locate_changes(state, changed, origin, self._root) if kind == "commit" else changed
-            settled = tuple(id_ for id_ in find_overtaken(state, changed) if id_ != of)
-            return [self._logged(kind, origin, changed, of=of, settles=settled)] if changed or of else []
+            rest = tuple(id_ for id_ in find_overtaken(state, changed) if id_ != of)
+            done = [self._logged(kind, origin, changed, of=of, settles=rest)]
+            return done if changed or kind == "accept" else []
 
         with self._thread:
             self._store.refresh()
@@ -466,11 +467,10 @@ class MemoryDir:
             self._upkeep.settle(found[0].place.offset)
         if entry.kind != "propose":
             keys = [change.key for change in entry.changes]
-            told = ", ".join(keys[:_TOLD_KEYS]) + (" …" if len(keys) > _TOLD_KEYS else "")
+            listed = ", ".join(keys[:_TOLD_KEYS]) + (" …" if len(keys) > _TOLD_KEYS else "")
+            who, count = entry.origin.who, len(keys)
             self._emit(
-                MemoryChanged(
-                    transaction=entry.id, kind=entry.kind, who=entry.origin.who, keys=told, count=len(keys)
-                )
+                events.MemoryChanged(transaction=entry.id, kind=entry.kind, who=who, keys=listed, count=count)
             )
         return entry
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from sevenfold.core import events
 from sevenfold.core.errors import (
     AccessDenied,
     FileDamaged,
@@ -22,7 +23,7 @@ from sevenfold.core.errors import (
     StoreError,
     WireError,
 )
-from sevenfold.core.events import Emit, LineQuarantined, MemoryRefused
+from sevenfold.core.events import Emit
 from sevenfold.core.memories import INDEX_FILE
 from sevenfold.core.system import map_os_errors
 from sevenfold.store.files.disk import READ_FLAGS, read_fully
@@ -107,8 +108,8 @@ class MemoryFiles:
         """Make files, and that some are gone, outlast a power cut."""
         named = {key.rpartition("/")[0]: key for key in keys}
         for key in keys:
-            told = map_os_errors(f"sync {self._folder.path}/{key}")
-            with suppress(FileMissing, *_UNREADABLE), self._folder.opened(key, READ_FLAGS) as fd, told:
+            mapped = map_os_errors(f"sync {self._folder.path}/{key}")
+            with suppress(FileMissing, *_UNREADABLE), self._folder.opened(key, READ_FLAGS) as fd, mapped:
                 self._folder.disk.fsync(fd)
         for key in named.values():
             # Any name makes all of its folder durable.
@@ -118,7 +119,7 @@ class MemoryFiles:
     def refuse(self, name: str, reason: str) -> None:
         if name not in self._refused:
             self._refused.add(name)
-            self._emit(MemoryRefused(name, reason))
+            self._emit(events.MemoryRefused(name, reason))
 
     def _walk(self, folder: Folder, above: str, depth: int) -> Iterator[str]:
         for name in folder.all_names():
@@ -304,5 +305,7 @@ class MemoryLog:
         try:
             return read_log_entry(line)
         except WireError as error:
-            self._emit(LineQuarantined(f"{self._folder.path}/{_FILE}", offset, len(line) + 1, str(error)))
+            self._emit(
+                events.LineQuarantined(f"{self._folder.path}/{_FILE}", offset, len(line) + 1, str(error))
+            )
             return None

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from difflib import SequenceMatcher, unified_diff
 
+from sevenfold.core import events
 from sevenfold.core.errors import FileDamaged, FileMissing, InputError, StoreError
-from sevenfold.core.events import Emit, MemoryRebuilt
+from sevenfold.core.events import Emit
+from sevenfold.core.json import replace_lone_surrogates
 from sevenfold.core.memories import Origin
-from sevenfold.core.text.safe_text import replace_lone_surrogates
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.files.locks import mutex
 from sevenfold.store.memory.changes import WAITING_KINDS, BlameLine, Transaction, TransactionId, UndoStep
@@ -154,7 +155,7 @@ class MemoryStore:
         except FileMissing:
             return
         except (InputError, StoreError) as error:
-            self._emit(MemoryRebuilt(str(error)))
+            self._emit(events.MemoryRebuilt(str(error)))
             return
         if self._fits(state, stat):
             self.state, self._written = state, state.end

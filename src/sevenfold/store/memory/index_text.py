@@ -62,11 +62,11 @@ class _Line:
 def render_index_line(key: str, title: str, hook: str) -> str:
     """The line of a memory, on one line and no longer than it may be."""
     plain = " ".join(re.sub(r"[\[\]]", "", _UNSEEN.sub("", title)).split()) or key
-    link, told = f"- [{plain[:60]}]({key})", " ".join(_UNSEEN.sub("", hook).split())
+    link, text = f"- [{plain[:60]}]({key})", " ".join(_UNSEEN.sub("", hook).split())
     room = MAX_INDEX_LINE_CHARS - len(link) - len(" — ")
-    if not told or room < 1:
+    if not text or room < 1:
         return link
-    return f"{link} — {told if len(told) <= room else told[: room - 1] + '…'}"
+    return f"{link} — {text if len(text) <= room else text[: room - 1] + '…'}"
 
 
 def apply_index(
@@ -212,7 +212,7 @@ def _groups(keys: Sequence[str]) -> list[str]:
         (topic for topic in topics if topic and len(topics[topic]) > 1), key=lambda t: -len(topics[t])
     )
     named = shared[: MAX_INDEX_GROUPS - 1]
-    others = [key for topic, held in topics.items() if topic not in named for key in held]
+    others = [key for topic, members in topics.items() if topic not in named for key in members]
     lines = [_group_line(f" on {topic}", topics[topic]) for topic in named]
     return [*lines, *([_group_line("", others)] if others else [])]
 

@@ -9,9 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from sevenfold.core.errors import InputError, KeyRefused, MemoryConflict
+from sevenfold.core.json import replace_lone_surrogates
 from sevenfold.core.memories import INDEX_FILE, Origin, read_memory
-from sevenfold.core.text.facts import are_facts_stated, split_facts
-from sevenfold.core.text.safe_text import replace_lone_surrogates
 from sevenfold.store.files.folder import check_memory_key
 from sevenfold.store.memory.changes import ANYTHING, Remove, Write
 from sevenfold.store.memory.files import MAX_MEMORY_FILE_BYTES
@@ -59,7 +58,7 @@ def plan_changes(
             keys=clashing,
         )
     fresh = [change for change in changes if change.after is not None and not state.sha_of(change.key)]
-    _refuse_twins(state, [change.key for change in fresh])
+    _refuse_duplicates(state, [change.key for change in fresh])
     return tuple(
         replace(item, before=state.sha_of(item.key), stamp=None)
         for item in changes
@@ -90,7 +89,7 @@ def _clashes(state: MemoryState, change: LoggedChange, accepts: str) -> bool:
     return now not in (change.before, change.after)
 
 
-def _refuse_twins(state: MemoryState, keys: Sequence[str]) -> None:
+def _refuse_duplicates(state: MemoryState, keys: Sequence[str]) -> None:
     if not keys:
         return
     known = {key.casefold(): key for key in (*state.versions, *state.placed, INDEX_FILE)}
@@ -117,6 +116,8 @@ def _is_same(change: LoggedChange, asked: LoggedChange) -> bool:
         return (change.key, change.before, change.text) == (asked.key, asked.before, asked.text)
     if change.after == asked.after:
         return True
+    from sevenfold.core.text.facts import are_facts_stated, split_facts
+
     new, old = (read_memory(one.key, replace_lone_surrogates(one.text or "")) for one in (change, asked))
     facts = split_facts(new.body)
     return (

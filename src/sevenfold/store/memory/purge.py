@@ -8,10 +8,8 @@ from datetime import datetime
 from typing import TypeAlias
 
 from sevenfold.core.errors import InputError
-from sevenfold.core.json import write_json
+from sevenfold.core.json import replace_lone_surrogates, write_json
 from sevenfold.core.memories import CHANGE_AUTHORS, INDEX_FILE, Origin, read_memory
-from sevenfold.core.text.safe_text import replace_lone_surrogates
-from sevenfold.core.text.stems import split_sentences
 from sevenfold.store.files.locks import mutex
 from sevenfold.store.memory.changes import WAITING_KINDS, PurgeReport
 from sevenfold.store.memory.history import HISTORY_MUTEX, MemoryStore
@@ -81,7 +79,7 @@ class _Erased:
 
 
 def purge_history(
-    book: MemoryStore, source: PurgeSource, now: datetime, placed: Mapping[str, FileSnapshot], sync: SyncKeys
+    store: MemoryStore, source: PurgeSource, now: datetime, placed: Mapping[str, FileSnapshot], sync: SyncKeys
 ) -> PurgeReport:
     """Take every version of that source out of the history, at once and for good. Files follow.
 
@@ -89,53 +87,53 @@ def purge_history(
     afterwards. They are synced before: what a power cut leaves of them must not look like somebody's edit.
     """
     source.check()
-    with mutex(book.folder, HISTORY_MUTEX):
-        book.refresh()
+    with mutex(store.folder, HISTORY_MUTEX):
+        store.refresh()
         erased = _Erased(transactions=set(), versions=0, keys=set(), said=set(), repeating=set())
-        lines = list(_without(book, source, erased))
+        lines = list(_without(store, source, erased))
         if erased.transactions:
             sync((*erased.keys, INDEX_FILE))
-            told = Origin(who="user", why=f"{erased.versions} versions erased by {source.kind}")
-            last = LoggedTransaction(id=new_transaction_id(), at=now, kind="purge", origin=told, changes=())
-            kept = (_without_lines(book, line, erased.keys) for line in lines)
-            book.log.replace(
+            why = Origin(who="user", why=f"{erased.versions} versions erased by {source.kind}")
+            last = LoggedTransaction(id=new_transaction_id(), at=now, kind="purge", origin=why, changes=())
+            kept = (_without_lines(store, line, erased.keys) for line in lines)
+            store.log.replace(
                 [
                     format_log_line(make_first_entry(now)),
                     *kept,
                     format_log_line(last),
-                    *_upkeep(book, now, placed),
+                    *_upkeep(store, now, placed),
                 ]
             )
-            book.reload()
+            store.reload()
     repeating = tuple(sorted(erased.repeating))
     return PurgeReport(len(erased.transactions), erased.versions, tuple(sorted(erased.keys)), repeating)
 
 
-def forget_upkeep(book: MemoryStore, now: datetime) -> None:
+def forget_upkeep(store: MemoryStore, now: datetime) -> None:
     """Drop what the history tells of files that were put in place before: their names are in it."""
-    with mutex(book.folder, HISTORY_MUTEX):
-        book.refresh()
-        lines = [line for line in book.log.read_lines() if not is_upkeep(line)]
-        book.log.replace(
-            [format_log_line(make_first_entry(now)), *lines, *_upkeep(book, now, book.state.placed)]
+    with mutex(store.folder, HISTORY_MUTEX):
+        store.refresh()
+        lines = [line for line in store.log.read_lines() if not is_upkeep(line)]
+        store.log.replace(
+            [format_log_line(make_first_entry(now)), *lines, *_upkeep(store, now, store.state.placed)]
         )
-        book.reload()
+        store.reload()
 
 
-def _upkeep(book: MemoryStore, now: datetime, placed: Mapping[str, FileSnapshot]) -> Iterator[bytes]:
+def _upkeep(store: MemoryStore, now: datetime, placed: Mapping[str, FileSnapshot]) -> Iterator[bytes]:
     """What is known of the files, so that nothing of ours is taken for somebody else's."""
-    yield format_log_line(UpkeepRecord(upto=0, at=now, files=placed, boot=book.state.boot))
+    yield format_log_line(UpkeepRecord(upto=0, at=now, files=placed, boot=store.state.boot))
     yield from (
         format_log_line(UpkeepRecord(upto=0, at=now, files={}, boot="", intends=sha256))
-        for sha256 in sorted(book.state.intended)
+        for sha256 in sorted(store.state.intended)
     )
 
 
-def _without(book: MemoryStore, source: PurgeSource, erased: _Erased) -> Iterator[bytes]:
-    for line in book.log.read_lines():
+def _without(store: MemoryStore, source: PurgeSource, erased: _Erased) -> Iterator[bytes]:
+    for line in store.log.read_lines():
         if is_upkeep(line):
             continue
-        entry = book.log.parse(line) if source.needle in line or erased.said else None
+        entry = store.log.parse(line) if source.needle in line or erased.said else None
         if not isinstance(entry, LoggedTransaction) or not _concerns(entry, source):
             _note_repeating(entry.changes if isinstance(entry, LoggedTransaction) else (), erased)
             yield line
@@ -149,9 +147,9 @@ def _without(book: MemoryStore, source: PurgeSource, erased: _Erased) -> Iterato
             )
 
 
-def _without_lines(book: MemoryStore, line: bytes, keys: Collection[str]) -> bytes:
+def _without_lines(store: MemoryStore, line: bytes, keys: Collection[str]) -> bytes:
     """A line of the history, in whose texts of the index nothing is said of these memories any more."""
-    entry = book.log.parse(line) if _INDEX in line else None
+    entry = store.log.parse(line) if _INDEX in line else None
     if not isinstance(entry, LoggedTransaction):
         return line
     return format_log_line(replace(entry, changes=tuple(_scrubbed(change, keys) for change in entry.changes)))
@@ -198,6 +196,8 @@ def _sentences(change: LoggedChange) -> set[str]:
     """Of a text, those that are long enough not to be said by chance."""
     if change.text is None:
         return set()
+    from sevenfold.core.text.stems import split_sentences
+
     memory = read_memory(change.key, replace_lone_surrogates(change.text))
-    told = (*split_sentences(memory.body), memory.description)
-    return {text.casefold() for text in told if len(text.split()) >= LEAST_WORDS}
+    texts = (*split_sentences(memory.body), memory.description)
+    return {text.casefold() for text in texts if len(text.split()) >= LEAST_WORDS}

@@ -10,10 +10,9 @@ from datetime import UTC, datetime
 from typing import TypeAlias, cast
 
 from sevenfold.core.errors import WireError
-from sevenfold.core.json import JsonObject, freeze_object
+from sevenfold.core.json import JsonObject, freeze_object, replace_lone_surrogates
 from sevenfold.core.memories import CHANGE_AUTHORS, SAID_BY, TAINTS, ChangeAuthor, Origin, SaidBy, Taint
 from sevenfold.core.messages import RecordId, new_record_id
-from sevenfold.core.text.safe_text import replace_lone_surrogates
 from sevenfold.store.memory.changes import (
     TRANSACTION_KINDS,
     UNDO_STEPS,
@@ -227,7 +226,7 @@ def read_file_snapshot(wire: object) -> FileSnapshot:
 
 
 def write_origin(origin: Origin) -> dict[str, object]:
-    told: dict[str, object] = {"who": origin.who, "why": origin.why, "said_by": origin.said_by}
+    wire: dict[str, object] = {"who": origin.who, "why": origin.why, "said_by": origin.said_by}
     rest: dict[str, object] = {
         "session": origin.session,
         "messages": list(origin.messages),
@@ -237,7 +236,7 @@ def write_origin(origin: Origin) -> dict[str, object]:
         "root": origin.root,
         "author": origin.author,
     }
-    return told | {key: value for key, value in rest.items() if value}
+    return wire | {key: value for key, value in rest.items() if value}
 
 
 def read_origin(wire: object) -> Origin:

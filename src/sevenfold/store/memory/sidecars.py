@@ -16,6 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
 
+from sevenfold.core import events
 from sevenfold.core.errors import (
     FileDamaged,
     FileMissing,
@@ -26,14 +27,7 @@ from sevenfold.core.errors import (
     StoreError,
     WireError,
 )
-from sevenfold.core.events import (
-    Emit,
-    MemoryStateMoved,
-    MemoryStateUnknown,
-    UserWideSkipped,
-    UsesLost,
-    ignore_event,
-)
+from sevenfold.core.events import Emit, ignore_event
 from sevenfold.core.fields import read_fields, write_fields
 from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject, read_object, write_json
 from sevenfold.core.memories import (
@@ -73,7 +67,7 @@ class SidecarFile:
         except FileMissing:
             return EMPTY_OBJECT
         except (InputError, StoreError) as error:
-            self._emit(UsesLost(f"{self._control.path}/{self.file}", str(error)))
+            self._emit(events.UsesLost(f"{self._control.path}/{self.file}", str(error)))
             return EMPTY_OBJECT
 
     def change(self, change: Callable[[JsonObject], JsonObject]) -> None:
@@ -270,12 +264,12 @@ def begin_state(
     source = str(directory.path)
     begun = JsonObject()
     if owner is not None and _is_state_of(owner, directory):
-        with Folder.open(owner / _CONTROL, disk=state.disk, patience=state.patience) as control:
+        with Folder.open(owner / _CONTROL, disk=state.disk, timeouts=state.timeouts) as control:
             begun = JsonObject({_SOURCE: owner.name, _LOG_BYTES: _copy_old_state(control, state)})
-        emit(MemoryStateMoved(source, str(owner)))
+        emit(events.MemoryStateMoved(source, str(owner)))
     elif is_claimed and has_memories(directory):
         begun = JsonObject({_HOLDS_FILES: True})
-        emit(MemoryStateUnknown(source))
+        emit(events.MemoryStateUnknown(source))
     if begun or _BEGINNING in state.names():
         state.replace(_BEGINNING, write_json(begun) + b"\n")
 
@@ -317,7 +311,7 @@ def clear_old_state(state: Folder, projects: Path) -> None:
     owner = projects / str(begun.get(_SOURCE))
     with ExitStack() as held:
         control = held.enter_context(
-            Folder.open(owner / _CONTROL, create=True, disk=state.disk, patience=state.patience)
+            Folder.open(owner / _CONTROL, create=True, disk=state.disk, timeouts=state.timeouts)
         )
         folder = held.enter_context(control.subfolder(_HISTORY))
         for name in (FILES, HISTORY_MUTEX):
@@ -351,7 +345,7 @@ def report_user_wide(emit: Emit) -> Generator[None]:
     try:
         yield
     except SevenfoldError as error:
-        emit(UserWideSkipped(str(error)))
+        emit(events.UserWideSkipped(str(error)))
 
 
 @dataclass(frozen=True, slots=True)

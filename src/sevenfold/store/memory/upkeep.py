@@ -14,11 +14,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from sevenfold.core import events
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import AccessDenied, DiskFault, DiskFull, LockBusy, SevenfoldError
-from sevenfold.core.events import Emit, MemoryEdited, MemoryLagged, MemoryRecovered
+from sevenfold.core.events import Emit
+from sevenfold.core.json import replace_lone_surrogates
 from sevenfold.core.memories import INDEX_FILE, TEAM_PREFIX, Origin, is_indexed, read_memory
-from sevenfold.core.text.safe_text import replace_lone_surrogates
 from sevenfold.store.files.lock_state import read_boot_id
 from sevenfold.store.files.locks import mutex
 from sevenfold.store.memory.changes import PurgeReport
@@ -176,7 +177,7 @@ class MemoryUpkeep:
         try:
             self._notice(check=check)
         except (DiskFull, DiskFault, AccessDenied) as error:
-            self._emit(MemoryLagged(str(error)))
+            self._emit(events.MemoryLagged(str(error)))
 
     def _notice(self, *, check: bool) -> None:
         with self._alone():
@@ -188,7 +189,7 @@ class MemoryUpkeep:
             if self._needs_record():
                 self._bring_up_to_date()
             if behind:
-                self._emit(MemoryRecovered(behind))
+                self._emit(events.MemoryRecovered(behind))
 
     def purge(self, source: PurgeSource) -> PurgeReport:
         """Erase what came from a source, from the history and then from the files."""
@@ -233,7 +234,7 @@ class MemoryUpkeep:
     @contextmanager
     def _alone(self, offset: int | None = None) -> Generator[bool]:
         """Hold the files for the block; or yield False, as others have dealt with the line at `offset`."""
-        left = self._store.folder.patience.mutex
+        left = self._store.folder.timeouts.mutex
         while True:
             with ExitStack() as held:
                 try:
@@ -283,7 +284,7 @@ class MemoryUpkeep:
             if not is_durable:  # else the history is about to be put together anew
                 self._store.write_checkpoint()
         except SevenfoldError as error:
-            self._emit(MemoryLagged(str(error)))
+            self._emit(events.MemoryLagged(str(error)))
 
     def _sync(self) -> int:
         """Up to where the history is durable now: nothing is put in place that a power cut could undo."""
@@ -342,10 +343,10 @@ class MemoryUpkeep:
 
     def _record_edit(self, key: str, look: InspectedFile, origin: Origin = _EDIT) -> None:
         """Somebody changed a file: it waits for a person, unless whoever did it may do so."""
-        told = _find_writer(key, look.text, _EDIT) if origin is _EDIT else origin
+        writer = _find_writer(key, look.text, _EDIT) if origin is _EDIT else origin
         if origin is _EDIT and self._trusts_outside:
-            told = replace(told, is_accepted=True)
-        kind = "commit" if told.is_trusted else "outside"
+            writer = replace(writer, is_accepted=True)
+        kind = "commit" if writer.is_trusted else "outside"
 
         def plan(state: MemoryState) -> list[LoggedTransaction]:
             found = look.placement
@@ -359,7 +360,7 @@ class MemoryUpkeep:
                     id=id_,
                     at=now,
                     kind=kind,
-                    origin=told,
+                    origin=writer,
                     changes=(change,),
                     reason=origin.why,
                     settles=older,
@@ -369,7 +370,7 @@ class MemoryUpkeep:
         [found] = self._store.record(plan)
         self._placed.pop(key, None)
         if isinstance(found.entry, LoggedTransaction) and kind == "outside":
-            self._emit(MemoryEdited(key, found.entry.id))
+            self._emit(events.MemoryEdited(key, found.entry.id))
 
     def _look_at_index(self, *, check: bool = False) -> None:
         """The same for the index, of which only what a person says in it counts."""
@@ -411,8 +412,8 @@ class MemoryUpkeep:
         for key in [*self._files.keys(), INDEX_FILE]:
             look = self._files.inspect(key)
             if look and look.text is not None and look.placement.stamp:
-                told = _TEAM if key.startswith(TEAM_PREFIX) else origin
-                stamp, writer = look.placement.stamp, _find_writer(key, look.text, told)
+                known = _TEAM if key.startswith(TEAM_PREFIX) else origin
+                stamp, writer = look.placement.stamp, _find_writer(key, look.text, known)
                 found.append(
                     LoggedChange(
                         key=key,

@@ -17,7 +17,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from sevenfold.core.events import Emit, WorktreeDisowned, ignore_event
+from sevenfold.core import events
+from sevenfold.core.events import Emit, ignore_event
 from sevenfold.core.system import map_os_errors
 from sevenfold.store.files.folder import check_path
 
@@ -175,6 +176,7 @@ def find_project_root(start: Path, *, emit: Emit = ignore_event) -> Path:
     return here
 
 
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 MAX_BRANCH_CHARS = 250
 """Of a name: a file system does not hold a longer one."""
 
@@ -184,10 +186,12 @@ def read_branch(checkout: Path) -> str:
     mark = checkout / ".git"
     git_dir = mark if mark.is_dir() else _pointed_to(mark, b"gitdir:", checkout)
     head = (read_small(git_dir / "HEAD") or b"") if git_dir else b""
-    # One line, as git reads it: whoever packed the repository wrote the file.
+    # One line, as git reads it: whoever packed the repository wrote the file, or made it a link to another.
     text = head.decode("utf-8", "replace").strip().partition("\n")[0].strip()
     name = text.removeprefix("ref:").strip().removeprefix("refs/heads/")
-    return name[:MAX_BRANCH_CHARS] if "ref:" in text else text[:12]
+    if text.startswith("ref:"):
+        return name[:MAX_BRANCH_CHARS]
+    return text[:12] if _COMMIT.fullmatch(text) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +212,23 @@ def find_git_folders(root: Path) -> GitFolders | None:
         return None
     own = real_path(own)
     return GitFolders(own, _pointed_to(own / "commondir", b"", own) or own)
+
+
+def find_own_git_folders(checkout: Path) -> GitFolders | None:
+    """The git folders of a checkout, if they belong to it; None where they may be somebody else's.
+
+    A `.git` that is a link, a pointer or holds a `commondir` can lead to any folder of the user. It counts
+    only if what it leads to lies in the checkout, or names the checkout in turn.
+    """
+    root = real_path(checkout)
+    found = find_git_folders(root)
+    if found is None:
+        return None
+    if found.own != found.common:
+        is_ours = found.own in find_records(found.common, root)
+    else:
+        is_ours = found.own.is_relative_to(root) or _is_checked_out(found.own, root)
+    return found if is_ours else None
 
 
 def find_records(common: Path, tree: Path) -> tuple[Path, ...]:
@@ -249,7 +270,7 @@ def _main_root(folder: Path, mark: Path, emit: Emit) -> Path:
     back = _pointed_to(git_dir / "gitdir", b"", git_dir)
     if git_dir.parent != common / "worktrees" or back is None or real_path(back) != real_path(mark):
         # Anybody can write a `.git` file. Without the way back it would hand them another project's memory.
-        emit(WorktreeDisowned(str(folder), str(common)))
+        emit(events.WorktreeDisowned(str(folder), str(common)))
         return folder
     return _shared_root(common)
 
@@ -260,7 +281,7 @@ def _sole_root(folder: Path, git_dir: Path, emit: Emit) -> Path:
         return folder  # nothing that could be shared, or a project of its own
     if _is_checked_out(git_dir, folder):
         return _shared_root(git_dir)
-    emit(WorktreeDisowned(str(folder), str(git_dir)))
+    emit(events.WorktreeDisowned(str(folder), str(git_dir)))
     return folder
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sevenfold.core.errors import SevenfoldError
-from sevenfold.store.project.git import find_git_folders, find_records, real_path
+from sevenfold.store.project.git import find_own_git_folders
 from sevenfold.store.project.user_files import find_file_state, replace_file, resolve_path
 
 MAX_EXCLUDE_BYTES = 1024 * 1024
@@ -19,10 +19,10 @@ MAX_EXCLUDE_BYTES = 1024 * 1024
 def exclude_from_git(checkout: Path, name: str) -> str:
     """Have git ignore a file by its path from the top of the checkout; why not, or nothing where it does."""
     try:
-        common = _find_own_folder(checkout)
-        if common is None:
+        folders = find_own_git_folders(checkout)
+        if folders is None:
             return "its .git leads to a folder that does not name this checkout"
-        path = common / "info" / "exclude"
+        path = folders.common / "info" / "exclude"
         real = resolve_path(str(path))
         if real != str(path):
             return f"{path} is a link, to {real}"
@@ -30,17 +30,6 @@ def exclude_from_git(checkout: Path, name: str) -> str:
     except SevenfoldError as error:
         return str(error)
     return ""
-
-
-def _find_own_folder(checkout: Path) -> Path | None:
-    """The git folder that all worktrees of the repository share; None where it may be somebody else's."""
-    mark, folders = real_path(checkout) / ".git", find_git_folders(checkout)
-    if folders is None:
-        return None
-    if mark.is_dir():
-        # A link would lead to whatever its maker chose, and so would a `commondir` in an ordinary checkout.
-        return folders.common if folders.own == folders.common == mark else None
-    return folders.common if folders.own in find_records(folders.common, checkout) else None
 
 
 def _add_line(real: str, line: str) -> None:

@@ -221,11 +221,11 @@ class InstructionReader:
     def _take_imports(self, candidate: _Candidate, plain: InstructionText, found: _Found, depth: int) -> None:
         for wanted in plain.imports:
             if found.is_full:
-                told = (
+                reason = (
                     f"it imports more; {MAX_INSTRUCTION_FILES} files and {MAX_IMPORTS} names are "
                     f"looked at in all"
                 )
-                self._skip(candidate.path, told)
+                self._skip(candidate.path, reason)
                 return
             found.imports += 1
             path = _resolved(wanted, candidate.path.parent, self._places.user_home)

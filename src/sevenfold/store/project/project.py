@@ -21,6 +21,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import NewType, Self
 
+from sevenfold.core import events
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import (
     FileDamaged,
@@ -32,10 +33,9 @@ from sevenfold.core.errors import (
     SevenfoldError,
     StoreError,
 )
-from sevenfold.core.events import Emit, SweepFailed, ignore_event
+from sevenfold.core.events import Emit, ignore_event
 from sevenfold.core.json import freeze, read_object, write_json
-from sevenfold.core.settings import Settings, SettingSource
-from sevenfold.core.settings.sections import PlaceSettings
+from sevenfold.core.settings import PlaceSettings, Settings, SettingSource
 from sevenfold.store.files.disk import SYSTEM_DISK, Disk
 from sevenfold.store.files.folder import FOLDER_TIMEOUTS, TEMP_PREFIX, Folder, FolderTimeouts, sweep_tree
 from sevenfold.store.files.lock_state import PID_FILE, PidFile
@@ -189,15 +189,15 @@ def _find_project(projects: Path, fingerprint: str | None) -> Path | None:
 
 
 def _open_memory_folder(place: _MemoryPlace, root: Path, projects: Path, states: Folder) -> Folder:
-    disk, patience = states.disk, states.patience
+    disk, timeouts = states.disk, states.timeouts
     if place.memory_dir:
         # Hidden, as all of that agent's files are, and meant for memories all the same.
         if not _is_claudes(place.memory_dir, root):
             refuse_memory_place(place.memory_dir, _taken(projects))
-        return Folder.open(place.memory_dir, create=True, disk=disk, own=_OWN, patience=patience)
+        return Folder.open(place.memory_dir, create=True, disk=disk, own=_OWN, timeouts=timeouts)
     path = place.memory_home or projects
     refuse_memory_place(path, _taken(projects))
-    with Folder.open(path, create=True, disk=disk, own=_OWN, patience=patience) as shared:
+    with Folder.open(path, create=True, disk=disk, own=_OWN, timeouts=timeouts) as shared:
         if read_claim(shared, CLAIM_FILE) is not None:
             raise ProjectError(
                 f"{path} is the memory folder of one project (see {CLAIM_FILE} in it), and a setting for all "
@@ -288,7 +288,7 @@ class Project:
         clock: Clock | None = None,
         emit: Emit = ignore_event,
         disk: Disk = SYSTEM_DISK,
-        patience: FolderTimeouts = FOLDER_TIMEOUTS,
+        timeouts: FolderTimeouts = FOLDER_TIMEOUTS,
     ) -> Self:
         """The project that `start` lies in, its folders made if need be.
 
@@ -303,7 +303,7 @@ class Project:
             clock=clock,
             emit=emit,
             disk=disk,
-            patience=patience,
+            timeouts=timeouts,
         )
 
     @classmethod
@@ -317,19 +317,19 @@ class Project:
         clock: Clock | None = None,
         emit: Emit = ignore_event,
         disk: Disk = SYSTEM_DISK,
-        patience: FolderTimeouts = FOLDER_TIMEOUTS,
+        timeouts: FolderTimeouts = FOLDER_TIMEOUTS,
     ) -> Self:
         """The same for the root that `find_project_root` has found."""
         named, projects = make_project_id(root), home / PROJECTS_FOLDER
         with ExitStack() as undo:
             own = frozenset([PID_FILE])
-            base = Folder.open(projects / named, create=True, disk=disk, own=own, patience=patience)
+            base = Folder.open(projects / named, create=True, disk=disk, own=own, timeouts=timeouts)
             undo.callback(base.close)
             claim_folder(base, IDENTITY_FILE, root)
             folder = undo.enter_context(base.without_own())
             sessions, mail, control = (undo.enter_context(folder.subfolder(name)) for name in _SUBFOLDERS)
             if memory_dir or memory_home:
-                states = Folder.open(home / MEMORY_STATE_FOLDER, create=True, disk=disk, patience=patience)
+                states = Folder.open(home / MEMORY_STATE_FOLDER, create=True, disk=disk, timeouts=timeouts)
                 with states:
                     place = _MemoryPlace(memory_dir, memory_home)
                     found = _open_elsewhere(place, root, projects, states, emit)
@@ -380,14 +380,13 @@ class Project:
     def _sweep_at_times(self, now: datetime, emit: Emit) -> None:
         """Sweep, if nobody has for a while. That it fails is told, and no reason not to open the project."""
         try:
-            last = self.control.stat(_SWEPT)
-            now_ns = int(now.timestamp()) * 10**9
-            if last and 0 <= now_ns - last.modified_ns < self.folder.patience.sweep.total_seconds() * 1e9:
+            last, now_ns = self.control.stat(_SWEPT), int(now.timestamp()) * 10**9
+            if last and 0 <= now_ns - last.modified_ns < self.folder.timeouts.sweep.total_seconds() * 1e9:
                 return
             self.sweep(now, emit)
             self.control.replace(_SWEPT, b"", modified_ns=now_ns)
         except StoreError as error:
-            emit(SweepFailed(str(self.folder.path), str(error)))
+            emit(events.SweepFailed(str(self.folder.path), str(error)))
 
 
 def open_project(
@@ -417,7 +416,7 @@ def open_project(
         clock=clock,
         emit=emit,
         disk=disk,
-        patience=replace(_patience(settings), sweep=places.sweep_every),
+        timeouts=replace(_read_timeouts(settings), sweep=places.sweep_every),
     )
 
 
@@ -442,16 +441,16 @@ def _has_projects(path: Path) -> bool:
         return False
     for claim in path.glob(f"*/{CLAIM_FILE}"):
         with suppress(SevenfoldError), Folder.open(claim.parent, own=_OWN) as folder:
-            fingerprint = read_claim(folder, CLAIM_FILE) or ""
-            if claim.parent.name.endswith(f"-{fingerprint[:32]}") and len(fingerprint) > 32:
+            owner = read_claim(folder, CLAIM_FILE)
+            if owner and len(owner) > 32 and claim.parent.name.endswith(f"-{owner[:32]}"):
                 return True
     return False
 
 
 def locate_memory_state(settings: Settings, root: Path, user_home: Path) -> Path:
     """Where the `memory_state` of the project with this root is, or would be: nothing is made."""
-    home, place = settings.of(PlaceSettings).home_folder(user_home), _find_place(settings, root, user_home)
-    chosen = place.locate(root)
+    home = settings.of(PlaceSettings).home_folder(user_home)
+    chosen = _find_place(settings, root, user_home).locate(root)
     return _locate_state(home, chosen) if chosen else locate_project(home, root) / CONTROL_FOLDER
 
 
@@ -494,7 +493,7 @@ def open_control(home: Path, root: Path) -> Folder:
         return folder.subfolder(CONTROL_FOLDER)
 
 
-def _patience(settings: Settings) -> FolderTimeouts:
+def _read_timeouts(settings: Settings) -> FolderTimeouts:
     """As the lock's section says, where whoever resolved the settings asked for it."""
     found = [section for section in settings.sections if isinstance(section, LockSettings)]
     return found[0].timeouts if found else FOLDER_TIMEOUTS

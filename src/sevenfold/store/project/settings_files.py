@@ -20,11 +20,11 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Self
 
+from sevenfold.core import events
 from sevenfold.core.errors import SettingsError, SevenfoldError
-from sevenfold.core.events import Emit, SettingRefused, ignore_event
-from sevenfold.core.settings import Settings, SettingSource, SettingsSection
+from sevenfold.core.events import Emit, ignore_event
+from sevenfold.core.settings import HOME_FOLDER, PlaceSettings, Settings, SettingSource, SettingsSection
 from sevenfold.core.settings.merge import RawSettings, SettingsCollector, merge_settings
-from sevenfold.core.settings.sections import HOME_FOLDER, PlaceSettings
 from sevenfold.store.files.folder import Folder
 from sevenfold.store.project.git import find_project_root, read_tracking
 from sevenfold.store.project.project import CONTROL_FOLDER, locate_project, open_control
@@ -59,7 +59,7 @@ class Proposal:
     consent: Consent
     free: tuple[str, ...]
     """Settings that count without an agreement."""
-    waiting: tuple[SettingRefused, ...]
+    waiting: tuple[events.SettingRefused, ...]
     """Settings that count only with one."""
 
     @property
@@ -153,14 +153,15 @@ class SettingsFiles:
     ) -> Settings:
         """The settings that these files, the environment and the arguments add up to; see `read_settings`."""
         known, problems = tuple(sections), list[str]()
-        refused, drafts = list[SettingRefused](), [self._given]
+        refused: list[events.SettingRefused] = []
+        drafts = [self._given]
         for item in self._files:
             file = item.file if trusts_local else self._without_trust(item.file)
             if item.error is None:
                 drafts += [self._draft(file, item)] if item.content is not None else []
             elif file.source is SettingSource.COMMITTED:
                 reason = str(item.error).removeprefix(f"{file.path}: ")
-                refused.append(SettingRefused(str(file), "(the whole file)", reason))
+                refused.append(events.SettingRefused(str(file), "(the whole file)", reason))
             else:
                 problems.append(str(item.error))
         if is_part:

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import cast
 
 from sevenfold.core.errors import InputError
+from sevenfold.core.json import replace_lone_surrogates
 from sevenfold.core.secrets import find_secrets
-from sevenfold.core.text.safe_text import escape_controls, replace_lone_surrogates
+from sevenfold.core.text.safe_text import escape_controls
 from sevenfold.core.text.stems import UNSPACED_CHARS
 from sevenfold.store.foreign.entries import ForeignAgent
 

@@ -17,7 +17,7 @@ from typing import Self, cast
 
 from sevenfold.core.errors import LockBusy, SevenfoldError
 from sevenfold.core.events import Emit, ignore_event
-from sevenfold.core.text.safe_text import replace_lone_surrogates
+from sevenfold.core.json import replace_lone_surrogates
 from sevenfold.store.files.locks import mutex
 from sevenfold.store.foreign.entries import ConversationId, ForeignAgent
 from sevenfold.store.foreign.transcripts import (

@@ -158,29 +158,29 @@ class PassageReader:
         if prompt:
             self._turns[entry.conversation] = self._turns.get(entry.conversation, 0) + 1
             self.title = self.title or " ".join(prompt[:TITLE_CHARS].split())
-        held = self._open.get(entry.conversation)
-        if held and (prompt or held.chars > PASSAGE_CHARS):
+        passage = self._open.get(entry.conversation)
+        if passage and (prompt or passage.chars > PASSAGE_CHARS):
             yield from (
                 self._close_all()
                 if entry.conversation == MAIN_CONVERSATION
                 else self._close(entry.conversation)
             )
-            held = None
-        if held is None:
-            held = _OpenPassage(
+            passage = None
+        if passage is None:
+            passage = _OpenPassage(
                 offset=offset,
                 turn=max(self._turns.get(entry.conversation, 0), 1),
                 turns_before=turns_before,
                 at=entry.at,
             )
-            self._open[entry.conversation] = held
-        held.add(held.prompt, prompt)
+            self._open[entry.conversation] = passage
+        passage.add(passage.prompt, prompt)
         is_answer = isinstance(entry, ForeignOutput)
         for block in entry.blocks:
             if isinstance(block, Text):
-                held.add(held.answer, block.text[:SAID_CHARS] if is_answer else "")
+                passage.add(passage.answer, block.text[:SAID_CHARS] if is_answer else "")
             else:
-                held.add(held.tools, _tool_text(block))
+                passage.add(passage.tools, _tool_text(block))
 
     def _close_all(self) -> Iterator[SessionPassage]:
         for conversation in list(self._open):

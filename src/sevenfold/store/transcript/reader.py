@@ -13,8 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from sevenfold.core import events
 from sevenfold.core.errors import WireError
-from sevenfold.core.events import Emit, LineQuarantined, ignore_event
+from sevenfold.core.events import Emit, ignore_event
 from sevenfold.core.json import write_json
 from sevenfold.core.messages import RecordId
 from sevenfold.core.system import map_os_errors
@@ -50,9 +51,9 @@ LOOK_BACK_BYTES = 16 * 1024 * 1024
 """How far before a boundary another copy of it is looked for, where the message it was made after is not met
 first. The second copy is written seconds after the first; nobody writes a thousand rounds meanwhile."""
 
-_MAX_GLUED = 100
-"""Copies that are glued to a fragment, which no writer of ours leaves: how many places are tried as one. Each
-costs the rest of its line, and hostile content can look like many."""
+_MAX_JOINED = 100
+"""Copies that are joined to a fragment, which no writer of ours leaves: how many places are tried as one.
+Each costs the rest of its line, and hostile content can look like many."""
 
 _LONGEST = MAX_RECORD_LINE_BYTES + LINE_HEAD_BYTES
 _BEFORE_MARK = LINE_HEAD_BYTES - 2
@@ -104,13 +105,13 @@ class _Boundary:
 def find_resume_point(disk: Disk, fd: int, end: int | None = None) -> ResumePoint:
     """The first place of the last boundary, or of the last before `end`; the file's start without one."""
     size = disk.stat(fd).st_size if end is None else end
-    # One that is glued to a fragment after it is met when reading on from there.
-    last = next(_boundaries(disk, fd, size, 0, max_glued=0), None)
+    # One that is joined to a fragment after it is met when reading on from there.
+    last = next(_boundaries(disk, fd, size, 0, max_joined=0), None)
     if last is None:
         return ResumePoint()
     found = [last]
     floor = _floor(disk, fd, last)
-    while earlier := next(_boundaries(disk, fd, found[-1].offset, floor, _MAX_GLUED), None):
+    while earlier := next(_boundaries(disk, fd, found[-1].offset, floor, _MAX_JOINED), None):
         if any(earlier.record.id == copy.record.id for copy in found):
             floor = min(floor, _floor(disk, fd, earlier))
         found.append(earlier)
@@ -135,11 +136,11 @@ def _floor(disk: Disk, fd: int, boundary: _Boundary) -> int:
     return place.offset if place else lowest
 
 
-def _boundaries(disk: Disk, fd: int, end: int, floor: int, max_glued: int) -> Iterator[_Boundary]:
+def _boundaries(disk: Disk, fd: int, end: int, floor: int, max_joined: int) -> Iterator[_Boundary]:
     for place in _marked(disk, fd, BOUNDARY_MARK, end, floor):
         if not place.starts_line:
-            max_glued -= 1
-            if max_glued < 0:
+            max_joined -= 1
+            if max_joined < 0:
                 continue
         record = _read_boundary(disk, fd, place)
         if record:
@@ -258,7 +259,7 @@ def resume(
             if segment:
                 kept = _read_kept(folder.disk, fd, segment, found)
     for bad in found.bad:
-        emit(LineQuarantined(f"{folder.path}/{key}", bad.offset, bad.length_bytes, bad.reason))
+        emit(events.LineQuarantined(f"{folder.path}/{key}", bad.offset, bad.length_bytes, bad.reason))
     return ResumedSession(
         boundary=found.boundary,
         kept=kept,
@@ -382,16 +383,16 @@ def _read(line: LineBuffer, offset: int, *, closed: bool) -> Iterator[Transcript
         yield StoredRecord(read_line(text), offset)
     except WireError as error:
         reason = str(error) if closed else UNFINISHED_LINE
-        glued = _glued(text)
-        if glued is None:
+        whole = _whole_line_at_end(text)
+        if whole is None:
             yield BadLine(offset, length, reason)
         else:
-            yield BadLine(offset, glued.offset, reason)
-            yield StoredRecord(glued.record, offset + glued.offset)
+            yield BadLine(offset, whole.offset, reason)
+            yield StoredRecord(whole.record, offset + whole.offset)
 
 
-def _glued(line: bytes) -> StoredRecord | None:
-    """The whole line at the end of a bad one: one that was glued to a fragment that nobody closed off."""
+def _whole_line_at_end(line: bytes) -> StoredRecord | None:
+    """The whole line at the end of a bad one: one that was joined to a fragment that nobody closed off."""
     if line.rfind(LINE_HEAD) <= 0:
         return None
     budget = max(_MAX_PASSES * len(line), _LEAST_SEARCH_BYTES)

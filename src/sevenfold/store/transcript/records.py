@@ -105,6 +105,10 @@ class UsageRecord:
     wire: JsonObject
     frame: Annotated[str, JsonForm(omits_default=True)] = ""
     """What the call's model, system prompt and tools hash to: its thinking holds under them alone."""
+    is_simulated: Annotated[bool, JsonForm(omits_default=True)] = False
+    """The simulator answered, so nobody is billed."""
+    resent_at: Annotated[datetime | None, JsonForm(omits_default=True)] = None
+    """When the request was sent again; None: it was sent once, as the record of its sending says."""
 
 
 @dataclass(frozen=True, slots=True)

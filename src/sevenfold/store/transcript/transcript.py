@@ -9,15 +9,14 @@ Also the sessions of a project: their names and which there are, forking one, lo
 from __future__ import annotations
 
 import os
-import socket
 import threading
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NewType, Self
-from uuid import uuid4
 
+from sevenfold.core import events
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import (
     FileMissing,
@@ -28,22 +27,13 @@ from sevenfold.core.errors import (
     StoreError,
     WriterBroken,
 )
-from sevenfold.core.events import (
-    Emit,
-    Event,
-    EventsLost,
-    LockFaceFailed,
-    TailSealed,
-    describe_event,
-    ignore_event,
-)
+from sevenfold.core.events import Emit, Event, describe_event, ignore_event
 from sevenfold.core.json import JsonObject, freeze, freeze_object, read_object, write_json
 from sevenfold.core.messages import new_record_id
 from sevenfold.core.system import map_os_errors, run_blocking
 from sevenfold.store.files.disk import close_in_children, drop_flock, read_fully, take_flock, write_all
 from sevenfold.store.files.folder import FileStat, Folder
 from sevenfold.store.files.locks import mutex
-from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
 from sevenfold.store.transcript.records import ParentRecord, Record, UnknownRecord, write_line
 
 
@@ -103,7 +93,7 @@ class Transcript:
         """Add records in one go, with one fsync for all."""
         lines = [write_line(record) for record in records]
         with self._in_turn("append to"):
-            take_flock(self._disk, self._fd, self._folder.patience.mutex, f"{self._folder.path}/{self._key}")
+            take_flock(self._disk, self._fd, self._folder.timeouts.mutex, f"{self._folder.path}/{self._key}")
             try:
                 end = self._end()
                 start = self._seal_tail(end)
@@ -111,7 +101,7 @@ class Transcript:
             finally:
                 drop_flock(self._disk, self._fd)
         if start > end:
-            self._emit(TailSealed(f"{self._folder.path}/{self._key}", end))
+            self._emit(events.TailSealed(f"{self._folder.path}/{self._key}", end))
         places: list[RecordPosition] = []
         for line in lines:
             places.append(RecordPosition(start, len(line)))
@@ -199,12 +189,12 @@ class SessionEntry:
 
 def new_session_id() -> SessionId:
     """A name nobody else has."""
-    return SessionId(uuid4().hex)
+    return SessionId(new_record_id())
 
 
 def new_agent_session() -> SessionId:
     """The same for a session that an agent started, and no person."""
-    return SessionId(f"{_AGENT}{uuid4().hex}")
+    return SessionId(f"{_AGENT}{new_record_id()}")
 
 
 def is_agent_session(session: str) -> bool:
@@ -274,11 +264,11 @@ def hold_session(folder: Folder, session: str, clock: Clock, emit: Emit = ignore
                 f"session {session} is open in {_holder(folder)}; go on there, close it there, or start "
                 "another session (`sevenfold context` can look at one that is open)"
             ) from error
-        holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": clock.now().isoformat()}
+        holder = {"pid": os.getpid(), "host": os.uname().nodename, "since": clock.now().isoformat()}
         try:
             folder.replace(HOLDER, write_json(freeze(holder)))
         except StoreError as error:
-            emit(LockFaceFailed(f"{_NAME} {session}", str(error)))
+            emit(events.LockFaceFailed(f"{_NAME} {session}", str(error)))
         yield
 
 
@@ -288,7 +278,7 @@ def _holder(folder: Folder) -> str:
     except SevenfoldError:
         return "another process"
     pid, host = holder.get("pid"), holder.get("host")
-    if (pid, host) == (os.getpid(), socket.gethostname()):
+    if (pid, host) == (os.getpid(), os.uname().nodename):
         return f"this process ({pid}) already"
     return f"process {pid} on {host} (since {holder.get('since')})"
 
@@ -353,7 +343,7 @@ class EventLog:
         except SevenfoldError as error:
             if not self._is_lost:
                 self._is_lost = True
-                self._emit(EventsLost(f"{self._folder.path}/{_EVENTS}.jsonl", str(error)))
+                self._emit(events.EventsLost(f"{self._folder.path}/{_EVENTS}.jsonl", str(error)))
 
     def _make_room(self) -> None:
         found = self._folder.stat(f"{_EVENTS}.jsonl")
@@ -368,6 +358,9 @@ class EventLog:
 
 def read_events(session: Folder) -> Iterator[LoggedEvent]:
     """What was logged, oldest first. Lines that cannot be read are passed over."""
+    # Where events are read: whoever opens memories writes records and reads none.
+    from sevenfold.store.transcript.reader import StoredRecord, scan_transcript
+
     for name in (OLDER_EVENTS, _EVENTS):
         if session.stat(f"{name}.jsonl") is None:
             continue

@@ -15,7 +15,7 @@ import pytest
 from sevenfold.core.errors import ProjectError
 from sevenfold.core.events import Event, MemoryStateMoved, MemoryStateUnknown
 from sevenfold.core.memories import MemoryUse
-from sevenfold.core.settings.sections import PlaceSettings
+from sevenfold.core.settings import PlaceSettings
 from sevenfold.store.files.locks import LockSettings
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.memory.sidecars import MarkStore, UseStore
