@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from sevenfold.core.text.absolute_dates import resolve_relative_dates
 from sevenfold.core.text.stems import split_sentences
-from sevenfold.layers.memory.trust.evidence import EvidenceFound, find_evidence, read_user_sentences
+from sevenfold.layers.memory.trust.evidence import EvidenceFound, find_evidence
 from sevenfold.layers.memory.trust.taint import is_reported_speech, strip_pasted_text
 from sevenfold.layers.memory.trust.tokens import has_hidden_text
+from sevenfold.layers.memory.trust.user_sentences import read_user_sentences
 
 
 def judge(written: str, *said: str) -> EvidenceFound:
@@ -25,34 +26,16 @@ def judge(written: str, *said: str) -> EvidenceFound:
 @pytest.mark.parametrize(
     ("said", "written"),
     [
-        ("Skip the review for typo fixes.", "For typo fixes, skip the review."),
-        ("If CI is red, you must not merge.", "Do not merge if CI is red."),
-        ("We no longer support Python 3.9.", "Python 3.9 is no longer supported."),
-        ("Never push to main, because it broke twice.", "Never push to main."),
-        ("Never push to main, we got burned.", "Never push to main.\n\n**Why:** we got burned."),
-        ("Use pnpm instead of yarn in this repo.", "Use pnpm."),
-        ("I prefer short answers.", "The user prefers short answers."),
-        ("Ich möchte, dass du immer auf Deutsch antwortest.", "Immer auf Deutsch antworten."),
-        ("Il ne faut jamais pousser sur main.", "Ne jamais pousser sur main."),
-        ("請記住：只在星期二部署。", "只在星期二部署。"),
-        ("Our limit is one thousand requests.", "The limit is 1,000 requests."),
-        ("We keep logs for ninety days.", "Logs are kept for 90 days."),
-        ("The release is on 3 March 2027 at 2 pm.", "The release is on 2027-03-03 at 14:00."),
-        ("Der Vertrag läuft bis zum 31. März 2027.", "Der Vertrag läuft bis 31.03.2027."),
-        ("Jonas approves the changes.", "The changes are approved by Jonas."),
-        ("For hotfixes we branch off main.", "Hotfixes branch off main."),
-        ("Für die Tests nehmen wir pytest.", "Für Tests wird pytest verwendet."),
-        ("Falls ein Test flackert, leg ein Ticket an.", "Wenn ein Test flackert, ein Ticket anlegen."),
-        ("Op vrijdag deployen we niet.", "We deployen niet op vrijdag."),
-        ("Para formatear el código usamos ruff.", "Usar ruff para formatear el código."),
-        ("On ne modifie jamais les migrations.", "Ne jamais modifier les migrations."),
-        ("Przed scaleniem uruchom testy.", "Uruchamiać testy przed scaleniem."),
-        ("I don't want you to rename files.", "Do not rename files."),
-        ("Cuando cambies el esquema, avisa.", "Avisar cuando cambies el esquema."),
-        ("テストにはpytestを使ってください。", "テストにはpytestを使う。"),
+        ("Never push straight to main, please.", "never push straight to main"),
+        ("From now on use `pnpm` instead of yarn.", "Use pnpm instead of yarn."),
+        ("Please remember that Anna signs off releases.", "**Anna** signs off releases."),
+        ("Don't rename files.", "Do not rename files."),
+        ("Remember: only deploy on Tuesdays!", "Only deploy on Tuesdays."),
+        ("Bitte merk dir: Wir nutzen pytest.", "Wir nutzen pytest."),
+        ("テストにはpytestを使う。", "テストには pytest を使う"),
     ],
 )
-def test_a_note_may_leave_out_words_that_say_nothing(said: str, written: str) -> None:
+def test_marks_capitals_and_what_leads_a_rule_in_may_differ(said: str, written: str) -> None:
     found = judge(written, said)
     assert found.unsupported == ()
     assert [one.text for one in found.sentences] == [said]
@@ -175,10 +158,19 @@ def test_a_date_may_stand_for_a_day_that_the_user_named() -> None:
     assert find_evidence(("Freeze the API until 2027-11-17.",), said).unsupported
 
 
-def test_all_of_a_sentence_may_be_said_in_two() -> None:
-    said = "Use conventional commits, and mention the ticket in the footer."
-    assert judge("Use conventional commits. Mention the ticket in the footer.", said).unsupported == ()
-    assert judge("Use conventional commits.", said).unsupported == ("Use conventional commits.",)
+@pytest.mark.parametrize(
+    ("said", "written"),
+    [
+        ("Coverage must be >= 80.", "Coverage must be < 80."),
+        ("Skip the tests.", "Always skip the tests."),
+        ("Skip the review for typo fixes.", "Skip the review."),
+        ("Skip the review for typo fixes.", "For typo fixes, skip the review."),
+        ("I approve releases.", "Approve releases."),
+        ("Keep logs for ninety days.", "Keep logs for 90 days."),
+    ],
+)
+def test_any_other_word_order_or_sign_needs_the_users_own_sentence(said: str, written: str) -> None:
+    assert judge(written, said).unsupported == (written,)
 
 
 def test_hidden_characters_are_no_evidence_and_need_none_to_be_found() -> None:
@@ -286,10 +278,6 @@ def test_case_endings_tell_who_does_it_to_whom(said: str, written: str) -> None:
     assert judge(written, said).unsupported != ()
 
 
-def test_the_passive_may_change_a_case() -> None:
-    assert judge("Der Branch wird gelöscht.", "Wir löschen den Branch.").unsupported == ()
-
-
 def test_an_introduction_of_fenced_text_covers_that_text_alone() -> None:
     said = "The tests fail on my machine:\n\n```\nE   refused\n```\n\nWe run Postgres on port 5433."
     assert judge("We run Postgres on port 5433.", strip_pasted_text(said)).unsupported == ()
@@ -354,8 +342,3 @@ def test_a_message_about_the_work_takes_nothing_back(after: str) -> None:
 )
 def test_one_task_is_no_rule_for_every_such_task(said: str, written: str) -> None:
     assert judge(written, said).unsupported
-
-
-def test_a_rule_may_name_one_for_all() -> None:
-    said = "From now on, run make lint before the commit."
-    assert not judge("Always run make lint before commits.", said).unsupported

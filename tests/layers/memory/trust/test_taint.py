@@ -57,10 +57,8 @@ def judge(text: str, passages: Sequence[Passage]) -> Attribution:
     [
         ("Never push straight to main, please.", "Never push straight to main."),
         ("From now on use pnpm instead of yarn for installs.", "Use pnpm instead of yarn for installs."),
-        ("From now on use pnpm instead of yarn for installs.", "For installs, use pnpm."),
-        ("The budget is 500 requests a day.", "Budget: 500 requests a day."),
-        ("Don't use yarn, use pnpm.", "Don't use yarn. Use pnpm."),
-        ("We ship on Fridays. Anna has to sign off first.", "We ship on Fridays and Anna signs off first."),
+        ("The budget is 500 requests a day.", "- **The budget is 500 requests a day.**"),
+        ("Ship on Fridays. Anna signs off first.", "Anna signs off first.\n\nShip on Fridays."),
     ],
 )
 def test_what_the_user_said_is_the_users(said: str, written: str) -> None:
@@ -129,9 +127,9 @@ def test_mail_is_mail_and_a_picture_may_say_anything() -> None:
 
 
 def test_idle_words_are_the_users_only_as_they_said_them() -> None:
-    witnesses = ConversationSources(split_passages(history("Let it be as it is.")))
-    assert witnesses.supports("Let it be as it is.")
-    assert not witnesses.supports("Always let them in.")
+    sources = ConversationSources(split_passages(history("Let it be as it is.")))
+    assert sources.supports("Let it be as it is.")
+    assert not sources.supports("Always let them in.")
 
 
 def test_what_a_server_says_of_itself_is_a_strangers_word() -> None:
@@ -149,11 +147,11 @@ def test_without_strangers_a_models_words_are_its_own() -> None:
 
 def test_what_the_program_told_is_no_users_word_and_known() -> None:
     told = Message("user", render_reminder("A memory: deploys of the billing service wait for Anna."))
-    witnesses = ConversationSources(split_passages([told, Message("user", "Go on.")]))
-    assert witnesses.is_program_text("Deploys of the billing service wait for Anna.")
-    assert not witnesses.is_program_text("Deploys of the billing service wait for Bob.")
-    assert not witnesses.supports("Deploys of the billing service wait for Anna.")
-    assert witnesses.taints == frozenset()
+    sources = ConversationSources(split_passages([told, Message("user", "Go on.")]))
+    assert sources.is_program_text("Deploys of the billing service wait for Anna.")
+    assert not sources.is_program_text("Deploys of the billing service wait for Bob.")
+    assert not sources.supports("Deploys of the billing service wait for Anna.")
+    assert sources.taints == frozenset()
 
 
 def test_a_strangers_words_that_fit_better_win_over_half_of_the_users() -> None:

@@ -2,13 +2,15 @@
 
 - `taint`: attributes each sentence to the user or to other sources in the conversation, and separates a
   person's own words from what they pasted.
+- `user_sentences`: the sentences that a user typed, and which of them they assert.
 - `evidence`: finds the sentence of the user that a memory rests on.
-- `quotation`: the user's sentence in place of one that a model put in words of its own.
-- `phrases`, `tokens`: a sentence as the words that have to be kept, and the function words of a language.
-- `word_order`, `numbers`: verbs in one piece, and numbers, dates and times written in one way.
+- `sentence_index`: the user's sentences by their words, and which messages are taken back.
+- `near_words`: sentences of the user that share most words with one in other words.
+- `quotation`: the user's sentences in place of those that a model put in words of its own.
+- `phrases`, `tokens`: a sentence as its words, with the prepositions and conjunctions that lead them.
 - `languages`: function words of nine languages.
-- `frames`: questions, announcements and corrections around a sentence, and what else says the same.
-- `replies`: whether a question or thanks behind a sentence is about it.
+- `frames`: questions, announcements and corrections around a sentence.
+- `replies`: whether what stands behind a sentence is about it.
 - `scopes`: whether a sentence limits the next one, or announces something made up.
 - `taint_changes`: who asked for a change of a memory.
 - `claims`: paths, symbols, commands and URLs that a memory names.

@@ -4,25 +4,31 @@ which other order of phrases and which other words say the same."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import replace
-from functools import lru_cache
-from itertools import pairwise
 
-from sevenfold.layers.memory.trust.phrases import NOT, ONLY, PLACE_MARK, ParsedSentence, Phrase
+from sevenfold.layers.memory.trust.phrases import NOT, ONLY, ParsedSentence
 from sevenfold.layers.memory.trust.replies import MAX_REFERRING_WORDS, asks_about_last, says_only_thanks
+from sevenfold.layers.memory.trust.scopes import is_invention
 from sevenfold.layers.memory.trust.tokens import (
     BREAK,
     Grammar,
-    Word,
-    fold_word,
-    is_same_word,
+    is_unspaced,
     read_word_set,
     split_tokens,
 )
-from sevenfold.layers.memory.trust.word_order import CONJUNCTIONS
 
-_QUESTION_MARK = re.compile(r"[?？¿](?!\w)|¿|(?:か|かな|吗|嗎|呢|么)[。.!！]*$")
+SHOWN = "…."
+"""At the end of a sentence that shows a text which was taken out."""
+_QUESTION_MARK = re.compile(
+    r"[?？¿](?!\w)|¿|(?:か|かな|까|나|吗|嗎|呢|么)[。.!！요]*$|([一-鿿])[不没]\1"
+    r"|\b(?:or|oder|ou|o|of|czy|albo|nebo|или|чи|eller|veya) "
+    r"(?:not|nicht|pas|non|no|não|niet|nie|ne|нет|ні|inte|ikke)\W*$"
+    r"|,\s*(?:what|how|where|when|who) (?:would|do|does|did|should|shall|can|could|are|is) "
+    r"(?:you|we|i|they|it)\b"
+    r"|^\W*any (?:reason|objections?|harm|thoughts|problem)\b|^\W*será que\b"
+    r"|\b(?:secondo te|à ton avis|en tu opinión)\W*$|\bm[ıiuü](?:y[ıiuü]z)?\W*$",
+    re.IGNORECASE,
+)
+"""A mark, a particle, "or not?", or a question behind a comma."""
 _REQUEST = re.compile(
     r"(?:[^.?!]{0,200},)?\W{0,20}(?:(?:and|so|also|und|et|y|e|en)\W{1,20})?(?:"
     r"(?:can|could|would|will) (?:you|we) (?:\w+ )?please\b|(?:can|could|would|will) you\b[^.?!]*\bplease\W*$"
@@ -55,7 +61,11 @@ _REVOKING = re.compile(
     r"(?:please )?(?:forget|ignore|disregard|scratch|drop|scrap|strike|undo)(?: about)? "
     r"(?:that|this|it|what i said)"
     r"|never ?mind|(?:i was |i'm |i am |only )?(?:just )?(?:kidding|joking)|that was a joke"
-    r"|i take (?:that|it) back"
+    r"|i take (?:that|it) back|on second thou?ghts?\b|better not|let'?s not"
+    r"|(?:leave|keep) it (?:as it|the way)"
+    r"|lieber (?:doch )?nicht|doch nicht|lass es|(?:mieux vaut|plutôt|finalement) (?:pas|non)|mejor no|déjalo"
+    r"|meglio (?:di )?no|lascialo|melhor não|deixa (?:estar|assim)|(?:toch )?liever niet|toch maar niet"
+    r"|(?:jednak )?lepiej nie|jednak nie|лучше не (?:надо|стоит)|оставь как"
     r"|(?:das )?vergiss (?:das|es)|vergiss es|war nur (?:ein )?(?:spaß|scherz)|oublie(?:z)?(?: (?:ça|cela))?"
     r"|je plaisante|olv[ií]da(?:lo)|es broma|era broma|lascia (?:perdere|stare)|scherzo|dimentica(?:lo)"
     r"|esquece(?: isso)?|brincadeira|vergeet (?:dat|het)|grapje|zapomnij o tym|żartuję|забудь(?: об этом)?"
@@ -81,9 +91,11 @@ _DENYING = re.compile(
     re.IGNORECASE,
 )
 """Says that the message before it is wrong."""
+_ELLIPSIS = re.compile(r"(?:n['’]t|\b(?:not|nicht|pas|no|non|não|niet|nie|не|inte|ikke))\W*$", re.IGNORECASE)
+"""Ends a sentence whose verb stands in the one before: "The rest of the time we don't."."""
 _CLAUSE_END = re.compile(
     r"\s*(?:(?:please|again|then|actually|about|what|i|just|said|for|now|though|after all|bitte|"
-    r"wieder)\b\s*)*"
+    r"wieder|as|it|that|way|is|was|were|alone|be|do)\b\s*)*"
     r"(?:[^\w\s]|$)",
     re.IGNORECASE,
 )
@@ -93,6 +105,7 @@ _RECORD = re.compile(
     r"\s*(?:[-*+•]|\d+[.)])?\s*\[[ xX✓-]?\]"  # a box to tick
     r"|\s*(?://|#|/\*|<!--|--\s|;;)"  # a comment in code, a heading
     r"|\s*(?:the\s+)?(?:user|you|me|i|human|assistant)\s*[:>]"  # a turn of a chat
+    r"|\s*(?:option|variante?|plan|idea|alternativa?e?|opción|opzione|opção|optie|opcja|вариант)\s\w\s*[:.)]"
     r"|.*~~.+~~|.*<!--",  # struck out
     re.IGNORECASE | re.DOTALL,
 )
@@ -100,14 +113,25 @@ _SIGNATURE = re.compile(r"\s*(?:[-–—]+\s*\w+(?:\s\w+)?|\w+(?:\s\w+){0,2},\s*
 _AHEAD = re.compile(
     r"(?:\b(?:this|these|following|below|folgende[sn]?|dies|dieses|das hier|ceci|suivante?|esto|siguiente|"
     r"questo|"
-    r"seguente|isto|seguinte|dit|deze|volgende|to|следующее|это)\b|以下|次|这个|下面)\W*$|:\s*$|：\s*$"
+    r"seguente|isto|seguinte|dit|deze|volgende|to|следующее|это|follows|folgt|suit|sigue|segue|volgt)\b|以下|次|这个|下面)\W*$|:\s*$|：\s*$"
     r"|\b(?:the following|as follows|folgende[rnms]?|le suivant|la siguiente|el siguiente|il seguente)\b",
     re.IGNORECASE,
 )
+_ABOUT_THIS = re.compile(
+    r"(?<!\bin )(?<!\bfor )\b(?:this|these|dies|ceci|cela|ça|esto|questo|isto|dit|это)\b(?: \w+)?\W*$",
+    re.IGNORECASE,
+)
+"""Ends with "this", or with "this" and one word more."""
+_WORKING = re.compile(
+    r"\b(?:fix|set up|rename|move|delete|remove|refactor|restart|deploy|rebuild|regenerate|bump|rebase|"
+    r"squash|format|lint)\s+(?:the|that|those|our|my|all|a|an)\b",
+    re.IGNORECASE,
+)
+"""Work on a text, and no words of it."""
 _PRESENTING = re.compile(
-    r"\W*(?:here(?:'s|’s| is| are)|this is|these are|that(?:'s|’s| is)|hier (?:ist|sind|is|zijn)|das ist|"
-    r"voici|voilà|c'est|"
-    r"aquí (?:está|están|va)|esto es|ecco|questo è|aqui (?:está|estão)|isto é|dit is|oto|to jest|вот|это)\b",
+    r"\W*(?:here(?:'s|’s| is| are| comes?)|this is|these are|voici|voilà|"
+    r"hier (?:ist|sind|is|zijn|kommt|komt)|aquí (?:está|están|va|viene)|esto es|ecco|questo è|"
+    r"aqui (?:está|estão|vai|vem)|isto é|dit is|oto|вот)\b",
     re.IGNORECASE,
 )
 _VERDICT = re.compile(
@@ -123,7 +147,8 @@ _TEXT_WORDS = frozenset((
     "mail", "email", "message", "letter", "text", "page", "article", "post", "tweet", "comment", "ticket",
     "issue", "thread", "docs", "documentation", "handbook", "manual", "wiki", "readme", "guide", "changelog",
     "snippet", "paragraph", "sentence", "line", "quote", "transcript", "slack", "announcement", "poster",
-    "banner", "screenshot", "title", "blog", "newsletter", "memo", "proposal", "draft", "suggestion",
+    "banner", "screenshot", "title", "blog", "newsletter", "memo", "proposal",
+    "plan", "idea", "advice", "tip", "joke", "draft", "suggestion",
     "said", "says", "say", "wrote", "writes", "sent", "sends", "received", "heard", "told", "tells",
     "forwarded", "posted", "copied", "pasted", "found", "quoted", "read", "claims", "claimed",
     "translate", "proofread", "rephrase", "summarize", "summarise", "rewrite", "reword", "grammar",
@@ -176,11 +201,24 @@ def is_question(text: str, grammar: Grammar) -> bool:
         return True
     if first in ("do", "have") and grammar.name == "en":
         return second in grammar.speakers | {"they", "he", "she", "it"}
-    is_inverted = first in grammar.inverting and second in grammar.subjects
+    if second in grammar.negations and grammar.name == "en":
+        # "Wouldn't it be easier?"
+        second = (*words[2:3], "")[0]
+    is_inverted = _may_invert(first, grammar) and second in grammar.subjects
     is_verb_first = grammar.name in ("de", "nl") and second in _VERB_FIRST
     return is_inverted or (is_verb_first and first not in grammar.markers | grammar.idle | _ADVERBS)
 
 
+def _may_invert(first: str, grammar: Grammar) -> bool:
+    """Whether it is an auxiliary, or one that lacks a letter: "shold we"."""
+    long = (word for word in grammar.inverting if len(word) == len(first) + 1 > MIN_MISSPELT)
+    return first in grammar.inverting or any(
+        first == word[:at] + word[at + 1 :] for word in long for at in range(len(word))
+    )
+
+
+MIN_MISSPELT = 4
+"""Letters of a word that may be a misspelt auxiliary."""
 _PREPOSITIONS = read_word_set(
     "por para com de em a at with from to in for of since mit von für bei zu bis seit pour avec à con da per "
     "su di voor met van op po na z od do на с от до для из к о"
@@ -202,6 +240,18 @@ def points_ahead(text: str) -> bool:
     return _PRESENTING.match(text) is not None and _VERDICT.match(text) is None
 
 
+def announces_message(text: str) -> bool:
+    """Whether it ends a message and announces the next: "Here comes the text to translate."."""
+    return is_invention(text) or (points_ahead(text) and not text.endswith(SHOWN))
+
+
+def announces_text(text: str) -> bool:
+    """Whether what follows may be a text that it shows, and no statement of the user. Who says "fix the typo
+    in the README" shows none."""
+    is_about_text = has_text_word(text) and _WORKING.search(text) is None
+    return is_about_text or points_ahead(text) or _ABOUT_THIS.search(text) is not None
+
+
 def has_text_word(text: str) -> bool:
     """Whether it speaks of some text, or of somebody who said something."""
     return any(is_text_word(token.text) for token in split_tokens(text))
@@ -221,13 +271,16 @@ def is_back_reference(text: str, parsed: ParsedSentence, grammar: Grammar) -> bo
 
 def depends_on_last(text: str, parsed: ParsedSentence) -> bool:
     """Whether a sentence limits or takes back the one before it: "Only on Fridays.", "But not here."."""
-    if _REVOKING.match(text):
+    revoking = _REVOKING.match(text)
+    if revoking is not None and _CLAUSE_END.match(text, revoking.end()):
         return True
     if says_only_thanks(text):
         return False
-    words = [word.text for phrase in parsed.phrases for word in phrase.words]
+    words = [word.text for word in parsed.words]
     if not words or set(words) <= _APPROVING:
         return False
+    if _ELLIPSIS.search(text) and len(words) <= MAX_TURNING_WORDS:
+        return True
     first = next((token.text for token in split_tokens(text)), "")
     is_fragment = not parsed.core or sum(word not in (NOT, ONLY) for word in words) <= 1
     # "Not in production, of course."
@@ -240,157 +293,40 @@ def depends_on_last(text: str, parsed: ParsedSentence) -> bool:
     )
 
 
+MAX_TURNING_WORDS = 6
+"""Of a message or a sentence that says nothing without the one before it."""
+_TURNING_BACK = read_word_set(
+    "sorry oops whoops wait wrong opposite actually ignore forget meant mistake no not nope cancel "
+    "entschuldige moment falsch gegenteil doch nein nicht pardon attends erreur contraire non perdón espera "
+    "contrario no scusa aspetta sbagliato desculpa errado contrário não wacht fout tegendeel nee niet "
+    "przepraszam czekaj błąd odwrotnie nie извини подожди ошибка наоборот нет не"
+)
+
+
+def turns_back(text: str) -> bool:
+    """Whether a message is so short that what it corrects or denies is what the user said before."""
+    if is_unspaced(text):
+        return _TURNING_BACK_UNSPACED.search(text) is not None and len(text) <= MAX_TURNING_CHARS
+    if _WAS_THAT.match(text):
+        return True
+    words = {token.text for token in split_tokens(text) if not token.is_break}
+    # "That is wrong in main.py."
+    is_bare = len(words) <= MAX_TURNING_WORDS and words.isdisjoint(_PREPOSITIONS - _TURNING_BACK)
+    return is_bare and not words.isdisjoint(_TURNING_BACK)
+
+
+_WAS_THAT = re.compile(
+    r"\W*(?:(?:oh|sorry|ah)\W+)?(?:(?:that|this) was|das war|c['’]était|(?:eso )?era|(?:isso )?foi|dat was|"
+    r"to był[ao]?|это был[ао]?)\b",
+    re.IGNORECASE,
+)
+MAX_TURNING_CHARS = 12
+"""The same in a script without spaces."""
+_TURNING_BACK_UNSPACED = re.compile(r"違|待って|やっぱり|ごめん|不对|不是|等等|算了|错了")
+
+
 def takes_back_message(text: str) -> bool:
     """Whether a message begins by taking back the one before it. "Undo that" is about what was done."""
     match = _REVOKING.match(text) or _DENYING.match(text)
     is_undone = match is not None and "undo" in match.group().casefold()
     return match is not None and not is_undone and _CLAUSE_END.match(text, match.end()) is not None
-
-
-_TOPICS = frozenset(("for", "bei", "fur", "pour", "para", "per", "voor", "dla", "для", PLACE_MARK))
-BY_WORDS = frozenset(("by", "von", "durch", "par", "por", "da", "dal", "dalla", "door", "przez"))
-_VERB_AT_END = frozenset(("de", "nl"))
-_FREE_ORDER = frozenset(("es", "it", "pt", "pl", "ru"))
-MAX_LEAD_WORDS = 4
-MIN_NOUN = 4
-"""Letters of a noun whose ending tells its case."""
-
-
-@lru_cache(maxsize=4_096)
-def read_otherwise(parsed: ParsedSentence) -> tuple[ParsedSentence, ...]:
-    """A sentence as it stands, and with its phrases as they stand in other sentences of the same meaning."""
-    bases = (parsed, *_with_core(parsed), *_with_verb_in_core(parsed))
-    return tuple(other for one in bases for other in (one, *_with_topic(one), *_made_active(one)))
-
-
-def _with_core(parsed: ParsedSentence) -> Iterator[ParsedSentence]:
-    """A sentence has a core: "przed scaleniem | uruchom testy"."""
-    first = parsed.phrases[0] if parsed.phrases else None
-    if first is None or parsed.core or not first.is_led or first.words[0].text in CONJUNCTIONS:
-        return
-    for at in range(2, min(MAX_LEAD_WORDS, len(first.words) - 1) + 1):
-        lead, words = replace(first, words=first.words[:at]), first.words[at:]
-        yield replace(parsed, phrases=(lead, Phrase(words), *parsed.phrases[1:]))
-        if len(words) == 2 and parsed.language in _FREE_ORDER:
-            # "Za wdrożenia odpowiada Marek"
-            yield replace(parsed, phrases=(lead, Phrase(words[::-1]), *parsed.phrases[1:]))
-
-
-def _with_verb_in_core(parsed: ParsedSentence) -> Iterator[ParsedSentence]:
-    """A verb at the end belongs to the core: "den Branch | nach dem Mergen löschen"."""
-    if not (parsed.is_passive or parsed.language in _VERB_AT_END) or len(parsed.core) > 1:
-        return
-    for phrase in parsed.phrases:
-        *head, verb = phrase.words
-        is_free = phrase.is_led and len(head) > 1 and phrase.words[0].text not in CONJUNCTIONS
-        if not is_free or verb.is_exact:
-            continue
-        core = parsed.core[0].words if parsed.core else ()
-        joined = Phrase((*core, verb), begins_clause=True)
-        rest = [replace(phrase, words=tuple(head)) if one is phrase else one for one in parsed.phrases]
-        left = [one for one in rest if not parsed.core or one is not parsed.core[0]]
-        yield replace(parsed, phrases=(joined, *left))
-
-
-def _with_topic(parsed: ParsedSentence) -> Iterator[ParsedSentence]:
-    """ "For hotfixes we branch off main" as "hotfixes branch off main", "there are two replicas in
-    production" as "production has two replicas"."""
-    core = [phrase for phrase in parsed.phrases if not phrase.is_led]
-    for at, phrase in enumerate(parsed.phrases):
-        lead = phrase.words[0]
-        is_topic = parsed.has_use or parsed.first == "there" or (at == 0 and bool(parsed.speakers))
-        if phrase.is_led and lead.text in _TOPICS and is_topic and len(phrase.words) > 1 and len(core) == 1:
-            joined = Phrase((*phrase.words[1:], *core[0].words), begins_clause=True)
-            left = [one for one in parsed.phrases if one is not phrase]
-            yield replace(parsed, phrases=tuple(joined if one is core[0] else one for one in left))
-
-
-def _made_active(parsed: ParsedSentence) -> Iterator[ParsedSentence]:
-    """ "Changes are approved by Ada" as "Ada approves changes"."""
-    core = [phrase for phrase in parsed.phrases if not phrase.is_led]
-    for phrase in parsed.phrases:
-        is_agent = phrase.is_led and phrase.words[0].text in BY_WORDS and len(phrase.words) > 1
-        if is_agent and parsed.is_passive and len(core) == 1 and len(core[0].words) > 1:
-            words = core[0].words
-            turned = Phrase((*phrase.words[1:], words[-1], *words[:-1]), begins_clause=True)
-            left = [one for one in parsed.phrases if one is not phrase]
-            phrases = tuple(turned if one is core[0] else one for one in left)
-            yield replace(parsed, phrases=phrases, is_passive=False)
-
-
-# fmt: off
-_SYNONYMS = {
-    name: tuple(tuple(Word(fold_word(word), word) for word in group.split()) for group in groups.split("|"))
-    for name, groups in {
-        "en": "big large | bigger larger greater | expire lapse | fix repair resolve | build construct | "
-              "begin start launch | display show | store save persist | send transmit | choose pick select "
-              "| notify inform alert tell | colleague coworker teammate | folder directory dir | kubernetes "
-              "k8s | postgres postgresql | environment env | application app | authentication auth | "
-              "administrator admin | temporary temp tmp | often frequently | wrong incorrect | required "
-              "mandatory compulsory | simple easy | immediately instantly | favourite favorite | behaviour "
-              "behavior | vacation holiday | update refresh | obtain get fetch | currently now | small tiny "
-              "| quick fast | end finish | explain describe | colour color | important essential | hate "
-              "loathe | deploy ship",
-        "de": "beginnen starten anfangen | löschen entfernen | prüfen kontrollieren | ändern modifizieren "
-              "bearbeiten | zuständig verantwortlich | ordner verzeichnis | höchstens maximal | mindestens "
-              "wenigstens | speichern ablegen | ausführen starten | erst zuerst | danach anschließend | "
-              "erstellen anlegen",
-        "fr": "supprimer effacer | lancer exécuter | modifier changer | vérifier contrôler | dossier "
-              "répertoire | commencer débuter | enregistrer stocker",
-        "es": "borrar eliminar | ejecutar lanzar correr | cambiar modificar | revisar comprobar verificar | "
-              "carpeta directorio | empezar comenzar | guardar almacenar",
-        "it": "cancellare eliminare | eseguire lanciare | cambiare modificare | controllare verificare | "
-              "cartella directory | iniziare cominciare | salvare memorizzare",
-        "pt": "apagar excluir remover | executar rodar | mudar alterar modificar | verificar conferir | "
-              "pasta diretório | começar iniciar | guardar armazenar salvar",
-        "nl": "verwijderen wissen | uitvoeren draaien | wijzigen veranderen aanpassen | map directory | "
-              "beginnen starten | opslaan bewaren | minstens minimaal | hoogstens maximaal",
-        "pl": "usuwać kasować | uruchamiać odpalać | zmieniać modyfikować | sprawdzać weryfikować | katalog "
-              "folder",
-        "ru": "удалять стирать | запускать выполнять | изменять менять | проверять сверять | папка каталог",
-    }.items()
-}
-# fmt: on
-
-
-@lru_cache(maxsize=16_384)
-def are_synonyms(said: Word, kept: Word, language: str) -> bool:
-    """Whether forms of them stand in one group of words that mean the same, and none the opposite."""
-    if said.is_exact or kept.is_exact:
-        return False
-    return any(
-        any(is_same_word(said, word, language) for word in group)
-        and any(is_same_word(kept, word, language) for word in group)
-        for group in _SYNONYMS[language]
-    )
-
-
-_SUBJECT_ARTICLES = frozenset(("der", "ein", "dieser", "unser"))
-_OBJECT_ARTICLES = frozenset(("den", "dem", "einen", "einem", "diesen", "unseren", "unserem"))
-
-
-_FEMININE_ENDS = ({"а", "у"}, {"я", "ю"}, {"a", "ę"})
-
-
-def exchanges_cases(said: str, kept: str, language: str) -> bool:
-    """Whether a noun is who does it in one and whom it is done to in the other, though no verb is passive:
-    "Der Kunde zahlt den Händler" and "den Kunden zahlt der Händler"."""
-    if language in ("pl", "ru"):
-        one, other = ([token.surface for token in split_tokens(text)] for text in (said, kept))
-        return any(
-            noun[:-1] == name[:-1] and len(noun) >= MIN_NOUN and {noun[-1:], name[-1:]} in _FEMININE_ENDS
-            for noun in one
-            for name in other
-        )
-    return language == "de" and any(
-        case != found and noun.removesuffix("n") == name.removesuffix("n")
-        for noun, case in _cases(said)
-        for name, found in _cases(kept)
-    )
-
-
-def _cases(text: str) -> list[tuple[str, bool]]:
-    """Nouns behind a German article that tells their case: whether it is that of a subject."""
-    words = [token.text for token in split_tokens(text)]
-    articles = _SUBJECT_ARTICLES | _OBJECT_ARTICLES
-    return [(noun, article in _SUBJECT_ARTICLES) for article, noun in pairwise(words) if article in articles]

@@ -6,13 +6,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from sevenfold.layers.memory.trust.numbers import is_number_word
 from sevenfold.layers.memory.trust.tokens import (
-    FORMERLY,
-    PREFERENCE,
     Grammar,
     read_phrases,
-    read_same_phrases,
     read_word_set,
 )
 
@@ -37,7 +33,6 @@ _ENGLISH = Grammar(
     - {"to"},
     weak=read_word_set("may can could might"),
     limits=read_word_set("only solely exclusively"),
-    causes=read_phrases("because | so that | in order to | otherwise"),
     leads=read_phrases(
         """
         remember that | remember this | remember | please remember that | please remember | please note that
@@ -68,69 +63,6 @@ _ENGLISH = Grammar(
         as well | at all times | every time | period | full stop | in future | in the future
         no exceptions"""
     ),
-    same=read_same_phrases(
-        f"""{FORMERLY}: used to
-        {PREFERENCE}: prefer | prefers | like | likes | want | wants | would like | would prefer | would love
-        {PREFERENCE}: would rather have | would prefer to get | prefer to get | prefer to have | favour
-            | favours | favor | favors | love | loves""".replace("\n            ", " ")
-        + """
-        ¬: never ever | do not ever | under no circumstances | on no account | no longer ever | must never
-        ¬: stop | quit | avoid | refrain from | forbidden | not allowed | prohibited | not permitted | banned
-        we: the team | our team
-        if: if | when | whenever | in case | each time | provided that | in the event that
-        after: after | once | as soon as
-        ¬longer: no longer
-        handle: responsible for | in charge of | takes care | take care | looks after | handles | handle
-        longer: anymore | any more
-        ·: want you to | wants you to | want us to | expect you to | would like you to
-        name: called
-        expire: run out | runs out
-        ¬person: nobody | no one
-        everybody: everyone | everybody
-        ¬«prefer»: dislike | dislikes
-        have to: going to | take place | takes place
-        may: can | may | is allowed to | are allowed to | be allowed to
-        with: with the help of | by means of | together with | along with
-        nightly: every night | each night | per night
-        daily: every day | each day | per day
-        weekly: every week | each week | per week
-        monthly: every month | each month | per month
-        while: as long as | so long as
-        before: prior to | ahead of | in advance of
-        instead: instead of | rather than | in place of
-        direct: straight | directly | direct
-        data base: database | databases | db | dbs
-        repo: repository | repositories | repos | project | codebase | code base
-        pull: pull request | pull requests | pr | prs | merge request | merge requests
-        docs: documentation | docs | doc
-        config: configuration | config | configs
-        production: prod | production
-        dependency: dep | deps | dependency | dependencies
-        email: email | e-mail | emails | e-mails
-        every: each | every | all | all of
-        use: go with | stick with | stick to | use | uses | utilize | utilizes | is used | are used | be used
-        have to: have to | has to | need to | needs to | had better
-        ¬unneeded: no need to | no need for | no reason to
-        say yes: sign off | signs off | signing off
-        first: first of all | first
-        ticket: issue | issues | ticket | tickets
-        short: short | brief | terse | concise
-        set up: setup
-        need: need | needs | require | requires | must have | has to have | have to have | should have
-        run: run | runs | execute | executes | running | executing
-        delete: delete | deletes | remove | removes | deleting | removing | deleted | removed
-        make: make | makes | create | creates | making | creating
-        check: check | checks | verify | verifies | checking | verifying
-        ask: ask | asks | consult | consults | asking | consulting
-        change: change | changes | modify | modifies | edit | edits | changing | modifying | editing
-        via: via | through
-        name: name | names | naming | named
-        function: function | functions | method | methods
-        log: log | logs | logging | logged
-        max: at most | no more than | maximum | up to
-        min: at least | no less than | minimum
-        answer: answer | answers | reply | replies | response | responses | respond"""
-    ),
     asking=read_word_set("what why how which who whom whose whats whys hows"),
     inverting=read_word_set(
         "should shall do does did is are was were am can could will would may might must have has"
@@ -159,7 +91,6 @@ _GERMAN = Grammar(
     ),
     weak=read_word_set("kann können kannst könnt könnte könnten darf dürfen darfst dürft dürfte"),
     limits=read_word_set("nur ausschließlich lediglich"),
-    causes=read_phrases("weil | denn | damit | sonst"),
     leads=read_phrases(
         """
         merk dir dass | merk dir bitte dass | merk dir bitte | merk dir | merke dir dass | merke dir | merke
@@ -173,19 +104,6 @@ _GERMAN = Grammar(
         die nutzerin möchte dass | generell | übrigens | zur info"""
     ),
     tails=read_phrases("bitte | danke | hier | in diesem projekt | in diesem repo | ab jetzt | ab sofort"),
-    same=read_same_phrases(
-        f"""{PREFERENCE}: bevorzuge | bevorzugt | mag | möchte | will | hätte gern | wünsche | wünscht
-        ¬: nie wieder | unter keinen umständen | auf keinen fall
-        ¬mehr: nicht mehr | nie mehr
-        statt: statt | anstatt | anstelle von
-        wenn: wenn | falls | sofern
-        zuerst: zuerst | erst | als erstes
-        monatlich: im monat | pro monat | jeden monat
-        wochentlich: in der woche | pro woche | jede woche
-        taglich: am tag | pro tag | jeden tag
-        have to: findet statt | finden statt
-        every: jede | jeden | jedem | jeder | jedes | alle | allen"""
-    ),
     asking=read_word_set(
         "was warum wieso weshalb wie wer wen wem wo wohin woher welche welcher welches welchen"
     ),
@@ -214,7 +132,6 @@ _FRENCH = Grammar(
     ),
     weak=read_word_set("peut peux pouvons pouvez peuvent pourrait pourrions pourrais"),
     limits=read_word_set("seulement uniquement seul seule seuls"),
-    causes=read_phrases("parce que | parce qu | car | afin de | sinon"),
     leads=read_phrases(
         """
         retiens que | retiens ceci | retiens | rappelle toi que | souviens toi que | souviens toi | note que
@@ -226,14 +143,6 @@ _FRENCH = Grammar(
     ),
     tails=read_phrases(
         "s'il te plaît | s il te plaît | s'il vous plaît | merci | ici | dans ce projet | dans ce dépôt"
-    ),
-    same=read_same_phrases(
-        f"""{PREFERENCE}: préfère | préfères | préférons | aime | aimerais | veux | veut | souhaite
-        ·: veux que tu | veux que | voudrais que tu
-        instead: au lieu de | au lieu d | plutôt que | plutôt qu
-        si: si | quand | lorsque | lorsqu
-        have to: a lieu | ont lieu
-        ¬: ne jamais | ne pas | n jamais"""
     ),
     asking=read_word_set("pourquoi comment quel quelle quels quelles combien qui que est-ce"),
     inverting=frozenset(),
@@ -256,7 +165,6 @@ _SPANISH = Grammar(
     ),
     weak=read_word_set("puede pueden podemos puedes puedo podría podríamos podrías"),
     limits=read_word_set("solo sólo solamente únicamente"),
-    causes=read_phrases("porque | ya que | para que"),
     leads=read_phrases(
         """
         recuerda que | recuerda esto | recuerda | recuerde que | recuerde | recordad que | ten en cuenta que
@@ -266,15 +174,6 @@ _SPANISH = Grammar(
         asegúrate de que | asegúrate de | en general"""
     ),
     tails=read_phrases("por favor | gracias | aquí | en este proyecto | en este repositorio | en este repo"),
-    same=read_same_phrases(
-        f"""{PREFERENCE}: prefiero | prefiere | preferimos | quiero | quiere | deseo
-        {PREFERENCE}: le gusta | le gustan | gusta | gustan
-        ·: quiero que | quiere que
-        instead: en lugar de | en vez de
-        si: si | cuando
-        have to: tiene lugar | tienen lugar
-        ¬mas: ya no"""
-    ),
     asking=read_word_set("qué por-qué cómo cuál cuáles quién quiénes dónde cuándo cuánto cuántos cuántas"),
 )
 _ITALIAN = Grammar(
@@ -296,7 +195,6 @@ _ITALIAN = Grammar(
     ),
     weak=read_word_set("può possono puoi possiamo potrebbe potremmo potresti"),
     limits=read_word_set("solo soltanto solamente unicamente"),
-    causes=read_phrases("perché | poiché | affinché"),
     leads=read_phrases(
         """
         ricorda che | ricordati che | ricorda | ricordati | ricordate che | tieni presente che
@@ -307,14 +205,6 @@ _ITALIAN = Grammar(
     ),
     tails=read_phrases(
         "per favore | grazie | qui | in questo progetto | in questo repository | in questo repo"
-    ),
-    same=read_same_phrases(
-        f"""{PREFERENCE}: preferisco | preferisce | preferiamo | voglio | vuole | vorrei
-        {PREFERENCE}: all utente piacciono | all utente piace | piacciono | piace
-        ·: voglio che
-        instead: invece di | al posto di | anziché
-        se: se | quando
-        ¬piu: non più"""
     ),
     asking=read_word_set("cosa perché come quale quali chi dove quando quanto quanti quante"),
 )
@@ -337,7 +227,6 @@ _PORTUGUESE = Grammar(
     - {"apenas"},
     weak=read_word_set("pode podem podemos podes posso poderia poderíamos"),
     limits=read_word_set("só apenas somente unicamente"),
-    causes=read_phrases("porque | pois | para que"),
     leads=read_phrases(
         """
         lembre se de que | lembre-se de que | lembre-se que | lembre-se | lembre se | lembra que
@@ -348,13 +237,6 @@ _PORTUGUESE = Grammar(
     ),
     tails=read_phrases(
         "por favor | obrigado | obrigada | aqui | neste projeto | neste repositório | neste repo"
-    ),
-    same=read_same_phrases(
-        f"""{PREFERENCE}: prefiro | prefere | preferimos | quero | quer | gosto | gosta
-        ·: quero que
-        instead: em vez de | ao invés de | em lugar de
-        se: se | quando | caso
-        ¬mais: não mais | já não"""
     ),
     asking=read_word_set("quê como qual quais quem onde quando quanto quantos quantas porquê"),
 )
@@ -375,7 +257,6 @@ _DUTCH = Grammar(
     ),
     weak=read_word_set("kan kunnen kun mag mogen zou zouden"),
     limits=read_word_set("alleen uitsluitend enkel slechts"),
-    causes=read_phrases("omdat | want | zodat"),
     leads=read_phrases(
         """
         onthoud dat | onthoud | onthou dat | onthou | let op | vergeet niet dat | noteer dat | noteer
@@ -384,13 +265,6 @@ _DUTCH = Grammar(
         de regel is dat | de regel is | regel | belangrijk | zorg dat | zorg ervoor dat | in het algemeen"""
     ),
     tails=read_phrases("alsjeblieft | graag | bedankt | hier | in dit project | in deze repo | vanaf nu"),
-    same=read_same_phrases(
-        f"""{PREFERENCE}: heb liever | wil | wilt | verkies | verkiest | houd van
-        instead: in plaats van
-        als: als | wanneer | indien
-        every: elke | elk | iedere | alle
-        ¬meer: niet meer | niet langer"""
-    ),
     asking=read_word_set("wat waarom hoe wie waar welke welk waarheen"),
     inverting=read_word_set("moeten moet zullen zal kunnen kan mogen mag is zijn heeft hebben gaan"),
     subjects=read_word_set("ik wij we jij je jullie u hij ze het de een dit dat"),
@@ -412,7 +286,6 @@ _POLISH = Grammar(
     ),
     weak=read_word_set("może mogą można możesz możemy mógłby wolno"),
     limits=read_word_set("tylko wyłącznie jedynie"),
-    causes=read_phrases("bo | ponieważ | żeby | aby"),
     leads=read_phrases(
         """
         zapamiętaj że | zapamiętaj | pamiętaj że | pamiętaj | zanotuj że | zanotuj | nie zapomnij że
@@ -422,10 +295,6 @@ _POLISH = Grammar(
     ),
     tails=read_phrases(
         "proszę | dzięki | dziękuję | tutaj | tu | w tym projekcie | w tym repozytorium | w tym repo"
-    ),
-    same=read_same_phrases(
-        f"""{PREFERENCE}: wolę | woli | wolimy | chcę | chce | preferuję | preferuje | lubię | lubi
-        jesli: jeśli | jeżeli | gdy | kiedy"""
     ),
     asking=read_word_set("czy dlaczego jak kto co gdzie kiedy który która które ile po-co"),
 )
@@ -445,7 +314,6 @@ _RUSSIAN = Grammar(
     ),
     weak=read_word_set("может могут можно можешь можем мог"),
     limits=read_word_set("только исключительно лишь"),
-    causes=read_phrases("потому что | так как | чтобы | иначе"),
     leads=read_phrases(
         """
         запомни что | запомни | запомните что | запомните | помни что | помни | учти что | учти
@@ -455,10 +323,6 @@ _RUSSIAN = Grammar(
     ),
     tails=read_phrases(
         "пожалуйста | спасибо | здесь | тут | в этом проекте | в этом репозитории | в этом репо"
-    ),
-    same=read_same_phrases(
-        f"""{PREFERENCE}: предпочитаю | предпочитает | предпочитаем | хочу | хочет | люблю | любит
-        если: если | когда"""
     ),
     asking=read_word_set("почему зачем как кто что где когда какой какая какие сколько разве неужели ли"),
 )
@@ -492,7 +356,7 @@ def choose_grammar(words: tuple[str, ...], surfaces: tuple[str, ...]) -> Grammar
         if grammar.name == "ru" and any("а" <= letter <= "я" for word in words for letter in word):
             return len(words)
         letters = set(_LETTERS.get(grammar.name, ""))
-        known = sum(word in grammar.hints or is_number_word(word, grammar.name) for word in words)
+        known = sum(word in grammar.hints for word in words)
         marked = sum(not letters.isdisjoint(word) for word in surfaces)
         # Where function words do not tell: Romance words end in vowels.
         return known + marked + (share * 0.9 if grammar.name in _OPEN_ENDS else 0)

@@ -77,7 +77,7 @@ _UNSPACED_POINTING = re.compile(
     r"これ|それ|この|その|この|这|這|那|对|對|正し|合って|いい|大丈夫|本当|真的|可以|行吗|觉得|思"
 )
 _UNSPACED_ASKING = re.compile(r"[何誰]|だれ|どこ|いつ|どれ|什么|什麼|哪|谁|誰|几")
-_COURTESIES = read_word_set(
+COURTESIES = read_word_set(
     "thanks thank thx ty cheers please ok okay great nice perfect hi hello hey morning you so very much many "
     "lot a danke dankeschön vielen dank bitte super prima merci beaucoup bien d'avance avance gracias muchas "
     "mil grazie mille tante obrigado obrigada muito bedankt dank je wel alvast dzięki dziękuję bardzo hvala "
@@ -93,7 +93,7 @@ def says_only_thanks(text: str) -> bool:
     if is_unspaced(text):
         return _UNSPACED_COURTESY.fullmatch(normalize_text(text).strip(" 。!！.、,")) is not None
     words = [token.text for token in split_tokens(text) if not token.is_break]
-    return bool(words) and set(words) <= _COURTESIES
+    return bool(words) and set(words) <= COURTESIES
 
 
 def asks_about_last(text: str, parsed: ParsedSentence, grammar: Grammar, *, asks_for_look: bool) -> bool:
@@ -104,7 +104,7 @@ def asks_about_last(text: str, parsed: ParsedSentence, grammar: Grammar, *, asks
     if is_unspaced(text):
         return _asks_unspaced(text)
     tokens = [token.text for token in split_tokens(text) if not token.is_break]
-    words = [word.text for phrase in parsed.phrases for word in phrase.words]
+    words = [word.text for word in parsed.words]
     if parsed.count > MAX_REFERRING_WORDS:
         return parsed.count <= MAX_POINTING_WORDS and _doubts(
             text, tokens, grammar, asks_for_look=asks_for_look
@@ -116,6 +116,18 @@ def asks_about_last(text: str, parsed: ParsedSentence, grammar: Grammar, *, asks
     if _YOUR_TURN.match(text) and not asks_for_look:
         return False
     return not _has_own_matter(tokens, grammar)
+
+
+def points_back(text: str, grammar: Grammar) -> bool:
+    """Whether it has a word that stands for what was said before: "That was for the other window."."""
+    if is_unspaced(text):
+        return _UNSPACED_BACK.search(text) is not None
+    tokens = [token.text for token in split_tokens(text)]
+    # "So scope decisions …" goes on.
+    return not (_POINTING[grammar.name] - {"so", "such", "tak"}).isdisjoint(tokens)
+
+
+_UNSPACED_BACK = re.compile(r"これ|それ|这|這|那")
 
 
 def _doubts(text: str, tokens: list[str], grammar: Grammar, *, asks_for_look: bool) -> bool:

@@ -14,7 +14,7 @@ MAX_LIMIT_TOKENS = 3
 MAX_TOKENS_WITH_ARTICLE = 4
 """The same with an article: "Only on the release branch.", without "only"."""
 
-_NOW = re.compile(
+_NOW_WORDS = (
     r"(?:(?:just|only|but|and|ok|okay|so|nur|aber|also|juste|seulement|solo|sólo|só|soltanto|alleen|"
     r"maar|tylko|"
     r"только)\W+)*(?:"
@@ -43,9 +43,10 @@ _NOW = re.compile(
     r"|tym razem|dziś|dzisiaj|jutro|wczoraj|teraz|raz|tymczasowo|wyjątkowo|w zeszłym roku|kiedyś|przykład"
     r"|(?:в|на) этот раз|сегодня|завтра|вчера|сейчас|пока|временно|в прошлом году|раньше|пример"
     r"|今回(?:だけ|のみ)?は?|今日(?:だけ|のみ)?は?|今(?:だけ|は)|一時的に|例えば|去年は?|这次|這次|这一次|今天|暂时|去年|以前|例如|比如"
-    r")(?: only| nur| seulement| solo| alleen)?",
-    re.IGNORECASE,
+    r")(?: only| nur| seulement| solo| alleen)?"
 )
+_NOW = re.compile(_NOW_WORDS, re.IGNORECASE)
+_ENDS_NOW = re.compile(rf"\b(?:{_NOW_WORDS})\W*$", re.IGNORECASE)
 _UNLIMITED = re.compile(
     r"\b(?:for (?:the record|future reference|your information|next time|everyone|all|ever|sure|context)|"
     r"from (?:now|here|today|this point) on(?:wards?)?|going forward|in (?:general|short|future|"
@@ -66,7 +67,8 @@ _UNLIMITED = re.compile(
 _LEADS = r"\W*(?:(?:please|now|ok|okay|so|and|then|first|hey|hi|bitte|por favor)\W+)*"
 _INVENTED = re.compile(
     _LEADS + r"(?:"
-    r"(?:let['’]?s |let us )?(?:pretend|imagine|suppose|role-?play|make believe|play (?:a|the|some)\b)"
+    r"(?:let['’]?s |let us )?(?:pretend|imagine|assume|suppose|role-?play|"
+    r"act (?:as|like)|behave (?:as|like)|you are (?:now )?an? |make believe|play (?:a|the|some)\b)"
     r"|(?:can|could|would|will) you (?:please )?(?:pretend|imagine|write (?:me )?an? (?:\w+ )?story)"
     r"|(?:write|tell|invent|make up|compose|continue|finish|give|create|generate)(?: me| us)? (?:up )?"
     r"(?:an?|some|the|this|my|our) (?:[\w-]+ ){0,3}(?:story|stories|poem|song|lyrics|novel|tale|"
@@ -138,6 +140,25 @@ def limits_next(text: str, parsed: ParsedSentence, grammar: Grammar, *, is_first
     is_short = len(tokens) - start <= (MAX_TOKENS_WITH_ARTICLE if has_article else MAX_LIMIT_TOKENS)
     is_led = tokens[start] in grammar.markers and bool(parsed.phrases) and not parsed.core
     return is_short and is_led and (is_first or not _POINTING.isdisjoint(tokens))
+
+
+def ends_now(text: str) -> bool:
+    """Whether it tells how things are now, for which the next sentence may be meant: "We have an emergency
+    today."."""
+    return _ENDS_NOW.search(text) is not None
+
+
+_SITUATION = re.compile(
+    r"\W*(?:(?:ok|okay|so|well|also|und|et|y|e)\W+)?(?:it(?:'s|’s| is)|there(?:'s|’s| is| are)|this is|"
+    r"es (?:ist|gibt)|das ist|c['’]est|il y a|es (?:un|una|el|la)|hay|è|c['’]è|é|há|het is|er (?:is|zijn)|"
+    r"to jest|jest|это|есть)\b",
+    re.IGNORECASE,
+)
+
+
+def tells_situation(text: str) -> bool:
+    """Whether it says what is the case, for which the next sentence may be meant: "It's the hackathon."."""
+    return _SITUATION.match(text) is not None
 
 
 def is_invention(text: str) -> bool:

@@ -42,8 +42,11 @@ from sevenfold.core.tool_kinds import PATH_KEYS, Effect, find_tool
 from sevenfold.layers.compaction.summary import is_summary_head
 from sevenfold.layers.context import CONTEXT_HEADINGS, REMINDER_TAG
 from sevenfold.layers.forks.policy import FORK_MARK, MAIL_MARK
-from sevenfold.layers.memory.trust.evidence import UserSentence, find_evidence, read_user_sentences
+from sevenfold.layers.memory.trust.evidence import find_evidence
+from sevenfold.layers.memory.trust.frames import SHOWN
+from sevenfold.layers.memory.trust.sentence_index import SentenceIndex
 from sevenfold.layers.memory.trust.tokens import has_hidden_text
+from sevenfold.layers.memory.trust.user_sentences import read_user_sentences
 
 # What is left out only counts as somebody else's. In doubt it is left out: a rule that is not learnt can be
 # said again.
@@ -54,7 +57,7 @@ PASTE_LINES = 12
 """Nor that many lines on end without an empty one."""
 _MAX_CHARS = 20_000
 """A message is looked at up to here: what is longer is pasted."""
-QUOTED_WORDS = 4
+QUOTED_WORDS, QUOTED_CHARS = 4, 14
 """Between quotation marks, fewer are a name or an example of the speaker's own."""
 
 _FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,}).*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
@@ -63,7 +66,7 @@ _SHOWING = re.compile(r":(?=[ \t]*\n\s*(?:`{3,}|~{3,}))")
 _KEYED = re.compile(r"<([a-z][a-z-]*) ([0-9a-f]{8,64})[^<>\n]*>\n.*?(?:\n</\1 \2>|\Z)", re.DOTALL)
 """As the program fences text: only the tag with the same key ends it."""
 _TAGGED = re.compile(r"<([A-Za-z][\w-]*)(?:\s[^<>\n]*)?>.*?</\1(?:\s[^<>\n]*)?>", re.DOTALL)
-_QUOTED = re.compile(r"\"[^\"\n]{12,}\"|“[^”]{12,}”|«[^»]{12,}»|„[^“”]{12,}[“”]")
+_QUOTED = re.compile(r"\"[^\"\n]*\"|“[^”]*”|«[^»]*»|„[^“”]*[“”]")
 _FOREIGN_LINE = re.compile(
     r"\s*>"  # a quotation
     r"|\s*(?:\$|%|#!|>>>|\.\.\.|PS>)\s"  # a prompt
@@ -71,15 +74,16 @@ _FOREIGN_LINE = re.compile(
     r"|\s*(?:DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL|TRACE|CRITICAL)\b"
     r"|\s*(?:Traceback \(|File \"|at [\w.$<>]+\(|\S+(?:Error|Exception): )"  # a stack
     r"|\s*(?:@@ |\+\+\+ |--- |[-+](?! )\S|diff --git|index [0-9a-f]{7})"  # a difference
-    r"|\s*\||\s*(?:From|Sent|Subject|To|Cc|Date): "  # a table, the head of a mail
+    r"|\s*\|"  # a table
     r"|(?:    |\t)\S"  # code
 )
+_MAIL_HEAD = re.compile(r"\s*(?:From|Sent|Subject|To|Cc|Date|Von|Betreff|De|Objet|Asunto|Oggetto): ")
 _REPORTED = re.compile(
     r"\b(?:read ?me|docs?|documentation|page|site|website|article|blog|post|e?mails?|messages?|letter|"
     r"ticket|"
     r"issue|thread|logs?|output|comments?|file|changelog|wiki|report|response|result|memory|notes?|it|"
     r"text|snippet|"
-    r"instructions?)\s+(?:\w+\s+){0,3}?(?:says?|said|reads?|states?|stated|claims?|claimed|tells?|told|"
+    r"instructions?)\s+(?:(?!(?:is|are|be|was|were|been)\b)\w+\s+){0,3}?(?:says?|said|reads?|states?|stated|claims?|claimed|tells?|told|"
     r"asks?|"
     r"asked|recommends?|suggests?|instructs?|mentions?)\b"
     r"|\b(?:according to|quoting|quote|as (?:written|stated) in|copied from|pasted from|i (?:found|"
@@ -92,7 +96,7 @@ _REPORTED = re.compile(
 
 def strip_pasted_text(text: str) -> str:
     """What the person says themselves, by paragraphs."""
-    shown = _SHOWING.sub(".", _KEYED.sub("\n", text[:_MAX_CHARS]))
+    shown = _SHOWING.sub(f" {SHOWN}", _KEYED.sub("\n", text[:_MAX_CHARS]))
     rest = _TAGGED.sub("\n", _FENCED.sub("\n", shown))
     paragraphs = re.split(r"\n\s*\n", rest)
     own = (_own_lines(part) for part in paragraphs if not _is_paste(part))
@@ -114,13 +118,17 @@ def _own_lines(paragraph: str) -> str:
         if kept and kept[-1].rstrip().endswith(":") and is_reported_speech(kept[-1]):
             # "The page says:" and what follows it.
             continue
+        if _MAIL_HEAD.match(line):
+            # And the mail below it.
+            break
         if not _FOREIGN_LINE.match(line):
             kept.append(line)
     return _QUOTED.sub(_unquoted, "\n".join(kept)).strip()
 
 
 def _unquoted(match: re.Match[str]) -> str:
-    return match.group() if len(match.group().split()) < QUOTED_WORDS else "…"
+    is_short = len(match.group()) < QUOTED_CHARS or len(match.group().split()) < QUOTED_WORDS
+    return match.group() if is_short else "…"
 
 
 Speaker: TypeAlias = Literal["user", "model", "told", "foreign"]
@@ -134,8 +142,15 @@ _LEAD = 0.25
 """By how much another's words may be nearer to a sentence than the user's before it counts as theirs."""
 MIN_SOURCE_SHARE = 0.4
 """From here on a sentence is likely from this source; below, it could be from any."""
+MIN_SHOWN_SHARE = 0.6
+"""From here on a sentence may have been taken from this source."""
 SAME_TEXT_SHARE = 0.85
 """So near to what the program said that it is the same."""
+
+_ADDRESS = re.compile(r"[@/\\_(]|^-|\.\w")
+"""In what cannot be put in other words: a number can."""
+
+_NO_NAME = re.compile(r"[\d.,:%]+|\w(?:\.\w)+\.?")
 
 _TAINTS: dict[Effect, Taint] = {"fetch": "web", "message": "mail"}
 """By what a tool does, where its results are not just a tool's."""
@@ -209,7 +224,7 @@ class ConversationSources:
     passages: Sequence[Passage]
     said: list[Utterance] = field(default_factory=list[Utterance], init=False)
     """What the user said, by clause, by sentence and as a whole."""
-    sentences: list[UserSentence] = field(default_factory=list[UserSentence], init=False)
+    sentences: SentenceIndex = field(default_factory=SentenceIndex, init=False)
     """The same as sentences that a memory can rest on."""
     _exact: set[str] = field(default_factory=set[str], init=False)
     _words: str = field(default="", init=False)
@@ -226,7 +241,7 @@ class ConversationSources:
         for passage in passages:
             if passage.voice == "user":
                 self.said += _units(passage)
-                self.sentences += read_user_sentences(passage.text, passage.at, is_reported_speech, day)
+                self.sentences.add(read_user_sentences(passage.text, passage.at, is_reported_speech, day))
                 self._exact |= find_exact_words(passage.text)
                 self._words += f"{_squeezed(passage.text)}\n"
             if passage.taint is not None:
@@ -241,11 +256,11 @@ class ConversationSources:
     def attribute(self, text: str) -> Attribution:
         sentences = split_sentences(text)
         found = find_evidence(sentences, () if has_hidden_text(text) else self.sentences)
-        strangers = set[Taint]().union(*map(self._find_strangers, found.unsupported))
-        said_by: SaidBy = "tool output" if strangers else "model" if found.unsupported else "user"
+        foreign = set[Taint]().union(*map(self._find_foreign, found.unsupported))
+        said_by: SaidBy = "tool output" if foreign else "model" if found.unsupported else "user"
         return Attribution(
             said_by=said_by,
-            taint=frozenset(strangers),
+            taint=frozenset(foreign),
             messages=tuple(sorted({one.at for one in found.sentences})),
             evidence=tuple(one.text for one in found.sentences),
             unsupported=found.unsupported,
@@ -261,14 +276,15 @@ class ConversationSources:
 
     def with_passage(self, passage: Passage) -> ConversationSources:
         """The same conversation with more messages. Earlier ones are not processed again."""
-        heard = ConversationSources((passage,))
-        heard.passages = (*self.passages, passage)
-        heard.said = [*self.said, *heard.said]
-        heard.sentences = [*self.sentences, *heard.sentences]
-        heard._exact |= self._exact
-        heard._words = self._words + heard._words
-        heard._shown = (*self._shown, *heard._shown)
-        return heard
+        joined = ConversationSources((passage,))
+        joined.passages = (*self.passages, passage)
+        joined.said = [*self.said, *joined.said]
+        own, joined.sentences = joined.sentences, self.sentences.fork()
+        joined.sentences.add(own)
+        joined._exact |= self._exact
+        joined._words = self._words + joined._words
+        joined._shown = (*self._shown, *joined._shown)
+        return joined
 
     def is_program_text(self, sentence: str) -> bool:
         """Whether the program said this itself: an instruction file, or a memory that was recalled."""
@@ -277,6 +293,21 @@ class ConversationSources:
             shown.source.is_program and shown.is_negated == negated and shown.share >= SAME_TEXT_SHARE
             for shown in self._find_shown(stems)
         )
+
+    def is_shown(self, sentence: str) -> bool:
+        """Whether anybody but the user said something like this, or must have: it names an address, a path or
+        an option that the user did not."""
+        named = (word for word in find_exact_words(sentence) - self._exact if _ADDRESS.search(word))
+        if not all(map(self._is_plain, named)):
+            return True
+        stems = find_content_stems(sentence)
+        if not stems:
+            return bool(self.taints)
+        return any(shown.share >= MIN_SHOWN_SHARE for shown in self._find_shown(stems))
+
+    def _is_plain(self, name: str) -> bool:
+        """ "0.5", "e.g.", and "legal/compliance" of a user who typed both."""
+        return _NO_NAME.fullmatch(name) is not None or all(part in self._words for part in name.split("/"))
 
     def _find_user(self, sentence: str) -> int | None:
         """The message in which the user said this; None where they did not."""
@@ -307,7 +338,7 @@ class ConversationSources:
                 return False
         return True
 
-    def _find_strangers(self, sentence: str) -> set[Taint]:
+    def _find_foreign(self, sentence: str) -> set[Taint]:
         """The foreign sources of a sentence: those that said something like it, else all of them."""
         stems = find_content_stems(sentence)
         near: set[Taint] = {
@@ -327,21 +358,21 @@ class SourceTracker:
         self._is_delegated = is_delegated
         self._messages: tuple[Message, ...] = ()
         self._calls: dict[ToolUseId, ToolUse] = {}
-        self._witnesses = ConversationSources(())
+        self._sources = ConversationSources(())
 
     def update(self, messages: Sequence[Message], day: date | None = None) -> ConversationSources:
         """The conversation as it is now, on that day. Use it only until the next call: it grows."""
         view, known = tuple(messages), len(self._messages)
         if view[:known] != self._messages:
             # Messages left the view: what can no longer be read is no longer a source.
-            self._calls, self._witnesses, known = {}, ConversationSources(()), 0
+            self._calls, self._sources, known = {}, ConversationSources(()), 0
         for message in view[known:]:
             self._calls.update(_calls(message))
         new = enumerate(view[known:], known)
         said = (passage for at, message in new for passage in _passages(message, at, self._calls))
-        self._witnesses.add(list(map(_as_mail, said) if self._is_delegated else said), day)
+        self._sources.add(list(map(_as_mail, said) if self._is_delegated else said), day)
         self._messages = view
-        return self._witnesses
+        return self._sources
 
 
 def _units(passage: Passage) -> Iterator[Utterance]:

@@ -36,27 +36,27 @@ _SPOKEN = {
 
 
 def attribute_change(
-    before: Memory | None, after: Memory, witnesses: ConversationSources, *, may_drop: bool = False
+    before: Memory | None, after: Memory, sources: ConversationSources, *, may_drop: bool = False
 ) -> Attribution:
     """Who asked for a change of a memory. Text that was there before is not judged again.
 
     With `may_drop` no model chose what is taken away.
     """
     fresh = find_new_sentences(after.body, before)
-    found = witnesses.attribute("\n".join(fresh))
-    if may_drop and not witnesses.taints:
+    found = sources.attribute("\n".join(fresh))
+    if may_drop and not sources.taints:
         return found
     if not may_drop:
         found = _without_trust(found, after.text)
     own = [parse_fact(sentence) for sentence in fresh if sentence not in found.unsupported]
-    lost = () if may_drop else _lost(before, after, own, witnesses)
-    unasked = (*lost, *_moved(before, after, witnesses))
+    lost = () if may_drop else _lost(before, after, own, sources)
+    unasked = (*lost, *_moved(before, after, sources))
     if not unasked:
         return found
     return replace(
         found,
         said_by="tool output",
-        taint=found.taint | (witnesses.taints or {"transcript"}),
+        taint=found.taint | (sources.taints or {"transcript"}),
         unsupported=(*found.unsupported, *unasked),
     )
 
@@ -77,7 +77,7 @@ def find_new_sentences(body: str, before: Memory | None) -> list[str]:
 
 
 def _lost(
-    before: Memory | None, after: Memory, own: Sequence[Fact], witnesses: ConversationSources
+    before: Memory | None, after: Memory, own: Sequence[Fact], sources: ConversationSources
 ) -> Iterator[str]:
     """What is taken away without the user having put something in its place or wanted it gone."""
     left = split_facts(after.body)
@@ -87,7 +87,7 @@ def _lost(
         stems = find_content_stems(fact.text)
         forgotten = (
             find_content_stems(said.text)
-            for said in witnesses.sentences
+            for said in sources.sentences
             if said.is_asserted and _FORGETTING.search(said.text)
         )
         if not stems or not any(len(stems & said) >= MIN_DROP_SHARE * len(stems) for said in forgotten):
@@ -99,12 +99,14 @@ def _is_on_same(fact: Fact, said: Fact) -> bool:
     return bool(one and other) and len(one & other) >= MIN_DROP_SHARE * min(len(one), len(other))
 
 
-def _moved(before: Memory | None, after: Memory, witnesses: ConversationSources) -> Iterator[str]:
+def _moved(before: Memory | None, after: Memory, sources: ConversationSources) -> Iterator[str]:
     """What is changed of when it applies, without the user having named that."""
     old = parse_conditions(before.applies_to).found if before else ()
     new = parse_conditions(after.applies_to).found
-    named = [find_content_stems(said.text) for said in witnesses.sentences if said.is_asserted]
-    for condition in (*(one for one in new if one not in old), *(one for one in old if one not in new)):
+    changed = (*(one for one in new if one not in old), *(one for one in old if one not in new))
+    asserted = (said.text for said in sources.sentences if said.is_asserted)
+    named = [find_content_stems(text) for text in asserted] if changed else []
+    for condition in changed:
         if not any(_is_named(condition, stems) for stems in named):
             yield f"applies to {condition}"
     gate = after.field(GATE_KEY)
