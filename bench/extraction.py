@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench import extraction_fresh as fresh
 from bench import extraction_kept as kept
+from bench import extraction_natural as natural
 from bench import extraction_passed as passed
 from bench import extraction_passed_unseen as unseen
 from bench import extraction_sight as sight
@@ -118,10 +119,45 @@ KINDS = (
     skip("sight: near misses", sight.SIGHT_NEAR, is_tuned=False),
     keep("sight: afterwards", sight.SIGHT_AFTER, is_tuned=False, is_direct=True),
     skip("sight: what is built", sight.SIGHT_BUILT, is_tuned=False),
+    keep("natural: third set", natural.THIRD_KEPT, is_tuned=False, is_direct=True),
+    skip("natural: third, nothing", natural.THIRD_NOTHING, is_tuned=False),
+    keep("natural: fourth set", natural.FOURTH_KEPT, is_tuned=False, is_direct=True),
+    skip("natural: fourth, nothing", natural.FOURTH_NOTHING, is_tuned=False),
 )
-"""The `fresh`, `last` and `sight` ones were written when the rules stood, to see what those are worth on
-other turns, and the rules were changed after they were measured: docs/layers/extraction.md has the figures
-before that."""
+"""The `fresh`, `last`, `sight` and `natural` ones were written when the rules stood, to see what those are
+worth on other turns, and the rules were changed after they were measured: docs/layers/extraction.md has the
+figures before that."""
+
+
+TALK = Path(__file__).parent / "talk"
+"""Natural talk, most of it with words of rules and nothing to keep: `# kind`, then a language and a turn in
+each row. Each file but `tuning` was measured before the rules were changed for it."""
+
+
+def read_talk() -> Iterator[TurnKind]:
+    for file in sorted(TALK.glob("*.txt")):
+        rows: dict[str, dict[str, tuple[str, ...]]] = {}
+        kind = ""
+        for row in file.read_text("utf-8").splitlines():
+            language, _, text = row.partition("\t")
+            if not text:
+                kind = row.removeprefix("# ")
+                rows[kind] = {}
+                continue
+            said = text.replace("\\n", "\n").replace("\\t", "\t")
+            rows[kind][language] = (*rows[kind].get(language, ()), said)
+        for name, turns in rows.items():
+            is_kept = any("[[" in text for texts in turns.values() for text in texts)
+            yield TurnKind(
+                name=f"talk {file.stem}: {name}",
+                turns=turns,
+                is_kept=is_kept,
+                is_tuned=file.stem == "tuning",
+                is_direct=name == "direct",
+            )
+
+
+ALL_KINDS = (*KINDS, *read_talk())
 
 
 def label(kind: TurnKind, language: str, marked: str) -> LabelledTurn:
@@ -132,7 +168,7 @@ def label(kind: TurnKind, language: str, marked: str) -> LabelledTurn:
 
 
 def label_turns() -> Iterator[LabelledTurn]:
-    for kind in KINDS:
+    for kind in ALL_KINDS:
         for language, turns in kind.turns.items():
             for marked in turns:
                 yield label(kind, language, marked)
@@ -151,18 +187,18 @@ class RuleLearner:
     """What extraction without a model writes about one turn, with an empty memory directory."""
 
     def __init__(self, folder: Path) -> None:
-        self._shelf = MemorySnapshot(
+        self._memories = MemorySnapshot(
             MemoryDir.for_project(folder, environ={"SEVENFOLD_HOME": str(folder / "home")})
         )
-        self._shelf.refresh()
+        self._memories.refresh()
 
     def learn(self, text: str, before: Sequence[Message] = ()) -> tuple[str, ...]:
         """The bodies of the memories that are written."""
         said = [*before, Message("user", (Text(text),)), AFTER]
         history = [RecordedMessage(str(number), message) for number, message in enumerate(said)]
-        ground = GateContext(SourceTracker().update(said, TODAY), (), self._shelf.near, TODAY)
-        reader = StatementReader("bench", self._shelf, ignore_event)
-        run = reader.read(ground, ConversationSnapshot(history, said), history[len(before) :], Topic())
+        context = GateContext(SourceTracker().update(said, TODAY), (), self._memories.near, TODAY)
+        reader = StatementReader("bench", self._memories, ignore_event)
+        run = reader.read(context, ConversationSnapshot(history, said), history[len(before) :], Topic())
         return tuple(read_memory(key, item.text).body for key, item in run.admitted.items())
 
 
@@ -220,7 +256,7 @@ def count_by(
 
 
 def name_half(turn: LabelledTurn) -> str:
-    if turn.kind.name.startswith(("fresh", "last", "sight")):
+    if turn.kind.name.startswith(("fresh", "last", "sight", "natural", "talk")):
         return f"{turn.kind.name.partition(':')[0]} turns"
     return "tuned kinds" if turn.kind.is_tuned else "unseen kinds"
 
@@ -242,7 +278,12 @@ def main() -> None:
         "all": count_by([*results, *later], name_half),
         "first turn": count_by(results, name_half),
         "later turn": count_by(later, name_half),
-        "kind": count_by(results, lambda turn: f"{name_half(turn)[:6]} {turn.kind.name}"),
+        "kind": count_by(
+            results,
+            lambda turn: (
+                f"{name_half(turn)[:6]} {turn.kind.name}" if "talk" not in turn.kind.name else turn.kind.name
+            ),
+        ),
         "language": count_by(results, lambda turn: turn.language),
         "direct statements": count_by(direct, lambda turn: turn.language),
     }
@@ -256,7 +297,7 @@ def main() -> None:
     if given.show:
         show_wrong(results, "first")
         show_wrong(later, "later")
-    print(f"{len(turns)} turns, {len(KINDS)} kinds")
+    print(f"{len(turns)} turns, {len(ALL_KINDS)} kinds")
     for name, table in tables.items():
         print_table(name, table)
 

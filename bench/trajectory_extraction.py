@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from trajectory import (
     FRESH_USD,
@@ -46,16 +47,35 @@ def make_extraction_writer(session: Session, home: str, names: tuple[str, ...]) 
     return ExtractionWriter(places, ExtractionSettings(), ForkTools(names, run_fork, read))
 
 
+RULES = (
+    "From now on keep public signatures as they are.",
+    "Never add a dependency without asking me first.",
+    "I prefer small functions with early returns.",
+    "In this project, tests go next to the file they cover.",
+    "Please always use pathlib instead of os.path.",
+    "We never catch bare exceptions in library code.",
+)
+"""What the user says at the end of each prompt where every turn teaches something."""
+_UNSAID = "In turn {} the user wanted the names of fixtures to stay as they are."
+"""No words of the user's: such a draft goes back to the fork."""
+
+
 @dataclass(frozen=True, slots=True)
 class ExtractionCost:
-    forks: int
     calls: int
+    written: int
     usd: float
     session_usd: float
 
 
-def run_extraction(trajectory: Trajectory, model: str, *, writes: bool) -> ExtractionCost:
-    """What extraction costs of a session."""
+def teach(trajectory: Trajectory) -> Trajectory:
+    """The same session with a rule in each prompt."""
+    prompts = [f"{prompt} {RULES[at % len(RULES)]}" for at, prompt in enumerate(trajectory.prompts)]
+    return replace(trajectory, prompts=tuple(prompts))
+
+
+def run_extraction(trajectory: Trajectory, model: str, writes: Mapping[int, str]) -> ExtractionCost:
+    """What extraction costs of a session whose forks write these memories, by turn."""
     clock = VirtualClock()
     player = Player(trajectory, clock, thinks=model == SIGNED, writes=writes)
     tools = (*trajectory.tools, MEMORY_TOOL_SPEC.declared())
@@ -75,7 +95,10 @@ def run_extraction(trajectory: Trajectory, model: str, *, writes: bool) -> Extra
             ) as session:
                 names = tuple(str(tool["name"]) for tool in tools)
                 await play(session, provider, player, make_extraction_writer(session, home, names))
+        with MemoryDir.for_project(home, environ={"HOME": home}) as memory:
+            written.extend(stored.memory.key for stored in memory.scan(None))
 
+    written = list[str]()
     with Simulator(player, clock=clock) as sim, tempfile.TemporaryDirectory() as home:
         asyncio.run(run(home))
         entries = [one for one in sim.ledger.entries if one.status == 200 and one.endpoint == "messages"]
@@ -83,26 +106,34 @@ def run_extraction(trajectory: Trajectory, model: str, *, writes: bool) -> Extra
         (READ_USD * one.usage.read + WRITE_USD * one.usage.written + FRESH_USD * one.usage.fresh) / 1_000_000
         for one in entries
     ]
-    calls = len(player.forks)
     spent = sum(usd[at] for at in player.forks)
-    return ExtractionCost(len(trajectory.prompts) if calls else 0, calls, spent, sum(usd))
+    return ExtractionCost(len(player.forks), len(written), spent, sum(usd))
 
 
 MAX_EXTRACTION_SHARE = 0.05
-"""Where nothing is taught, as in this session. A fork that writes asks twice, and is shown beside it."""
+"""Where nothing is taught, and where something is after every turn. A draft that has to be corrected costs a
+second answer: it is shown beside them."""
 
 
 def tell_extraction(trajectory: Trajectory, seed: int) -> bool:
     """Print the share; whether it is small enough."""
+    turns = range(len(trajectory.prompts))
+    own = {turn: RULES[turn % len(RULES)] for turn in turns}
+    unsaid = {turn: _UNSAID.format(turn) for turn in turns}
     is_small = True
     for name, model in (("unsigned", UNSIGNED), ("signed", SIGNED)):
-        for writes in (False, True):
-            found = run_extraction(trajectory, model, writes=writes)
+        for label, played, writes in (
+            ("nothing to keep", trajectory, {}),
+            ("a rule a turn", teach(trajectory), own),
+            ("all corrected", trajectory, unsaid),
+        ):
+            found = run_extraction(played, model, writes)
             share = found.usd / found.session_usd
-            is_small = is_small and found.calls > 0 and (writes or share <= MAX_EXTRACTION_SHARE)
+            is_right = found.calls > 0 and (writes is not own or found.written == len(own))
+            is_small = is_small and is_right and (writes is unsaid or share <= MAX_EXTRACTION_SHARE)
             print(
-                f"{seed:>4}  {name:9} {'forks that write' if writes else 'nothing to keep':16} "
-                f"{found.calls:>3} calls  ${found.usd:.3f} of ${found.session_usd:.2f}  {share:.1%}",
+                f"{seed:>4}  {name:9} {label:16} {found.calls:>3} calls  {found.written} written  "
+                f"${found.usd:.3f} of ${found.session_usd:.2f}  {share:.1%}",
                 flush=True,
             )
     return is_small

@@ -6,15 +6,15 @@ from dataclasses import fields
 
 import pytest
 
+from sevenfold.layers.memory.extraction.cue_patterns import Cues, read_cues
 from sevenfold.layers.memory.extraction.cues import CUE_TABLES
 from sevenfold.layers.memory.extraction.policy import find_recap
 from sevenfold.layers.memory.extraction.statements import (
     MAX_STATEMENT_CHARS,
-    Cues,
     find_answer,
     find_statements,
     is_agreement,
-    read_cues,
+    is_response,
 )
 
 
@@ -128,6 +128,20 @@ def test_agreement_is_heard(own: str, is_yes: bool) -> None:
     assert is_agreement(own) is is_yes
 
 
+@pytest.mark.parametrize(
+    ("own", "is_one"),
+    [
+        ("Exactly.", True),
+        ("No, use pnpm.", True),
+        (" Wait, not that one.", True),
+        ("Now the tests.", False),
+        ("Run it again.", False),
+    ],
+)
+def test_a_yes_and_a_correction_are_responses_to_what_was_proposed(own: str, *, is_one: bool) -> None:
+    assert is_response(own) is is_one
+
+
 def test_a_short_answer_is_kept_with_its_question() -> None:
     assert (
         find_answer("Done. Which port does it use?", "always  8443")
@@ -236,6 +250,67 @@ def test_every_language_has_every_row_it_needs() -> None:
 @pytest.mark.parametrize(
     "said",
     [
+        "From now on write the tests before the code.",
+        "A partir de ahora escribe cada migración con su rollback.",
+        "Désormais, écris chaque migration avec son rollback.",
+        "Scrivi sempre prima i test.",
+        "Schreibe Tests immer zuerst.",
+        "必ず先にテストを書いてください。",
+        "Ne touche jamais le fichier de config.",
+        "Non toccare mai la cartella vendor.",
+        "Lass die Lockfile immer in Ruhe.",
+        "Laat de lockfile altijd met rust.",
+        "Don't touch anything under vendor without asking me",
+        "No subas versiones mayores sin consultarme.",
+        "没问过我之前不要动 vendor 目录。",
+    ],
+)
+def test_a_standing_rule_may_be_about_writing_and_name_its_object_first(said: str) -> None:
+    assert [item.kind for item in find_statements(said)] == ["rule"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Just so you know, the staging database gets wiped every Sunday night.",
+        "Zur Info: die Staging-Datenbank wird jeden Sonntag gelöscht.",
+        "Só para você saber, o banco de staging é apagado todo domingo.",
+        "К сведению: база на стейджинге очищается каждое воскресенье.",
+        "提醒一下，测试环境的数据库每周日都会清空。",
+    ],
+)
+def test_what_is_told_to_be_known_and_comes_again_is_a_fact(said: str) -> None:
+    assert [item.kind for item in find_statements(said)] == ["fact"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "translate to German: Always run the tests before you commit.",
+        "add a comment: always close the handle after use",
+        "Escribe en el README que siempre usamos pnpm.",
+        "Schreib in die README, dass wir immer pnpm benutzen.",
+        "決して sleep しないテストを書いて。",
+        "don't restart the server without asking me while the demo is on",
+        "don't push without asking me until the audit is over",
+        "FYI I pushed a fix for the login page",
+        "we deploy in an hour",
+        "both workers always pick the same job",
+        "Beide Worker nehmen immer denselben Job.",
+        "正規表現は決してマッチしない。",
+        "API는 항상 200을 반환한다.",
+        "Cache zawsze zwraca stare dane.",
+        "pretend that you are the DBA and never approve anything",
+        "До пятницы мы всегда деплоим со стейджинга.",
+    ],
+)
+def test_texts_to_write_limits_and_what_code_does_are_no_statements(said: str) -> None:
+    assert find_statements(said) == ()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
         "In this repo dependencies are out of date.",
         "In our repo passwords are stored in plain text.",
         "Whenever users click save, tell us the error in a toast.",
@@ -244,3 +319,62 @@ def test_every_language_has_every_row_it_needs() -> None:
 )
 def test_a_state_that_passes_is_no_statement(said: str) -> None:
     assert find_statements(said) == ()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "we always blame the intern haha just kidding",
+        "Wir testen immer in Produktion, ist ja klar 😂",
+        "Remember: coffee first, code never. 😂",
+        "哈哈，我们总是周五炸生产环境，传统了",
+        "You never read the whole file.",
+        "Non leggi mai tutto il file.",
+        "Zawsze zapominasz o typach.",
+        "hint: Always pull before you push",
+        "pip: WARNING: Always use a virtualenv\nand never run it as root",
+        "[eslint] Always return a value in arrow functions",
+        "The toast has to stay and never close by itself.",
+        "Le verrou est inutile, on écrit toujours depuis un seul thread.",
+        "you can drop the lock, writes always come from one thread",
+        "Anuncia en el canal que a partir de ahora desplegamos a las 10.",
+        "From now on the function returns a tuple, adapt the callers.",
+        "Nota de versión: ahora siempre comprimimos las subidas.",
+        "the guide goes: 'Never abbreviate names.' is our linter in line with it",
+        "Safari never fires that event",
+        "We never have time for refactoring.",
+        "The staging DB is on v14.2",
+    ],
+)
+def test_what_is_told_asked_of_others_or_laughed_about_is_no_statement(said: str) -> None:
+    assert find_statements(said) == ()
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("Remember that deploys happen on Tuesdays only, Anna has to be there.", "asked"),
+        ("We agreed that the mobile team owns the push service.", "decision"),
+        ("The staging DB is on pg-stage-2.internal.", "pointer"),
+        ("La base de staging está en pg-stage-2.", "pointer"),
+        ("ステージングDBは pg-stage-2 にあります。", "pointer"),
+        ("Prod runs in eu-central-1.", "pointer"),
+        ("Deja de añadir comentarios a las funciones privadas.", "rule"),
+        ("Przestań dodawać komentarze do prywatnych funkcji.", "rule"),
+        ("커밋에 이모지는 그만 써줘.", "rule"),
+        ("Starting today, write tests before the implementation.", "rule"),
+        ("Todo PR precisa de duas aprovações.", "rule"),
+        ("Los viernes nunca hacemos hotfixes.", "rule"),
+        ("I'm Marco, backend dev at Lumen.", "about you"),
+        ("Lena est notre DBA.", "about you"),
+        ("Ich will kurze Commit-Nachrichten.", "about you"),
+        ("У нас не делают force push.", "fact"),
+    ],
+)
+def test_direct_statements_are_found_in_every_language(said: str, kind: str) -> None:
+    assert [found.kind for found in find_statements(said)] == [kind]
+
+
+def test_a_question_behind_a_statement_does_not_limit_it() -> None:
+    found = find_statements("I prefer functional components. Could you rewrite this one?")
+    assert [one.text for one in found] == ["I prefer functional components."]

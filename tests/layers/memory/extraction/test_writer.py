@@ -181,14 +181,14 @@ def test_what_a_fork_reads_is_a_strangers_word(model_school: School) -> None:
     lesson.reads["GUIDE.md"] = rule
     lesson.end().models.check_done()
     assert model_school.bodies() == {}
-    assert len(model_school.memory.waiting()) == 1
+    (waiting,) = model_school.memory.waiting()
+    assert waiting.origin.taint == {"tool"}
 
 
 def test_a_refused_draft_goes_back_and_may_be_mended(model_school: School) -> None:
     steps = [
         make_response(calls={"memory": written("tabs", "Next steps: indent everything with tabs.")}),
         make_response(calls={"memory": written("tabs", "Indent with tabs, never with spaces.")}),
-        make_response("Done."),
     ]
     lesson = model_school.session("s1", steps).say(TABS).end()
     lesson.models.check_done()
@@ -214,20 +214,19 @@ def test_a_secret_is_never_written_nor_told(model_school: School) -> None:
 def test_files_are_written_within_the_memory_folder_alone(model_school: School) -> None:
     inside = f"{model_school.memory.path}/tabs.md"
     text = write_memory("tabs", "how code is indented", "feedback", "Indent with tabs, never with spaces.")
-    changed = {"file_path": inside, "old_string": "tabs, never", "new_string": "tabs and never"}
+    changed = {"file_path": inside, "old_string": "\n\nIndent with", "new_string": "\n\nPlease indent with"}
     steps = [
         make_response(
             calls={"write": {"file_path": "/etc/x.md", "content": text}, "memory": written("team/x", TABS)}
         ),
-        make_response(calls={"write": {"file_path": inside, "content": text}}),
+        make_response(calls={"write": {"file_path": inside, "content": text}, "read": {"file_path": "a.py"}}),
         make_response(calls={"edit": changed}),
-        make_response("Done."),
     ]
     lesson = model_school.session("s1", steps).say(TABS).end()
     lesson.models.check_done()
     results = str(lesson.models.requests[1].messages[-1])
     assert "may not be written here" in results
-    assert list(model_school.bodies()) == ["tabs.md"]
+    assert model_school.bodies() == {"tabs.md": "Please indent with tabs, never with spaces."}
     assert not (Path("/etc") / "x.md").exists()
 
 

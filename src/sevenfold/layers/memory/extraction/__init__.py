@@ -4,7 +4,8 @@
 - `policy`: when a turn is searched, the brief of the fork, and how statements become memories.
 - `writer`: runs extraction after a turn, with a fork or with rules; start here to follow the code.
 - `statements`: what a user states explicitly, found without a model; `cues`: the words for it, by language;
-  `cues_unspaced`: those of languages without spaces.
+  `cues_romance`, `cues_unspaced`: those of Romance languages, and of languages without spaces;
+  `cue_patterns`: which language it is, and its words as patterns.
 - `drafts`: drafts of memories: `StatementReader` makes them with the two modules above, a fork with
   `ExtractionTools`.
 - `gate`: accepts or refuses every draft, whoever wrote it.

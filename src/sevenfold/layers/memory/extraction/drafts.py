@@ -142,7 +142,7 @@ class ExtractionTools:
     async def _run(self, use: ToolUse) -> ToolResult:
         if use.name not in MEMORY_WRITERS:
             result = await self._read(use)
-            self._hear(use, result)
+            self._note_result(use, result)
             return result
         action = use.input.get("action", "write") if use.name == "memory" else "write"
         match action:
@@ -155,13 +155,13 @@ class ExtractionTools:
             case _:
                 raise InputError(f"{action!r} is not done here: nothing is forgotten; write the new version")
 
-    def _hear(self, use: ToolUse, result: ToolResult) -> None:
+    def _note_result(self, use: ToolUse, result: ToolResult) -> None:
         """What a fork reads counts as foreign words, like everything read before."""
         content = result.content or ""
         blocks = content if isinstance(content, tuple) else (Text(content),)
         text = "\n".join(block.text for block in blocks if isinstance(block, Text))
-        heard = Passage("foreign", text, len(self._context.sources.passages), find_tool_taint(use))
-        self._context = replace(self._context, sources=self._context.sources.with_passage(heard))
+        passage = Passage("foreign", text, len(self._context.sources.passages), find_tool_taint(use))
+        self._context = replace(self._context, sources=self._context.sources.with_passage(passage))
 
     def _draft(self, use: ToolUse) -> MemoryDraft:
         if use.name == "memory":
@@ -196,11 +196,12 @@ class ExtractionTools:
         self.drafts[draft.key] = found
         if not found.judgement.taint:
             return ToolResult(use.id, f"{found.key} is written when you are done")
-        told = "; ".join(repr(text[:120]) for text in found.judgement.unsupported[:3])
+        quoted = "; ".join(repr(text[:120]) for text in found.judgement.unsupported[:3])
         return ToolResult(
             use.id,
-            f"{found.key} waits until a person agrees, for these are not the user's own words: {told}. Write "
-            "it again with what the user said alone, or leave it.",
+            f"{found.key} waits until a person agrees, for these are not the user's own words: {quoted}. "
+            "Write it again with what the user said alone, or leave it.",
+            is_error=True,
         )
 
     def _text(self, key: str) -> str:
@@ -290,11 +291,15 @@ class StatementReader:
         self._session, self._memories, self._emit = session, memories, emit
 
     def read(
-        self, context: GateContext, heard: ConversationSnapshot, new: Sequence[RecordedMessage], topic: Topic
+        self,
+        context: GateContext,
+        snapshot: ConversationSnapshot,
+        new: Sequence[RecordedMessage],
+        topic: Topic,
     ) -> ExtractionRun:
         """What the new messages teach, after what the conversation had decided before."""
         run = ExtractionRun(topic)
-        for said in _turns(heard.history, new):
+        for said in _turns(snapshot.history, new):
             learnt = apply_turn(run.topic, said)
             run.topic = learnt.topic
             for draft in learnt.alone:
@@ -307,7 +312,7 @@ class StatementReader:
     def _admit_topic(self, run: ExtractionRun, context: GateContext, amended: KnownMemory | None) -> None:
         if amended is not None:
             run.topic = retarget_topic(run.topic, amended.memory)
-        elif (there := self._memories.find(run.topic.key)) and not _is_kin(run.topic, there):
+        elif (there := self._memories.find(run.topic.key)) and not _is_related(run.topic, there):
             slug = choose_free_slug(run.topic.key.removesuffix(".md"), context.keys)
             run.topic = replace(run.topic, key=f"{slug}.md")
         run.topic = _trimmed(run.topic, context.sources)
@@ -378,16 +383,16 @@ def _text_of(message: Message) -> str:
     return "\n\n".join(block.text for block in message.blocks if isinstance(block, Text))
 
 
-def _trimmed(topic: Topic, witnesses: ConversationSources) -> Topic:
+def _trimmed(topic: Topic, sources: ConversationSources) -> Topic:
     """Without what holds more than the user's own words, where a stranger may have said it."""
-    if not witnesses.taints:
+    if not sources.taints:
         return topic
-    recap = "" if witnesses.attribute(topic.recap).taint else topic.recap
-    own = tuple(text for text in topic.statements if not witnesses.attribute(text).taint)
+    recap = "" if sources.attribute(topic.recap).taint else topic.recap
+    own = tuple(text for text in topic.statements if not sources.attribute(text).taint)
     return replace(topic, recap=recap, statements=own)
 
 
-def _is_kin(topic: Topic, there: KnownMemory) -> bool:
+def _is_related(topic: Topic, there: KnownMemory) -> bool:
     memory = there.memory
     shared = topic.words & find_content_stems(f"{memory.description}\n{memory.body}")
     return len(shared) >= AMENDED_WORDS

@@ -57,7 +57,8 @@ UNSAVED_PATTERNS = (
     UnsavedPattern(
         "task state",
         re.compile(
-            r"\b(?:to-?do|next steps?|in progress|remaining (?:work|tasks?|steps?)|left to do|wip|"
+            r"\b(?:to-dos?|(?-i:TODOS?)|todo(?=:| lists?\b| items?\b)|next steps?|in progress|"
+            r"remaining (?:work|tasks?|steps?)|left to do|wip|"
             r"work in progress|"
             r"(?:is|are|am|'m|'re|we're) (?:currently|now|still) (?:\w+ing)|(?:currently|now) (?:working|"
             r"implementing|blocked)|"
@@ -195,10 +196,10 @@ class AdmittedDraft:
 
 
 def check_draft(
-    draft: MemoryDraft, context: GateContext, *, may_drop: bool = False
+    draft: MemoryDraft, context: GateContext, *, may_drop: bool = False, is_quoted: bool = False
 ) -> AdmittedDraft | RefusedDraft:
     """Whether a draft becomes a memory, as it would be written. `may_drop`: no model wrote it, so what it no
-    longer says is gone by the user's word."""
+    longer says is gone by the user's word. `is_quoted`: a draft that may be saved, in the user's words."""
     dated = replace(
         draft,
         description=" ".join(resolve_relative_dates(draft.description, context.today).split()),
@@ -206,8 +207,8 @@ def check_draft(
     )
     before = next((known for known in context.known if known.memory.key == dated.key), None)
     objection = (
-        _misshapen(dated)
-        or find_unsaved_rule(dated)
+        _malformed(dated)
+        or (None if is_quoted else find_unsaved_rule(dated))
         or _secret(dated)
         or _known(dated, before, context)
         or _recalled(dated, before, context.sources)
@@ -217,7 +218,7 @@ def check_draft(
     found = _judged(dated, before, context, may_drop=may_drop)
     quoted = quote_draft(dated, found, context.sources) if found.taint and not may_drop else None
     if quoted is not None:
-        again = check_draft(quoted, context)
+        again = check_draft(quoted, context, is_quoted=True)
         if isinstance(again, RefusedDraft) or not again.judgement.taint:
             return again
     is_told = before is not None and dated.description == before.memory.description
@@ -228,8 +229,8 @@ def check_draft(
 
 def _written(draft: MemoryDraft, before: KnownMemory | None) -> str:
     if before is not None:
-        told = draft.applies_to or None
-        return rewrite_memory(before.memory, draft.description, draft.kind, draft.body, applies_to=told)
+        applies_to = draft.applies_to or None
+        return rewrite_memory(before.memory, draft.description, draft.kind, draft.body, applies_to=applies_to)
     return write_memory(
         draft.name,
         draft.description,
@@ -239,7 +240,7 @@ def _written(draft: MemoryDraft, before: KnownMemory | None) -> str:
     )
 
 
-def _misshapen(draft: MemoryDraft) -> RefusedDraft | None:
+def _malformed(draft: MemoryDraft) -> RefusedDraft | None:
     if not draft.body or not find_content_stems(draft.body):
         return RefusedDraft(draft.key, "empty", "it says nothing; write the memory itself as content")
     if draft.kind not in MEMORY_KINDS:
@@ -247,9 +248,9 @@ def _misshapen(draft: MemoryDraft) -> RefusedDraft | None:
             draft.key, "shape", f"its type is {draft.kind!r}; use one of {', '.join(MEMORY_KINDS)}"
         )
     if not draft.description or len(draft.description) > MAX_DRAFT_DESCRIPTION_CHARS:
-        told = f"its description has {len(draft.description)} characters"
+        reason = f"its description has {len(draft.description)} characters"
         return RefusedDraft(
-            draft.key, "shape", f"{told}; say in 1 to {MAX_DRAFT_DESCRIPTION_CHARS} when it matters"
+            draft.key, "shape", f"{reason}; say in 1 to {MAX_DRAFT_DESCRIPTION_CHARS} when it matters"
         )
     size = len(draft.body.encode("utf-8", "replace"))
     if size > _MAX_BODY_BYTES:
@@ -288,7 +289,7 @@ def _known(draft: MemoryDraft, before: KnownMemory | None, context: GateContext)
         old = split_facts(before.memory.body)
         if facts and are_facts_stated(facts, old) and are_facts_stated(old, facts):
             return RefusedDraft(draft.key, "unchanged", f"{draft.key} says so already", draft.key)
-        if not _is_kin(draft, before.memory):
+        if not _is_related(draft, before.memory):
             reason = f"{draft.key} is about something else; choose another name, or update what is there"
             return RefusedDraft(draft.key, "other topic", reason, draft.key)
     for other in context.near(f"{draft.description}\n{draft.body}"):
@@ -346,7 +347,7 @@ def _differ(new: frozenset[str], old: frozenset[str]) -> bool:
     return is_turned or bool(new - old and old - new)
 
 
-def _is_kin(draft: MemoryDraft, memory: Memory) -> bool:
+def _is_related(draft: MemoryDraft, memory: Memory) -> bool:
     """Whether a draft is about what the memory of its name is about."""
     mine = find_content_stems(f"{draft.name} {draft.description} {draft.body}")
     theirs = find_content_stems(f"{memory.name} {memory.description} {memory.body}")
@@ -354,11 +355,11 @@ def _is_kin(draft: MemoryDraft, memory: Memory) -> bool:
 
 
 def _recalled(
-    draft: MemoryDraft, before: KnownMemory | None, witnesses: ConversationSources
+    draft: MemoryDraft, before: KnownMemory | None, sources: ConversationSources
 ) -> RefusedDraft | None:
     """What the program itself said in this conversation is known, and not learnt again."""
     fresh = find_new_sentences(draft.body, before.memory if before else None)
-    if fresh and all(witnesses.is_program_text(text) and not witnesses.supports(text) for text in fresh):
+    if fresh and all(sources.is_program_text(text) and not sources.supports(text) for text in fresh):
         reason = "it was recalled from memory, or read from an instruction file, in this conversation"
         return RefusedDraft(draft.key, "recalled", reason)
     return None
@@ -373,10 +374,10 @@ def _judged(
     return replace(found, taint=found.taint | (join_taint(before.origin) if before else frozenset()))
 
 
-def restrict_head(draft: MemoryDraft, witnesses: ConversationSources, known: Collection[str]) -> MemoryDraft:
+def restrict_head(draft: MemoryDraft, sources: ConversationSources, known: Collection[str]) -> MemoryDraft:
     """A name and a description that say no more than the body and the user: the index shows nothing else of a
     memory, and a stranger's rule would do its work there as well. One that is known keeps its name."""
-    own = witnesses.with_passage(Passage("user", draft.body, -1))
+    own = sources.with_passage(Passage("user", draft.body, -1))
     if not own.supports(draft.description):
         first = next(iter(split_sentences(draft.body)), draft.key)
         draft = replace(draft, description=truncate_words(first, MAX_DRAFT_DESCRIPTION_CHARS))
@@ -391,8 +392,8 @@ def restrict_head(draft: MemoryDraft, witnesses: ConversationSources, known: Col
 def quote_draft(draft: MemoryDraft, found: Attribution, sources: ConversationSources) -> MemoryDraft | None:
     """The same memory in the user's own sentences, where it says theirs in other words; to be judged again.
     None where they said nothing of the kind."""
-    quotation = quote_user(draft.body, found.unsupported, found.evidence, sources.sentences)
-    return replace(draft, body=quotation.body) if quotation and quotation.body != draft.body else None
+    body = quote_user(draft.body, found, sources)
+    return replace(draft, body=body) if body and body != draft.body else None
 
 
 def choose_free_slug(slug: str, known: Collection[str]) -> str:
@@ -401,5 +402,5 @@ def choose_free_slug(slug: str, known: Collection[str]) -> str:
     return next(name for name in names if f"{name}.md" not in known)
 
 
-def _is_said(witnesses: ConversationSources, name: str) -> bool:
-    return witnesses.mentions(re.sub(r"[-_/]", " ", name))
+def _is_said(sources: ConversationSources, name: str) -> bool:
+    return sources.mentions(re.sub(r"[-_/]", " ", name))

@@ -39,7 +39,9 @@ from sevenfold.layers.memory.extraction.statements import (
     is_response,
     weigh_decision,
 )
+from sevenfold.layers.memory.trust.replies import COURTESIES, says_only_thanks
 from sevenfold.layers.memory.trust.taint import strip_pasted_text
+from sevenfold.layers.memory.trust.tokens import fold_word, read_word_set
 
 MIN_TAUGHT_WORDS = 3
 """Fewer are a go-ahead or a remark, in any language: "go on", "weiter", "sí, gracias"."""
@@ -83,19 +85,18 @@ def choose_extraction_step(facts: ExtractionFacts, settings: ExtractionSettings)
     return "fork" if facts.has_substance or settings.writer == "model" else "pass"
 
 
-_COURTESIES = """
-thank thanks thx ty you very much so a lot great nice cool perfect good job well done awesome excellent lovely
-ok okay yes bye goodbye cheers that all for now is it s vielen dank danke schön sehr super toll prima tschüss
-merci beaucoup bien parfait bravo muchas gracias perfecto adiós obrigado obrigada muito perfeito grazie mille
-perfetto ciao bedankt dank je wel dziękuję dzięki спасибо большое 谢谢 谢谢你 多谢 好的
-ありがとう ありがとうございます 감사합니다 고마워 고마워요
-"""
-_COURTESY_WORDS = frozenset(_COURTESIES.split())
+_CLOSING_WORDS = COURTESIES | read_word_set(
+    "cool good job well done awesome excellent lovely yes bye goodbye that all for now is it s schön sehr "
+    "toll tschüss parfait bravo perfecto adiós perfeito perfetto ciao 好的 감사합니다 고마워 고마워요"
+)
+"""Thanks, and what else ends a session. Beside a sentence it may be a judgement of that ("Is that all?")."""
 
 
 def is_courtesy(text: str) -> bool:
     """Whether it is thanks, or a greeting, and nothing else."""
-    return all(word in _COURTESY_WORDS for word in re.findall(r"\w+", text.casefold()))
+    return says_only_thanks(text) or all(
+        fold_word(word) in _CLOSING_WORDS for word in re.findall(r"\w+", text)
+    )
 
 
 def has_substance(own: str, min_words: int = MIN_TAUGHT_WORDS) -> bool:
@@ -180,7 +181,13 @@ def build_extraction_brief(task: ExtractionTask, prompt: str) -> ForkBrief:
     }
     directive = re.sub(r"\{(\w+)\}", lambda match: filled.get(match[1], match[0]), prompt)
     permits = tuple(ToolPermit(name) for name in (*OWN_READERS, *MEMORY_WRITERS) if name in task.tools)
-    return ForkBrief(kind=EXTRACTION_KIND, directive=directive, allow=permits, max_rounds=task.rounds)
+    return ForkBrief(
+        kind=EXTRACTION_KIND,
+        directive=directive,
+        allow=permits,
+        max_rounds=task.rounds,
+        ends_when_written=True,
+    )
 
 
 # Statements become memories: one for each that stands for itself, and one for what a conversation decided,

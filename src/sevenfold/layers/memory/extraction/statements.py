@@ -10,13 +10,26 @@ doubt nothing is found, and `docs/layers/extraction.md` says what is missed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
-from functools import cache
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal, TypeAlias
 
 from sevenfold.core.text.stems import UNSPACED_CHARS, find_content_stems, normalize_text, split_sentences
-from sevenfold.layers.memory.extraction.cues import CLAUSE_JOINS, COMMON_WORDS, CUE_TABLES
+from sevenfold.layers.memory.extraction.cue_patterns import (
+    ADDRESS,
+    INTRODUCED,
+    JOKED,
+    LOGGED,
+    PLACE,
+    RELATED,
+    TEXT_TO_WRITE,
+    UNIVERSAL,
+    WANTED_TEXT,
+    Cues,
+    choose_language,
+    read_cues,
+)
 from sevenfold.layers.memory.trust.taint import is_reported_speech
 
 StatementKind: TypeAlias = Literal[
@@ -34,133 +47,16 @@ MIN_STATEMENT_STEMS = 2
 """Fewer words that mean something are no statement; of a rule one is enough: "always use tabs"."""
 MIN_UNSPACED_CHARS = 6
 """The same for scripts that put few or no spaces between words."""
-MAX_HEAD_WORDS = 4
+MAX_HEAD_WORDS = 5
 """Before "always" in an instruction: with more, it is about something that is told."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cues:
-    """The words of one language, as patterns."""
-
-    joins: re.Pattern[str]
-    """Between two main clauses."""
-    lead: re.Pattern[str]
-    """May stand before a statement and adds nothing."""
-    remember: re.Pattern[str]
-    onward: re.Pattern[str]
-    """From now on: a rule in any mood."""
-    always: re.Pattern[str]
-    """A rule in an instruction, and in what "we" do."""
-    we: re.Pattern[str]
-    other: re.Pattern[str]
-    """Before "always": somebody or something else does it, or it is no main clause."""
-    state: re.Pattern[str]
-    """After "always": tells how things are or went, and asks for nothing."""
-    status: re.Pattern[str]
-    """In a fact: tells how things are going at the moment."""
-    prefer: re.Pattern[str]
-    here: re.Pattern[str]
-    """How something is in this project: "in this repo, tests go next to the source"."""
-    fact: re.Pattern[str]
-    """How things are done here: "we use", "our"."""
-    person: re.Pattern[str]
-    """Who somebody is, or what they are responsible for."""
-    decided: re.Pattern[str]
-    wrong: re.Pattern[str]
-    """How a correction begins."""
-    contrast: re.Pattern[str]
-    """Not this but that."""
-    found: re.Pattern[str]
-    """Where something is, beside an address."""
-    limited: re.Pattern[str]
-    """It holds for now, or for the thing at hand."""
-    open: re.Pattern[str]
-    """It asks, or says that it need not be so always."""
-    unsaid: re.Pattern[str]
-    """It is supposed, somebody else's word, or about a text or code to be made."""
-    task: re.Pattern[str]
-    """What somebody is to do: a fact beside it is told for that."""
-
-
-_SCRIPTS = (
-    ("ko", re.compile(r"[\uac00-\ud7af]")),
-    ("ja", re.compile(r"[\u3040-\u30ff]")),
-    ("zh", re.compile(r"[\u4e00-\u9fff]")),
-    ("ru", re.compile(r"[\u0400-\u04ff]")),
-)
-_UNSPACED_LANGUAGES = frozenset(("ko", "ja", "zh"))
-_LETTERS = {"de": "äöüß", "es": "ñ¿¡", "fr": "êçœ", "it": "ìò", "pl": "ąćęłńśźż", "pt": "ãõ"}
-_URL = re.compile(r"https?://\S+")
-_WORD = re.compile(r"[^\W\d_]+(?:'t\b)?")
-
-
-def choose_language(text: str, likely: str = "") -> str:
-    """By its script, or by the language in which most of its words are common; `likely`: that of the turn."""
-    for language, script in _SCRIPTS:
-        if script.search(text):
-            return language
-    words = [match.group() for match in _WORD.finditer(_URL.sub("", text.casefold()))]
-    counts = {
-        name: sum(word in _usual_words(name) for word in words)
-        + bool(set(_LETTERS.get(name, "")) & set(text))
-        + (name == likely)
-        for name in COMMON_WORDS
-    }
-    best = max(counts, key=lambda name: (counts[name], name == likely))
-    return best if counts[best] else "en"
-
-
-@cache
-def _usual_words(language: str) -> frozenset[str]:
-    """With the longer words of its table that English has not."""
-    if language == "en":
-        return frozenset(COMMON_WORDS["en"].split())
-    english, own = (set(_WORD.findall(CUE_TABLES[name].casefold())) for name in ("en", language))
-    return frozenset((*COMMON_WORDS[language].split(), *(word for word in own - english if len(word) > 3)))
-
-
-@cache
-def read_cues(language: str) -> Cues:
-    """The words of a language; compiled when they are first needed."""
-    is_spaced = language not in _UNSPACED_LANGUAGES
-    rows = {"joins": CLAUSE_JOINS.get(language, "(?!)"), **dict(_rows(CUE_TABLES[language]))}
-    return Cues(
-        **{item.name: _compile(rows.get(item.name, "(?!)"), is_spaced=is_spaced) for item in fields(Cues)}
-    )
-
-
-def _rows(table: str) -> Iterator[tuple[str, str]]:
-    name, row = "", ""
-    for line in table.strip().splitlines():
-        if line.startswith(" "):
-            part = line.strip()
-            row += f" {part}" if part.startswith("| ") else part
-        else:
-            if name:
-                yield name, row
-            name, _, row = line.partition(": ")
-    yield name, row
-
-
-_BLANKS = re.compile(r"(\(\?<[!=][^)]*\))| +")
-"""A look-behind stays as it is: its width is fixed."""
-
-
-_BOUNDARY = r"(?:(?<!\w)|(?!\w))"
-"""Of a word, at both ends; a pattern may begin with a comma and end with a blank."""
-
-
-def _compile(row: str, *, is_spaced: bool) -> re.Pattern[str]:
-    blank = r"\s+" if is_spaced else r"\s?"
-    parts = (_BLANKS.sub(lambda match: match[1] or blank, part.strip()) for part in row.split(" | "))
-    body = "|".join(parts)
-    if not is_spaced:
-        return re.compile(body)
-    return re.compile(rf"{_BOUNDARY}(?:{body}){_BOUNDARY}", re.IGNORECASE)
+MIN_TOLD_WORDS = 3
+"""Of a clause that says something: fewer are "no", "good work" or "on Fridays"."""
 
 
 # Sentences: without what somebody else wrote.
 
+_URL = re.compile(r"https?://\S+")
 _QUESTION_MARK = re.compile(r"¿|[?？][\s\"')»”]*$")
 _RELAY = re.compile(
     r"^\s*(?:\[?\d{1,2}:\d\d\b|\S[^\n]{0,40}\s\d{1,2}:\d\d(?:\s*[ap]m)?\s*$|-{3,}|.*forwarded message"
@@ -170,11 +66,16 @@ _RELAY = re.compile(
 """A line of a chat, of a forwarded mail or of a page. All that follows it is somebody else's too."""
 _ANNOUNCED = re.compile(r"[:：]\s*$")
 _QUOTED = re.compile(
-    r"\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|„[^“”\n]*[“”]|「[^」\n]*」|『[^』\n]*』|`[^`\n]*`|(?<!\w)'[^'\n]*\s[^'\n]*'(?!\w)"
+    r"\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|„[^“”\n]*[“”]|「[^」\n]*」|『[^』\n]*』|`[^`\n]*`"
+    r"|(?<!\w)'[^'\n]*\s[^'\n]*'(?!\w)"
 )
+_HIDDEN = {ord(mark): 0xE000 + at for at, mark in enumerate(".!?;")}
+"""Where a quote ends a sentence, the one around it goes on."""
+_SHOWN = {shown: hidden for hidden, shown in _HIDDEN.items()}
 _CODE = re.compile(
     r"[{}]|;\s*$|=>|[=!]==?\s|^\s*(?://|/\*|<!--|<\w|@@|def \w|class \w|import \w|SELECT\b|\$ )"
-    r"|^\s*\w+ = |--\s*$"
+    r"|^\s*\w+ = |--\s*$|(?:\.{3}|…)\s*$"
+    r"|\b(?i:line|zeile|línea|ligne|linha|riga|regel|lini\w|строк\w+) \d+|第 ?\d+ ?行|\d+번째 줄"
 )
 _IS_UNSPACED = re.compile(UNSPACED_CHARS)
 _SENTENCE_END = re.compile(
@@ -183,6 +84,7 @@ _SENTENCE_END = re.compile(
 )
 _BULLET = re.compile(r"^\s*(?:[-*•+]|\d+[.)])\s+|^\s*#+\s+|^\s*>+\s?")
 _CLAUSE_END = re.compile(r"[,;:—–、]\s*|\s-\s+")
+_PREDICATE = re.compile(r"\b(?:is|are|do|does|did|has|have|was|were)(?:n't)?\b", re.IGNORECASE)
 _REQUIREMENT = re.compile(r"the (?:\w+ ){1,3}(?:should|must|has to|have to|needs to)\b", re.IGNORECASE)
 _DEMAND = re.compile(
     r"(?:no\W+)?(?!you\b|we\b|i\b)(?:\w+ ){1,4}(?:should|must|has to|have to|needs to)\b", re.IGNORECASE
@@ -213,18 +115,24 @@ def _own_sentences(own: str) -> Iterator[str]:
     """The sentences that a user says in their own name. A word that stands alone ("Always.") belongs to the
     sentence before it."""
     lines: list[str] = []
+    is_logged = False
     for line in own.split("\n"):
         if _RELAY.match(line):
             break
+        is_logged = bool(LOGGED.match(line)) or (is_logged and bool(line.strip()))
+        if is_logged:
+            continue
         lines.append(line)
         if _ANNOUNCED.search(line) and not _is_introduction(line):
             break
     last = ""
-    for part in _SENTENCE_END.split("\n".join(lines)):
-        sentence = _BULLET.sub("", part).strip(" *_\t\r")
-        if not any(map(str.isalnum, sentence)):
+    whole = _QUOTED.sub(lambda quote: quote[0].translate(_HIDDEN), "\n".join(lines))
+    for part in _SENTENCE_END.split(whole):
+        sentence = _BULLET.sub("", part.translate(_SHOWN)).strip(" *_\t\r")
+        is_bare = not any(map(str.isalnum, sentence))
+        if is_bare and not (last and JOKED.search(sentence)):
             continue
-        if last and _is_marker(sentence):
+        if last and (is_bare or _is_marker(sentence)):
             last = f"{last} {sentence}"
             continue
         if last:
@@ -277,21 +185,20 @@ def find_statements(own: str, *, is_answer: bool = False) -> tuple[Statement, ..
 
 def _is_limit_alone(sentence: str, cues: Cues) -> bool:
     """ "Just for this run.": it limits what was said before it."""
-    return (
-        cues.limited.search(sentence) is not None and len(find_content_stems(sentence)) <= MIN_STATEMENT_STEMS
-    )
+    is_whole = _QUESTION_MARK.search(sentence) or _PREDICATE.search(sentence)
+    is_short = len(find_content_stems(sentence)) <= MIN_STATEMENT_STEMS
+    return not is_whole and cues.limited.search(sentence) is not None and is_short
 
 
 def _is_thin(sentence: str, kind: StatementKind) -> bool:
     needed = 1 if kind in ("rule", "asked") else MIN_STATEMENT_STEMS
-    return (
-        len(_IS_UNSPACED.findall(sentence)) < MIN_UNSPACED_CHARS
-        and len(find_content_stems(sentence)) < needed
-    )
+    least = MIN_UNSPACED_CHARS - 2 if kind == "about you" else MIN_UNSPACED_CHARS
+    return len(_IS_UNSPACED.findall(sentence)) < least and len(find_content_stems(sentence)) < needed
 
 
 def _kind_of(sentence: str, cues: Cues) -> StatementKind | None:
-    if len(sentence) > MAX_STATEMENT_CHARS or _CODE.search(sentence) or _QUESTION_MARK.search(sentence):
+    unmeant = (_CODE, _QUESTION_MARK, JOKED, TEXT_TO_WRITE)
+    if len(sentence) > MAX_STATEMENT_CHARS or any(sign.search(sentence) for sign in unmeant):
         return None
     bare = _QUOTED.sub("…", normalize_text(sentence))
     if _AMENDMENT.search(bare) and not cues.open.search(bare):
@@ -303,27 +210,48 @@ def _kind_of(sentence: str, cues: Cues) -> StatementKind | None:
     clauses = tuple(clause for part in parts if (clause := _without_lead(part, cues)))
     if any(_begins(cues.remember, part) for part in (*parts[:2], *clauses[:2])):
         return "asked"
-    if is_reported_speech(bare) or cues.unsaid.search(bare):
+    if is_reported_speech(bare) or cues.unsaid.search(bare) or _is_made(bare, cues):
         return None
     return _stated(bare, clauses, cues)
 
 
+def _is_made(bare: str, cues: Cues) -> bool:
+    """Whether something is to be written that may hold the words of a rule."""
+    made = cues.made.search(bare)
+    if made is None:
+        return False
+    if _IS_UNSPACED.search(bare):
+        standing = (cue.search(bare) for cue in (cues.onward, cues.always))
+        return not any(found is not None and found.start() < made.start() for found in standing)
+    begun, rest = bare[: made.start()].rstrip(), bare[made.end() :].lstrip()
+    if cues.onward.search(begun) or any(found.end() == len(begun) for found in cues.always.finditer(begun)):
+        return False
+    # "Write tests always first": a word may stand between.
+    word, _, after = rest.partition(" ")
+    near = (rest, after) if word.isalnum() else (rest,)
+    return not any(cue.match(part) for cue in (cues.onward, cues.always) for part in near)
+
+
 def _stated(bare: str, clauses: tuple[str, ...], cues: Cues) -> StatementKind | None:
-    if _POINTER.search(bare) or (cues.found.search(bare) and _URL.search(bare)):
+    if _POINTER.search(bare) or (cues.found.search(bare) and _is_located(bare)):
         return "pointer"
-    is_rule = any(_is_rule(clause, cues) for clause in clauses) and not _DEMAND.match(bare)
+    is_rule = any(_is_rule(clause, cues, clauses[:at]) for at, clause in enumerate(clauses))
+    is_rule = is_rule and not _DEMAND.match(bare) and not _goes_on(bare, clauses, cues)
     if is_rule or _is_onward(bare, clauses, cues):
         return "rule"
-    if any(_begins(cues.prefer, clause) for clause in clauses):
+    if any(_begins(cues.prefer, clause) for clause in clauses) or WANTED_TEXT.search(bare):
         return "about you"
     if cues.status.search(bare) or any(_begins(cues.task, clause) for clause in clauses):
         return None
     if cues.decided.search(bare) or _DECISION.search(bare):
         return "decision"
-    if any(cues.person.search(clause) for clause in clauses):
+    if INTRODUCED.search(bare) or any(cues.person.search(part) for part in (bare, *clauses)):
         return "about you"
     is_correction = cues.wrong.match(bare) and cues.contrast.search(bare, 3)
-    is_fact = any(_begins(cues.fact, clause) for clause in clauses) or _is_here(bare, cues)
+    facts = (at for at, clause in enumerate(clauses) if _begins(cues.fact, clause))
+    is_fact = any(cues.wrong.match(bare) or not _is_reason(clauses[:at], cues) for at in facts) or _is_here(
+        bare, cues
+    )
     return "fact" if is_correction or is_fact else None
 
 
@@ -333,25 +261,62 @@ def _is_here(bare: str, cues: Cues) -> bool:
     return found is not None and bare[: found.start()].count(" ") < MAX_HEAD_WORDS
 
 
+def _is_located(bare: str) -> bool:
+    """Whether it gives an address, of something that has one: "the staging DB is on pg-2"."""
+    return bool(_URL.search(bare) or (PLACE.search(bare) and ADDRESS.search(bare)))
+
+
 def _is_onward(bare: str, clauses: tuple[str, ...], cues: Cues) -> bool:
     """Whether it says "from now on" of the work, and not of what is built ("the page should from now on")."""
-    return any(cues.onward.search(part) for part in (bare, *clauses)) and not _REQUIREMENT.match(bare)
+    if _REQUIREMENT.match(bare):
+        return False
+    said = [found for part in (bare, *clauses) if (found := cues.onward.search(part))]
+    is_told = any(RELATED.search(found.string[: found.start()]) for found in said)
+    # "From now on it returns a tuple, adapt the callers": a change, and what has to be done for it.
+    is_told = is_told or any(
+        cues.onward.search(part)
+        and _is_reason([cues.onward.sub("", part)], cues)
+        and _begins(cues.task, then)
+        for part, then in pairwise(clauses)
+    )
+    return UNIVERSAL.search(bare) is not None or (bool(said) and not is_told)
 
 
-def _is_rule(clause: str, cues: Cues) -> bool:
-    """Whether "always" stands at the head of an instruction, or in what "we" do."""
+def _is_rule(clause: str, cues: Cues, before: Sequence[str]) -> bool:
+    """Whether "always" stands at the head of an instruction, or in what "we" do. What is told `before` it
+    gives it as a reason: "the lock can go, we always write from one thread"."""
     found = cues.always.search(clause)
     if found is None:
         return False
     if _IS_UNSPACED.search(clause):
         return cues.state.search(clause) is None
     head, tail = clause[: found.start()].strip(), clause[found.end() :].strip()
-    if cues.other.search(head) or cues.state.match(tail) or cues.state.search(head):
-        return False
     words = head.split()
     is_ours = bool(words) and bool(cues.we.match(head) or cues.we.fullmatch(words[-1]))
+    if (words or cues.we.match(tail)) and _is_reason(before, cues):
+        return False
+    is_said_of_us = cues.we.fullmatch(head) or (cues.when.match(head) and cues.we.match(tail))
+    is_others = cues.other.search(head) and not is_said_of_us
+    if is_others or cues.state.match(tail) or cues.state.search(head):
+        return False
+    if cues.same.match(tail) and (is_ours or not words):
+        return False
     is_short = len(words) < MAX_HEAD_WORDS
+    if words and not is_ours and cues.telling.search(tail):
+        return False
     return (is_ours or is_short) and len(words) + len(tail.split()) > 1
+
+
+def _is_reason(before: Sequence[str], cues: Cues) -> bool:
+    """Whether what stands before a clause says something of its own, and not when the clause applies."""
+    return any(len(told.split()) >= MIN_TOLD_WORDS and not cues.when.match(told) for told in before)
+
+
+def _goes_on(bare: str, clauses: Sequence[str], cues: Cues) -> bool:
+    """Whether "and never" still tells of the subject before: "the toast has to stay and never close"."""
+    is_thing = cues.other.match(clauses[0]) or cues.state.search(clauses[0]) if clauses else None
+    joined = (bare[join.end() :].lstrip() for join in cues.joins.finditer(bare))
+    return is_thing is not None and any(cues.always.match(rest) for rest in joined)
 
 
 def _begins(cue: re.Pattern[str], clause: str) -> bool:

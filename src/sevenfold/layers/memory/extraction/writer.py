@@ -130,12 +130,12 @@ class ExtractionWriter:
         self._memories, self._listener = MemorySnapshot(places.memory), SourceTracker()
         self._record: ExtractionRecord | None = None
 
-    async def turn_ended(self, heard: ConversationSnapshot) -> None:
+    async def turn_ended(self, snapshot: ConversationSnapshot) -> None:
         """Search the messages since the last time, if that is due."""
         if not self._settings.enabled:
             return
         record = await self._read_record()
-        new = _since(record.cursor, heard.history)
+        new = _since(record.cursor, snapshot.history)
         record = replace(record, turns=record.turns + 1)
         facts = self._facts(record, new)
         step = choose_extraction_step(facts, self._settings)
@@ -152,14 +152,14 @@ class ExtractionWriter:
         topic = record.topic
         if step in ("fork", "rules"):
             tools = self._tools if step == "fork" else None
-            topic = await self._look(heard, new, record.topic, tools)
+            topic = await self._look(snapshot, new, record.topic, tools)
         await self._keep(ExtractionRecord(new[-1].id if new else record.cursor, 0, topic))
 
-    async def session_ended(self, heard: ConversationSnapshot) -> None:
+    async def session_ended(self, snapshot: ConversationSnapshot) -> None:
         """Search what was put off: short turns, and a last one that was cut short. A single word, or thanks,
         teaches nothing."""
         record = await self._read_record()
-        new = _since(record.cursor, heard.history)
+        new = _since(record.cursor, snapshot.history)
         if not self._settings.enabled or not new:
             return
         facts = self._facts(replace(record, turns=max(1, record.turns)), new, MIN_LAST_WORDS)
@@ -168,7 +168,7 @@ class ExtractionWriter:
             return
         step = choose_extraction_step(facts, replace(self._settings, every_turns=1))
         if step in ("fork", "rules"):
-            topic = await self._look(heard, new, record.topic, self._tools if step == "fork" else None)
+            topic = await self._look(snapshot, new, record.topic, self._tools if step == "fork" else None)
             await self._keep(ExtractionRecord(new[-1].id, 0, topic))
 
     def _facts(
@@ -189,7 +189,7 @@ class ExtractionWriter:
 
     async def _look(
         self,
-        heard: ConversationSnapshot,
+        snapshot: ConversationSnapshot,
         new: Sequence[RecordedMessage],
         topic: Topic,
         tools: ForkTools | None,
@@ -197,7 +197,7 @@ class ExtractionWriter:
         await run_blocking(self._memories.refresh)
         today = self._clock.now().astimezone().date()
         context = GateContext(
-            await run_blocking(lambda: self._listener.update(heard.view, today)),
+            await run_blocking(lambda: self._listener.update(snapshot.view, today)),
             self._memories.known,
             self._memories.near,
             today,
@@ -206,16 +206,16 @@ class ExtractionWriter:
             try:
                 fork_tools = await self._run_fork(tools, context, new)
             except SevenfoldError as error:
-                told = f"{error}; only what was stated in so many words is kept"
-                self._emit(ExtractionSkipped(self._places.session, told))
+                reason = f"{error}; only what was stated in so many words is kept"
+                self._emit(ExtractionSkipped(self._places.session, reason))
             else:
                 run = ExtractionRun(topic, fork_tools.drafts, fork_tools.refused)
-                await self._publish(run, heard, "model")
+                await self._publish(run, snapshot, "model")
                 return topic
         # In a thread: a long conversation takes a while to be compared.
         rules = StatementReader(self._places.session, self._memories, self._emit)
-        run = await run_blocking(lambda: rules.read(context, heard, new, topic))
-        await self._publish(run, heard, "rules")
+        run = await run_blocking(lambda: rules.read(context, snapshot, new, topic))
+        await self._publish(run, snapshot, "rules")
         return run.topic
 
     async def _run_fork(
@@ -239,8 +239,8 @@ class ExtractionWriter:
         await tools.run_fork(build_extraction_brief(task, prompt), fork_tools.run)
         return fork_tools
 
-    async def _publish(self, run: ExtractionRun, heard: ConversationSnapshot, writer: str) -> None:
-        ids = {spoken.message: spoken.id for spoken in heard.history} if run.admitted else {}
+    async def _publish(self, run: ExtractionRun, snapshot: ConversationSnapshot, writer: str) -> None:
+        ids = {spoken.message: spoken.id for spoken in snapshot.history} if run.admitted else {}
         own = [item for item in run.admitted.values() if not item.judgement.taint]
         others = [item for item in run.admitted.values() if item.judgement.taint]
 
@@ -248,11 +248,11 @@ class ExtractionWriter:
             memory, waiting = self._places.memory, 0
             if own:
                 memory.commit(
-                    [_write(item, self._origin(item, heard.view, ids, writer)) for item in own],
+                    [_write(item, self._origin(item, snapshot.view, ids, writer)) for item in own],
                     Origin(who="fork", why=f"extraction by {writer}", session=self._places.session),
                 )
             for item in others:
-                origin = self._origin(item, heard.view, ids, writer)
+                origin = self._origin(item, snapshot.view, ids, writer)
                 changes = [_write(item, origin)]
                 if memory.was_asked(changes):
                     self._emit(DraftRefused(self._places.session, item.key, "asked", ALREADY_ASKED))
@@ -306,8 +306,8 @@ def _write(item: AdmittedDraft, origin: Origin) -> Write:
 
 
 def _reason(item: AdmittedDraft) -> str:
-    told = item.judgement.unsupported
-    quoted = f": {told[0][:160]!r}" if told else ""
+    unsupported = item.judgement.unsupported
+    quoted = f": {unsupported[0][:160]!r}" if unsupported else ""
     return f"not the user's own words (seen in {', '.join(sorted(item.judgement.taint))}){quoted}"
 
 
