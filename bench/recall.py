@@ -3,9 +3,9 @@
     python bench/recall.py --data DIR [--cache DIR] [--rivals] [--speed] [--documents N] [--memories N]
 
 On every retrieval set below DIR, without a model, by words and by words and meanings: recall@5 of the
-ranking, recall@5 of what a session shows with default settings, and how many of 200 prompts that ask for
-nothing bring anything. Beside it what a side query adds, with a model that is always right and with one that
-misses three in ten.
+ranking, recall@5 of what a session shows with default settings, and how many of 850 prompts that ask for
+nothing bring anything, with the curve of the one against the other. Beside it what a side query adds, with a
+model that is always right and with one that misses three in ten.
 
 With `--rivals`: plain BM25; ours by words; plain BM25 and MiniLM added half and half, by whichever of two
 measures is better on the set; ours by words and meanings. A paired test by flipping signs beside each. Then
@@ -25,6 +25,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+from recall_curve import report_curve
 from recall_delivered import report_delivery, report_silence
 from recall_sets import (
     QuestionSet,
@@ -62,6 +63,7 @@ def main() -> None:
         print("\nby words and meanings" if network else "by words")
         report_delivery(sets, network, options.cache)
         report_silence(sets, network, options.cache)
+        report_curve(sets, network, options.cache)
     if options.rivals:
         compare_rivals(sets, encoder, options)
     elif encoder is None:

@@ -6,14 +6,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from difflib import unified_diff
+from typing import TYPE_CHECKING
 
 from sevenfold.core.memories import INDEX_FILE, MEMORY_USE_KINDS, NO_USES, MemoryUses
-from sevenfold.layers.memory.rule_policy import RuleSettings
-from sevenfold.layers.memory.rule_reader import ParsedRule, parse_memory_rule
 from sevenfold.store.memory.changes import PendingReview, StoredMemory
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.memory.sidecars import BrokenMark, MarkStore, UseStore
+
+if TYPE_CHECKING:
+    from sevenfold.layers.memory.rule_reader import ParsedRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,10 @@ class MemoryOverview:
 
     @property
     def rule(self) -> ParsedRule:
+        # Not for memories without conditions: a list of those reads no rules.
+        from sevenfold.layers.memory.rule_policy import RuleSettings
+        from sevenfold.layers.memory.rule_reader import parse_memory_rule
+
         return parse_memory_rule(self.stored, RuleSettings())
 
     @property
@@ -63,7 +68,7 @@ class MemoryOverview:
         }
 
     def _describe_rule(self) -> dict[str, object] | None:
-        rule = self.rule.rule
+        rule = self.rule.rule if self.stored.memory.applies_to else None
         if rule is None:
             return None
         return {
@@ -98,6 +103,8 @@ def _broken(stored: StoredMemory, marks: Mapping[str, BrokenMark]) -> tuple[str,
 
 def diff_proposal(memory: MemoryDir, key: str, text: str | None) -> str:
     """What would change, against what is shown now."""
+    from difflib import unified_diff
+
     stored = memory.find(key)
     shown = memory.index_text().text if key == INDEX_FILE else stored.memory.text if stored else ""
     before = shown.splitlines()

@@ -74,7 +74,7 @@ def _is_met(condition: RuleCondition, action: ProposedAction, commands: Sequence
             return _is_phase(cast("RulePhase", pattern), action, commands)
 
 
-_ABANDONING = frozenset(["--abort", "--quit"])
+_ABANDONING = frozenset(["--abort", "--quit", "--show-current-patch"])
 """Of a merge, a rebase and their like: nothing comes of them then."""
 
 

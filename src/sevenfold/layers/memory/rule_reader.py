@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sevenfold.core.events import ConditionRefused, Emit, ignore_event
+from sevenfold.core import events
+from sevenfold.core.events import Emit, ignore_event
 from sevenfold.core.memories import (
     ACKNOWLEDGE_GATE,
     GATE_KEY,
@@ -90,5 +91,5 @@ class MemoryRuleReader:
         if stored.sha256 not in self._told:
             self._told.add(stored.sha256)
             for refused in read.refused:
-                self.emit(ConditionRefused(stored.memory.key, refused.text, refused.reason))
+                self.emit(events.ConditionRefused(stored.memory.key, refused.text, refused.reason))
         return read.rule

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.events import ignore_event
-from sevenfold.core.settings.sections import MemorySettings
+from sevenfold.core.settings import MemorySettings
 from sevenfold.layers.memory.recall.layer import SessionMemories
 from sevenfold.store.memory.directory import MemoryDir
 from sevenfold.store.project.project import Project

@@ -42,7 +42,6 @@ SURE = RecallCandidate(
     share=1.0,
     rare_words=4.0,
     evidence=4.0,
-    evidence_share=1.0,
 )
 USER = Origin(who="agent", why="asked to", said_by="user")
 
@@ -52,23 +51,29 @@ def keys(chosen: tuple[RecallCandidate, ...]) -> list[str]:
 
 
 def test_what_shares_all_telling_words_is_certain_and_what_shares_none_is_not() -> None:
-    assert estimate_certainty(SURE) > 0.99
-    assert estimate_certainty(replace(SURE, evidence=0.0, evidence_share=0.0)) == 0.0
+    assert estimate_certainty(SURE) > 0.95
+    assert estimate_certainty(replace(SURE, evidence=0.0)) == 0.0
 
 
-def test_words_of_everyday_talk_and_a_few_of_a_long_prompt_are_not_enough() -> None:
+def test_words_of_everyday_talk_are_not_enough() -> None:
     assert (
-        estimate_certainty(replace(SURE, evidence=0.4))
+        estimate_certainty(replace(SURE, evidence=0.8))
         < MIN_CERTAINTY
-        <= estimate_certainty(replace(SURE, evidence=0.55))
+        <= estimate_certainty(replace(SURE, evidence=0.95))
     )
-    assert estimate_certainty(replace(SURE, evidence=0.8, evidence_share=0.1)) < MIN_CERTAINTY
+
+
+def test_a_long_prompt_has_to_share_as_much_more() -> None:
+    enough = replace(SURE, evidence=1.5, rare_words=2.0)
+    assert estimate_certainty(replace(enough, share=0.4)) == estimate_certainty(replace(enough, share=0.2))
+    assert estimate_certainty(replace(enough, share=0.2)) >= MIN_CERTAINTY
+    assert estimate_certainty(replace(enough, share=0.02)) < MIN_CERTAINTY
 
 
 def test_a_meaning_can_carry_what_words_do_not_and_hold_back_what_they_do() -> None:
     few = replace(SURE, evidence=0.25)
     assert estimate_certainty(few) < MIN_CERTAINTY <= estimate_certainty(replace(few, margin=5.0))
-    some = replace(SURE, evidence=0.55)
+    some = replace(SURE, evidence=0.95)
     assert estimate_certainty(replace(some, margin=-1.0)) < MIN_CERTAINTY <= estimate_certainty(some)
     assert estimate_certainty(replace(SURE, margin=-6.0)) < MIN_CERTAINTY
 

@@ -434,3 +434,16 @@ def test_near_the_end_of_the_window_old_memories_go_and_can_be_recalled_again(
         assert tuple(again.prepare().request.messages) == sent
         again.record(reply(Message("assistant", "on"), 99))
         assert keys(ask(again)) == ["retries.md"]
+
+
+@pytest.mark.usefixtures("filled")
+@pytest.mark.moves_prefix(reason="the caller goes back")
+def test_a_prompt_after_going_back_is_searched_for(opened: Open) -> None:
+    session = opened()
+    ask(session, "Hello.")
+    for number in range(2):
+        answer(session, number)
+        ask(session, "Go on.")
+    session.rewind(1, "the user went back")
+    session.history.append(Message("assistant", "answer"))
+    assert keys(ask(session)[-1:]) == ["retries.md"]

@@ -17,10 +17,12 @@ from sevenfold.layers.memory.search.encoders import (
     TextEncoder,
     find_encoder,
     read_encoder,
+    read_graph,
     write_graph,
 )
-from sevenfold.layers.memory.search.vectors import FloatArray, Minilm, gelu, read_weights
+from sevenfold.layers.memory.search.vectors import VECTOR_WIDTH, FloatArray, Minilm, gelu, read_weights
 from tests.layers.memory.search.memories import Encoding
+from tests.layers.memory.search.random_weights import make_weights
 
 TEXTS = ("The cat sat on the mat.", "A cat is sitting on a rug.", "Stock prices fell sharply.")
 
@@ -62,6 +64,20 @@ def test_the_graph_of_eight_bits_says_nearly_the_same(
     assert isinstance(whole.network, Minilm)
     alike = (small.encode(TEXTS) * whole.encode(TEXTS)).sum(axis=1)
     assert alike.min() > 0.97
+
+
+def test_both_networks_with_the_same_weights_say_nearly_the_same(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    weights = make_weights()
+    (tmp_path / GRAPH).write_bytes(write_graph(weights))
+    tokens = np.array([[1, 2, 3, 4, 5], [6, 7, 8, 0, 0]], np.int64)
+    mask = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]], np.int64)
+    exact = Minilm(weights).run(tokens, mask)
+    small = read_graph(tmp_path / GRAPH).run(tokens, mask)
+    assert small.shape == exact.shape == (2, 5, VECTOR_WIDTH)
+    norms = np.linalg.norm(small, axis=2) * np.linalg.norm(exact, axis=2)
+    alike = (small * exact).sum(axis=2) / norms
+    assert alike[mask == 1].min() > 0.99
 
 
 def test_the_place_in_a_batch_changes_nothing() -> None:

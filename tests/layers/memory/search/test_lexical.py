@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from sevenfold.layers.memory.search.lexical import (
     BM25_B,
     BM25_K1,
+    TALK_RANKS,
     LexicalIndex,
     SearchHit,
     build_lexical_index,
+    is_talk,
     split_words,
 )
 
@@ -31,10 +33,11 @@ def plainly(documents: dict[str, str], question: str) -> dict[str, float]:
     for word, asked in Counter(split_words(question)).items():
         holders = [key for key in counts if word in counts[key]]
         rarity = math.log(1 + (len(counts) - len(holders) + 0.5) / (len(holders) + 0.5))
+        share = TALK_RANKS if is_talk(word) else 1.0
         for key in holders:
             times, length = counts[key][word], counts[key].total()
             part = times * (BM25_K1 + 1) / (times + BM25_K1 * (1 - BM25_B + BM25_B * length / mean))
-            scores[key] = scores.get(key, 0.0) + min(asked, 3) * rarity * part
+            scores[key] = scores.get(key, 0.0) + min(asked, 3) * rarity * part * share
     return scores
 
 
@@ -75,3 +78,8 @@ def test_nothing_is_found_where_nothing_fits() -> None:
     [hit] = build_lexical_index([("a.md", "cache")]).rank("caches", 5)
     assert hit == SearchHit("a.md", hit.score)
     assert hit.score > 0
+
+
+def test_of_two_words_as_rare_the_one_of_everyday_talk_ranks_lower() -> None:
+    index = build_lexical_index({"a.md": "tomorrow lunch", "b.md": "kestrel lunch", "c.md": "lunch"}.items())
+    assert [hit.key for hit in index.rank("tomorrow on kestrel", 2)] == ["b.md", "a.md"]

@@ -121,6 +121,31 @@ def test_words_of_talk_say_nothing_unless_a_memory_is_named_after_them() -> None
     assert other.rank("run the tests")[0].overlap.evidence < index.rank("run the tests")[0].overlap.evidence
 
 
+def test_a_word_that_a_long_memory_holds_once_says_less_than_in_a_short_one_or_in_a_description() -> None:
+    said = "The kestrel machine restarts on Fridays."
+    words = " ".join(f"entry{at}" for at in range(400))
+    index = MemoryIndex(TextCache(None))
+    texts = {
+        "short.md": said,
+        "long.md": f"notes\n{said} {words}",
+        "about.md": f"about kestrel\n{said} {words}",
+    }
+    index.update([stored(key, text) for key, text in texts.items()])
+    found = {one.key: one.overlap for one in index.rank("what about kestrel?")}
+    assert len({one.rare_words for one in found.values()}) == 1
+    assert 2 * found["long.md"].evidence < min(found["short.md"].evidence, found["about.md"].evidence)
+
+
+def test_words_side_by_side_in_both_say_more_than_apart() -> None:
+    index = MemoryIndex(TextCache(None))
+    index.update([stored("queue.md", "A failed payment goes to the retry queue.")])
+    apart, together = (
+        index.rank(asked)[0] for asked in ("does a queue need a retry?", "clear the retry queue")
+    )
+    assert apart.overlap.words == together.overlap.words
+    assert apart.overlap.evidence < together.overlap.evidence
+
+
 def test_nothing_is_computed_twice_for_the_same_text(tmp_path: Path) -> None:
     with Folder.open(tmp_path / "control", create=True) as control:
         first, again = Encoding(), Encoding()
@@ -151,7 +176,7 @@ def test_a_file_that_is_damaged_while_in_use_costs_nothing_but_its_work(tmp_path
     events: list[Event] = []
     path = tmp_path / "texts.db"
     cache = TextCache(path, emit=events.append)
-    cache.add_words({f"{n:064}": {"word": n} for n in range(1, 500)})
+    cache.add_words({f"{n:064}": [{"word": n}] for n in range(1, 500)})
     cache.close()
     whole = path.read_bytes()
     path.write_bytes(whole[:4096] + b"\xff" * (len(whole) - 4096))

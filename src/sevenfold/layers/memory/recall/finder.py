@@ -10,10 +10,11 @@ from datetime import datetime, timedelta
 from itertools import islice
 from pathlib import Path
 
+from sevenfold.core import events
 from sevenfold.core.clock import Clock, SystemClock
-from sevenfold.core.events import ClaimsBroken, Emit, VectorsUnused, ignore_event
+from sevenfold.core.events import Emit, ignore_event
 from sevenfold.core.memories import NO_USES, USER_WIDE_PREFIX, Memory, MemoryUse, MemoryUses
-from sevenfold.core.settings.sections import PlaceSettings
+from sevenfold.core.settings import PlaceSettings
 from sevenfold.layers.memory.recall.policy import (
     ManifestLine,
     RecallCandidate,
@@ -70,7 +71,9 @@ class MemoryFinder:
         if encoder is None:
             return False
         if isinstance(self._index, LargeIndex):
-            self._emit(VectorsUnused(f"more than {LARGE_FROM:,} memories are searched on disk, by words"))
+            self._emit(
+                events.VectorsUnused(f"more than {LARGE_FROM:,} memories are searched on disk, by words")
+            )
             return False
         self._follow()
         self._index.use(encoder, self._stored.values())
@@ -145,7 +148,7 @@ class MemoryFinder:
             is_wide = one.key.startswith(USER_WIDE_PREFIX)
             found = () if is_wide else self._verifiers.verify(stored, each)
             if found:
-                self._emit(ClaimsBroken(one.key, ", ".join(item.claim.text for item in found)))
+                self._emit(events.ClaimsBroken(one.key, ", ".join(item.claim.text for item in found)))
             broken = describe_broken_claims(found)
             mark = marks.get(one.key)
             if not broken and mark is not None and mark.sha256 == stored.sha256 and mark.broken:
@@ -221,7 +224,6 @@ def make_candidates(
             rare_words=one.overlap.rare_words,
             meaning=one.meaning,
             evidence=one.overlap.evidence,
-            evidence_share=one.overlap.evidence_share,
             margin=one.margin,
             warmth=warmth.get(one.key, 0.0),
             words=one.overlap.words,

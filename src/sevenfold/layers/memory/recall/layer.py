@@ -11,18 +11,20 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from threading import Lock
 
+from sevenfold.core import events
 from sevenfold.core.clock import Clock
-from sevenfold.core.events import Emit, MemoryRecalled, RecallSkipped
+from sevenfold.core.events import Emit
 from sevenfold.core.json import JsonObject
 from sevenfold.core.memories import INDEX_FILE
 from sevenfold.core.messages import Message, Text, ToolUse, has_user_text
 from sevenfold.core.models import Model
 from sevenfold.core.prices import Catalog, find_cheapest_model
 from sevenfold.core.requests import ModelRequest, RequestParams
-from sevenfold.core.settings.sections import MemorySettings
+from sevenfold.core.settings import MemorySettings
 from sevenfold.core.system import run_blocking
 from sevenfold.layers.context import REMINDER_TAG, ContextSource
 from sevenfold.layers.conversation import Conversation
@@ -160,8 +162,8 @@ class RecallLayer:
     ) -> None:
         self._conversation, self._memories, self._settings = conversation, memories, settings
         self._side, self._clock, self._emit = side, clock, emit
-        self._seen = len(conversation.entries)
-        """Messages of the history that were looked at, those of a resumed session included."""
+        self._seen = conversation.entries[-1].id if conversation.entries else None
+        """The last message of the history that was looked at, of a resumed session too."""
         self._finder: MemoryFinder | None = None
         self._search: asyncio.Task[None] | None = None
         self._background: set[asyncio.Task[None]] = set()
@@ -174,12 +176,19 @@ class RecallLayer:
         """Search for what the user has just asked about, if they asked anything."""
         if not self._settings.enabled or not self._memories.is_possible:
             return
-        # A caller may have taken messages back.
-        self._seen = min(self._seen, len(self._conversation.entries))
-        prompt = "\n".join(_asked([entry.message for entry in self._conversation.entries[self._seen :]]))
-        self._seen = len(self._conversation.entries)
+        prompt, entries = "\n".join(_asked(self._list_unseen())), self._conversation.entries
+        self._seen = entries[-1].id if entries else None
         if prompt.strip():
             self._search = asyncio.create_task(self._run_search(prompt, self._search))
+
+    def _list_unseen(self) -> list[Message]:
+        entries = self._conversation.entries
+        unseen = [one.message for one in takewhile(lambda one: one.id != self._seen, reversed(entries))]
+        if self._seen is not None and len(unseen) == len(entries):
+            # The caller has taken it back: new is what was asked last.
+            asked = next((at for at, message in enumerate(unseen) if has_user_text(message)), len(unseen))
+            del unseen[asked + 1 :]
+        return unseen[::-1]
 
     async def append(self) -> None:
         """Put what was found behind what was said; wait for it no longer than the budget allows."""
@@ -190,7 +199,7 @@ class RecallLayer:
                 self._search = None
             elif not self._is_late:
                 waited = f"nothing was found within {self._settings.budget_ms} ms"
-                self._emit(RecallSkipped(f"{waited}; what is found comes with a later request"))
+                self._emit(events.RecallSkipped(f"{waited}; what is found comes with a later request"))
         found, self._found = self._found, []
         for choice in found:
             self._show(choice)
@@ -213,7 +222,7 @@ class RecallLayer:
         try:
             await self._choose(prompt)
         except Exception as error:  # a failing layer is reported, and the request continues
-            self._emit(RecallSkipped(f"{type(error).__name__}: {error}"))
+            self._emit(events.RecallSkipped(f"{type(error).__name__}: {error}"))
 
     async def _choose(self, prompt: str) -> None:
         finder = await run_blocking(self._find_finder)
@@ -229,7 +238,7 @@ class RecallLayer:
         await self._take(finder, sure, ranked_by)
         if related and not fitting:
             shown = f"memories of {facts.surfaced_bytes:,} bytes stand in the view"
-            self._emit(RecallSkipped(f"{shown}, and recall.session_bytes leaves no room for more"))
+            self._emit(events.RecallSkipped(f"{shown}, and recall.session_bytes leaves no room for more"))
         if side is not None:
             await self._choose_aside(side, finder, prompt, found, settings.max_files - len(sure))
         if not self._is_kept_up:
@@ -271,7 +280,7 @@ class RecallLayer:
         chosen = parse_recall_choice(reply.text, candidates)
         if chosen is None:
             said = f"{len(reply.text):,} characters that are no list of names"
-            self._emit(RecallSkipped(f"{side.model} was asked aside and answered with {said}"))
+            self._emit(events.RecallSkipped(f"{side.model} was asked aside and answered with {said}"))
         return (chosen or ())[:count]
 
     async def _keep_up(self, finder: MemoryFinder) -> None:
@@ -291,7 +300,7 @@ class RecallLayer:
             try:
                 await work()
             except Exception as error:
-                self._emit(RecallSkipped(f"{type(error).__name__}: {error}"))
+                self._emit(events.RecallSkipped(f"{type(error).__name__}: {error}"))
 
         task = asyncio.create_task(run())
         self._background.add(task)
@@ -323,7 +332,7 @@ class RecallLayer:
             percent = round(100 * estimate_certainty(one))
             size = min(one.size_bytes, settings.file_bytes)
             self._emit(
-                MemoryRecalled(
+                events.MemoryRecalled(
                     key=one.key,
                     percent=percent,
                     ranked_by=choice.ranked_by,

@@ -71,9 +71,8 @@ class RecallCandidate:
     meaning: float | None = None
     """How near the two are in meaning, up to 1; None: not known."""
     evidence: float = 0.0
-    """The same, words of everyday talk counting little."""
-    evidence_share: float = 0.0
-    """Of the evidence of a memory that holds all words of the prompt."""
+    """How much speaks for it that it is meant: words of everyday talk count little, and so does what a long
+    memory holds once."""
     margin: float | None = None
     """By how many standard deviations it is nearer than prompts about something else come to any memory of
     this directory; None: not known."""
@@ -100,18 +99,21 @@ class RecallFacts:
 
 MIN_CERTAINTY = 0.5
 """Of the most certain among the first memories; with less, nothing is recalled. Of prompts that ask for
-nothing, such as "go on" or "commit this", up to one in 25 brings something: docs/decisions/028-ranking.md."""
+nothing at most one in forty brings something, of requests about the code at hand one
+in nine, by words: docs/decisions/028-ranking.md."""
 
-_FULL_EVIDENCE = 0.5
-"""Half of a word that hardly any memory holds, words of everyday talk aside: two that a few hold will do."""
+_FULL_EVIDENCE = 0.9
+"""Nearly what a word weighs that hardly any memory holds: two that a few hold will do, or one in a memory of
+a line. `bench/recall.py` prints what is lost and what is noise at other values."""
 
-_FULL_SHARED = 0.09
-"""Of evidence times its share of the prompt: a long prompt has a few words in common with everything."""
+_LONG_PROMPT = 15.0
+"""Words that hardly any memory holds, or more others. A longer prompt has a few in common with everything, so
+as much more has to speak for a memory."""
 
-_MOST_WORDS = 2.0
+_MOST_WORDS = 1.2
 """What words count at most beside a meaning, so that a meaning that is far off is heard."""
 
-_MARGIN_WEIGHT, _USUAL_MARGIN = 0.2, 1.25
+_MARGIN_WEIGHT, _USUAL_MARGIN = 0.25, 1.0
 """How much a meaning counts, and the margin that counts for nothing, in standard deviations."""
 
 _MIN_SCORE_SHARE = 0.15
@@ -126,8 +128,8 @@ _WARNS = re.compile(
 
 def estimate_certainty(candidate: RecallCandidate) -> float:
     """From 0 to 1: how sure it is that the prompt is about this memory, comparable between prompts."""
-    shared = candidate.evidence * candidate.evidence_share
-    strength = min(candidate.evidence / _FULL_EVIDENCE, shared / _FULL_SHARED)
+    asked = candidate.rare_words / candidate.share if candidate.share else 0.0
+    strength = candidate.evidence / _FULL_EVIDENCE * min(1.0, _LONG_PROMPT / max(1.0, asked))
     if candidate.margin is not None:
         strength = min(strength, _MOST_WORDS) + _MARGIN_WEIGHT * (candidate.margin - _USUAL_MARGIN)
     return 1 - 0.5 ** max(0.0, strength)
@@ -144,7 +146,6 @@ def describe_candidate(one: RecallCandidate, *, is_recalled: bool) -> dict[str, 
         "share": round(one.share, 4),
         "rare_words": round(one.rare_words, 4),
         "evidence": round(one.evidence, 4),
-        "evidence_share": round(one.evidence_share, 4),
         "meaning": None if one.meaning is None else round(one.meaning, 4),
         "margin": None if one.margin is None else round(one.margin, 4),
         "warmth": round(one.warmth, 4),
@@ -221,9 +222,9 @@ _MIN_TOLD = 0.3
 """Of a word that hardly any memory holds, or as much of others. With less there is nothing to recognize."""
 
 
-def needs_side_query(told: float) -> bool:
+def needs_side_query(weight: float) -> bool:
     """Whether a prompt says enough to ask a model about it. "Go on" does not."""
-    return told >= _MIN_TOLD
+    return weight >= _MIN_TOLD
 
 
 RECALL_PROMPT = "recall_select.md"

@@ -18,8 +18,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
+from sevenfold.core import events
 from sevenfold.core.errors import FileDamaged, FileMissing, InputError, describe_missing
-from sevenfold.core.events import Emit, VectorsUnused, ignore_event
+from sevenfold.core.events import Emit, ignore_event
 from sevenfold.layers.memory.search.vectors import (
     EPSILON,
     MAX_ENCODER_TOKENS,
@@ -237,12 +238,12 @@ def find_encoder(home: Path, *, emit: Emit = ignore_event) -> TextEncoder | None
         return None
     missing = [name for name in NEEDED_LIBRARIES if find_spec(name) is None]
     if missing:
-        emit(VectorsUnused(describe_missing("recall by meaning", missing, "search")))
+        emit(events.VectorsUnused(describe_missing("recall by meaning", missing, "search")))
         return None
     try:
         return read_encoder(folder)
     except Exception as error:  # the libraries raise it bare, whatever is wrong with a file
-        emit(VectorsUnused(f"{folder}: {error}; run `sevenfold recall --setup` again"))
+        emit(events.VectorsUnused(f"{folder}: {error}; run `sevenfold recall --setup` again"))
         return None
 
 

@@ -14,8 +14,9 @@ from shutil import rmtree
 from threading import RLock
 from typing import TYPE_CHECKING, Self
 
+from sevenfold.core import events
 from sevenfold.core.errors import FileDamaged, LockBusy
-from sevenfold.core.events import Emit, IndexRebuilt, ignore_event
+from sevenfold.core.events import Emit, ignore_event
 from sevenfold.core.memories import is_indexed
 from sevenfold.layers.memory.search.lexical import (
     MOST_REPEATS,
@@ -29,6 +30,7 @@ from sevenfold.layers.memory.search.memory_index import (
     FOLDER,
     RankedMemory,
     build_search_text,
+    read_head,
     shorten_query,
 )
 from sevenfold.store.files.folder import Folder
@@ -206,7 +208,7 @@ class LargeIndex:
         try:
             return cls(DiskIndex.open(path), read)
         except FileDamaged as error:
-            emit(IndexRebuilt(str(path), str(error)))
+            emit(events.IndexRebuilt(str(path), str(error)))
             DiskIndex.discard(path)
             return cls(DiskIndex.open(path), read)
 
@@ -236,14 +238,16 @@ class LargeIndex:
         asked = shorten_query(question)
         with self._lock:
             hits, words = self._words.rank(asked, limit), self._words.weigh_query(asked)
-        held = ((hit, self._read(hit.key)) for hit in hits)
+        found = ((hit, self._read(hit.key)) for hit in hits)
         return tuple(
             RankedMemory(
                 key=hit.key,
                 score=hit.score,
-                overlap=words.overlap(frozenset(split_words(build_search_text(one.memory))), hit.key),
+                overlap=words.overlap(
+                    Counter(split_words(build_search_text(one.memory))), read_head(one.memory)
+                ),
             )
-            for hit, one in held
+            for hit, one in found
             if one is not None
         )
 

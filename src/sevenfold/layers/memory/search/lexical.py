@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from heapq import nsmallest
@@ -18,7 +18,7 @@ from typing import Protocol, cast
 # Words are stemmed and in lower case. `parseHeader` and `parse_header` also match "header"; each pair of
 # neighbours counts as a word, so that a phrase weighs more than its words apart.
 
-WORDS_VERSION = 3
+WORDS_VERSION = 4
 """Another way of taking texts apart gets another number: what is stored by the old one is made anew."""
 
 _WORD = re.compile(r"\w+")
@@ -117,36 +117,42 @@ yourself zeig zero zijn zoom zu zum zur zurück zweit ça è é él être
 """
 TALK_WORDS = frozenset(_TALK.split())
 """Stems of words that people say whatever they talk about, in eight languages. "Go on", "thanks" and "commit
-this" are made of them, so a memory that holds one of them is not what is meant. They rank memories as other
-words do, and count little as evidence."""
+this" are made of them, so a memory that holds one of them is not what is meant. They count less in the
+ranking, and little as evidence."""
 
 _CODE = """
-abstract algorithm align alphabet annot append argument array ascend ascii assert async attribut author
-await awk backslash bar bash baz bench benchmark binari black blue boilerpl book boolean brace bracket
-breakpoint browser bug byte bytecod callback capit cast cat ceil celsius center char charact checkout chmod
-chown class click client clone closur codebas collaps colon comma compil complex comprehens concaten condit
-consol const constant constructor copi cpp cpu crash css curl cursor dash debug debugg decim decor decrement
-descend dict dictionari digit directori div divid docstr dog dot duplic eight element enum equal exit expand
-export express extens extract factori fahrenheit failur fals fibonacci field filenam filter five float floor
-fold foo four function generic gigabyt git global golang grammar green grep haiku hash haskel height helper
-host html http https hundr hyphen increment indent inlin insert instal instanc integ integr interfac
-interpret invert ipsum ipv4 ipv6 iter java javascript js key kilobyt km kotlin lambda languag length lib
-liner local localhost loop lorem lower lowercas map match math max maximum md megabyt member memori meter
-method mile min minimum minus modulo moon movi multipli namespac nan newlin nine null numer object obsolet
-onelin overflow page paramet parenthes parenthesi pars parser patch pattern perl php placehold planet poem
-pointer port powershel prepend prettifi prime privat process properti public python rb rebas recip recurs
-red redund refactor regex regexp reload remot revers root rs rubi runtim rust scala scope script sea search
-sed semant semicolon server seven sh shell six slash snippet song sourc space span squar src ssh stack
-stacktrac static stderr stdin stdout string struct subtract sudo sun swift symbol synonym syntax ten termin
-thread timestamp tmp trace traceback trail tree trim truncat tupl txt type typescript undefin underflow
-underscor unfold unicod uninstal unnecessari unus unwrap unzip upper uppercas usag utf util var variabl
-vector vectoris vim wget white whitespac width window world wrote yellow zip zsh
+abstract algorithm align alphabet amend annot append archiv argument array ascend ascii assert async
+attribut author averag await awk backslash bar bash baz bench benchmark binari bisect black blue boilerpl
+book boolean brace bracket breakpoint browser bug byte bytecod calcul callback capit cast cat ceil celsius
+center char charact checkout cherri chmod chown class click client clone closur codebas collaps colon comma
+compil complex comprehens comput concaten condit conflict consol const constant constructor convers copi cpp
+cpu crash css csv curl cursor dash debug debugg decim decor decrement default descend desktop devic dict
+dictionari digit directori disk div divid docstr dog dot download drive duplic eight element enum environ
+equal exit expand export express extens extract factor factori fahrenheit failur fals fibonacci field
+filenam filter five float floor fold foo fork four function gb generat generic gigabyt git global golang
+grammar graph green grep haiku hardwar hash haskel height helper host html http https hundr hyphen increment
+indent inlin insert instal instanc integ integr interfac interpret invert ipsum ipv4 ipv6 iter java
+javascript jpeg js json kb key kilobyt km kotlin lambda languag length lib librari liner link local
+localhost logic loop lorem lower lowercas map match math max maximum mb md megabyt member memori meter
+method mile min minimum minus modul modulo moon mount movi multipl multipli namespac nan network newlin nine
+null numer object obsolet onelin origin overflow page paramet parenthes parenthesi pars parser patch pattern
+pdf perl php ping pixel placehold planet png poem pointer port powershel prepend prettifi prime privat
+process programm properti public python rb rebas reboot recip recurs red redund refactor regex regexp reload
+remot resolv revers root router rs rubi runtim rust scala schedul scope screenshot script sea search sed
+semant semicolon server seven sh shell six slash snippet song sourc space span spreadsheet sql squar squash
+src ssh stack stacktrac stage stash static stderr stdin stdout string struct submodul subtract sudo sun
+swift symbol synonym syntax tar templat ten termin thread timestamp tmp toml trace traceback trail tree trim
+truncat tupl tutori txt type typescript undefin underflow underscor unfold unicod uninstal unit unnecessari
+unus unwrap unzip upload upper uppercas upstream usag utf util valu var variabl vector vectoris video vim
+wget white whitespac width window world wrote xml yaml yellow zip zsh
 """
 CODE_WORDS = frozenset(_CODE.split())
 """Stems of words of any code, editor or machine: "split this function in two" and "kill that process"
 are made of them. One of them is less than it takes to bring a memory, and two are enough."""
 
 TALK_WEIGHT, CODE_WEIGHT, NAMED_WEIGHT = 0.25, 0.45, 0.6
+PAIR_WEIGHT = 0.3
+"""Of two words that stand side by side in the question and in the text, beside what each of them counts."""
 LEAST_EVIDENCE = 0.45
 """Of a word that is no talk: in a directory about accounts every memory holds "account", and who says it
 still asks for something."""
@@ -229,9 +235,17 @@ BM25_B = 0.75
 """The usual two: how soon more of a word stops counting, and how much a long document is held back. Other
 values were tried on five sets of questions and none was better on all of them."""
 
+TALK_RANKS = 0.75
+"""Of the weight of a word of everyday talk in the ranking. Among a few hundred memories such a word may be as
+rare as a name, which says less than it does among many: docs/decisions/028-ranking.md."""
+
 MOST_REPEATS = 3
 """How often a word of the question counts. A question that is a whole report repeats itself."""
 
+
+ABOUT_LENGTH = 120
+"""Words and pairs of a text in which a word counts as evidence what it weighs. A memory of a line that holds
+it is about it, a document of pages that holds it once is not."""
 
 LEAST_DOCUMENTS = 50
 """A handful of documents says little of how rare a word is, so an overlap takes them to be as many."""
@@ -252,46 +266,75 @@ class QueryOverlap:
     rare_words: float
     """The same as a number of words that hardly any document holds."""
     evidence: float
-    """The same again, words of everyday talk counting little: whether anything is asked for at all."""
-    evidence_share: float
-    """Of the evidence that a document with all words of the question would have."""
+    """How much speaks for it that the document is meant: words of everyday talk count little, and so does
+    what a long document holds once."""
     words: tuple[str, ...]
     """The words, rarest first."""
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryHead:
+    """What a document is called and said to be about: words of it are no passing mention."""
+
+    key: str
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class WeightedQuery:
-    """The words of a question, pairs of them aside, each with its weight."""
+    """The words of a question, each with its weight."""
 
     words: Mapping[str, float]
+    pairs: Mapping[str, float]
+    """Of neighbours, as `one two`."""
     rarest: float
     """What a word weighs that no document holds."""
 
-    def overlap(self, held: Container[str], name: str) -> QueryOverlap:
-        """With a document that holds these words and has a name. What a document is named after is no small
-        talk: "run the tests" is about `running-tests`."""
-        named = frozenset(split_words(name))
+    def overlap(self, held: Mapping[str, int], head: MemoryHead) -> QueryOverlap:
+        """With a document that holds these words so many times."""
         shared = sorted(
             (word for word in self.words if word in held), key=lambda word: (-self.words[word], word)
         )
         found = sum(self.words[word] for word in shared)
-        evidence = self._sum_evidence(shared, named)
         return QueryOverlap(
             share=found / (sum(self.words.values()) or 1.0),
             rare_words=found / self.rarest,
-            evidence=evidence,
-            evidence_share=evidence / (self._sum_evidence(self.words, named) or 1.0),
+            evidence=self._sum_evidence(held, shared, head) if shared else 0.0,
             words=tuple(shared),
+        )
+
+    def measure_shared(self, held: Mapping[str, int]) -> float:
+        """How much a document shares of it: words of everyday talk count little, as a number of rare ones."""
+        return (
+            sum(
+                weight * (TALK_WEIGHT if is_talk(word) else 1.0)
+                for word, weight in self.words.items()
+                if word in held
+            )
+            / self.rarest
         )
 
     def measure(self) -> float:
         """How much there is to look for: words of everyday talk aside, as a number of rare ones."""
         return sum(weight for word, weight in self.words.items() if not is_talk(word)) / self.rarest
 
-    def _sum_evidence(self, words: Iterable[str], named: Container[str]) -> float:
-        return sum(self._weigh_evidence(word, word in named) for word in words)
+    def _sum_evidence(self, held: Mapping[str, int], shared: Iterable[str], head: MemoryHead) -> float:
+        key = {word for word in split_words(head.key) if len(word) > 1}
+        described = frozenset(split_words(head.text))
+        held_back = BM25_K1 * sum(held.values()) / ABOUT_LENGTH
+        found = 0.0
+        for word in shared:
+            about = held[word] * (BM25_K1 + 1) / (held[word] + held_back)
+            if word in key or word in described:
+                about = max(1.0, about)
+            if is_talk(word) or (word in CODE_WORDS and word not in key):
+                about = min(1.0, about)
+            found += about * self._weigh_evidence(word, word in key)
+        pairs = sum(weight for pair, weight in self.pairs.items() if pair in held)
+        return found + PAIR_WEIGHT * pairs / self.rarest
 
     def _weigh_evidence(self, word: str, is_named: bool) -> float:
+        """What a document is named after is no small talk: "run the tests" is about `running-tests`."""
         rare = self.words[word] / self.rarest
         if is_talk(word):
             return rare * (NAMED_WEIGHT if is_named else TALK_WEIGHT)
@@ -334,6 +377,19 @@ class LexicalIndex:
                 del self._words[word]
         self._total -= self._lengths.pop(key, 0)
 
+    @property
+    def total(self) -> int:
+        """Words of all documents."""
+        return self._total
+
+    def length(self, key: str) -> int:
+        """Of a document, in words."""
+        return self._lengths[key]
+
+    def holders(self, word: str) -> Mapping[str, int]:
+        """The documents that hold a word, and how often."""
+        return self._words.get(word, {})
+
     def score(self, question: str) -> dict[str, float]:
         """Every document that holds a word of the question, with its score."""
         scores: dict[str, float] = {}
@@ -343,9 +399,9 @@ class LexicalIndex:
             holders = self._words.get(word)
             if not holders:
                 continue
-            weight = min(asked, MOST_REPEATS) * rarity(count, len(holders)) * (BM25_K1 + 1)
+            weight = weigh_word(word, asked, count, len(holders))
             for key, times in holders.items():
-                held_back = BM25_K1 * (1 - BM25_B + BM25_B * self._lengths[key] / mean)
+                held_back = hold_back(self._lengths[key], mean)
                 scores[key] = scores.get(key, 0.0) + weight * times / (times + held_back)
         return scores
 
@@ -353,9 +409,13 @@ class LexicalIndex:
         """The words of a question, for `overlap`."""
         return weigh_query(question, len(self), self._held_by)
 
-    def overlap(self, asked: WeightedQuery, key: str) -> QueryOverlap:
+    def measure_shared(self, asked: WeightedQuery, keys: Iterable[str]) -> float:
+        """The most that one of these documents shares of a question."""
+        return max((asked.measure_shared(self._documents[key]) for key in keys), default=0.0)
+
+    def overlap(self, asked: WeightedQuery, head: MemoryHead) -> QueryOverlap:
         """How much of a question a document answers."""
-        return asked.overlap(self._documents.get(key, {}), key)
+        return asked.overlap(self._documents.get(head.key, {}), head)
 
     def rank(self, question: str, limit: int) -> list[SearchHit]:
         """The best, best first; of equals the first by key, so that the same question has one answer."""
@@ -377,11 +437,24 @@ def rarity(count: int, holders: int) -> float:
     return math.log(1 + (count - holders + 0.5) / (holders + 0.5))
 
 
+def weigh_word(word: str, asked: int, count: int, holders: int) -> float:
+    """What a word of the question weighs in the ranking, that so many of the documents hold."""
+    weight = min(asked, MOST_REPEATS) * rarity(count, holders) * (BM25_K1 + 1)
+    return weight * TALK_RANKS if is_talk(word) else weight
+
+
+def hold_back(length: int, mean: float) -> float:
+    """How much a document of this length needs of a word, for half of the word's weight."""
+    return BM25_K1 * (1 - BM25_B + BM25_B * length / mean)
+
+
 def weigh_query(question: str, count: int, held_by: Callable[[str], int]) -> WeightedQuery:
     """The words of a question among so many documents."""
     count = max(count, LEAST_DOCUMENTS)
-    words = (word for word in split_words(question) if " " not in word)
-    return WeightedQuery({word: rarity(count, held_by(word)) for word in words}, rarity(count, 0))
+    weights = {word: rarity(count, held_by(word)) for word in split_words(question)}
+    words = {word: weight for word, weight in weights.items() if " " not in word}
+    pairs = {word: weight for word, weight in weights.items() if " " in word}
+    return WeightedQuery(words, pairs, rarity(count, 0))
 
 
 def choose_best(scores: Mapping[str, float], limit: int) -> list[SearchHit]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -22,17 +21,18 @@ from pathlib import Path
 from threading import Lock, RLock
 from typing import Self, TypeVar, cast
 
-from sevenfold.core.events import Emit, IndexRebuilt, ignore_event
+from sevenfold.core import events
+from sevenfold.core.events import Emit, ignore_event
 from sevenfold.core.memories import Memory, is_indexed
 from sevenfold.layers.memory.search.lexical import (
     WORDS_VERSION,
-    LexicalIndex,
+    MemoryHead,
     QueryOverlap,
     SearchHit,
     WeightedQuery,
     choose_best,
-    split_words,
 )
+from sevenfold.layers.memory.search.passages import PassageIndex, count_parts
 from sevenfold.layers.memory.search.vectors import (
     BACKGROUND_PROMPTS,
     Background,
@@ -40,7 +40,9 @@ from sevenfold.layers.memory.search.vectors import (
     TextEncoder,
     VectorIndex,
     pack_vectors,
+    share_of_words,
     split_parts,
+    split_question,
     unpack_vectors,
 )
 from sevenfold.store.files.folder import Folder
@@ -77,17 +79,17 @@ class TextCache:
         with self._lock:
             self._database.close()
 
-    def words(self, hashes: Iterable[str]) -> dict[str, dict[str, int]]:
-        """How often each word stands in the texts with these hashes, as far as that is known."""
+    def words(self, hashes: Iterable[str]) -> dict[str, list[dict[str, int]]]:
+        """How often each word stands in each part of the texts with these hashes, as far as that is known."""
         rows = self._select("SELECT hash, counts FROM words WHERE hash IN ({})", (), hashes)
-        return {row[0]: cast("dict[str, int]", json.loads(row[1])) for row in rows}
+        return {row[0]: cast("list[dict[str, int]]", json.loads(row[1])) for row in rows}
 
     def vectors(self, encoder: str, hashes: Iterable[str]) -> dict[str, bytes]:
         query = "SELECT hash, vector FROM vectors WHERE encoder = ? AND hash IN ({})"
         return {row[0]: row[1] for row in self._select(query, (encoder,), hashes)}
 
-    def add_words(self, counts: Mapping[str, Mapping[str, int]]) -> None:
-        rows = [(name, json.dumps(dict(each), ensure_ascii=False)) for name, each in counts.items()]
+    def add_words(self, counts: Mapping[str, Sequence[Mapping[str, int]]]) -> None:
+        rows = [(name, json.dumps(parts, ensure_ascii=False)) for name, parts in counts.items()]
         self._insert("INSERT OR REPLACE INTO words VALUES (?, ?)", rows)
 
     def add_vectors(self, encoder: str, vectors: Mapping[str, bytes]) -> None:
@@ -135,7 +137,7 @@ class TextCache:
             try:
                 return work()
             except sqlite3.DatabaseError as error:
-                self._emit(IndexRebuilt(str(self._path), str(error)))
+                self._emit(events.IndexRebuilt(str(self._path), str(error)))
                 self._database.close()
                 if not isinstance(error, sqlite3.OperationalError):
                     # Damaged, and not only locked, full or read-only: whoever comes next makes it anew.
@@ -150,7 +152,7 @@ class TextCache:
             return _connected(str(self._path))
         except sqlite3.DatabaseError as error:
             # Not ours to mend: it holds nothing that the memories do not.
-            self._emit(IndexRebuilt(str(self._path), str(error)))
+            self._emit(events.IndexRebuilt(str(self._path), str(error)))
         self._discard()
         try:
             return _connected(str(self._path))
@@ -202,6 +204,9 @@ FOLDER, FILE = "recall", "texts.db"
 EMBEDDED_AT_ONCE = 8
 """Texts between two looks at whether to go on: less than a second of work."""
 
+_OVERLAPPING = 20
+"""Of the best by words, among which the one is that shares most with a prompt."""
+
 LONG_QUESTION = 2_000
 """Characters. What a prompt is about stands at its beginning or at its end; between is what was pasted, and
 every word of it costs time."""
@@ -249,8 +254,9 @@ class MemoryIndex:
     def __init__(self, cache: TextCache, encoder: TextEncoder | None = None) -> None:
         self._cache = cache
         self._meant = _Meant(encoder) if encoder else None
-        self._words = LexicalIndex()
+        self._words = PassageIndex()
         self._hashes: dict[str, str] = {}
+        self._heads: dict[str, MemoryHead] = {}
         self._unread: dict[str, str] = {}
         """Keys whose vector is not known yet, with their text."""
         self._lock = RLock()
@@ -280,9 +286,9 @@ class MemoryIndex:
     def update(self, stored: Iterable[StoredMemory]) -> None:
         """Hold these and no others; only what is new or changed is looked at."""
         with self._lock:
-            held = {one.memory.key: one for one in stored if is_indexed(one.memory.key)}
-            gone = [key for key in self._hashes if key not in held]
-            fresh = [one for key, one in held.items() if self._hashes.get(key) != one.sha256]
+            indexed = {one.memory.key: one for one in stored if is_indexed(one.memory.key)}
+            gone = [key for key in self._hashes if key not in indexed]
+            fresh = [one for key, one in indexed.items() if self._hashes.get(key) != one.sha256]
             for key in gone:
                 self._forget(key)
             if fresh:
@@ -295,8 +301,8 @@ class MemoryIndex:
         with self._lock:
             self._meant = _Meant(encoder)
             self._unread.clear()
-            held = [one for one in stored if self._hashes.get(one.memory.key) == one.sha256]
-            self._take_vectors(self._meant, held)
+            indexed = [one for one in stored if self._hashes.get(one.memory.key) == one.sha256]
+            self._take_vectors(self._meant, indexed)
 
     def embed(self) -> int:
         """Compute some of the vectors that are missing; how many are left."""
@@ -337,15 +343,15 @@ class MemoryIndex:
     def rank(self, question: str, limit: int = 20) -> tuple[RankedMemory, ...]:
         """The memories that the question is most about, best first."""
         asked = shorten_query(question)
-        vector = self._meant.encoder.encode([asked])[0] if self._meant and self._hashes else None
+        vectors = self._meant.encoder.encode(split_question(asked)) if self._meant and self._hashes else None
         with self._lock:
-            lexical = self._words.score(asked)
-            if self._meant is None or vector is None:
-                hits = choose_best(lexical, limit)
-            else:
-                hits = self._meant.vectors.fuse(vector, lexical, limit)
-            words = self._words.weigh_query(asked)
-            return tuple(self._describe(hit, words, vector) for hit in hits)
+            lexical, words = self._words.score(asked), self._words.weigh_query(asked)
+            hits = choose_best(lexical, max(limit, _OVERLAPPING))
+            if self._meant is None or vectors is None:
+                return tuple(self._describe(hit, words, None) for hit in hits[:limit])
+            shared = self._words.measure_shared(words, (hit.key for hit in hits[:_OVERLAPPING]))
+            hits = self._meant.vectors.fuse(vectors, lexical, limit, words_share=share_of_words(shared))
+            return tuple(self._describe(hit, words, vectors[0]) for hit in hits)
 
     def measure_prompt(self, question: str) -> float:
         """How much a question tells, as a number of words that hardly any memory holds."""
@@ -353,7 +359,7 @@ class MemoryIndex:
             return self._words.weigh_query(shorten_query(question)).measure()
 
     def _describe(self, hit: SearchHit, asked: WeightedQuery, vector: FloatArray | None) -> RankedMemory:
-        overlap = self._words.overlap(asked, hit.key)
+        overlap = self._words.overlap(asked, self._heads[hit.key])
         if self._meant is None or vector is None:
             return RankedMemory(key=hit.key, score=hit.score, overlap=overlap)
         meaning = self._meant.vectors.nearness(hit.key, vector)
@@ -361,7 +367,7 @@ class MemoryIndex:
         return RankedMemory(key=hit.key, score=hit.score, overlap=overlap, meaning=meaning, margin=margin)
 
     def _forget(self, key: str) -> None:
-        del self._hashes[key]
+        del self._hashes[key], self._heads[key]
         self._words.remove(key)
         self._unread.pop(key, None)
         if self._meant:
@@ -371,14 +377,13 @@ class MemoryIndex:
     def _take(self, fresh: list[StoredMemory]) -> None:
         known = self._cache.words(one.sha256 for one in fresh)
         counted = {
-            one.sha256: Counter(split_words(build_search_text(one.memory)))
-            for one in fresh
-            if one.sha256 not in known
+            one.sha256: count_parts(build_search_text(one.memory)) for one in fresh if one.sha256 not in known
         }
         self._cache.add_words(counted)
         for one in fresh:
             self._hashes[one.memory.key] = one.sha256
-            self._words.add_counts(one.memory.key, known.get(one.sha256) or counted.get(one.sha256, {}))
+            self._heads[one.memory.key] = read_head(one.memory)
+            self._words.add(one.memory.key, known.get(one.sha256) or counted.get(one.sha256, [{}]))
         if self._meant:
             self._take_vectors(self._meant, fresh)
 
@@ -406,8 +411,11 @@ class MemoryIndex:
 
 def build_search_text(memory: Memory) -> str:
     """What a memory is found by: its name, what it is about, and what it says."""
-    head = f"{memory.name}\n{memory.description}\n"
-    return head + memory.body
+    return f"{read_head(memory).text}\n{memory.body}"
+
+
+def read_head(memory: Memory) -> MemoryHead:
+    return MemoryHead(memory.key, f"{memory.name}\n{memory.description}")
 
 
 def shorten_query(question: str) -> str:

@@ -8,8 +8,9 @@ without torch.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
@@ -90,10 +91,19 @@ WORDS_SHARE = 0.5
 """Of the weight; the rest is the meanings'. Between .4 and .6 it makes no difference that holds on every set
 of questions: docs/decisions/028-ranking.md."""
 
+_SURE_OVERLAP = 0.5
+"""Of a word that hardly any document holds, the least that some document has to share with a prompt for words
+to count in full. Where all of them share only talk, the meaning decides."""
+
 _FIRST_ROWS = 64
 
 _LEAST_SPREAD = 0.03
 """Of a background: where it has hardly any, a small difference would count as a large one."""
+
+
+def share_of_words(overlap: float) -> float:
+    """The weight of words, by how much the best document shares of a prompt."""
+    return WORDS_SHARE * min(1.0, overlap / _SURE_OVERLAP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +173,10 @@ class VectorIndex:
             self._keys[place], self._places[last] = last, place
             self._rows[place], self._is_known[place] = self._rows[end], self._is_known[end]
 
-    def compare(self, vector: FloatArray) -> FloatArray:
-        """How near each is, in the order of their keys; one that is not known is as near as the mean."""
-        known, near = self._is_known[: len(self._keys)], self._measure(vector)
+    def compare(self, vectors: FloatArray) -> FloatArray:
+        """How near each is to the nearest of these, in the order of their keys; one that is not known is as
+        near as the mean."""
+        known, near = self._is_known[: len(self._keys)], self._measure(vectors.T).max(axis=1)
         near[~known] = near[known].mean() if known.any() else 0.0
         return near
 
@@ -197,14 +208,22 @@ class VectorIndex:
         nearest = max(near, float((self._parts[key] @ vector).max())) if key in self._parts else near
         return (near + nearest) / 2
 
-    def fuse(self, vector: FloatArray, lexical: Mapping[str, float], limit: int) -> list[SearchHit]:
-        """The best by words and meaning, each measured between its least and its most over all documents."""
+    def fuse(
+        self,
+        vectors: FloatArray,
+        lexical: Mapping[str, float],
+        limit: int,
+        *,
+        words_share: float = WORDS_SHARE,
+    ) -> list[SearchHit]:
+        """The best by words and by nearness to one of these vectors, each measured between its least and its
+        most over all documents."""
         import numpy as np
 
         words = np.zeros(len(self._keys), np.float32)
         for key, score in lexical.items():
             words[self._places[key]] = score
-        scores = WORDS_SHARE * _scaled(words) + (1 - WORDS_SHARE) * _scaled(self.compare(vector))
+        scores = words_share * _scaled(words) + (1 - words_share) * _scaled(self.compare(vectors))
         if limit < len(scores):
             least = np.partition(scores, -limit)[-limit]
             places = np.flatnonzero(scores >= least)
@@ -259,16 +278,29 @@ long text, and what stands behind its beginning is found: docs/decisions/028-ran
 
 
 def split_parts(text: str) -> list[str]:
-    """The text, of which the encoder reads the beginning, and what follows in parts, cut between lines or
-    words where that is possible."""
-    parts, start = [text], PART_CHARS
-    while start < len(text) and len(parts) < MAX_PARTS:
-        end = start + PART_CHARS
-        cut = max(text.rfind(mark, start + PART_CHARS // 2, end) for mark in "\n ") if end < len(text) else -1
+    """The text, of which the encoder reads the beginning, and what follows in parts."""
+    return [text, *islice(cut_text(text, PART_CHARS), 1, MAX_PARTS)]
+
+
+QUESTION_CHARS = 700
+"""Of a part of a prompt. A longer prompt speaks of more than one thing, and its mean is near to none."""
+
+
+def split_question(question: str) -> list[str]:
+    return list(cut_text(question, QUESTION_CHARS))
+
+
+def cut_text(text: str, size: int) -> Iterator[str]:
+    """In parts of at most so many characters, cut between lines or words where that is possible."""
+    if not text:
+        yield text
+    start = 0
+    while start < len(text):
+        end = start + size
+        cut = max(text.rfind(mark, start + size // 2, end) for mark in "\n ") if end < len(text) else -1
         end = cut + 1 if cut > 0 else end
-        parts.append(text[start:end])
+        yield text[start:end]
         start = end
-    return parts
 
 
 def pack_vectors(vectors: FloatArray) -> bytes:
@@ -387,11 +419,11 @@ def read_weights(path: Path) -> dict[str, FloatArray]:
             )
         header = cast("dict[str, dict[str, object]]", json.loads(file.read(size)))
         base = 8 + size
-        for name, told in header.items():
+        for name, entry in header.items():
             if name == "__metadata__":
                 continue
-            start, end = cast("list[int]", told["data_offsets"])
-            kind, shape = _TYPES[str(told["dtype"])], cast("list[int]", told["shape"])
+            start, end = cast("list[int]", entry["data_offsets"])
+            kind, shape = _TYPES[str(entry["dtype"])], cast("list[int]", entry["shape"])
             file.seek(base + start)
             numbers = np.frombuffer(file.read(end - start), kind)
             found[name] = numbers.reshape(shape).astype(np.float32)
